@@ -1,0 +1,31 @@
+/**
+ * In: nothing. Out: every limit of the doors, in one place; docs/limits.md explains them.
+ * Trap: a limit is only one when it is checked before the bytes are expanded.
+ */
+
+const MiB = 1024 * 1024;
+
+export const LIMITS = {
+  /** SQS refuses a larger message. */
+  messageBytes: MiB,
+  /** Entries and bytes of one SendMessageBatch call. */
+  sendEntries: 10,
+  /** API Gateway to Lambda payload. */
+  httpBodyBytes: 6 * MiB,
+  /** Instances of one POST /predict. */
+  instances: 1_000,
+  inputsPerRecord: 256,
+  inputNameLength: 256,
+  uriBytes: 1_024,
+  /** Elements of one dense tensor, also after a sparse one is expanded: 64 Mi elements, 256 MiB as float32. */
+  tensorElements: 64 * MiB,
+  tensorRank: 16,
+  /** Non-zero values of one sparse tensor. */
+  sparseValues: 4 * MiB,
+  /** Decoded pixels of one image. */
+  imagePixels: 16_777_216,
+  imageBytes: 32 * MiB,
+  /** Arrow columns, nested fields and record batches of one record or result. */
+  arrowFields: 4_096,
+  arrowBatches: 1_024,
+} as const;

@@ -1,0 +1,61 @@
+/**
+ * In: nothing. Out: the shapes that travel between the stages: a record's inputs, a model's inputs, an outcome.
+ * Trap: a value is bound to an input only when the model is known, so codecs keep what came, undecided.
+ */
+import type { ServingError } from '../errors.ts';
+import type { DType, Tensor } from '../tensor.ts';
+
+/** One input of a record as its codec read it. What it becomes, the model's input decides (see pipeline/bind). */
+export type Value =
+  /** A dense tensor with its own dtype; strings included. */
+  | { readonly kind: 'tensor'; readonly tensor: Tensor }
+  /**
+   * COO: `indices` is flat row-major of shape `indicesShape`, either nnz x ndim or ndim x nnz (both are met);
+   * `values` has nnz elements; `shape` is the dense shape.
+   */
+  | {
+      readonly kind: 'sparse';
+      readonly shape: readonly number[];
+      readonly indices: Int32Array;
+      readonly indicesShape: readonly number[];
+      readonly values: Tensor;
+    }
+  /** An encoded image (JPEG, PNG), as bytes. */
+  | { readonly kind: 'image'; readonly bytes: Uint8Array }
+  /**
+   * One utf8 cell of the old Arrow wire: the base64 of an image, or strings joined by a vertical bar.
+   * The two cannot be told apart without the model: a string input takes strings, any other an image.
+   */
+  | { readonly kind: 'text'; readonly text: string }
+  /** A JSON value: number, boolean, string, or nested arrays of them; a string is a base64 image or text. */
+  | { readonly kind: 'json'; readonly value: unknown };
+
+/** Inputs of one record by name, in call order (position matters when names do not match the model's). */
+export type Inputs = ReadonlyMap<string, Value>;
+
+/** One input or output of a model; a dynamic dimension is -1. */
+export interface TensorSpec {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+export interface NamedTensor extends Tensor {
+  readonly name: string;
+}
+
+/** What became of one record: the model's outputs in the model's order, or why there are none. */
+export type Outcome =
+  | { readonly ok: true; readonly outputs: readonly NamedTensor[] }
+  | { readonly ok: false; readonly error: ServingError };
+
+/**
+ * The run stage. Records in, as many outcomes out, same order; a record's failure is its outcome and never throws.
+ * The ONNX model is its default implementation; a user's own worker class is another.
+ */
+export interface Runner {
+  /** Identifies the model version that made a result. */
+  readonly version: string;
+  run(records: readonly Inputs[]): Promise<Outcome[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,95 @@
+/**
+ * In: whatever went wrong. Out: one error class with a closed set of codes, each with its HTTP status.
+ * Trap: errors cross Redis, SQS and HTTP as JSON, where `instanceof` is lost and `code` survives; test `code`.
+ */
+
+interface CodeFacts {
+  /** HTTP status a door answers with. */
+  readonly status: number;
+  /** True when the same request may succeed later: SQS redelivers it, an HTTP client may try again. */
+  readonly retryable: boolean;
+}
+
+/** Every code there is. A message is shown to users only below status 500 and for the three 503/504 codes. */
+const FACTS = {
+  /** The request is not what the contract says: not JSON, no instances, an unreadable record. */
+  bad_request: { status: 400, retryable: false },
+  /** One input does not fit the model: name, shape, type, encoding. */
+  bad_input: { status: 400, retryable: false },
+  unauthorized: { status: 401, retryable: false },
+  not_found: { status: 404, retryable: false },
+  method_not_allowed: { status: 405, retryable: false },
+  /** The uri is in use for another payload. */
+  conflict: { status: 409, retryable: false },
+  /** The result existed and its time to live has passed. */
+  expired: { status: 410, retryable: false },
+  /** A size or count limit; the message names the limit and the value. */
+  too_large: { status: 413, retryable: false },
+  unsupported_media_type: { status: 415, retryable: false },
+  /** The model itself refused the record at run time. */
+  model_failed: { status: 422, retryable: false },
+  rate_limited: { status: 429, retryable: true },
+  cancelled: { status: 409, retryable: false },
+  /** The model cannot be loaded (yet). */
+  model_unavailable: { status: 503, retryable: true },
+  /** Redis cannot be reached or refuses. */
+  results_unavailable: { status: 503, retryable: true },
+  /** SQS cannot take the record. */
+  queue_unavailable: { status: 503, retryable: true },
+  timeout: { status: 504, retryable: true },
+  /** The record ran out of tries. */
+  out_of_tries: { status: 500, retryable: false },
+  /** A setting is wrong; the message names it. */
+  bad_config: { status: 500, retryable: false },
+  /** A defect of ours: logged whole, shown as "Internal error". */
+  internal: { status: 500, retryable: true },
+} as const satisfies Record<string, CodeFacts>;
+
+export type ErrorCode = keyof typeof FACTS;
+
+export interface ErrorRecord {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export class ServingError extends Error {
+  readonly code: ErrorCode;
+  /** The record this error is about, when there is one. */
+  readonly uri: string | undefined;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown; uri?: string | undefined }) {
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ServingError';
+    this.code = code;
+    this.uri = options?.uri;
+  }
+
+  get status(): number {
+    return FACTS[this.code].status;
+  }
+
+  get retryable(): boolean {
+    return FACTS[this.code].retryable;
+  }
+
+  /** What a stranger may read: every message but that of `internal`, which may hold anything. */
+  get publicMessage(): string {
+    return this.code === 'internal' ? 'Internal error' : this.message;
+  }
+
+  toJSON(): ErrorRecord {
+    return { code: this.code, message: this.publicMessage };
+  }
+
+  /** Ours as it is; anything else becomes `internal` with the original as `cause`. */
+  static from(error: unknown): ServingError {
+    if (error instanceof ServingError) return error;
+    return new ServingError('internal', error instanceof Error ? error.message : String(error), {
+      cause: error,
+    });
+  }
+}
+
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(FACTS, code);
+}

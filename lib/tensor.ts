@@ -1,0 +1,84 @@
+/**
+ * In: a dtype, a shape and numbers or strings. Out: a tensor whose three parts agree.
+ * Trap: `new Float32Array(buffer, offset, n)` throws on a misaligned offset; `viewBytes` copies when it must.
+ */
+import { ServingError } from './errors.ts';
+
+/** ONNX element types by their usual names. `bool` is a Uint8Array of 0 and 1, `float16` the raw 16 bits. */
+const ARRAYS = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+} as const;
+
+export type NumericDType = keyof typeof ARRAYS;
+export type DType = NumericDType | 'string';
+export type TypedArray = InstanceType<(typeof ARRAYS)[NumericDType]>;
+
+export interface Tensor {
+  readonly dtype: DType;
+  /** Row-major, outermost dimension first; `[]` is a scalar. */
+  readonly shape: readonly number[];
+  /** `elementCount(shape)` elements. */
+  readonly data: TypedArray | readonly string[];
+}
+
+export function isNumericDType(dtype: string): dtype is NumericDType {
+  return Object.hasOwn(ARRAYS, dtype);
+}
+
+/** A zeroed array of `length` elements of `dtype`. */
+export function allocate(dtype: NumericDType, length: number): TypedArray {
+  return new ARRAYS[dtype](length);
+}
+
+export function bytesPerElement(dtype: NumericDType): number {
+  return ARRAYS[dtype].BYTES_PER_ELEMENT;
+}
+
+/**
+ * Product of the dimensions; 1 for a scalar.
+ * @throws bad_input for a negative or fractional dimension, too_large beyond `limit` elements.
+ */
+export function elementCount(shape: readonly number[], limit: number = Number.MAX_SAFE_INTEGER): number {
+  let count = 1;
+  let zero = false;
+  for (const dim of shape) {
+    if (!Number.isSafeInteger(dim) || dim < 0) {
+      throw new ServingError('bad_input', `a dimension must be a whole number >= 0, got ${dim}`);
+    }
+    if (dim === 0) zero = true;
+    else count *= dim;
+    // Checked at every step, so that [1e9, 1e9, 0] is refused although its product is 0.
+    if (count > limit) {
+      throw new ServingError(
+        'too_large',
+        `shape [${shape.join(',')}] is over the limit of ${limit} elements`,
+      );
+    }
+  }
+  return zero ? 0 : count;
+}
+
+/** `bytes` (little-endian, as ONNX, Arrow and safetensors have them) as an array of `dtype`; copies only when misaligned. */
+export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
+  const size = bytesPerElement(dtype);
+  if (bytes.byteLength % size !== 0) {
+    throw new ServingError('bad_input', `${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
+  }
+  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  return new ARRAYS[dtype](aligned.buffer as ArrayBuffer, aligned.byteOffset, aligned.byteLength / size);
+}
+
+export function formatShape(shape: readonly (number | string)[]): string {
+  return `[${shape.join(',')}]`;
+}
