@@ -22,7 +22,17 @@ const ARRAYS = {
 
 export type NumericDType = keyof typeof ARRAYS;
 export type DType = NumericDType | 'string';
-export type TypedArray = InstanceType<(typeof ARRAYS)[NumericDType]>;
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array;
 
 export interface Tensor {
   readonly dtype: DType;

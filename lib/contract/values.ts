@@ -11,7 +11,7 @@ export type Value =
   | { readonly kind: 'tensor'; readonly tensor: Tensor }
   /**
    * COO: `indices` is flat row-major of shape `indicesShape`, either nnz x ndim or ndim x nnz (both are met);
-   * `values` has nnz elements; `shape` is the dense shape.
+   * `values` has nnz elements; `shape` is the dense shape. Indices count from 0.
    */
   | {
       readonly kind: 'sparse';
@@ -33,11 +33,11 @@ export type Value =
 /** Inputs of one record by name, in call order (position matters when names do not match the model's). */
 export type Inputs = ReadonlyMap<string, Value>;
 
-/** One input or output of a model; a dynamic dimension is -1. */
+/** One input or output of a model; a dynamic dimension is a text, its symbolic name or "". */
 export interface TensorSpec {
   readonly name: string;
   readonly dtype: DType;
-  readonly shape: readonly number[];
+  readonly shape: readonly (number | string)[];
 }
 
 export interface NamedTensor extends Tensor {

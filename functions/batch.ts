@@ -1,0 +1,61 @@
+/**
+ * SQS event -> one result per record in Redis. Out: the ids of the messages that SQS shall deliver again.
+ * Trap: results are written before the answer; a crash in between delivers the batch again, and the first written
+ * result of a uri stays.
+ */
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { Runner } from '../lib/contract/values.ts';
+import { logError } from '../lib/log.ts';
+import type { Reporter } from '../lib/metrics/reporter.ts';
+import type { ModelHost } from '../lib/model/host.ts';
+import { liveModel } from '../lib/model/live.ts';
+import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
+import { runRecords } from '../lib/pipeline/records.ts';
+import { liveResults } from '../lib/results/live.ts';
+import { liveReporter } from '../lib/results/reporter.ts';
+import type { ResultStore } from '../lib/results/store.ts';
+import { toFields } from '../lib/results/stored.ts';
+import { live } from './live.ts';
+
+export interface BatchDeps {
+  readonly model: Pick<ModelHost<Runner>, 'use'>;
+  readonly results: Pick<ResultStore, 'save'>;
+  readonly filter: Filter | undefined;
+  readonly reporter: Reporter;
+}
+
+export const batch =
+  ({ model, results, filter, reporter }: BatchDeps) =>
+  async (event: SQSEvent): Promise<SQSBatchResponse> => {
+    const messages = event.Records.map(({ messageId, body }) => ({ id: messageId, body }));
+    try {
+      const { finished, returned } = await model.use(async (runner) => {
+        const stop = reporter.start('zoo.serving.request.predict');
+        const ran = await runRecords(messages, runner);
+        stop();
+        const fields = ran.finished.map(({ uri, outcome }) => ({ uri, fields: toFields(outcome, filter) }));
+        const put = reporter.start('zoo.serving.redis.put');
+        await results.save(fields, runner.version, reporter.timers);
+        put();
+        return ran;
+      });
+      for (const { id, error } of returned) logError(error, { messageId: id });
+      for (const { uri, outcome } of finished)
+        if (!outcome.ok && outcome.error.status >= 500) logError(outcome.error, { uri });
+      return { batchItemFailures: returned.map(({ id }) => ({ itemIdentifier: id })) };
+    } catch (error) {
+      // The model or Redis is away: nothing is done, everything comes again.
+      logError(error, { messages: messages.length });
+      return { batchItemFailures: messages.map(({ id }) => ({ itemIdentifier: id })) };
+    }
+  };
+
+export const handler = await live(batch, async (environment) => {
+  const results = liveResults(environment);
+  return {
+    model: await liveModel(environment),
+    results,
+    filter: parseFilter(environment.job.postProcessing),
+    reporter: liveReporter(results),
+  };
+});

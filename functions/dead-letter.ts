@@ -1,0 +1,72 @@
+/**
+ * A record that ran out of tries -> a failed result for who waits, and its message parked in S3 for replay.
+ * Trap: parked first, told second: if it stops in between, the message comes again and both are done again, the
+ * same. S3 and not a queue, because this function sits beside Redis in the VPC, where S3 is free to reach.
+ */
+import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import { decodeMessage } from '../lib/codecs/message.ts';
+import { parkedPrefix } from '../lib/contract/names.ts';
+import { ServingError } from '../lib/errors.ts';
+import { logError } from '../lib/log.ts';
+import { openS3, putText } from '../lib/model/s3.ts';
+import { liveResults } from '../lib/results/live.ts';
+import type { ResultStore } from '../lib/results/store.ts';
+import { toFields } from '../lib/results/stored.ts';
+import { live } from './live.ts';
+
+export interface DeadLetterDeps {
+  readonly results: Pick<ResultStore, 'save'>;
+  /** Keeps one message under its id. */
+  readonly park: (messageId: string, message: string) => Promise<void>;
+  /** Deliveries before a record comes here. */
+  readonly tries: number;
+}
+
+export const deadLetter =
+  (deps: DeadLetterDeps) =>
+  async (event: SQSEvent): Promise<SQSBatchResponse> => {
+    const batchItemFailures: SQSBatchItemFailure[] = [];
+    for (const record of event.Records) {
+      try {
+        await bury(record, deps);
+      } catch (error) {
+        logError(error, { messageId: record.messageId });
+        batchItemFailures.push({ itemIdentifier: record.messageId });
+      }
+    }
+    return { batchItemFailures };
+  };
+
+async function bury(
+  { messageId, body, attributes }: SQSRecord,
+  { results, park, tries }: DeadLetterDeps,
+): Promise<void> {
+  await park(messageId, JSON.stringify({ messageId, body, sentAt: Number(attributes.SentTimestamp) }));
+  const uri = uriOf(body);
+  if (uri === undefined) return;
+  const error = new ServingError(
+    'out_of_tries',
+    `the record failed ${tries} times and was parked as ${messageId}`,
+  );
+  await results.save([{ uri, fields: toFields({ ok: false, error }, undefined) }], '');
+}
+
+/** Undefined for a message that nobody can be told about: parked, it can still be looked at. */
+function uriOf(body: string): string | undefined {
+  try {
+    return decodeMessage(body).uri;
+  } catch {
+    return undefined;
+  }
+}
+
+export const handler = await live(deadLetter, async (environment) => {
+  const s3 = openS3({ endpoint: environment.endpoint });
+  const { job, bucket } = environment;
+  return {
+    results: liveResults(environment),
+    park: (messageId, message) =>
+      putText(s3, bucket, `${parkedPrefix(job.jobName)}${messageId}.json`, message),
+    tries: job.queue.maxReceiveCount,
+  };
+});

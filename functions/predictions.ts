@@ -1,0 +1,65 @@
+/**
+ * The way in and out over HTTPS. POST /predictions -> 202 with uri and Location; GET and DELETE /predictions/{uri}.
+ * Trap: it is deployed twice from one bundle: POST outside the VPC (SQS is there, no NAT needed), GET and DELETE
+ * inside (Redis is there). Each opens only what its side has.
+ */
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { assertUri } from '../lib/contract/names.ts';
+import { ServingError } from '../lib/errors.ts';
+import { failureBody, readSubmissions, resultText } from '../lib/http/predictions.ts';
+import { type HttpRequest, readRequest } from '../lib/http/request.ts';
+import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
+import { logError } from '../lib/log.ts';
+import { liveQueue } from '../lib/queue/live.ts';
+import type { QueueSender } from '../lib/queue/sender.ts';
+import { liveResults } from '../lib/results/live.ts';
+import type { ResultStore } from '../lib/results/store.ts';
+import { live } from './live.ts';
+
+export interface PredictionsDeps {
+  readonly queue: () => Pick<QueueSender, 'send'>;
+  readonly results: () => Pick<ResultStore, 'get' | 'take'>;
+}
+
+export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
+  respond(async () => {
+    const request = readRequest(event);
+    return request.method === 'POST' ? submit(request, deps) : look(request, deps);
+  }, logError);
+
+async function submit(request: HttpRequest, { queue }: PredictionsDeps): Promise<HttpResponse> {
+  const submissions = readSubmissions(request.body());
+  const sender = queue();
+  await Promise.all(submissions.map(({ message }) => sender.send(message)));
+  const uris = submissions.map(({ uri }) => uri);
+  const [uri] = uris as [string];
+  return uris.length > 1
+    ? json(202, { uris })
+    : json(202, { uri }, { location: `/predictions/${encodeURIComponent(uri)}` });
+}
+
+async function look(
+  { method, parameters }: HttpRequest,
+  { results }: PredictionsDeps,
+): Promise<HttpResponse> {
+  const uri = assertUri(parameters['uri']);
+  try {
+    const result = await (method === 'DELETE' ? results().take(uri) : results().get(uri));
+    if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
+    return jsonText(200, resultText(result));
+  } catch (error) {
+    // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
+    if (error instanceof ServingError && error.uri === uri) return json(200, failureBody(error));
+    throw error;
+  }
+}
+
+export const handler = await live(predictions, async (environment) => ({
+  queue: once(() => liveQueue(environment)),
+  results: once(() => liveResults(environment)),
+}));
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}

@@ -1,0 +1,54 @@
+/**
+ * GET / (welcome), GET /metrics (timers of all functions of the job), GET /ready (200 when a prediction can work).
+ * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
+ */
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { modelPrefix } from '../lib/contract/names.ts';
+import { ServingError } from '../lib/errors.ts';
+import { readRequest } from '../lib/http/request.ts';
+import { json, respond, text } from '../lib/http/response.ts';
+import { logError } from '../lib/log.ts';
+import type { Reporter } from '../lib/metrics/reporter.ts';
+import { openS3, readPointer } from '../lib/model/s3.ts';
+import { liveResults } from '../lib/results/live.ts';
+import { liveReporter } from '../lib/results/reporter.ts';
+import type { ResultStore } from '../lib/results/store.ts';
+import { live } from './live.ts';
+
+export interface StatusDeps {
+  readonly results: Pick<ResultStore, 'ping' | 'metrics'>;
+  /** Version of the model that should serve. @throws model_unavailable */
+  readonly modelVersion: () => Promise<string>;
+  readonly reporter: Reporter;
+}
+
+const WELCOME = 'welcome to analytics zoo web serving frontend';
+
+export const status =
+  ({ results, modelVersion, reporter }: StatusDeps) =>
+  (event: APIGatewayProxyEventV2) =>
+    respond(async () => {
+      const { path } = readRequest(event);
+      if (path === '/') return text(200, WELCOME);
+      if (path === '/metrics') {
+        const stop = reporter.start('zoo.serving.request.metrics');
+        const metrics = await results.metrics();
+        stop();
+        await reporter.flushWhenDue();
+        return json(200, metrics);
+      }
+      if (path !== '/ready') throw new ServingError('not_found', `no such path: ${path}`);
+      const [model] = await Promise.all([modelVersion(), results.ping()]);
+      return json(200, { ready: true, model });
+    }, logError);
+
+export const handler = await live(status, async (environment) => {
+  const results = liveResults(environment);
+  const s3 = openS3({ endpoint: environment.endpoint });
+  const location = { bucket: environment.bucket, prefix: modelPrefix(environment.job.jobName) };
+  return {
+    results,
+    modelVersion: async () => (await readPointer(s3, location)).version,
+    reporter: liveReporter(results),
+  };
+});

@@ -1,0 +1,184 @@
+/**
+ * In: the body of an SQS message, as old and new clients write it. Out: a uri and its inputs; and the way back.
+ * Body: JSON {uri, data, serde}. `serde` says what `data` is: `arrow` (base64 Arrow stream, the default), `stream`
+ * (a JSON text {"instances":[{...}]}), `safetensors` (base64, ours: every dtype, no conversion).
+ * Trap: a record that cannot be read but has a uri must still get its outcome; only one without a uri cannot.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { assertUri } from '../contract/names.ts';
+import type { Inputs, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import type { Tensor } from '../tensor.ts';
+import { decodeArrowRecord } from './arrow-record.ts';
+import { decodeBase64 } from './base64.ts';
+import { decodeInstances, isObject, kindOf } from './instances.ts';
+import { encodeTensors, readTensorFile } from './safetensors.ts';
+
+/** The fields of one record on the wire. */
+export interface WireRecord {
+  readonly uri: string;
+  readonly data: string;
+  readonly serde?: string;
+}
+
+export interface DecodedRecord {
+  readonly uri: string;
+  readonly inputs: Inputs | ServingError;
+}
+
+/** @throws bad_request when the body has no readable uri, so that nobody can be told */
+export function decodeMessage(body: string): DecodedRecord {
+  let record: unknown;
+  try {
+    record = JSON.parse(body);
+  } catch (error) {
+    throw new ServingError('bad_request', `the message is not JSON: ${(error as Error).message}`);
+  }
+  if (!isObject(record))
+    throw new ServingError('bad_request', `the message is ${kindOf(record)}, expected {uri, data}`);
+  const uri = assertUri(record['uri']);
+  try {
+    return { uri, inputs: decodeData(record) };
+  } catch (error) {
+    return { uri, inputs: ServingError.from(error) };
+  }
+}
+
+/**
+ * A wire record from a JSON object, its fields checked but its data not yet read.
+ * @throws bad_request
+ */
+export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecord {
+  const { data, serde = 'arrow' } = record;
+  const uri = assertUri(record['uri']);
+  if (typeof data !== 'string')
+    throw new ServingError('bad_request', `data: expected a text, got ${kindOf(data)}`);
+  if (typeof serde !== 'string')
+    throw new ServingError('bad_request', `serde: expected a text, got ${kindOf(serde)}`);
+  return { uri, data, serde };
+}
+
+function decodeData(record: Readonly<Record<string, unknown>>): Inputs {
+  const { data, serde } = wireRecord(record);
+  switch (serde) {
+    case 'arrow':
+      return decodeArrowRecord(decodeBase64(data));
+    case 'stream': {
+      const instances = decodeInstances(data);
+      if (instances.length === 1) return instances[0] as Inputs;
+      throw new ServingError('bad_request', `a record holds one instance, got ${instances.length}`);
+    }
+    case 'safetensors':
+      return inputsFromFile(decodeBase64(data));
+    default:
+      throw new ServingError(
+        'bad_request',
+        `serde ${JSON.stringify(serde)}: expected "arrow", "stream" or "safetensors"`,
+      );
+  }
+}
+
+const IMAGE = 'image';
+const SPARSE = 'sparse';
+const INDICES = 'indices';
+
+function inputsFromFile(bytes: Uint8Array): Inputs {
+  const { tensors, metadata } = readTensorFile(bytes);
+  const inputs = new Map<string, Value>();
+  for (const [name, tensor] of tensors) {
+    const kind = metadata[`kind:${name}`] ?? '';
+    if (kind === INDICES) continue;
+    if (kind === IMAGE) inputs.set(name, { kind: 'image', bytes: bytesOf(tensor) });
+    else if (kind.startsWith(SPARSE)) inputs.set(name, sparseFrom(name, tensor, tensors, kind));
+    else inputs.set(name, { kind: 'tensor', tensor });
+  }
+  if (inputs.size === 0) throw new ServingError('bad_request', 'the record has no inputs');
+  return inputs;
+}
+
+function bytesOf(tensor: Tensor): Uint8Array {
+  if (tensor.dtype !== 'uint8') throw new ServingError('bad_request', `an image is U8, got ${tensor.dtype}`);
+  return tensor.data as Uint8Array;
+}
+
+function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, Tensor>, kind: string): Value {
+  const indices = tensors.get(`${name}/indices`);
+  if (indices?.dtype !== 'int32')
+    throw new ServingError('bad_request', `sparse "${name}": no int32 "${name}/indices"`);
+  const shape = kind
+    .slice(SPARSE.length + 1)
+    .split(',')
+    .map(Number);
+  return { kind: 'sparse', shape, indices: indices.data as Int32Array, indicesShape: indices.shape, values };
+}
+
+/**
+ * A record as our clients send it.
+ * @throws too_large when the message is over what SQS takes; bad_request for a bad uri
+ */
+export function encodeMessage(uri: string, inputs: Inputs): string {
+  assertUri(uri);
+  const body = JSON.stringify(toWire(uri, inputs));
+  return assertMessageSize(body, uri);
+}
+
+/** @throws too_large when SQS would refuse the body */
+export function assertMessageSize(body: string, uri: string): string {
+  const bytes = Buffer.byteLength(body);
+  if (bytes > LIMITS.messageBytes) {
+    throw new ServingError(
+      'too_large',
+      `the record is ${bytes} bytes as a message, over the limit of ${LIMITS.messageBytes}`,
+      { uri },
+    );
+  }
+  return body;
+}
+
+function toWire(uri: string, inputs: Inputs): WireRecord {
+  const only = [...inputs.values()][0];
+  if (only?.kind === 'json') {
+    const instance = Object.fromEntries([...inputs].map(([name, value]) => [name, jsonOf(name, value)]));
+    return { uri, data: JSON.stringify({ instances: [instance] }), serde: 'stream' };
+  }
+  const tensors = new Map<string, Tensor>();
+  const kinds: Record<string, string> = {};
+  for (const [name, value] of inputs) addValue(name, value, tensors, kinds);
+  return { uri, data: Buffer.from(encodeTensors(tensors, kinds)).toString('base64'), serde: 'safetensors' };
+}
+
+function jsonOf(name: string, value: Value): unknown {
+  if (value.kind === 'json') return value.value;
+  throw new ServingError('bad_request', `input ${JSON.stringify(name)}: JSON and binary inputs do not mix`);
+}
+
+function addValue(
+  name: string,
+  value: Value,
+  tensors: Map<string, Tensor>,
+  kinds: Record<string, string>,
+): void {
+  switch (value.kind) {
+    case 'tensor':
+      tensors.set(name, value.tensor);
+      return;
+    case 'image':
+      tensors.set(name, { dtype: 'uint8', shape: [value.bytes.byteLength], data: value.bytes });
+      kinds[`kind:${name}`] = IMAGE;
+      return;
+    case 'sparse':
+      tensors.set(name, value.values);
+      tensors.set(`${name}/indices`, { dtype: 'int32', shape: value.indicesShape, data: value.indices });
+      kinds[`kind:${name}`] = `${SPARSE}:${value.shape.join(',')}`;
+      kinds[`kind:${name}/indices`] = INDICES;
+      return;
+    case 'text':
+      tensors.set(name, { dtype: 'string', shape: [1], data: [value.text] });
+      return;
+    case 'json':
+      throw new ServingError(
+        'bad_request',
+        `input ${JSON.stringify(name)}: JSON and binary inputs do not mix`,
+      );
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * In: the environment variables of a function. Out: its settings. The only file that reads process.env.
+ * Trap: a missing variable must fail in INIT with its name, not in the first request with "undefined".
+ */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ServingError } from '../errors.ts';
+import { DEFAULT_JOB, type JobConfig } from './job.ts';
+
+export interface Environment {
+  readonly job: JobConfig;
+  /** Bucket of models and parked messages. */
+  readonly bucket: string;
+  readonly queueUrl: string;
+  readonly redisUrl: string;
+  /** Another endpoint than AWS's, e.g. an emulator. */
+  readonly endpoint: string | undefined;
+  readonly memoryMB: number;
+  /** True where Lambda runs us: then INIT opens what requests need. */
+  readonly inLambda: boolean;
+  /** Where models are downloaded to. */
+  readonly modelDirectory: string;
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Every field is read when it is asked for: a function needs only the variables of the parts it opens. */
+export function readEnvironment(variables: Variables = process.env): Environment {
+  return {
+    get job() {
+      return readJob(variables['CLUSTER_SERVING_CONFIG']);
+    },
+    get bucket() {
+      return required(variables, 'CLUSTER_SERVING_BUCKET');
+    },
+    get queueUrl() {
+      return required(variables, 'CLUSTER_SERVING_QUEUE_URL');
+    },
+    get redisUrl() {
+      return required(variables, 'CLUSTER_SERVING_REDIS_URL');
+    },
+    endpoint: variables['AWS_ENDPOINT_URL'],
+    inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
+    memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
+    modelDirectory: join(tmpdir(), 'cluster-serving-models'),
+  };
+}
+
+function required(variables: Variables, name: string): string {
+  const value = variables[name];
+  if (!value) throw new ServingError('bad_config', `the environment variable ${name} is not set`);
+  return value;
+}
+
+/** The deployment writes this JSON from a config.yaml that was checked; absent means all defaults. */
+function readJob(text: string | undefined): JobConfig {
+  if (!text) return DEFAULT_JOB;
+  try {
+    return { ...DEFAULT_JOB, ...(JSON.parse(text) as Partial<JobConfig>) };
+  } catch (error) {
+    throw new ServingError('bad_config', `CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * In: nothing. Out: what a job's settings are, with unit and default; config.yaml is read into exactly this.
+ * Trap: functions import this file and not the reader beside it, so that no YAML or schema code reaches a bundle.
+ */
+import { DEFAULT_JOB_NAME } from '../contract/names.ts';
+
+/** How images become tensors. What is left out follows from the model's input, then from the old contract. */
+export interface ImageConfig {
+  /** Target size in pixels. Default: the model's own, where it is fixed. */
+  readonly width?: number;
+  readonly height?: number;
+  /** Default: bgr; grey for a model with one channel. */
+  readonly channels?: 'bgr' | 'rgb' | 'grey';
+  /** Default: read off the model's input shape, else chw. */
+  readonly layout?: 'chw' | 'hwc';
+  /** value = (pixel * scale - mean) / std, pixel 0..255. Default 1. */
+  readonly scale?: number;
+  /** One number, or one per channel. Default 0. */
+  readonly mean?: readonly number[];
+  /** One number, or one per channel. Default 1. */
+  readonly std?: readonly number[];
+}
+
+export interface JobConfig {
+  /** Names queue, results and model. Default serving_stream. */
+  readonly jobName: string;
+  /** Model directory on this machine (uploaded by start and deploy). Default "model". */
+  readonly modelPath: string;
+  /** Filter: "topN(n)", "pickTopN(n)" or "". */
+  readonly postProcessing: string;
+  /** Records carry the batch dimension. Default false. */
+  readonly inputAlreadyBatched: boolean;
+  /** Most rows of one run of the model. Default 32. */
+  readonly batchSize: number;
+  /** Threads of one run; 0 = one per vCPU. Default 0. */
+  readonly threadPerModel: number;
+  /** How often a running environment looks for a new model, in seconds. Default 30. */
+  readonly modelRefreshSeconds: number;
+  /** How long a result stays, in seconds. Default 86,400. */
+  readonly resultTtlSeconds: number;
+  readonly image: ImageConfig;
+  readonly queue: {
+    /** Records of one batch event. Default 10. Above 10 needs windowSeconds >= 1. */
+    readonly batchSize: number;
+    /** How long SQS gathers a batch, in seconds. Default 0. */
+    readonly windowSeconds: number;
+    /** Batch functions at the same time, 2 to 1,000. Default 10. */
+    readonly maximumConcurrency: number;
+    /** Deliveries before a record goes to the dead letters. Default 5. */
+    readonly maxReceiveCount: number;
+  };
+  readonly function: {
+    /** Default 1769, which is one vCPU. */
+    readonly memoryMB: number;
+    /** Of the batch function; predict stays below API Gateway's 30. Default 30. */
+    readonly timeoutSeconds: number;
+  };
+}
+
+export const DEFAULT_JOB: JobConfig = {
+  jobName: DEFAULT_JOB_NAME,
+  modelPath: 'model',
+  postProcessing: '',
+  inputAlreadyBatched: false,
+  batchSize: 32,
+  threadPerModel: 0,
+  modelRefreshSeconds: 30,
+  resultTtlSeconds: 86_400,
+  image: {},
+  queue: { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 },
+  function: { memoryMB: 1769, timeoutSeconds: 30 },
+};
+
+/** SQS must hide a message for six times what its function may take, or a slow batch is delivered twice. */
+export function visibilityTimeoutSeconds(job: JobConfig): number {
+  return 6 * job.function.timeoutSeconds + job.queue.windowSeconds;
+}

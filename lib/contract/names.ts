@@ -1,0 +1,85 @@
+/**
+ * In: a job name, a uri. Out: the Redis keys and S3 prefixes of the contract.
+ * Trap: old Python clients run `KEYS cluster-serving_<job>:*` and read every hit as a result, so our own
+ * bookkeeping keys must never start with that.
+ */
+import { ServingError } from '../errors.ts';
+import { LIMITS } from './limits.ts';
+
+export const DEFAULT_JOB_NAME = 'serving_stream';
+
+/** No `:` and no glob characters: `a` can never name a key of job `a:b`. 60 leaves room for SQS suffixes (80 in all). */
+const JOB_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$/;
+
+/** @throws bad_config when `name` cannot name a job */
+export function assertJobName(name: string): string {
+  if (!JOB_NAME.test(name)) {
+    throw new ServingError(
+      'bad_config',
+      `job name ${JSON.stringify(name)}: expected 1 to 60 letters, digits, "-" or "_", starting with a letter or digit`,
+    );
+  }
+  return name;
+}
+
+/**
+ * Any text is a uri, `a:b`, `../x` and `*` included; only what would break a line-based tool is refused.
+ * @throws bad_request for anything but 1 to 1,024 bytes of well-formed text without control characters
+ */
+export function assertUri(uri: unknown): string {
+  if (typeof uri !== 'string' || uri === '') {
+    throw new ServingError(
+      'bad_request',
+      `uri: expected a text of 1 to ${LIMITS.uriBytes} bytes, got ${describe(uri)}`,
+    );
+  }
+  if (Buffer.byteLength(uri) > LIMITS.uriBytes) {
+    throw new ServingError(
+      'bad_request',
+      `uri: ${Buffer.byteLength(uri)} bytes are over the limit of ${LIMITS.uriBytes}`,
+    );
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[\u0000-\u001f\u007f]/.test(uri) || !uri.isWellFormed()) {
+    throw new ServingError('bad_request', 'uri: control characters and lone surrogates are not allowed');
+  }
+  return uri;
+}
+
+function describe(value: unknown): string {
+  if (value === '') return 'an empty text';
+  if (value === undefined) return 'nothing';
+  return value === null ? 'null' : typeof value;
+}
+
+/** Hash of one result; the key an untouched Python OutputQueue reads. */
+export function resultKey(job: string, uri: string): string {
+  return `cluster-serving_${job}:${uri}`;
+}
+
+/** Sorted set of uris with a finished result, scored by expiry (ms): what `dequeue` walks instead of KEYS. */
+export function indexKey(job: string): string {
+  return `cluster-serving-index_${job}`;
+}
+
+/** Channel that hears one message when the result of `uri` is there. */
+export function doneChannel(job: string, uri: string): string {
+  return `cluster-serving-done_${job}:${uri}`;
+}
+
+/** Hash of merged counters and histogram buckets of a job. */
+export function metricsKey(job: string): string {
+  return `cluster-serving-metrics_${job}`;
+}
+
+export function modelPrefix(job: string): string {
+  return `models/${job}/`;
+}
+
+export function parkedPrefix(job: string): string {
+  return `parked/${job}/`;
+}
+
+export function payloadPrefix(job: string): string {
+  return `payloads/${job}/`;
+}

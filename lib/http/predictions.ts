@@ -1,0 +1,84 @@
+/**
+ * In: the body of POST /predictions, or a stored result. Out: queue messages, or the JSON of GET /predictions/{uri}.
+ * Trap: JSON numbers are doubles; an int64 beyond 2^53 is written as a text so that it stays exact.
+ */
+import { randomUUID } from 'node:crypto';
+import { decodeInstances, isObject, parseJson } from '../codecs/instances.ts';
+import { assertMessageSize, wireRecord } from '../codecs/message.ts';
+import { assertUri } from '../contract/names.ts';
+import type { NamedTensor } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { float16Value } from '../pipeline/cast.ts';
+import { floatText } from '../pipeline/filter.ts';
+import type { Result } from '../results/stored.ts';
+
+export interface Submission {
+  readonly uri: string;
+  /** Body of the SQS message. */
+  readonly message: string;
+}
+
+/**
+ * Two bodies are taken: a wire record {uri, data, serde} as the SDK makes it, or {instances: [...]} as /predict takes
+ * it, with an optional `uri` (one instance) or `uris` (one each); missing uris are made up.
+ * @throws bad_request, too_large
+ */
+export function readSubmissions(body: Uint8Array): Submission[] {
+  const parsed = parseJson(body);
+  if (isObject(parsed) && 'data' in parsed) {
+    const record = wireRecord(parsed);
+    return [{ uri: record.uri, message: assertMessageSize(JSON.stringify(record), record.uri) }];
+  }
+  const instances = decodeInstances(body);
+  const uris = urisFor(parsed as Record<string, unknown>, instances.length);
+  const raw = (parsed as { instances: unknown[] }).instances;
+  return raw.map((instance, i) => {
+    const uri = uris[i] as string;
+    const record = { uri, data: JSON.stringify({ instances: [instance] }), serde: 'stream' };
+    return { uri, message: assertMessageSize(JSON.stringify(record), uri) };
+  });
+}
+
+function urisFor(body: Readonly<Record<string, unknown>>, count: number): string[] {
+  const { uri, uris } = body;
+  if (uris === undefined && uri === undefined) return Array.from({ length: count }, () => randomUUID());
+  const given = uris ?? [uri];
+  if (!Array.isArray(given) || given.length !== count) {
+    const got = Array.isArray(given) ? given.length : 'no array';
+    throw new ServingError('bad_request', `uris: expected one per instance (${count}), got ${got}`);
+  }
+  return given.map(assertUri);
+}
+
+/** JSON text of a finished result; built by hand so that float32 values keep their short form. */
+export function resultText(result: Result): string {
+  const { uri, model, finishedAt, filtered } = result;
+  const head = { uri, status: 'succeeded', model, finishedAt: new Date(finishedAt).toISOString() };
+  const tail =
+    filtered === undefined
+      ? `"outputs":[${result.outputs.map(outputText).join(',')}]`
+      : `"filtered":${JSON.stringify(filtered)}`;
+  return `${JSON.stringify(head).slice(0, -1)},${tail}}`;
+}
+
+function outputText({ name, dtype, shape, data }: NamedTensor): string {
+  const texts = Array.from(data as ArrayLike<number | bigint | string>, (element) =>
+    elementText(element, dtype),
+  );
+  return `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape.join(',')}],"data":[${texts.join(',')}]}`;
+}
+
+function elementText(element: number | bigint | string, dtype: string): string {
+  if (typeof element === 'string') return JSON.stringify(element);
+  if (typeof element === 'bigint') {
+    return Number.isSafeInteger(Number(element)) ? String(element) : `"${element}"`;
+  }
+  if (dtype === 'float16') return floatText(float16Value(element), true);
+  if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
+  return String(element);
+}
+
+/** JSON of a record whose outcome is a failure. */
+export function failureBody(error: ServingError): Record<string, unknown> {
+  return { uri: error.uri, status: 'failed', error: error.publicMessage, code: error.code };
+}

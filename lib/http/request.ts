@@ -1,0 +1,54 @@
+/**
+ * In: an API Gateway HTTP API event (payload 2.0). Out: a request with its body as bytes.
+ * Trap: API Gateway base64-encodes whatever it takes for binary (curl's default content type too), and passes gzip on
+ * as it is; a small gzip may expand without end, so the output is capped while it grows.
+ */
+import { gunzipSync } from 'node:zlib';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Lower-cased names. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly parameters: Readonly<Record<string, string | undefined>>;
+  /** Decoded and unzipped on first use. @throws too_large, unsupported_media_type, bad_request */
+  body(): Uint8Array;
+}
+
+export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
+  const { http } = event.requestContext;
+  return {
+    method: http.method,
+    path: event.rawPath,
+    headers: event.headers,
+    parameters: event.pathParameters ?? {},
+    body: () => readBody(event),
+  };
+}
+
+function readBody(event: APIGatewayProxyEventV2): Uint8Array {
+  const text = event.body ?? '';
+  const bytes = Buffer.from(text, event.isBase64Encoded ? 'base64' : 'utf8');
+  assertSize(bytes.byteLength);
+  const encoding = event.headers['content-encoding']?.toLowerCase() ?? 'identity';
+  if (encoding === 'identity') return bytes;
+  if (encoding !== 'gzip') {
+    throw new ServingError('unsupported_media_type', `content-encoding ${encoding}: expected gzip or none`);
+  }
+  try {
+    return gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
+      assertSize(LIMITS.httpBodyBytes + 1);
+    throw new ServingError('bad_request', `the gzip body cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function assertSize(bytes: number): void {
+  if (bytes > LIMITS.httpBodyBytes) {
+    throw new ServingError('too_large', `the body is over the limit of ${LIMITS.httpBodyBytes} bytes`);
+  }
+}

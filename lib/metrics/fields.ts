@@ -1,0 +1,34 @@
+/**
+ * In: histograms. Out: fields of one Redis hash that only ever grow (HINCRBYFLOAT), and the way back.
+ * Trap: counts stay exact as floats up to 2^53; squares in whole microseconds would overflow HINCRBY's 64 bits
+ * after 92,000 requests of 10 s.
+ */
+import { emptyHistogram, type Histogram, TIMERS, type TimerName } from './timers.ts';
+
+/** `[field, increment]` pairs for HINCRBYFLOAT. */
+export function toIncrements(histograms: ReadonlyMap<TimerName, Histogram>): [string, number][] {
+  const pairs: [string, number][] = [];
+  for (const [name, { count, sum, squares, buckets }] of histograms) {
+    pairs.push([`${name}|count`, count], [`${name}|sum`, sum], [`${name}|squares`, squares]);
+    for (const [bucket, times] of buckets) pairs.push([`${name}|${bucket}`, times]);
+  }
+  return pairs;
+}
+
+/** Field of the hash that holds when the job was first measured, in ms since 1970. */
+export const SINCE_FIELD = 'since';
+
+/** Every timer of the contract, measured or not. Fields of later versions are passed over. */
+export function fromFields(fields: Readonly<Record<string, string>>): Map<TimerName, Histogram> {
+  const histograms = new Map<TimerName, Histogram>(TIMERS.map((name) => [name, emptyHistogram()]));
+  for (const [field, text] of Object.entries(fields)) {
+    const bar = field.lastIndexOf('|');
+    const histogram = histograms.get(field.slice(0, bar) as TimerName);
+    const part = field.slice(bar + 1);
+    const number = Number(text);
+    if (!histogram) continue;
+    if (part === 'count' || part === 'sum' || part === 'squares') histogram[part] = number;
+    else if (/^\d+$/.test(part)) histogram.buckets.set(Number(part), number);
+  }
+  return histograms;
+}

@@ -1,0 +1,144 @@
+/**
+ * In: where a job's model lives. Out: the runner that serves now, the same for everyone until a new version is ready.
+ * Trap: a swap must not touch runs in flight: they keep the runner they started with, and it closes after the last.
+ * A version that does not load is reported and the old one goes on serving.
+ */
+import type { Runner } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+
+export interface ModelSource<R extends Runner> {
+  /** Cheap: which version should serve. */
+  version(): Promise<string>;
+  /** Dear: downloads, verifies, opens and warms up that version. */
+  open(version: string): Promise<R>;
+}
+
+export interface HostOptions {
+  /** How old an answer to "which version" may be. */
+  readonly refreshMs: number;
+  readonly now: () => number;
+  /** Hears of a version that did not load, once per try. */
+  readonly onError: (error: ServingError) => void;
+}
+
+interface Lease<R> {
+  readonly runner: R;
+  users: number;
+  retired: boolean;
+}
+
+export class ModelHost<R extends Runner = Runner> {
+  readonly #source: ModelSource<R>;
+  readonly #options: HostOptions;
+  #current: Lease<R> | undefined;
+  #opening: Promise<Lease<R>> | undefined;
+  #refreshing: Promise<void> | undefined;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(source: ModelSource<R>, options: HostOptions) {
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /** The version that serves, once one does. */
+  get version(): string | undefined {
+    return this.#current?.runner.version;
+  }
+
+  /** Opens the model ahead of the first request. @throws model_unavailable; the next call tries again */
+  async ready(): Promise<void> {
+    await this.#lease();
+  }
+
+  /**
+   * Calls `work` with the serving runner, which stays open until `work` is done.
+   * @throws model_unavailable when none has loaded yet, and whatever `work` throws
+   */
+  async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
+    const lease = await this.#lease();
+    lease.users++;
+    try {
+      return await work(lease.runner);
+    } finally {
+      lease.users--;
+      this.#closeWhenIdle(lease);
+    }
+  }
+
+  /** Looks for a new version now; resolves when it serves, or the old one stays. Never throws. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async close(): Promise<void> {
+    await this.#refreshing;
+    await this.#opening?.catch(() => undefined);
+    if (this.#current) this.#retire(this.#current);
+    this.#current = undefined;
+  }
+
+  async #lease(): Promise<Lease<R>> {
+    if (!this.#current) return this.#openFirst();
+    // Serve from what is there; a new version takes over behind the requests' back.
+    if (this.#options.now() - this.#checkedAt >= this.#options.refreshMs) void this.refresh();
+    return this.#current;
+  }
+
+  /** All first requests share one opening; a failed one is forgotten, so that the next request tries again. */
+  #openFirst(): Promise<Lease<R>> {
+    this.#opening ??= this.#open()
+      .then((lease) => {
+        this.#current = lease;
+        return lease;
+      })
+      .finally(() => {
+        this.#opening = undefined;
+      });
+    return this.#opening;
+  }
+
+  async #open(): Promise<Lease<R>> {
+    this.#checkedAt = this.#options.now();
+    try {
+      const runner = await this.#source.open(await this.#source.version());
+      return { runner, users: 0, retired: false };
+    } catch (error) {
+      throw asModelError(error);
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    this.#checkedAt = this.#options.now();
+    try {
+      const version = await this.#source.version();
+      const old = this.#current;
+      if (version === old?.runner.version) return;
+      const runner = await this.#source.open(version);
+      this.#current = { runner, users: 0, retired: false };
+      if (old) this.#retire(old);
+    } catch (error) {
+      this.#options.onError(asModelError(error));
+    }
+  }
+
+  #retire(lease: Lease<R>): void {
+    lease.retired = true;
+    this.#closeWhenIdle(lease);
+  }
+
+  #closeWhenIdle(lease: Lease<R>): void {
+    if (!lease.retired || lease.users > 0) return;
+    lease.runner.close().catch((error: unknown) => this.#options.onError(asModelError(error)));
+  }
+}
+
+function asModelError(error: unknown): ServingError {
+  const known = ServingError.from(error);
+  if (known.code !== 'internal') return known;
+  return new ServingError('model_unavailable', `the model cannot be loaded: ${known.message}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * The one owner of onnxruntime. In: a model file. Out: typed inputs and outputs, and a `run` on plain tensors.
+ * Trap: `create` and `run` block the JS thread; more parallel calls do not help, bigger batches and threads do.
+ * Open from a path, never from a buffer: a buffer resolves external weights against the working directory.
+ */
+import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import type { NamedTensor, TensorSpec } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { type DType, isNumericDType, type Tensor } from '../tensor.ts';
+
+export interface Session {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  /** `feeds` in the order of `inputs`; the result in the order of `outputs`. */
+  run(feeds: readonly Tensor[]): Promise<readonly NamedTensor[]>;
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  /** Threads of one run; see `threadsForMemory`. */
+  readonly threads: number;
+}
+
+/** Lambda gives one vCPU per 1,769 MB; more threads than vCPUs cost latency and print affinity errors. */
+export function threadsForMemory(memoryMB: number): number {
+  return Math.max(1, Math.floor(memoryMB / 1769));
+}
+
+/** @throws model_unavailable when onnxruntime refuses the file, with its reason */
+export async function openSession(path: string, options: SessionOptions): Promise<Session> {
+  let session: InferenceSession;
+  try {
+    session = await InferenceSession.create(path, {
+      intraOpNumThreads: options.threads,
+      interOpNumThreads: 1,
+      executionMode: 'sequential',
+      graphOptimizationLevel: 'all',
+      // Spinning worker threads burn the vCPU that the next request needs.
+      extra: { session: { intra_op: { allow_spinning: '0' } } },
+    });
+  } catch (error) {
+    throw new ServingError('model_unavailable', `onnxruntime cannot load the model: ${reason(error)}`, {
+      cause: error,
+    });
+  }
+  const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
+  const outputs = session.outputMetadata.map((meta) => specOf(meta, 'output'));
+  if (inputs.length === 0) throw new ServingError('model_unavailable', 'the model has no inputs');
+  return {
+    inputs,
+    outputs,
+    async run(feeds) {
+      const named: Record<string, OrtTensor> = {};
+      for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
+      const results = await session.run(named);
+      return outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
+    },
+    close: () => session.release(),
+  };
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function specOf(meta: InferenceSession.ValueMetadata, side: string): TensorSpec {
+  if (!meta.isTensor) {
+    throw new ServingError(
+      'model_unavailable',
+      `${side} "${meta.name}" is no tensor (sequences and maps are not served)`,
+    );
+  }
+  return { name: meta.name, dtype: dtypeOf(meta.type, meta.name), shape: meta.shape };
+}
+
+function dtypeOf(type: string, name: string): DType {
+  if (type === 'string' || isNumericDType(type)) return type;
+  throw new ServingError('model_unavailable', `"${name}" is of type ${type}, which is not served`);
+}
+
+function toOrt(tensor: Tensor): OrtTensor {
+  if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data as string[], tensor.shape);
+  if (tensor.dtype === 'float16') {
+    const bits = tensor.data as Uint16Array;
+    // Node 24 has Float16Array and onnxruntime then insists on it; the bits are the same.
+    const data = new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
+    return new OrtTensor('float16', data as never, tensor.shape);
+  }
+  return new OrtTensor(tensor.dtype, tensor.data as never, tensor.shape);
+}
+
+function fromOrt(name: string, tensor: OrtTensor): NamedTensor {
+  const dtype = dtypeOf(tensor.type, name);
+  if (dtype === 'string')
+    return { name, dtype, shape: tensor.dims, data: tensor.data as unknown as string[] };
+  const raw = tensor.data as Exclude<typeof tensor.data, string[]>;
+  const data =
+    dtype === 'float16' ? new Uint16Array(raw.buffer as ArrayBuffer, raw.byteOffset, raw.length) : raw;
+  return { name, dtype, shape: tensor.dims, data: data as NamedTensor['data'] };
+}

@@ -1,0 +1,170 @@
+/**
+ * In: bound records and a function that runs tensors. Out: one outcome per record, same order.
+ * Trap: an output belongs to the records only when its first dimension counts the rows; a model whose outputs do
+ * not (a detector that returns [1,1,M,7]) is run one record at a time. A failed run is halved until the guilty
+ * record stands alone, so one poison record never takes its neighbours with it.
+ */
+import type { NamedTensor, Outcome } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { allocate, elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+import type { Bound } from './bind.ts';
+
+export interface BatchSettings {
+  /** Most rows of one run. */
+  readonly maxRows: number;
+  /** Most input bytes of one run; a record larger than that runs alone. */
+  readonly maxBytes: number;
+  /** Rows the model's inputs are fixed to; undefined when the batch dimension is free. */
+  readonly fixedRows?: number | undefined;
+  /** False when the model's outputs do not follow its rows. */
+  readonly separable: boolean;
+}
+
+/** Tensors in the model's input order -> outputs in the model's output order. */
+export type RunTensors = (feeds: readonly Tensor[]) => Promise<readonly NamedTensor[]>;
+
+type Slot = Bound | ServingError;
+
+/** Never throws for a record's sake: a slot that is an error stays one, a failed run becomes its records' outcome. */
+export async function runBatch(
+  slots: readonly Slot[],
+  settings: BatchSettings,
+  run: RunTensors,
+): Promise<Outcome[]> {
+  const outcomes = slots.map((slot): Outcome | undefined =>
+    slot instanceof ServingError ? { ok: false, error: slot } : undefined,
+  );
+  for (const group of plan(slots, settings)) {
+    const records = group.map((index) => slots[index] as Bound);
+    const results = await runGroup(records, settings, run);
+    for (const [i, index] of group.entries()) outcomes[index] = results[i];
+  }
+  return outcomes as Outcome[];
+}
+
+/** Indexes of the records of each run: equal row shapes, within the row and byte limits, in order. */
+function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
+  const open = new Map<string, { indexes: number[]; rows: number; bytes: number }>();
+  const groups: number[][] = [];
+  for (const [index, slot] of slots.entries()) {
+    if (slot instanceof ServingError) continue;
+    if (!settings.separable) {
+      groups.push([index]);
+      continue;
+    }
+    const key = signature(slot);
+    const bytes = byteLength(slot);
+    const group = open.get(key);
+    const most = settings.fixedRows ?? settings.maxRows;
+    if (group && group.rows + slot.rows <= most && group.bytes + bytes <= settings.maxBytes) {
+      group.indexes.push(index);
+      group.rows += slot.rows;
+      group.bytes += bytes;
+      continue;
+    }
+    const fresh = { indexes: [index], rows: slot.rows, bytes };
+    open.set(key, fresh);
+    groups.push(fresh.indexes);
+  }
+  return groups;
+}
+
+function signature(bound: Bound): string {
+  return bound.tensors.map((tensor) => tensor.shape.slice(1).join('x')).join(';');
+}
+
+function byteLength(bound: Bound): number {
+  let bytes = 0;
+  for (const tensor of bound.tensors) {
+    bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;
+  }
+  return bytes;
+}
+
+async function runGroup(
+  records: readonly Bound[],
+  settings: BatchSettings,
+  run: RunTensors,
+): Promise<Outcome[]> {
+  try {
+    const rows = records.reduce((sum, record) => sum + record.rows, 0);
+    const outputs = await run(stack(records, settings.fixedRows));
+    return split(outputs, records, settings.fixedRows ?? rows);
+  } catch (error) {
+    if (records.length === 1) return [{ ok: false, error: runError(error) }];
+    const middle = records.length >> 1;
+    const left = await runGroup(records.slice(0, middle), settings, run);
+    const right = await runGroup(records.slice(middle), settings, run);
+    return [...left, ...right];
+  }
+}
+
+function runError(error: unknown): ServingError {
+  if (error instanceof ServingError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new ServingError('model_failed', `the model failed on this record: ${message}`, { cause: error });
+}
+
+/** Records of equal row shape as one set of tensors; a single record is passed on without a copy. */
+function stack(records: readonly Bound[], fixedRows: number | undefined): Tensor[] {
+  const first = records[0] as Bound;
+  const rows = records.reduce((sum, record) => sum + record.rows, 0);
+  const total = fixedRows ?? rows;
+  if (records.length === 1 && rows === total) return [...first.tensors];
+  return first.tensors.map((tensor, i) => {
+    const shape = [total, ...tensor.shape.slice(1)];
+    const rowLength = elementCount(tensor.shape.slice(1));
+    if (tensor.dtype === 'string') {
+      const data = records.flatMap((record) => record.tensors[i]?.data as readonly string[]);
+      while (data.length < total * rowLength) data.push('');
+      return { dtype: tensor.dtype, shape, data };
+    }
+    const data = allocate(tensor.dtype, total * rowLength);
+    let offset = 0;
+    for (const record of records) {
+      const part = record.tensors[i]?.data as TypedArray;
+      data.set(part as never, offset);
+      offset += part.length;
+    }
+    return { dtype: tensor.dtype, shape, data };
+  });
+}
+
+/** Each record's share of the outputs, as views of the run's own memory. */
+function split(outputs: readonly NamedTensor[], records: readonly Bound[], total: number): Outcome[] {
+  const only = records.length === 1 ? records[0] : undefined;
+  const follows = outputs.every((output) => output.shape.length > 0 && output.shape[0] === total);
+  if (only && (only.whole || !follows)) {
+    return [{ ok: true, outputs: only.whole ? outputs : outputs.map(withoutUnitBatch) }];
+  }
+  if (!follows) {
+    const shapes = outputs.map((output) => `${output.name} [${output.shape.join(',')}]`).join(', ');
+    throw new ServingError(
+      'model_failed',
+      `the outputs do not follow the ${total} rows that went in: ${shapes}`,
+    );
+  }
+  let row = 0;
+  return records.map((record) => {
+    const start = row;
+    row += record.rows;
+    return { ok: true, outputs: outputs.map((output) => rowsOf(output, start, record)) };
+  });
+}
+
+function withoutUnitBatch(output: NamedTensor): NamedTensor {
+  return output.shape[0] === 1 ? { ...output, shape: output.shape.slice(1) } : output;
+}
+
+function rowsOf(output: NamedTensor, start: number, record: Bound): NamedTensor {
+  const { name, dtype } = output;
+  const rest = output.shape.slice(1);
+  const rowLength = elementCount(rest);
+  const from = start * rowLength;
+  const to = from + record.rows * rowLength;
+  const data =
+    dtype === 'string'
+      ? (output.data as readonly string[]).slice(from, to)
+      : (output.data as TypedArray).subarray(from, to);
+  return { name, dtype, shape: record.whole ? [record.rows, ...rest] : rest, data };
+}

@@ -1,0 +1,165 @@
+/**
+ * In: one record's inputs and the model's. Out: one tensor per model input, in the model's order, batch axis included.
+ * Trap: names win only when every one matches. A record whose names all differ binds by position (that is how the
+ * old clients worked); one that matches in part is a typo, and guessing would be worse than refusing.
+ */
+import { decodeBase64 } from '../codecs/base64.ts';
+import { decodeImage, imageTensor } from '../codecs/image.ts';
+import { isObject, kindOf } from '../codecs/instances.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import type { NumericDType, Tensor } from '../tensor.ts';
+import { castTensor } from './cast.ts';
+import { type Fitted, fitTensor, formatSpec } from './fit.ts';
+import { type ImageChoice, imageSettings } from './image-choice.ts';
+import { nestedTensor } from './nested.ts';
+import { densify } from './sparse.ts';
+
+export interface BindSettings {
+  /** The caller's tensors carry the batch dimension already. */
+  readonly inputAlreadyBatched: boolean;
+  readonly image: ImageChoice;
+}
+
+export interface Bound {
+  /** One per model input, in the model's order. */
+  readonly tensors: readonly Tensor[];
+  readonly rows: number;
+  /** The outputs keep their batch dimension. */
+  readonly whole: boolean;
+}
+
+/**
+ * @throws bad_input naming the input, what was expected and what came
+ */
+export async function bindRecord(
+  inputs: Inputs,
+  specs: readonly TensorSpec[],
+  settings: BindSettings,
+): Promise<Bound> {
+  const values = matchInputs(inputs, specs);
+  const fitted: Fitted[] = [];
+  for (const [i, spec] of specs.entries()) {
+    const { name, value } = values[i] as NamedValue;
+    try {
+      const made = toTensor(value, spec, settings.image);
+      // Only images are asynchronous; an await for every tensor would cost more than the tensor.
+      const tensor = made instanceof Promise ? await made : made;
+      fitted.push(fitTensor(castTensor(tensor, spec.dtype), spec, settings.inputAlreadyBatched));
+    } catch (error) {
+      throw inInput(name, error);
+    }
+  }
+  const rows = Math.max(1, ...fitted.filter((_, i) => specs[i]?.shape.length !== 0).map((fit) => fit.rows));
+  const odd = fitted.findIndex((fit, i) => specs[i]?.shape.length !== 0 && fit.rows !== rows);
+  if (odd !== -1) {
+    throw new ServingError(
+      'bad_input',
+      `input ${JSON.stringify(values[odd]?.name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
+    );
+  }
+  return { tensors: fitted.map((fit) => fit.tensor), rows, whole: fitted.every((fit) => fit.whole) };
+}
+
+interface NamedValue {
+  readonly name: string;
+  readonly value: Value;
+}
+
+function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[] {
+  const missing = specs.filter((spec) => !inputs.has(spec.name));
+  if (missing.length === 0 && inputs.size === specs.length) {
+    return specs.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
+  }
+  if (missing.length === specs.length && inputs.size === specs.length) {
+    return [...inputs].map(([name, value]) => ({ name, value }));
+  }
+  const extra = [...inputs.keys()].filter((name) => !specs.some((spec) => spec.name === name));
+  const list = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');
+  const expected = specs.map(
+    (spec) => `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(spec.shape.slice(1))}`,
+  );
+  const parts = [
+    missing.length > 0 ? `missing input ${list(missing.map((spec) => spec.name))}` : '',
+    extra.length > 0 ? `unknown input ${list(extra.slice(0, 8))}` : '',
+  ].filter((part) => part !== '');
+  throw new ServingError('bad_input', `${parts.join(', ')}; the model expects ${expected.join(', ')}`);
+}
+
+function inInput(name: string, error: unknown): ServingError {
+  const known = ServingError.from(error);
+  if (known.code === 'internal') return known;
+  return new ServingError(known.code, `input ${JSON.stringify(name)}: ${known.message}`, { cause: error });
+}
+
+function toTensor(value: Value, spec: TensorSpec, image: ImageChoice): Tensor | Promise<Tensor> {
+  switch (value.kind) {
+    case 'tensor':
+      return value.tensor;
+    case 'image':
+      return toImage(value.bytes, spec, image);
+    case 'text':
+      if (spec.dtype !== 'string') return toImage(value.text, spec, image);
+      return textTensor(value.text, spec);
+    case 'sparse':
+      return densify(value, spec.dtype, false);
+    case 'json':
+      return fromJson(value.value, spec, image);
+  }
+}
+
+/** The old wire joins a list of strings with a bar; a scalar input takes the text as it is. */
+function textTensor(text: string, spec: TensorSpec): Tensor {
+  if (spec.shape.length <= 1) return { dtype: 'string', shape: [], data: [text] };
+  const items = text.split('|');
+  return { dtype: 'string', shape: [items.length], data: items };
+}
+
+function fromJson(value: unknown, spec: TensorSpec, image: ImageChoice): Tensor | Promise<Tensor> {
+  if (typeof value === 'string' && spec.dtype !== 'string') return toImage(value, spec, image);
+  if (!isObject(value)) return nestedTensor(value, spec.dtype);
+  if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
+  const { shape, data, indices } = value;
+  if (!Array.isArray(shape) || !Array.isArray(data) || !Array.isArray(indices)) {
+    throw new ServingError(
+      'bad_input',
+      `expected ${spec.dtype} ${formatSpec(spec.shape.slice(1))}, {"b64"} or a sparse {"shape","data","indices"}, got ${kindOf(value)} with ${JSON.stringify(Object.keys(value).slice(0, 8))}`,
+    );
+  }
+  if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) {
+    throw new ServingError('bad_input', 'sparse shape: expected whole numbers >= 0');
+  }
+  const flat = nestedTensor(indices, 'int32');
+  const values = nestedTensor(data, spec.dtype);
+  const sparse = {
+    shape: shape as number[],
+    indices: flat.data as Int32Array,
+    indicesShape: flat.shape,
+    values,
+  };
+  return densify(sparse, spec.dtype, true);
+}
+
+async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: ImageChoice): Promise<Tensor> {
+  const settings = imageSettings(spec, choice);
+  const bytes = typeof encoded === 'string' ? imageBytes(encoded) : encoded;
+  const pixels = await decodeImage(bytes);
+  return imageTensor(pixels, settings, spec.dtype as NumericDType);
+}
+
+/** Base64, with or without a `data:` prefix. */
+function imageBytes(text: string): Uint8Array {
+  if (text.length > (LIMITS.imageBytes * 4) / 3 + 1024) {
+    throw new ServingError(
+      'too_large',
+      `an image of ${text.length} characters is over ${LIMITS.imageBytes} bytes`,
+    );
+  }
+  try {
+    return decodeBase64(text.startsWith('data:') ? text.slice(text.indexOf(',') + 1) : text);
+  } catch (error) {
+    const { message } = ServingError.from(error);
+    throw new ServingError('bad_input', `expected a base64 image: ${message}`, { cause: error });
+  }
+}

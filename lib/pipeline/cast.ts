@@ -1,0 +1,105 @@
+/**
+ * In: numbers of one dtype. Out: the same numbers as another dtype, or one error.
+ * Trap: typed arrays wrap and truncate in silence (300 -> 44, 1.5 -> 1); nothing here may.
+ */
+import { ServingError } from '../errors.ts';
+import { allocate, type NumericDType, type Tensor, type TypedArray } from '../tensor.ts';
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+}
+
+const INTEGERS: Partial<Record<NumericDType, Range>> = {
+  int8: { min: -128, max: 127 },
+  int16: { min: -32_768, max: 32_767 },
+  int32: { min: -2_147_483_648, max: 2_147_483_647 },
+  uint8: { min: 0, max: 255 },
+  uint16: { min: 0, max: 65_535 },
+  uint32: { min: 0, max: 4_294_967_295 },
+  bool: { min: 0, max: 1 },
+};
+const FLOAT32_MAX = 3.4028234663852886e38;
+const FLOAT16_MAX = 65_504;
+
+/** A number checked against `dtype`, in the form its array stores. */
+type Store = (value: number | bigint, out: TypedArray, index: number) => void;
+
+/**
+ * The checked store for `dtype`: writes one number, or throws what was expected and what came.
+ * @throws bad_input (without the input's name; the caller adds it)
+ */
+export function storeFor(dtype: NumericDType): Store {
+  if (dtype === 'int64' || dtype === 'uint64') return bigStore(dtype);
+  const range = INTEGERS[dtype];
+  if (range !== undefined) {
+    return (value, out, index) => {
+      const number = Number(value);
+      if (!Number.isInteger(number)) throw misfit(value, `a whole number (${dtype})`);
+      if (number < range.min || number > range.max) {
+        throw misfit(
+          value,
+          dtype === 'bool' ? 'true, false, 0 or 1' : `${range.min} to ${range.max} (${dtype})`,
+        );
+      }
+      out[index] = number;
+    };
+  }
+  const max = dtype === 'float64' ? Number.MAX_VALUE : dtype === 'float16' ? FLOAT16_MAX : FLOAT32_MAX;
+  return (value, out, index) => {
+    const number = Number(value);
+    // NaN and infinities pass: a model may well take them; JSON cannot carry them and is checked where it is read.
+    if (Math.abs(number) > max && Number.isFinite(number)) throw misfit(value, `at most ${max} (${dtype})`);
+    out[index] = dtype === 'float16' ? float16Bits(number) : number;
+  };
+}
+
+function bigStore(dtype: 'int64' | 'uint64'): Store {
+  const min = dtype === 'int64' ? -(2n ** 63n) : 0n;
+  const max = dtype === 'int64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
+  return (value, out, index) => {
+    if (typeof value === 'number' && !Number.isInteger(value))
+      throw misfit(value, `a whole number (${dtype})`);
+    const big = BigInt(value);
+    if (big < min || big > max) throw misfit(value, `${min} to ${max} (${dtype})`);
+    out[index] = big;
+  };
+}
+
+function misfit(value: number | bigint, expected: string): ServingError {
+  return new ServingError('bad_input', `expected ${expected}, got ${value}`);
+}
+
+/**
+ * `tensor` as `dtype`; the same object when nothing has to change.
+ * @throws bad_input when a value does not fit, or strings meet numbers
+ */
+export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
+  if (tensor.dtype === dtype) return tensor;
+  if (tensor.dtype === 'string' || dtype === 'string') {
+    throw new ServingError('bad_input', `expected ${dtype}, got ${tensor.dtype}`);
+  }
+  const source = tensor.data as TypedArray;
+  const data = allocate(dtype, source.length);
+  const store = storeFor(dtype);
+  const half = tensor.dtype === 'float16';
+  for (let i = 0; i < source.length; i++) {
+    const value = source[i] as number | bigint;
+    store(half ? float16Value(value as number) : value, data, i);
+  }
+  return { dtype, shape: tensor.shape, data };
+}
+
+/** Number -> IEEE 754 half bits, round to nearest even. */
+export function float16Bits(value: number): number {
+  HALF.setFloat16(0, value);
+  return HALF.getUint16(0);
+}
+
+/** IEEE 754 half bits -> number. */
+export function float16Value(bits: number): number {
+  HALF.setUint16(0, bits);
+  return HALF.getFloat16(0);
+}
+
+const HALF = new DataView(new ArrayBuffer(2));

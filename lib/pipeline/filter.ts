@@ -1,0 +1,136 @@
+/**
+ * In: a record's outputs and the job's filter. Out: the text clients read: `[[4,5.0],[3,4.0]]` or `{"data":..,"shape":..}`.
+ * Trap: it must stay valid JSON (the old server forgot commas), and floats look as Java printed them (`4.0`, `1.0E7`).
+ */
+import { ServingError } from '../errors.ts';
+import { elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+
+/** `topN(n)`: the n largest of the flattened output. `pickTopN(n)`: the first n rows. */
+export interface Filter {
+  readonly kind: 'topN' | 'pickTopN';
+  readonly n: number;
+}
+
+/**
+ * `""` means no filter.
+ * @throws bad_config for an unknown filter or a count that is no whole number >= 1
+ */
+export function parseFilter(text: string): Filter | undefined {
+  const trimmed = text.trim();
+  if (trimmed === '') return undefined;
+  const match = /^(topN|pickTopN)\((\d{1,9})\)$/.exec(trimmed.replaceAll(' ', ''));
+  const n = Number(match?.[2]);
+  if (!match || n < 1) {
+    throw new ServingError(
+      'bad_config',
+      `filter ${JSON.stringify(text)}: expected "topN(n)" or "pickTopN(n)" with n a whole number >= 1`,
+    );
+  }
+  return { kind: match[1] as Filter['kind'], n };
+}
+
+/** The filter's text for one record: of the only output, or a JSON array with one entry per output. */
+export function filterText(outputs: readonly Tensor[], filter: Filter): string {
+  const texts = outputs.map((output) =>
+    filter.kind === 'topN' ? topN(output, filter.n) : pickTopN(output, filter.n),
+  );
+  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
+}
+
+/** `{"data":[...],"shape":[...]}` of the only output, or a JSON array of them. */
+export function outputsText(outputs: readonly Tensor[]): string {
+  const texts = outputs.map((output) => {
+    return `{"data":[${elementTexts(output).join(',')}],"shape":[${output.shape.join(',')}]}`;
+  });
+  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
+}
+
+/**
+ * Ties come in the order the original gave them: it kept the first n sorted upwards, let a strictly larger newcomer
+ * take the smallest one's place in front of its equals, and turned the list round at the end.
+ */
+function topN(output: Tensor, n: number): string {
+  if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
+  const data = output.data as TypedArray;
+  // NaN orders last: it is never "the largest".
+  const value = (index: number) => {
+    const number = Number(data[index]);
+    return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number;
+  };
+  const upwards: number[] = [];
+  for (let i = 0; i < Math.min(n, data.length); i++) upwards.push(i);
+  upwards.sort((a, b) => value(a) - value(b));
+  for (let i = upwards.length; i < data.length; i++) {
+    const newcomer = value(i);
+    if (newcomer <= value(upwards[0] as number)) continue;
+    let at = 1;
+    while (at < upwards.length && value(upwards[at] as number) < newcomer) at++;
+    upwards.splice(at, 0, i);
+    upwards.shift();
+  }
+  const best = upwards.sort((a, b) => value(b) - value(a));
+  return `[${best.map((index) => `[${index},${numberText(data[index] as number | bigint, output.dtype)}]`).join(',')}]`;
+}
+
+/** The first n entries along the first dimension, nested as the output is. */
+function pickTopN(output: Tensor, n: number): string {
+  if (output.shape.length === 0)
+    throw new ServingError('model_failed', 'pickTopN needs an output of rank >= 1');
+  const first = output.shape[0] as number;
+  const rows = Math.min(n, first);
+  const rowLength = elementCount(output.shape.slice(1));
+  const texts = elementTexts({ ...output, data: output.data.slice(0, rows * rowLength) as Tensor['data'] });
+  return nest(texts, [rows, ...output.shape.slice(1)]);
+}
+
+function nest(texts: readonly string[], shape: readonly number[]): string {
+  let level = texts;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const width = shape[axis] as number;
+    const rows = elementCount(shape.slice(0, axis));
+    level = Array.from(
+      { length: rows },
+      (_, row) => `[${level.slice(row * width, (row + 1) * width).join(',')}]`,
+    );
+  }
+  return level[0] as string;
+}
+
+function elementTexts(output: Tensor): string[] {
+  if (output.dtype === 'string')
+    return (output.data as readonly string[]).map((text) => JSON.stringify(text));
+  const data = output.data as TypedArray;
+  const texts = new Array<string>(data.length);
+  for (let i = 0; i < data.length; i++) texts[i] = numberText(data[i] as number | bigint, output.dtype);
+  return texts;
+}
+
+function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
+  if (dtype === 'float32' || dtype === 'float64') return floatText(value as number, dtype === 'float32');
+  return dtype === 'bool' ? (value ? 'true' : 'false') : String(value);
+}
+
+/**
+ * A float as Java's Float.toString prints it: shortest digits that read back to the same float, always with a point,
+ * an exponent outside [1e-3, 1e7). JSON has no NaN and no infinity: both become `null`.
+ */
+export function floatText(value: number, single: boolean): string {
+  if (!Number.isFinite(value)) return 'null';
+  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
+  const shortest = single ? shortestSingle(value) : value;
+  const magnitude = Math.abs(shortest);
+  if (magnitude >= 1e-3 && magnitude < 1e7) {
+    return Number.isInteger(shortest) ? `${shortest}.0` : String(shortest);
+  }
+  const [digits, exponent] = shortest.toExponential().split('e') as [string, string];
+  return `${digits.includes('.') ? digits : `${digits}.0`}E${exponent.replace('+', '')}`;
+}
+
+/** The double with the fewest digits that rounds to this float32. 6 to 9 digits always suffice. */
+function shortestSingle(value: number): number {
+  for (let digits = 6; digits < 9; digits++) {
+    const candidate = Number(value.toPrecision(digits));
+    if (Math.fround(candidate) === value) return candidate;
+  }
+  return Number(value.toPrecision(9));
+}

@@ -1,0 +1,67 @@
+/**
+ * In: one tensor of a record and the model input it is for. Out: the tensor with its batch axis, and how many rows
+ * it brings. Trap: callers send a record without the batch dimension; a model with a fixed one may get it whole.
+ */
+import type { TensorSpec } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { formatShape, type Tensor } from '../tensor.ts';
+
+export interface Fitted {
+  /** Batch axis included, except for a model input that is a scalar. */
+  readonly tensor: Tensor;
+  /** Rows along the batch axis. */
+  readonly rows: number;
+  /** True when the caller sent the batch dimension, which its outputs then keep. */
+  readonly whole: boolean;
+}
+
+/** @throws bad_input naming the input, the expected and the given shape */
+export function fitTensor(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): Fitted {
+  const { shape } = tensor;
+  const rank = spec.shape.length;
+  if (shape.includes(0)) throw new ServingError('bad_input', `is empty (shape ${formatShape(shape)})`);
+  // Rank 0 is a scalar or a shape the model does not declare; onnxruntime cannot tell us which, and checks it itself.
+  if (rank === 0) return { tensor, rows: 1, whole: true };
+  if (alreadyBatched) {
+    if (!matches(shape, spec.shape)) throw misfit(shape, spec, alreadyBatched);
+    return { tensor, rows: shape[0] ?? 1, whole: true };
+  }
+  const row = spec.shape.slice(1);
+  if (matches(shape, row)) return { tensor: withShape(tensor, [1, ...shape]), rows: 1, whole: false };
+  // A single number for an input of one element a row: `3` is what a person writes for [1].
+  if (shape.length === 0 && row.every((dim) => dim === 1 || typeof dim === 'string')) {
+    return { tensor: withShape(tensor, [1, ...row.map(() => 1)]), rows: 1, whole: false };
+  }
+  if (typeof spec.shape[0] === 'number' && matches(shape, spec.shape)) {
+    return { tensor, rows: spec.shape[0], whole: true };
+  }
+  throw misfit(shape, spec, false);
+}
+
+function withShape(tensor: Tensor, shape: readonly number[]): Tensor {
+  return { dtype: tensor.dtype, shape, data: tensor.data };
+}
+
+function matches(shape: readonly number[], expected: readonly (number | string)[]): boolean {
+  return (
+    shape.length === expected.length &&
+    expected.every((dim, i) => typeof dim === 'string' || dim === shape[i])
+  );
+}
+
+function misfit(shape: readonly number[], spec: TensorSpec, alreadyBatched: boolean): ServingError {
+  const expected = alreadyBatched ? spec.shape : spec.shape.slice(1);
+  const looksBatched = !alreadyBatched && matches(shape, spec.shape);
+  const hint = looksBatched
+    ? ' (send one record without the batch dimension, or set inputAlreadyBatched)'
+    : '';
+  return new ServingError(
+    'bad_input',
+    `expected ${spec.dtype} ${formatSpec(expected)}, got shape ${formatShape(shape)}${hint}`,
+  );
+}
+
+/** A dynamic dimension shows by its name, or as `?`. */
+export function formatSpec(shape: readonly (number | string)[]): string {
+  return formatShape(shape.map((dim) => (dim === '' ? '?' : dim)));
+}

@@ -1,0 +1,30 @@
+/**
+ * In: what the config says of images (maybe nothing) and the model input an image is for. Out: full image settings.
+ * Trap: what the config leaves open is read off the input's shape ([3,224,224] is CHW, [224,224,3] HWC), so that
+ * an image reaches the model right away; what the config says always wins.
+ */
+import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image.ts';
+import type { TensorSpec } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { formatSpec } from './fit.ts';
+
+export type ImageChoice = Partial<ImageSettings>;
+
+/** @throws bad_input when the input cannot take an image (it is no number tensor of rank 3 a row) */
+export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSettings {
+  const row = spec.shape.slice(1);
+  if (spec.dtype === 'string' || row.length !== 3) {
+    throw new ServingError('bad_input', `expected ${spec.dtype} ${formatSpec(row)}, got text or an image`);
+  }
+  const isChannels = (dim: number | string | undefined) => dim === 3 || dim === 1;
+  const looksHwc = isChannels(row[2]) && !isChannels(row[0]);
+  const layout = choice.layout ?? (looksHwc ? 'hwc' : DEFAULT_IMAGE.layout);
+  const [channels, height, width] = layout === 'chw' ? row : [row[2], row[0], row[1]];
+  return {
+    ...DEFAULT_IMAGE,
+    channels: channels === 1 ? 'grey' : DEFAULT_IMAGE.channels,
+    ...(typeof height === 'number' && typeof width === 'number' ? { height, width } : {}),
+    ...choice,
+    layout,
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * In: a JSON value of numbers, booleans or strings, nested to any depth. Out: one tensor of the dtype the model wants.
+ * Trap: JSON knows no shape; it is read off the first elements, and every other branch must agree with it.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../tensor.ts';
+import { storeFor } from './cast.ts';
+
+/**
+ * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
+ */
+export function nestedTensor(value: unknown, dtype: DType): Tensor {
+  const shape = shapeOf(value);
+  const count = elementCount(shape, LIMITS.tensorElements);
+  if (count === 0) throw new ServingError('bad_input', `is empty (shape [${shape.join(',')}])`);
+  if (dtype === 'string') {
+    const strings: string[] = [];
+    walk(value, shape, 0, (leaf) => {
+      if (typeof leaf !== 'string') throw new ServingError('bad_input', `expected text, got ${show(leaf)}`);
+      strings.push(leaf);
+    });
+    return { dtype, shape, data: strings };
+  }
+  return { dtype, shape, data: fillNumbers(value, shape, count, dtype) };
+}
+
+function fillNumbers(value: unknown, shape: readonly number[], count: number, dtype: NumericDType) {
+  const data = allocate(dtype, count);
+  let index = 0;
+  if (dtype === 'float32' || dtype === 'float64') {
+    const out = data as Float32Array | Float64Array;
+    walk(value, shape, 0, (leaf) => {
+      const number = typeof leaf === 'number' ? leaf : numberOf(leaf);
+      out[index] = number;
+      // One test for both traps: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
+      if (!Number.isFinite(out[index])) throw outOfRange(number, dtype);
+      index++;
+    });
+    return data;
+  }
+  const store = storeFor(dtype);
+  walk(value, shape, 0, (leaf) => {
+    const number = numberOf(leaf);
+    if (!Number.isFinite(number)) throw outOfRange(number, dtype);
+    if (
+      !Number.isSafeInteger(number) &&
+      Number.isInteger(number) &&
+      (dtype === 'int64' || dtype === 'uint64')
+    ) {
+      // JSON.parse has already rounded it: passing on a neighbour would be a silent lie.
+      throw new ServingError('bad_input', `${number} is beyond 2^53, where JSON numbers lose digits`);
+    }
+    store(number, data, index++);
+  });
+  return data;
+}
+
+function outOfRange(number: number, dtype: DType): ServingError {
+  return new ServingError('bad_input', `a number is out of the range of ${dtype}: ${number}`);
+}
+
+function numberOf(leaf: unknown): number {
+  if (typeof leaf === 'number') return leaf;
+  if (typeof leaf === 'boolean') return leaf ? 1 : 0;
+  throw new ServingError('bad_input', `expected a number, got ${show(leaf)}`);
+}
+
+function shapeOf(value: unknown): number[] {
+  const shape: number[] = [];
+  let level = value;
+  while (Array.isArray(level)) {
+    if (shape.length === LIMITS.tensorRank) {
+      throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank}`);
+    }
+    shape.push(level.length);
+    level = level[0];
+  }
+  return shape;
+}
+
+/** Calls `leaf` for every element in row-major order, checking that all branches have `shape`. */
+function walk(value: unknown, shape: readonly number[], axis: number, leaf: (leaf: unknown) => void): void {
+  if (axis === shape.length) {
+    if (Array.isArray(value)) throw ragged(shape, axis, 'an array where the first element is none');
+    leaf(value);
+    return;
+  }
+  if (!Array.isArray(value)) throw ragged(shape, axis, `${show(value)} where the first element is an array`);
+  if (value.length !== shape[axis]) {
+    throw ragged(shape, axis, `${value.length} elements where the first has ${shape[axis]}`);
+  }
+  if (axis === shape.length - 1) {
+    for (const element of value) {
+      if (Array.isArray(element)) throw ragged(shape, axis + 1, 'an array where the first element is none');
+      leaf(element);
+    }
+    return;
+  }
+  for (const element of value) walk(element, shape, axis + 1, leaf);
+}
+
+function ragged(shape: readonly number[], axis: number, got: string): ServingError {
+  return new ServingError(
+    'bad_input',
+    `arrays do not agree in shape: expected [${shape.join(',')}], got ${got} at depth ${axis}`,
+  );
+}
+
+/** A short form of a value for an error message. */
+function show(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const text = JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 37)}...` : text;
+}

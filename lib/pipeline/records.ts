@@ -1,0 +1,48 @@
+/**
+ * In: messages of the queue. Out: for each, its outcome, or the word to deliver it again.
+ * Trap: one decision per message. A record that can never work is finished with a failure; a fault that may pass
+ * sends it back; a message without a uri can be told to nobody and is sent back until the dead letters have it.
+ */
+import { decodeMessage } from '../codecs/message.ts';
+import type { Inputs, Outcome, Runner } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+
+export interface Message {
+  readonly id: string;
+  readonly body: string;
+}
+
+export interface FinishedRecord {
+  readonly id: string;
+  readonly uri: string;
+  readonly outcome: Outcome;
+}
+
+export interface RanRecords {
+  readonly finished: readonly FinishedRecord[];
+  /** Messages to deliver again, with the reason. */
+  readonly returned: readonly { readonly id: string; readonly error: ServingError }[];
+}
+
+/** Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake. */
+export async function runRecords(messages: readonly Message[], runner: Runner): Promise<RanRecords> {
+  const returned: { id: string; error: ServingError }[] = [];
+  const finished: FinishedRecord[] = [];
+  const runnable: { id: string; uri: string; inputs: Inputs }[] = [];
+  for (const { id, body } of messages) {
+    try {
+      const { uri, inputs } = decodeMessage(body);
+      if (inputs instanceof ServingError) finished.push({ id, uri, outcome: { ok: false, error: inputs } });
+      else runnable.push({ id, uri, inputs });
+    } catch (error) {
+      returned.push({ id, error: ServingError.from(error) });
+    }
+  }
+  const outcomes = await runner.run(runnable.map((record) => record.inputs));
+  for (const [i, { id, uri }] of runnable.entries()) {
+    const outcome = outcomes[i] as Outcome;
+    if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
+    else finished.push({ id, uri, outcome });
+  }
+  return { finished, returned };
+}

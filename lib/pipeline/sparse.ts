@@ -1,0 +1,91 @@
+/**
+ * In: a sparse tensor (COO). Out: the dense tensor, zeros elsewhere.
+ * Trap: the two guides disagree on the orientation of `indices`; `shape` says how many dimensions there are, and
+ * only a square one (nnz = ndim) is ambiguous. Then the door's own guide decides (`pointsFirst`).
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import {
+  allocate,
+  type DType,
+  elementCount,
+  isNumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../tensor.ts';
+import { castTensor } from './cast.ts';
+
+export interface Sparse {
+  /** Dense shape. */
+  readonly shape: readonly number[];
+  /** Flat row-major, of `indicesShape`; counted from 0. */
+  readonly indices: ArrayLike<number>;
+  readonly indicesShape: readonly number[];
+  /** One value per point. */
+  readonly values: Tensor;
+}
+
+/**
+ * @param pointsFirst what a square `indices` means: true = one row per point (HTTP guide), false = one row per
+ *   dimension (Python guide)
+ * @throws bad_input when parts disagree, an index is out of range or named twice; too_large over the limits
+ */
+export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Tensor {
+  const { shape, indices, indicesShape } = sparse;
+  if (!isNumericDType(dtype)) throw new ServingError('bad_input', `expected ${dtype}, got a sparse tensor`);
+  if (shape.length > LIMITS.tensorRank) {
+    throw new ServingError(
+      'too_large',
+      `sparse rank ${shape.length} is over the limit of ${LIMITS.tensorRank}`,
+    );
+  }
+  const count = elementCount(shape, LIMITS.tensorElements);
+  const values = castTensor(sparse.values, dtype).data as TypedArray;
+  const points = values.length;
+  if (points > LIMITS.sparseValues) {
+    throw new ServingError(
+      'too_large',
+      `${points} sparse values are over the limit of ${LIMITS.sparseValues}`,
+    );
+  }
+  const dims = shape.length;
+  const [first, second] = indicesShape;
+  const asPoints = first === points && second === dims;
+  const asAxes = first === dims && second === points;
+  if (indicesShape.length !== 2 || indices.length !== points * dims || !(asPoints || asAxes)) {
+    throw new ServingError(
+      'bad_input',
+      `sparse indices: expected [${points},${dims}] or [${dims},${points}] for ${points} values of shape [${shape.join(',')}], got [${indicesShape.join(',')}]`,
+    );
+  }
+  const byPoint = asPoints && asAxes ? pointsFirst : asPoints;
+  const offsets = new Float64Array(points);
+  for (let point = 0; point < points; point++) {
+    let offset = 0;
+    for (let axis = 0; axis < dims; axis++) {
+      const index = indices[byPoint ? point * dims + axis : axis * points + point] as number;
+      const dim = shape[axis] as number;
+      if (!Number.isInteger(index) || index < 0 || index >= dim) {
+        throw new ServingError(
+          'bad_input',
+          `sparse index ${index} of dimension ${axis}: expected 0 to ${dim - 1}`,
+        );
+      }
+      offset = offset * dim + index;
+    }
+    offsets[point] = offset;
+  }
+  assertDistinct(offsets);
+  const data = allocate(dtype, count);
+  for (let point = 0; point < points; point++) data[offsets[point] as number] = values[point] as never;
+  return { dtype, shape, data };
+}
+
+function assertDistinct(offsets: Float64Array): void {
+  const sorted = offsets.toSorted();
+  for (let i = 1; i < sorted.length; i++) {
+    if (sorted[i] === sorted[i - 1]) {
+      throw new ServingError('bad_input', 'sparse indices: the same point is named twice');
+    }
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * The one owner of SQS. In: message bodies, one by one. Out: SendMessageBatch calls of up to ten.
+ * Trap: a batch call can answer 200 and still have refused some entries; each message's promise tells its own fate,
+ * and a message that SQS did not take rejects. Nothing is ever dropped in silence.
+ */
+import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+
+export interface SenderOptions {
+  readonly queueUrl: string;
+  /** SendMessageBatch calls in flight at most. */
+  readonly parallelCalls?: number;
+}
+
+interface Pending {
+  readonly body: string;
+  readonly bytes: number;
+  tries: number;
+  readonly resolve: () => void;
+  readonly reject: (error: ServingError) => void;
+}
+
+/** Tries for an entry that SQS refused for a passing reason, beside the SDK's own tries of the whole call. */
+const MAX_TRIES = 4;
+const FIRST_PAUSE_MS = 50;
+
+export function openSqs(options: { endpoint?: string | undefined; region?: string | undefined }): SQSClient {
+  return new SQSClient({
+    maxAttempts: 4,
+    ...(options.region ? { region: options.region } : {}),
+    // The queue url's host is not always reachable under that name (an emulator in a container): the endpoint is.
+    ...(options.endpoint ? { endpoint: options.endpoint, useQueueUrlAsEndpoint: false } : {}),
+  });
+}
+
+export class QueueSender {
+  readonly #sqs: SQSClient;
+  readonly #queueUrl: string;
+  readonly #parallelCalls: number;
+  readonly #waiting: Pending[] = [];
+  #calls = 0;
+  #scheduled = false;
+
+  constructor(sqs: SQSClient, options: SenderOptions) {
+    this.#sqs = sqs;
+    this.#queueUrl = options.queueUrl;
+    this.#parallelCalls = options.parallelCalls ?? 16;
+  }
+
+  /**
+   * Sends one message; many in one tick share calls. Resolves when SQS has it.
+   * @throws queue_unavailable, too_large
+   */
+  send(body: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ body, bytes: Buffer.byteLength(body), tries: 0, resolve, reject });
+      if (this.#scheduled) return;
+      this.#scheduled = true;
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#pump();
+      });
+    });
+  }
+
+  #pump(): void {
+    while (this.#waiting.length > 0 && this.#calls < this.#parallelCalls) {
+      this.#calls++;
+      void this.#sendBatch(this.#nextBatch()).finally(() => {
+        this.#calls--;
+        this.#pump();
+      });
+    }
+  }
+
+  /** Up to ten messages of up to 1 MiB together: both are limits of one call. */
+  #nextBatch(): Pending[] {
+    let bytes = 0;
+    let count = 0;
+    for (const pending of this.#waiting) {
+      if (count === LIMITS.sendEntries || (count > 0 && bytes + pending.bytes > LIMITS.messageBytes)) break;
+      bytes += pending.bytes;
+      count++;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #sendBatch(batch: Pending[]): Promise<void> {
+    let left = batch;
+    for (let pauseMs = FIRST_PAUSE_MS; left.length > 0; pauseMs *= 2) {
+      left = await this.#trySend(left);
+      if (left.length > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+
+  /** Settles what it can and returns the entries that are worth another try. */
+  async #trySend(batch: readonly Pending[]): Promise<Pending[]> {
+    try {
+      const entries = batch.map(({ body }, i) => ({ Id: String(i), MessageBody: body }));
+      const reply = await this.#sqs.send(
+        new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
+      );
+      const refused = new Map((reply.Failed ?? []).map((failure) => [Number(failure.Id), failure]));
+      const again: Pending[] = [];
+      for (const [i, pending] of batch.entries()) {
+        const failure = refused.get(i);
+        if (!failure) pending.resolve();
+        else if (failure.SenderFault || ++pending.tries >= MAX_TRIES) {
+          pending.reject(this.#unavailable(`${failure.Code}: ${failure.Message ?? ''}`));
+        } else again.push(pending);
+      }
+      return again;
+    } catch (error) {
+      for (const pending of batch) pending.reject(this.#unavailable((error as Error).message, error));
+      return [];
+    }
+  }
+
+  #unavailable(message: string, cause?: unknown): ServingError {
+    return new ServingError(
+      'queue_unavailable',
+      `SQS did not take the record (${this.#queueUrl}): ${message}`,
+      { cause },
+    );
+  }
+
+  close(): void {
+    this.#sqs.destroy();
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The one owner of ioredis. In: a Redis url. Out: one connection per environment that mends itself.
+ * Trap: Lambda freezes environments; a connection that died in its sleep looks open until a command times out.
+ * So every wait is short, and a command that is safe to repeat is repeated once on a fresh connection.
+ */
+import { Redis } from 'ioredis';
+import { ServingError } from '../errors.ts';
+
+export interface RedisOptions {
+  readonly connectTimeoutMs?: number;
+  readonly commandTimeoutMs?: number;
+}
+
+export class RedisConnection {
+  readonly redis: Redis;
+  readonly #where: string;
+  #connecting: Promise<void> | undefined;
+
+  constructor(url: string, options: RedisOptions = {}) {
+    const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
+    this.#where = describeUrl(url);
+    this.redis = new Redis(url, {
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      connectTimeout: connectTimeoutMs,
+      commandTimeout: commandTimeoutMs,
+      maxRetriesPerRequest: 0,
+      // We reconnect when there is something to say, not behind a frozen function's back.
+      retryStrategy: () => null,
+    });
+    // Without a listener ioredis prints; the error reaches whoever waits for a command.
+    this.redis.on('error', () => undefined);
+  }
+
+  /**
+   * Runs `work` on a live connection.
+   * @param repeatable true when doing it twice does no harm: then a broken connection costs a second try, not an error
+   * @throws results_unavailable
+   */
+  async use<T>(work: (redis: Redis) => Promise<T>, repeatable: boolean): Promise<T> {
+    for (let attempt = repeatable ? 1 : 2; ; attempt++) {
+      try {
+        await this.#connected();
+        return await work(this.redis);
+      } catch (error) {
+        // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
+        this.redis.disconnect();
+        if (attempt >= 2) throw this.#unavailable(error);
+      }
+    }
+  }
+
+  async #connected(): Promise<void> {
+    if (this.redis.status === 'ready') return;
+    this.#connecting ??= this.redis.connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    await this.#connecting;
+  }
+
+  #unavailable(error: unknown): ServingError {
+    if (error instanceof ServingError) return error;
+    const message = error instanceof Error ? error.message : String(error);
+    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}`, { cause: error });
+  }
+
+  async close(): Promise<void> {
+    if (this.redis.status === 'ready') await this.redis.quit().catch(() => undefined);
+    this.redis.disconnect();
+  }
+}
+
+/** Host and port only: a url may carry a password. */
+function describeUrl(url: string): string {
+  try {
+    const { host, protocol } = new URL(url);
+    return `${protocol}//${host}`;
+  } catch {
+    throw new ServingError(
+      'bad_config',
+      'the Redis url is not a url; expected redis://host:port or rediss://...',
+    );
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * In: the outcomes of one batch. Out: one Redis hash each, in a single round trip, each with a time to live.
+ * Trap: SQS delivers twice and two workers may hold one record. The first finished result stays, whole: the script
+ * writes a hash only where no `status` is yet, and Redis runs it as one step.
+ */
+import type { Redis } from 'ioredis';
+import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
+import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
+import type { RedisConnection } from './redis.ts';
+import { fromFields, type Result, type StoredFields } from './stored.ts';
+
+/**
+ * KEYS: index, metrics, then one hash per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number
+ * of metric pairs; then those pairs, then 6 texts per record: uri, status, value, error, outputs, exact.
+ */
+const SAVE = `
+local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
+if pairs > 0 then
+  for i = 1, pairs do redis.call('HINCRBYFLOAT', KEYS[2], ARGV[5 + i * 2], ARGV[6 + i * 2]) end
+  redis.call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
+  redis.call('PEXPIRE', KEYS[2], ARGV[5])
+end
+local saved = 0
+for i = 3, #KEYS do
+  local a = 7 + pairs * 2 + (i - 3) * 6
+  if redis.call('HSETNX', KEYS[i], 'status', ARGV[a + 1]) == 1 then
+    redis.call('HSET', KEYS[i], 'value', ARGV[a + 2], 'model', model, 'finishedAt', now)
+    if ARGV[a + 3] ~= '' then redis.call('HSET', KEYS[i], 'error', ARGV[a + 3]) end
+    if ARGV[a + 4] ~= '' then redis.call('HSET', KEYS[i], 'outputs', ARGV[a + 4]) end
+    if ARGV[a + 5] ~= '' then redis.call('HSET', KEYS[i], 'exact', ARGV[a + 5]) end
+    redis.call('PEXPIRE', KEYS[i], ttl)
+    redis.call('ZADD', KEYS[1], now + ttl, ARGV[a])
+    redis.call('PUBLISH', channel .. ARGV[a], ARGV[a + 1])
+    saved = saved + 1
+  end
+end
+if saved > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+  redis.call('PEXPIRE', KEYS[1], ttl)
+end
+return saved`;
+
+/** Metrics outlive results: a week after the last measurement they are gone. */
+const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
+/** One script call holds Redis up for its whole length: a few ms for a thousand records. */
+const RECORDS_PER_CALL = 1_000;
+const DRAIN_PAGE = 100;
+
+export interface Finished {
+  readonly uri: string;
+  readonly fields: StoredFields;
+}
+
+export interface StoreOptions {
+  readonly job: string;
+  readonly ttlSeconds: number;
+  readonly now: () => number;
+}
+
+/** What `dequeue` found for one uri: its result, or the error that is its outcome. */
+export type Dequeued =
+  | { readonly uri: string; readonly result: Result }
+  | { readonly uri: string; readonly error: ServingError };
+
+type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
+
+export class ResultStore {
+  readonly #connection: RedisConnection;
+  readonly #options: StoreOptions;
+
+  constructor(connection: RedisConnection, options: StoreOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
+  }
+
+  /**
+   * Writes the results of one batch, and with them what the timers have measured, in one round trip.
+   * A uri that already has a result keeps it.
+   * @param model version of the model that made them; "" when none did
+   * @returns how many were written
+   * @throws results_unavailable; then none, some or all are written, and writing again does no harm
+   */
+  async save(finished: readonly Finished[], model: string, timers?: Timers): Promise<number> {
+    const measured = timers?.take();
+    const pairs = measured ? toIncrements(measured) : [];
+    if (finished.length === 0 && pairs.length === 0) return 0;
+    try {
+      return await this.#connection.use(async (redis) => {
+        const calls: Promise<number>[] = [];
+        // All calls leave in one tick and share one round trip.
+        for (let i = 0; i === 0 || i < finished.length; i += RECORDS_PER_CALL) {
+          calls.push(
+            this.#saveCall(redis, finished.slice(i, i + RECORDS_PER_CALL), model, i === 0 ? pairs : []),
+          );
+        }
+        return (await Promise.all(calls)).reduce((sum, saved) => sum + saved, 0);
+      }, true);
+    } catch (error) {
+      if (measured) timers?.restore(measured);
+      throw error;
+    }
+  }
+
+  #saveCall(
+    redis: Redis,
+    finished: readonly Finished[],
+    model: string,
+    pairs: readonly (readonly [string, number])[],
+  ): Promise<number> {
+    const { job, ttlSeconds, now } = this.#options;
+    const keys = [indexKey(job), metricsKey(job)];
+    const values: (string | number)[] = [
+      ttlSeconds * 1000,
+      now(),
+      model,
+      doneChannel(job, ''),
+      METRICS_TTL_MS,
+    ];
+    values.push(pairs.length);
+    for (const pair of pairs) values.push(...pair);
+    for (const { uri, fields } of finished) {
+      keys.push(resultKey(job, uri));
+      values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
+    }
+    const { saveResults } = redis as unknown as { saveResults: SaveCommand };
+    return saveResults.call(redis, keys.length, ...keys, ...values);
+  }
+
+  /**
+   * @returns undefined when there is no result (yet, or any more)
+   * @throws the record's own error when it failed; results_unavailable
+   */
+  async get(uri: string): Promise<Result | undefined> {
+    const fields = await this.#connection.use(
+      (redis) => redis.hgetall(resultKey(this.#options.job, uri)),
+      true,
+    );
+    return fromFields(uri, fields);
+  }
+
+  /** `get`, and the result is gone afterwards, also when it is a failure. */
+  async take(uri: string): Promise<Result | undefined> {
+    const [fields] = await this.#takeMany([uri]);
+    return fromFields(uri, fields ?? {});
+  }
+
+  /** True when there was a result. */
+  async remove(uri: string): Promise<boolean> {
+    const [fields] = await this.#takeMany([uri]);
+    return Object.keys(fields ?? {}).length > 0;
+  }
+
+  /** Takes every finished result of the job, page by page; constant memory however many there are. */
+  async *drain(): AsyncGenerator<Dequeued> {
+    const index = indexKey(this.#options.job);
+    for (;;) {
+      const uris = await this.#connection.use(
+        (redis) => redis.zrange(index, '0', String(DRAIN_PAGE - 1)),
+        true,
+      );
+      if (uris.length === 0) return;
+      const taken = await this.#takeMany(uris);
+      for (const [i, uri] of uris.entries()) {
+        const dequeued = dequeuedOf(uri, taken[i] ?? {});
+        if (dequeued) yield dequeued;
+      }
+    }
+  }
+
+  /** Reads and deletes in one transaction, so that of two takers only one gets it. */
+  #takeMany(uris: readonly string[]): Promise<Record<string, string>[]> {
+    const { job } = this.#options;
+    return this.#connection.use(async (redis) => {
+      const transaction = redis.multi();
+      for (const uri of uris) transaction.hgetall(resultKey(job, uri)).del(resultKey(job, uri));
+      transaction.zrem(indexKey(job), ...uris);
+      const replies = (await transaction.exec()) ?? [];
+      return uris.map((_, i) => {
+        const [error, fields] = replies[i * 2] ?? [];
+        if (error) throw error;
+        return (fields ?? {}) as Record<string, string>;
+      });
+    }, false);
+  }
+
+  /** GET /metrics: every timer of the contract, over all environments of the job. */
+  async metrics(): Promise<TimerReport[]> {
+    const { job, now } = this.#options;
+    const fields = await this.#connection.use((redis) => redis.hgetall(metricsKey(job)), true);
+    const seconds = (now() - Number(fields[SINCE_FIELD] ?? now())) / 1000;
+    return [...timersFromFields(fields)].map(([name, histogram]) => report(name, histogram, seconds));
+  }
+
+  /** Resolves when Redis answers. @throws results_unavailable */
+  async ping(): Promise<void> {
+    await this.#connection.use((redis) => redis.ping(), true);
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}
+
+function dequeuedOf(uri: string, fields: Readonly<Record<string, string>>): Dequeued | undefined {
+  try {
+    const result = fromFields(uri, fields);
+    return result && { uri, result };
+  } catch (error) {
+    return { uri, error: ServingError.from(error) };
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * In: an outcome. Out: the fields of its Redis hash, and the way back.
+ * Trap: `value` belongs to the old contract (base64 Arrow, filter text or "NaN") and is all that old clients read;
+ * it is float32 only, so other dtypes travel once more, exactly, beside it.
+ */
+import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow-result.ts';
+import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
+import type { NamedTensor, Outcome } from '../contract/values.ts';
+import { isErrorCode, ServingError } from '../errors.ts';
+import { type Filter, filterText } from '../pipeline/filter.ts';
+
+/** Field values of one result; "" = absent. */
+export interface StoredFields {
+  readonly status: 'succeeded' | 'failed';
+  /** base64 Arrow, a filter's text, or NaN. */
+  readonly value: string;
+  /** JSON {code, message} of a failure. */
+  readonly error: string;
+  /** JSON list of output names, or "" for a filter's text. */
+  readonly outputs: string;
+  /** base64 safetensors when an output is not float32. */
+  readonly exact: string;
+}
+
+/** A finished result as clients see it. */
+export interface Result {
+  readonly uri: string;
+  /** The model's outputs by position and name; empty when a filter made text of them. */
+  readonly outputs: readonly NamedTensor[];
+  /** What the filter made of the outputs: `[[4,5.0],[3,4.0]]` parsed; undefined without a filter. */
+  readonly filtered: unknown;
+  /** The contract's `value` as it is stored. */
+  readonly value: string;
+  /** Version of the model that made it. */
+  readonly model: string;
+  /** When, in ms since 1970. */
+  readonly finishedAt: number;
+}
+
+export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFields {
+  if (!outcome.ok) return failed(outcome.error);
+  try {
+    if (filter) {
+      return {
+        status: 'succeeded',
+        value: filterText(outcome.outputs, filter),
+        error: '',
+        outputs: '',
+        exact: '',
+      };
+    }
+    const { outputs } = outcome;
+    const allFloat = outputs.every((output) => output.dtype === 'float32');
+    return {
+      status: 'succeeded',
+      value: base64(encodeArrowResult(outputs)),
+      error: '',
+      outputs: JSON.stringify(outputs.map((output) => output.name)),
+      exact: allFloat ? '' : base64(encodeTensors(new Map(outputs.map((output) => [output.name, output])))),
+    };
+  } catch (error) {
+    return failed(ServingError.from(error));
+  }
+}
+
+function failed(error: ServingError): StoredFields {
+  return { status: 'failed', value: 'NaN', error: JSON.stringify(error), outputs: '', exact: '' };
+}
+
+/**
+ * @returns undefined when there is no such hash
+ * @throws the record's own error (with its uri) when it failed; internal when the hash makes no sense
+ */
+export function fromFields(uri: string, fields: Readonly<Record<string, string>>): Result | undefined {
+  const { status, value, error, model = '', finishedAt } = fields;
+  if (status === undefined && value === undefined) return undefined;
+  // A hash of the old server has a value and no status.
+  if (status === 'failed' || (status === undefined && value === 'NaN')) throw failure(uri, error);
+  if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });
+  const isText = status === undefined ? value.startsWith('[') : !fields['outputs'];
+  return {
+    uri,
+    outputs: isText ? [] : readOutputs(fields, value),
+    filtered: isText ? JSON.parse(value) : undefined,
+    value,
+    model,
+    finishedAt: Number(finishedAt ?? 0),
+  };
+}
+
+function readOutputs(fields: Readonly<Record<string, string>>, value: string): NamedTensor[] {
+  if (fields['exact']) {
+    const named = decodeTensors(Buffer.from(fields['exact'], 'base64'));
+    return [...named].map(([name, tensor]) => ({ name, ...tensor }));
+  }
+  const names = fields['outputs'] ? (JSON.parse(fields['outputs']) as string[]) : [];
+  const tensors = decodeArrowResult(Buffer.from(value, 'base64'));
+  return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
+}
+
+function failure(uri: string, text: string | undefined): ServingError {
+  const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
+  return new ServingError(isErrorCode(code) ? code : 'internal', String(message ?? 'the record failed'), {
+    uri,
+  });
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
