@@ -26,7 +26,8 @@ export async function live<D, E, R>(
     opened = undefined;
     logError(error, { phase: 'init' });
   };
-  if (readEnvironment().inLambda) await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+  if (readEnvironment().inLambda)
+    await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
   return async (event, context) => {
     const handler = await opening().catch((error: unknown) => {
       forget(error);

@@ -1,12 +1,19 @@
 /**
- * The way in and out over HTTPS. POST /predictions -> 202 with uri and Location; GET and DELETE /predictions/{uri}.
+ * The way in and out over HTTPS. POST /predictions -> 202 with uri and Location; GET (also waiting: `Prefer:
+ * wait=10`) and DELETE /predictions/{uri}; DELETE /predictions takes a page of finished ones.
  * Trap: it is deployed twice from one bundle: POST outside the VPC (SQS is there, no NAT needed), GET and DELETE
  * inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { assertUri } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
-import { failureBody, readSubmissions, resultText } from '../lib/http/predictions.ts';
+import {
+  failureBody,
+  pageText,
+  preferredWaitMs,
+  readSubmissions,
+  resultText,
+} from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
@@ -18,8 +25,11 @@ import { live } from './live.ts';
 
 export interface PredictionsDeps {
   readonly queue: () => Pick<QueueSender, 'send'>;
-  readonly results: () => Pick<ResultStore, 'get' | 'take'>;
+  readonly results: () => Pick<ResultStore, 'get' | 'take' | 'takePage' | 'wait'>;
 }
+
+/** Results of one DELETE /predictions. */
+const PAGE = 100;
 
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
@@ -39,12 +49,16 @@ async function submit(request: HttpRequest, { queue }: PredictionsDeps): Promise
 }
 
 async function look(
-  { method, parameters }: HttpRequest,
-  { results }: PredictionsDeps,
+  { method, parameters, headers }: HttpRequest,
+  deps: PredictionsDeps,
 ): Promise<HttpResponse> {
+  const results = deps.results();
+  if (parameters['uri'] === undefined) return jsonText(200, pageText((await results.takePage(PAGE)) ?? []));
   const uri = assertUri(parameters['uri']);
   try {
-    const result = await (method === 'DELETE' ? results().take(uri) : results().get(uri));
+    const result = await (method === 'DELETE'
+      ? results.take(uri)
+      : get(uri, preferredWaitMs(headers['prefer']), results));
     if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
     return jsonText(200, resultText(result));
   } catch (error) {
@@ -52,6 +66,14 @@ async function look(
     if (error instanceof ServingError && error.uri === uri) return json(200, failureBody(error));
     throw error;
   }
+}
+
+async function get(uri: string, timeoutMs: number, results: Pick<ResultStore, 'get' | 'wait'>) {
+  if (timeoutMs === 0) return results.get(uri);
+  return results.wait(uri, { timeoutMs }).catch((error: unknown) => {
+    if (error instanceof ServingError && error.code === 'timeout') return undefined;
+    throw error;
+  });
 }
 
 export const handler = await live(predictions, async (environment) => ({

@@ -72,6 +72,11 @@ export function metricsKey(job: string): string {
   return `cluster-serving-metrics_${job}`;
 }
 
+/** Name of the job's queue: how a client that knows only the job finds it. */
+export function queueName(job: string): string {
+  return `cluster-serving-${job}`;
+}
+
 export function modelPrefix(job: string): string {
   return `models/${job}/`;
 }

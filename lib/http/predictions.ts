@@ -10,6 +10,7 @@ import type { NamedTensor } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { float16Value } from '../pipeline/cast.ts';
 import { floatText } from '../pipeline/filter.ts';
+import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 
 export interface Submission {
@@ -81,4 +82,21 @@ function elementText(element: number | bigint | string, dtype: string): string {
 /** JSON of a record whose outcome is a failure. */
 export function failureBody(error: ServingError): Record<string, unknown> {
   return { uri: error.uri, status: 'failed', error: error.publicMessage, code: error.code };
+}
+
+/** JSON text of a page of DELETE /predictions. */
+export function pageText(page: readonly Dequeued[]): string {
+  const texts = page.map((item) =>
+    'error' in item ? JSON.stringify(failureBody(item.error)) : resultText(item.result),
+  );
+  return `{"results":[${texts.join(',')}]}`;
+}
+
+/** Longest wait of one GET: below the gateway's 30 s. */
+const MAX_WAIT_SECONDS = 20;
+
+/** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
+export function preferredWaitMs(prefer: string | undefined): number {
+  const seconds = Number(/(?:^|[,;\s])wait=(\d{1,4})(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
+  return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
 }

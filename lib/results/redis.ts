@@ -11,13 +11,17 @@ export interface RedisOptions {
   readonly commandTimeoutMs?: number;
 }
 
+const RECONNECT_MS = 2_000;
+
 export class RedisConnection {
   readonly redis: Redis;
+  readonly #url: string;
   readonly #where: string;
   #connecting: Promise<void> | undefined;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
+    this.#url = url;
     this.#where = describeUrl(url);
     this.redis = new Redis(url, {
       lazyConnect: true,
@@ -45,7 +49,7 @@ export class RedisConnection {
       } catch (error) {
         // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
         this.redis.disconnect();
-        if (attempt >= 2) throw this.#unavailable(error);
+        if (attempt >= 2) throw this.unavailable(error);
       }
     }
   }
@@ -58,7 +62,29 @@ export class RedisConnection {
     await this.#connecting;
   }
 
-  #unavailable(error: unknown): ServingError {
+  /**
+   * A second connection for subscriptions; it mends itself and subscribes again.
+   * @throws results_unavailable when it cannot be made now
+   */
+  async subscriber(onMessage: (channel: string) => void): Promise<Redis> {
+    const redis = new Redis(this.#url, {
+      lazyConnect: true,
+      connectTimeout: 5_000,
+      retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
+      autoResubscribe: true,
+    });
+    redis.on('error', () => undefined);
+    redis.on('message', onMessage);
+    try {
+      await redis.connect();
+      return redis;
+    } catch (error) {
+      redis.disconnect();
+      throw this.unavailable(error);
+    }
+  }
+
+  unavailable(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
     const message = error instanceof Error ? error.message : String(error);
     return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}`, { cause: error });

@@ -8,6 +8,7 @@ import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.
 import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
+import { DoneNews } from './news.ts';
 import type { RedisConnection } from './redis.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
 
@@ -64,15 +65,22 @@ export type Dequeued =
   | { readonly uri: string; readonly result: Result }
   | { readonly uri: string; readonly error: ServingError };
 
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
 type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
 
 export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: StoreOptions;
+  readonly #news: DoneNews;
 
   constructor(connection: RedisConnection, options: StoreOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.#news = new DoneNews(connection);
     if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
   }
 
@@ -147,27 +155,44 @@ export class ResultStore {
     return fromFields(uri, fields ?? {});
   }
 
-  /** True when there was a result. */
-  async remove(uri: string): Promise<boolean> {
-    const [fields] = await this.#takeMany([uri]);
-    return Object.keys(fields ?? {}).length > 0;
+  /**
+   * The result as soon as it is there: asks once, then listens.
+   * @throws timeout, the signal's reason, the record's own error, results_unavailable
+   */
+  async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
+    const news = await this.#news.listen(doneChannel(this.#options.job, uri));
+    try {
+      const endAt = performance.now() + timeoutMs;
+      for (;;) {
+        // Asked after the listening began: what came before is found, what comes later is heard.
+        const result = await this.get(uri);
+        if (result) return result;
+        const leftMs = endAt - performance.now();
+        if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+        await news.next(leftMs, signal);
+      }
+    } finally {
+      news.stop();
+    }
   }
 
   /** Takes every finished result of the job, page by page; constant memory however many there are. */
   async *drain(): AsyncGenerator<Dequeued> {
-    const index = indexKey(this.#options.job);
     for (;;) {
-      const uris = await this.#connection.use(
-        (redis) => redis.zrange(index, '0', String(DRAIN_PAGE - 1)),
-        true,
-      );
-      if (uris.length === 0) return;
-      const taken = await this.#takeMany(uris);
-      for (const [i, uri] of uris.entries()) {
-        const dequeued = dequeuedOf(uri, taken[i] ?? {});
-        if (dequeued) yield dequeued;
-      }
+      const page = await this.takePage(DRAIN_PAGE);
+      if (!page) return;
+      yield* page;
     }
+  }
+
+  /** Takes up to `count` finished results, the oldest first; undefined when there are none left. */
+  async takePage(count: number): Promise<Dequeued[] | undefined> {
+    const index = indexKey(this.#options.job);
+    const uris = await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
+    if (uris.length === 0) return undefined;
+    const taken = await this.#takeMany(uris);
+    // An entry whose result another taker got, or that was read and deleted, is just passed over.
+    return uris.flatMap((uri, i) => dequeuedOf(uri, taken[i] ?? {}) ?? []);
   }
 
   /** Reads and deletes in one transaction, so that of two takers only one gets it. */
@@ -200,6 +225,7 @@ export class ResultStore {
   }
 
   async close(): Promise<void> {
+    this.#news.close();
     await this.#connection.close();
   }
 }

@@ -29,8 +29,6 @@ export interface Result {
   readonly outputs: readonly NamedTensor[];
   /** What the filter made of the outputs: `[[4,5.0],[3,4.0]]` parsed; undefined without a filter. */
   readonly filtered: unknown;
-  /** The contract's `value` as it is stored. */
-  readonly value: string;
   /** Version of the model that made it. */
   readonly model: string;
   /** When, in ms since 1970. */
@@ -82,7 +80,6 @@ export function fromFields(uri: string, fields: Readonly<Record<string, string>>
     uri,
     outputs: isText ? [] : readOutputs(fields, value),
     filtered: isText ? JSON.parse(value) : undefined,
-    value,
     model,
     finishedAt: Number(finishedAt ?? 0),
   };

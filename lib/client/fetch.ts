@@ -1,0 +1,74 @@
+/**
+ * In: a url of the HTTPS API. Out: its JSON, or the error it told of, as the same error class as everywhere.
+ * Trap: gateways in between answer in their own words; only our own {"error","code"} is taken at its word.
+ */
+import { type ErrorCode, isErrorCode, ServingError } from '../errors.ts';
+
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** @throws by the service's code; timeout; unreachable is queue_unavailable */
+export async function postJson(url: string, body: string, timeoutMs = 30_000): Promise<unknown> {
+  const answer = await request(
+    url,
+    { method: 'POST', body, headers: { 'content-type': 'application/json' } },
+    timeoutMs,
+  );
+  return answer.body;
+}
+
+/** @throws as postJson; `not_found` is one of the codes */
+export async function request(
+  url: string,
+  init: RequestInit,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(url, { ...init, signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
+    text = await response.text();
+  } catch (error) {
+    if (timeout.aborted)
+      throw new ServingError('timeout', `${url} did not answer in ${timeoutMs} ms`, { cause: error });
+    if (signal?.aborted) throw error;
+    throw new ServingError('queue_unavailable', `${url} cannot be reached: ${reason(error)}`, {
+      cause: error,
+    });
+  }
+  if (text.length > MAX_ANSWER_BYTES)
+    throw new ServingError('too_large', `the answer of ${url} is ${text.length} bytes`);
+  const body = parse(text);
+  if (response.ok) return { status: response.status, body };
+  const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
+  const known = isErrorCode(code) ? code : codeOfStatus(response.status);
+  throw new ServingError(known, String(error ?? message ?? `${url} answered ${response.status}`));
+}
+
+function reason(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? cause.message || message : message;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function codeOfStatus(status: number): ErrorCode {
+  if (status === 429) return 'rate_limited';
+  if (status === 413) return 'too_large';
+  if (status === 404) return 'not_found';
+  if (status === 401 || status === 403) return 'unauthorized';
+  if (status === 504) return 'timeout';
+  return status < 500 ? 'bad_request' : status === 503 ? 'queue_unavailable' : 'internal';
+}

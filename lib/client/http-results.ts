@@ -1,0 +1,124 @@
+/**
+ * In: a uri. Out: its result through the HTTPS API: the same reads as ResultStore, for clients outside the VPC.
+ * Trap: waiting is the server's work: `Prefer: wait=20` holds the request until the result is there, so that nobody
+ * polls in a loop.
+ */
+
+import type { NamedTensor } from '../contract/values.ts';
+import { isErrorCode, ServingError } from '../errors.ts';
+import { float16Bits } from '../pipeline/cast.ts';
+import type { Dequeued, WaitOptions } from '../results/store.ts';
+import type { Result } from '../results/stored.ts';
+import { allocate, type DType, type NumericDType } from '../tensor.ts';
+import { request } from './fetch.ts';
+
+const ANSWER_MS = 30_000;
+/** Below the gateway's 30 s. */
+const WAIT_SECONDS = 20;
+
+export class HttpResults {
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = `${url.replace(/\/+$/, '')}/predictions`;
+  }
+
+  get(uri: string): Promise<Result | undefined> {
+    return this.#read(uri, 'GET');
+  }
+
+  take(uri: string): Promise<Result | undefined> {
+    return this.#read(uri, 'DELETE');
+  }
+
+  async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
+    const endAt = performance.now() + timeoutMs;
+    for (;;) {
+      const leftMs = endAt - performance.now();
+      const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.ceil(leftMs / 1000)));
+      const result = await this.#read(uri, 'GET', { prefer: `wait=${seconds}` }, signal);
+      if (result) return result;
+      if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+    }
+  }
+
+  async *drain(): AsyncGenerator<Dequeued> {
+    for (;;) {
+      const { body } = await request(this.#url, { method: 'DELETE' }, ANSWER_MS);
+      const { results } = body as { results: ResultJson[] };
+      if (results.length === 0) return;
+      for (const json of results)
+        yield json.status === 'failed'
+          ? { uri: json.uri, error: failureOf(json) }
+          : { uri: json.uri, result: resultOf(json) };
+    }
+  }
+
+  async #read(uri: string, method: string, headers: Record<string, string> = {}, signal?: AbortSignal) {
+    try {
+      const { body } = await request(
+        `${this.#url}/${encodeURIComponent(uri)}`,
+        { method, headers },
+        ANSWER_MS,
+        signal,
+      );
+      const json = body as ResultJson;
+      if (json.status === 'failed') throw failureOf(json);
+      return resultOf(json);
+    } catch (error) {
+      if (error instanceof ServingError && error.code === 'not_found' && error.uri === undefined)
+        return undefined;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {}
+}
+
+interface ResultJson {
+  readonly uri: string;
+  readonly status: string;
+  readonly error?: string;
+  readonly code?: string;
+  readonly model?: string;
+  readonly finishedAt?: string;
+  readonly filtered?: unknown;
+  readonly outputs?: readonly {
+    name: string;
+    dtype: DType;
+    shape: number[];
+    data: (number | string | boolean | null)[];
+  }[];
+}
+
+function failureOf({ uri, code, error }: ResultJson): ServingError {
+  return new ServingError(isErrorCode(code) ? code : 'internal', error ?? 'the record failed', { uri });
+}
+
+function resultOf({ uri, model = '', finishedAt, filtered, outputs = [] }: ResultJson): Result {
+  return { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt: Date.parse(finishedAt ?? '') };
+}
+
+function tensorOf({
+  name,
+  dtype,
+  shape,
+  data,
+}: {
+  name: string;
+  dtype: DType;
+  shape: number[];
+  data: unknown[];
+}): NamedTensor {
+  if (dtype === 'string') return { name, dtype, shape, data: data.map(String) };
+  const array = allocate(dtype as NumericDType, data.length);
+  for (const [i, element] of data.entries()) array[i] = elementOf(element, dtype) as never;
+  return { name, dtype, shape, data: array };
+}
+
+/** JSON has no NaN: null stands for it. */
+function elementOf(element: unknown, dtype: DType): number | bigint {
+  if (dtype === 'int64' || dtype === 'uint64') return BigInt(element as string | number);
+  const number = element === null ? Number.NaN : Number(element);
+  return dtype === 'float16' ? float16Bits(number) : number;
+}

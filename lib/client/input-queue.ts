@@ -1,0 +1,149 @@
+/**
+ * In: a uri and its inputs. Out: a message in the job's queue. The client half of the enqueue contract.
+ * Trap: the old client printed a line when the queue was full and lost the record. Here every call says what became
+ * of it: it resolves when the queue has the record, or throws.
+ */
+import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
+import { encodeMessage } from '../codecs/message.ts';
+import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import { openSqs, QueueSender } from '../queue/sender.ts';
+import { postJson } from './fetch.ts';
+import { type RecordInputs, toInputs } from './inputs.ts';
+
+export interface InputQueueOptions {
+  /** Job name. Default serving_stream. */
+  readonly name?: string;
+  /** SQS queue; found by the job's name when neither this nor frontendUrl is given. */
+  readonly queueUrl?: string;
+  /** Another endpoint than AWS's. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
+  readonly endpoint?: string;
+  readonly region?: string;
+  /** The HTTPS API: `predict` needs it, and without a queueUrl `enqueue` goes through it too. */
+  readonly frontendUrl?: string;
+}
+
+export interface QueueRecord {
+  readonly uri: string;
+  readonly inputs: RecordInputs;
+}
+
+/** Records of `enqueueMany` under way at once: enough to keep 16 calls of ten busy, little memory. */
+const IN_FLIGHT = 320;
+
+export class InputQueue {
+  readonly #options: InputQueueOptions;
+  readonly #job: string;
+  #sender: Promise<QueueSender> | undefined;
+
+  constructor(options: InputQueueOptions = {}) {
+    this.#options = options;
+    this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
+  }
+
+  /**
+   * Resolves when the queue has the record. Calls of one tick leave together, ten a request.
+   * @throws queue_unavailable, too_large (over 1 MiB as a message), bad_request; each with the uri
+   */
+  async enqueue(uri: string, inputs: RecordInputs): Promise<void> {
+    try {
+      const message = encodeMessage(uri, await toInputs(inputs));
+      if (this.#overHttp) await postJson(this.#frontend('/predictions'), message);
+      else await (await this.#open()).send(message);
+    } catch (error) {
+      const { code, message } = ServingError.from(error);
+      throw new ServingError(code, message, { uri, cause: error });
+    }
+  }
+
+  /**
+   * Enqueues any number of records with bounded memory; an iterable is read as fast as the queue takes.
+   * @param onProgress hears the number taken so far
+   * @returns how many the queue took, which is all of them
+   * @throws AggregateError with one error (with its uri) per record that was not taken; the others were
+   */
+  async enqueueMany(
+    records: Iterable<QueueRecord> | AsyncIterable<QueueRecord>,
+    onProgress: (taken: number) => void = () => undefined,
+  ): Promise<number> {
+    const errors: unknown[] = [];
+    const flying = new Set<Promise<void>>();
+    let taken = 0;
+    for await (const { uri, inputs } of records) {
+      const flight = this.enqueue(uri, inputs)
+        .then(
+          () => onProgress(++taken),
+          (error: unknown) => void errors.push(error),
+        )
+        .finally(() => flying.delete(flight));
+      flying.add(flight);
+      if (flying.size >= IN_FLIGHT) await Promise.race(flying);
+    }
+    await Promise.all(flying);
+    if (errors.length > 0) {
+      throw new AggregateError(
+        errors,
+        `${errors.length} of ${taken + errors.length} records were not enqueued`,
+      );
+    }
+    return taken;
+  }
+
+  /**
+   * POST /predict and its answer: one text per instance, `{value=...}`.
+   * @param request {"instances": [...]}, as an object or as JSON text
+   * @throws what the service answered, by code; timeout after `timeoutMs` (default 29 s, the gateway's own limit)
+   */
+  async predict(
+    request: string | { readonly instances: readonly unknown[] },
+    timeoutMs = 29_000,
+  ): Promise<string[]> {
+    const body = typeof request === 'string' ? request : JSON.stringify(request);
+    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs);
+    return (answer as { predictions: string[] }).predictions;
+  }
+
+  get #overHttp(): boolean {
+    return this.#options.queueUrl === undefined && this.#options.frontendUrl !== undefined;
+  }
+
+  #frontend(path: string): string {
+    const { frontendUrl } = this.#options;
+    if (!frontendUrl)
+      throw new ServingError('bad_config', 'this needs frontendUrl: new InputQueue({ frontendUrl })');
+    return frontendUrl.replace(/\/+$/, '') + path;
+  }
+
+  #open(): Promise<QueueSender> {
+    this.#sender ??= this.#openSender().catch((error: unknown) => {
+      this.#sender = undefined;
+      throw error;
+    });
+    return this.#sender;
+  }
+
+  async #openSender(): Promise<QueueSender> {
+    const { endpoint, region, queueUrl } = this.#options;
+    const sqs = openSqs({ endpoint, region });
+    if (queueUrl) return new QueueSender(sqs, { queueUrl });
+    const name = queueName(this.#job);
+    try {
+      const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
+      return new QueueSender(sqs, { queueUrl: QueueUrl as string });
+    } catch (error) {
+      throw new ServingError(
+        'queue_unavailable',
+        `no queue ${name} to be found: ${(error as Error).message}`,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+
+  /** Lets go of the connections. Records that were not awaited may not have left. */
+  async close(): Promise<void> {
+    const sender = await this.#sender?.catch(() => undefined);
+    sender?.close();
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * In: what a person passes to `enqueue`. Out: a record's inputs.
+ * Trap: a bare string is an image path and a list of strings is text, as in the Python client. Plain numbers carry no
+ * dtype: they travel as float32 when that is exact, else as float64, and the model's input decides.
+ */
+import { readFile } from 'node:fs/promises';
+import { decodeBase64 } from '../codecs/base64.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { Inputs, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { nestedTensor } from '../pipeline/nested.ts';
+import {
+  allocate,
+  type DType,
+  elementCount,
+  isNumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../tensor.ts';
+
+/** Numbers nested to any depth; every branch of the same shape. */
+export type NestedNumbers = number | boolean | readonly NestedNumbers[];
+export type NestedStrings = readonly (string | NestedStrings)[];
+
+export type InputValue =
+  /** Path of an image file, read here. */
+  | string
+  | { readonly path: string }
+  /** An encoded image, base64. */
+  | { readonly b64: string }
+  /** An encoded image. */
+  | { readonly bytes: Uint8Array }
+  /** Text. */
+  | NestedStrings
+  | NestedNumbers
+  /** One dimension, dtype of the array (Uint8Array is uint8, not an image). */
+  | TypedArray
+  /** Dense tensor; dtype of the array, or as given for plain numbers. */
+  | {
+      readonly data: TypedArray | readonly number[] | readonly string[];
+      readonly shape: readonly number[];
+      readonly dtype?: DType;
+    }
+  /** Sparse tensor (COO): indices ndim x nnz or nnz x ndim, counted from 0. */
+  | {
+      readonly indices: readonly (readonly number[])[];
+      readonly values: TypedArray | readonly number[];
+      readonly shape: readonly number[];
+    };
+
+/** Inputs by name; order matters only when the names are not the model's. */
+export type RecordInputs = Readonly<Record<string, InputValue>>;
+
+/**
+ * @throws bad_request naming the input; a file that cannot be read is one too
+ */
+export async function toInputs(values: RecordInputs): Promise<Inputs> {
+  const entries = Object.entries(values);
+  if (entries.length === 0) throw new ServingError('bad_request', 'a record needs at least one input');
+  const inputs = new Map<string, Value>();
+  for (const [name, value] of entries) {
+    try {
+      inputs.set(name, await toValue(value));
+    } catch (error) {
+      const { code, message } = ServingError.from(error);
+      const known = code === 'internal' ? 'bad_request' : code;
+      throw new ServingError(known, `input ${JSON.stringify(name)}: ${message}`, { cause: error });
+    }
+  }
+  return inputs;
+}
+
+async function toValue(value: InputValue): Promise<Value> {
+  if (typeof value === 'string') return { kind: 'image', bytes: await readFile(value) };
+  if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
+  if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
+  if ('path' in value) return { kind: 'image', bytes: await readFile(value.path) };
+  if ('b64' in value) return { kind: 'image', bytes: decodeBase64(value.b64) };
+  if ('bytes' in value) return { kind: 'image', bytes: value.bytes };
+  if ('indices' in value && 'values' in value) return sparseValue(value);
+  if ('data' in value && 'shape' in value) return tensorValue(value);
+  throw new ServingError(
+    'bad_request',
+    `expected a path, {path}, {b64}, {bytes}, numbers, texts, {data,shape} or {indices,values,shape}, got the keys ${JSON.stringify(Object.keys(value))}`,
+  );
+}
+
+function nested(value: NestedNumbers | NestedStrings): Tensor {
+  let leaf: unknown = value;
+  while (Array.isArray(leaf)) leaf = leaf[0];
+  return typeof leaf === 'string' ? nestedTensor(value, 'string') : narrowed(nestedTensor(value, 'float64'));
+}
+
+/** float32 when it holds every value exactly: half the bytes. */
+function narrowed(tensor: Tensor): Tensor {
+  const data = Float32Array.from(tensor.data as Float64Array);
+  const exact = data.every((element, i) => element === tensor.data[i]);
+  return exact ? { dtype: 'float32', shape: tensor.shape, data } : tensor;
+}
+
+function tensorValue(value: {
+  data: TypedArray | readonly number[] | readonly string[];
+  shape: readonly number[];
+  dtype?: DType;
+}): Value {
+  const { data, shape, dtype } = value;
+  const count = elementCount(shape, LIMITS.tensorElements);
+  if (data.length !== count) {
+    throw new ServingError('bad_request', `${data.length} elements are not of shape [${shape.join(',')}]`);
+  }
+  if (ArrayBuffer.isView(data)) return { kind: 'tensor', tensor: { dtype: dtypeOfArray(data), shape, data } };
+  if (typeof data[0] === 'string')
+    return { kind: 'tensor', tensor: { dtype: 'string', shape, data: data as readonly string[] } };
+  const flat = nestedTensor(data, dtype ?? 'float64');
+  const tensor = { ...flat, shape };
+  return { kind: 'tensor', tensor: dtype ? tensor : narrowed(tensor) };
+}
+
+function dtypeOfArray(data: TypedArray): DType {
+  const name = data.constructor.name.replace('Array', '').replace('Big', '').toLowerCase();
+  if (isNumericDType(name) && allocate(name, 0).constructor === data.constructor) return name;
+  throw new ServingError('bad_request', `a ${data.constructor.name} has no ONNX type`);
+}
+
+function sparseValue(value: {
+  indices: readonly (readonly number[])[];
+  values: TypedArray | readonly number[];
+  shape: readonly number[];
+}): Value {
+  const indices = nestedTensor(value.indices, 'int32');
+  const values = tensorValue({ data: value.values, shape: [value.values.length] });
+  if (values.kind !== 'tensor') throw new ServingError('bad_request', 'sparse values: expected numbers');
+  return {
+    kind: 'sparse',
+    shape: value.shape,
+    indices: indices.data as Int32Array,
+    indicesShape: indices.shape,
+    values: values.tensor,
+  };
+}

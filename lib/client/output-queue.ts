@@ -1,0 +1,78 @@
+/**
+ * In: a uri. Out: its result, from Redis or through the HTTPS API. The client half of the query contract.
+ * Trap: "not there yet" is undefined, a failed record is a thrown error with its code and uri; the old "[]" and "NaN"
+ * texts do not exist here.
+ */
+import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import { RedisConnection } from '../results/redis.ts';
+import { type Dequeued, ResultStore } from '../results/store.ts';
+import type { Result } from '../results/stored.ts';
+import { HttpResults } from './http-results.ts';
+
+export interface OutputQueueOptions {
+  /** Job name; over HTTPS the url says it already. Default serving_stream. */
+  readonly name?: string;
+  /** redis://host:port or rediss://..., or the HTTPS API's url. Default redis://localhost:6379. */
+  readonly url?: string;
+}
+
+export interface WaitForOptions {
+  /** Default 30,000. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export class OutputQueue {
+  readonly #results: ResultStore | HttpResults;
+
+  constructor({ name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' }: OutputQueueOptions = {}) {
+    const job = assertJobName(name);
+    if (/^https?:/.test(url)) this.#results = new HttpResults(url);
+    else {
+      const connection = new RedisConnection(url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
+      // The time to live is the writer's business; a reader never writes.
+      this.#results = new ResultStore(connection, { job, ttlSeconds: 1, now: Date.now });
+    }
+  }
+
+  /**
+   * The result, which stays; undefined when there is none (yet, or any more).
+   * @throws the record's own error when it failed (code, uri); results_unavailable
+   */
+  async query(uri: string): Promise<Result | undefined> {
+    return this.#results.get(assertUri(uri));
+  }
+
+  /** As `query`, and the result is gone afterwards, also when it is a failure. */
+  async queryAndDelete(uri: string): Promise<Result | undefined> {
+    return this.#results.take(assertUri(uri));
+  }
+
+  /**
+   * The result as soon as it is there; hears of it and does not poll.
+   * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error when it failed
+   */
+  async wait(uri: string, { timeoutMs = 30_000, signal }: WaitForOptions = {}): Promise<Result> {
+    signal?.throwIfAborted();
+    return this.#results.wait(assertUri(uri), { timeoutMs, ...(signal ? { signal } : {}) });
+  }
+
+  /** Takes all finished results of the job, failures as errors in their place. For many, `drain` needs less memory. */
+  async dequeue(): Promise<Map<string, Result | ServingError>> {
+    const all = new Map<string, Result | ServingError>();
+    for await (const dequeued of this.drain()) {
+      all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
+    }
+    return all;
+  }
+
+  /** `dequeue` one by one, in constant memory. What was yielded is gone from the store. */
+  drain(): AsyncGenerator<Dequeued> {
+    return this.#results.drain();
+  }
+
+  async close(): Promise<void> {
+    await this.#results.close();
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * In: a word nobody knows and the words there are. Out: the one that was probably meant.
+ * Trap: a suggestion that is too far off misleads more than none; a third of the letters may differ.
+ */
+
+export function suggest(word: string, known: readonly string[]): string | undefined {
+  const distances = known.map((candidate) => ({
+    candidate,
+    distance: editDistance(normal(word), normal(candidate)),
+  }));
+  const best = distances.sort((a, b) => a.distance - b.distance)[0];
+  return best && best.distance <= Math.max(1, Math.floor(best.candidate.length / 3))
+    ? best.candidate
+    : undefined;
+}
+
+/** `thread_per_model` and `threadPerModel` are the same word. */
+function normal(word: string): string {
+  return word.slice(0, 100).toLowerCase().replaceAll(/[_-]/g, '');
+}
+
+/** Levenshtein. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, substitution));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}

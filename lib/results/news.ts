@@ -1,0 +1,87 @@
+/**
+ * In: a channel. Out: a wake-up when something is published there.
+ * Trap: a connection that subscribes can do nothing else, so waiters share a second one. A message can be lost while
+ * it reconnects; every wait therefore wakes up by itself now and then to look.
+ */
+import type { Redis } from 'ioredis';
+import type { RedisConnection } from './redis.ts';
+
+/** A lost message costs at most this. */
+const LOOK_AGAIN_MS = 5_000;
+
+export interface News {
+  /** Resolves at the next message, after `timeoutMs`, or after a while. @throws the signal's reason */
+  next(timeoutMs: number, signal?: AbortSignal): Promise<void>;
+  stop(): void;
+}
+
+export class DoneNews {
+  readonly #connection: RedisConnection;
+  readonly #listeners = new Map<string, Set<() => void>>();
+  #subscriber: Promise<Redis> | undefined;
+
+  constructor(connection: RedisConnection) {
+    this.#connection = connection;
+  }
+
+  /** Resolves when the subscription stands. @throws results_unavailable */
+  async listen(channel: string): Promise<News> {
+    let heard = false;
+    let wake = () => undefined as void;
+    const onMessage = () => {
+      heard = true;
+      wake();
+    };
+    const listeners = this.#listeners.get(channel) ?? new Set();
+    listeners.add(onMessage);
+    this.#listeners.set(channel, listeners);
+    const stop = () => {
+      listeners.delete(onMessage);
+      if (listeners.size > 0 || this.#listeners.get(channel) !== listeners) return;
+      this.#listeners.delete(channel);
+      void this.#subscriber?.then((redis) => redis.unsubscribe(channel)).catch(() => undefined);
+    };
+    try {
+      await this.#subscribe(channel);
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    return {
+      stop,
+      next: (timeoutMs, signal) =>
+        new Promise((resolve, reject) => {
+          const done = (settle: () => void) => {
+            clearTimeout(timer);
+            signal?.removeEventListener('abort', onAbort);
+            heard = false;
+            wake = () => undefined;
+            settle();
+          };
+          const onAbort = () => done(() => reject(signal?.reason as Error));
+          const timer = setTimeout(() => done(resolve), Math.min(timeoutMs, LOOK_AGAIN_MS));
+          if (signal?.aborted) return onAbort();
+          signal?.addEventListener('abort', onAbort);
+          wake = () => done(resolve);
+          if (heard) wake();
+        }),
+    };
+  }
+
+  async #subscribe(channel: string): Promise<void> {
+    this.#subscriber ??= this.#connection.subscriber((heardOn) => {
+      for (const onMessage of this.#listeners.get(heardOn) ?? []) onMessage();
+    });
+    try {
+      await (await this.#subscriber).subscribe(channel);
+    } catch (error) {
+      this.close();
+      throw this.#connection.unavailable(error);
+    }
+  }
+
+  close(): void {
+    void this.#subscriber?.then((redis) => redis.disconnect()).catch(() => undefined);
+    this.#subscriber = undefined;
+  }
+}
