@@ -82,9 +82,10 @@ function toOrt(tensor: Tensor): OrtTensor {
   if (tensor.dtype === 'string') return new OrtTensor('string', tensor.data as string[], tensor.shape);
   if (tensor.dtype === 'float16') {
     const bits = tensor.data as Uint16Array;
-    // Node 24 has Float16Array and onnxruntime then insists on it; the bits are the same.
-    const data = new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
-    return new OrtTensor('float16', data as never, tensor.shape);
+    const made = new OrtTensor('float16', bits, tensor.shape);
+    // On Node 24 the constructor turns the bits into a Float16Array, which onnxruntime-node's native side (1.30) reads
+    // as empty ("not enough space: expected 4, got 0"); it wants the Uint16Array back.
+    return Object.assign(made, { cpuData: bits });
   }
   return new OrtTensor(tensor.dtype, tensor.data as never, tensor.shape);
 }

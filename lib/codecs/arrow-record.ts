@@ -1,0 +1,243 @@
+/**
+ * In: a request record as an Arrow stream. Out: its inputs, one per column, in order; tensors view the given bytes.
+ * Trap: three writers lay out one tensor in three ways (1 row; 4 rows holding one child each; lists of one item each
+ * with more lists than rows), so a tensor is the leaf VALUES of its children: their offsets and validity are ignored.
+ *
+ * Decided here:
+ * - a record is one batch: the old server dropped all but the first in silence, we refuse;
+ * - a bare number (the Scala front end's scalar) is a tensor of shape []; so is a struct with one value and an empty
+ *   shape (the Python client's 0-d array); an empty shape with any other number of values is an error;
+ * - sparse is whatever has a filled indiceShape, so that a sparse tensor without values stays sparse;
+ * - a text column may have more rows (a record that mixes text and 4-row tensors), the others null.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import type { Inputs, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { elementCount, formatShape, type NumericDType, type Tensor, type TypedArray } from '../tensor.ts';
+import { type ArrowField, formatType, quoteName } from './arrow-schema.ts';
+import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
+
+/**
+ * @throws bad_request naming the column, what was expected and what came; too_large over the limits
+ */
+export function decodeArrowRecord(bytes: Uint8Array): Inputs {
+  const { fields, batches } = readArrowStream(bytes);
+  const batch = batches[0];
+  if (batch === undefined || batches.length > 1) {
+    throw new ServingError('bad_request', `Arrow record: expected one record batch, got ${batches.length}`);
+  }
+  if (fields.length === 0)
+    throw new ServingError('bad_request', 'Arrow record: expected a column per input, got none');
+  if (fields.length > LIMITS.inputsPerRecord) {
+    throw new ServingError(
+      'too_large',
+      `Arrow record: ${fields.length} inputs are over the limit of ${LIMITS.inputsPerRecord}`,
+    );
+  }
+  const inputs = new Map<string, Value>();
+  for (const field of fields) {
+    try {
+      if (field.name.length > LIMITS.inputNameLength) {
+        throw new ServingError(
+          'too_large',
+          `its name is over the limit of ${LIMITS.inputNameLength} characters`,
+        );
+      }
+      if (inputs.has(field.name))
+        throw new ServingError('bad_request', 'expected one column of this name, got two');
+      inputs.set(field.name, decodeColumn(batch, field));
+    } catch (error) {
+      throw inColumn(field, error);
+    }
+  }
+  return inputs;
+}
+
+function inColumn(field: ArrowField, error: unknown): unknown {
+  if (!(error instanceof ServingError)) return error;
+  const message = `Arrow column ${quoteName(field.name)} (${formatType(field)}): ${error.message}`;
+  // Whatever a tensor check calls it (bad_input), here the record is not what the contract says.
+  return new ServingError(error.code === 'too_large' ? 'too_large' : 'bad_request', message, {
+    cause: error,
+  });
+}
+
+function decodeColumn(batch: ArrowBatch, field: ArrowField): Value {
+  switch (field.type) {
+    case 'struct':
+      return decodeStruct(batch, field);
+    case 'utf8':
+    case 'large_utf8':
+      return { kind: 'text', text: oneText(batch, field) };
+    case 'list':
+    case 'large_list': {
+      assertRows(batch, field);
+      const data = leafOf(batch, field);
+      return { kind: 'tensor', tensor: { ...data, shape: [data.data.length] } };
+    }
+    default: {
+      assertRows(batch, field);
+      return {
+        kind: 'tensor',
+        tensor: { dtype: field.type, shape: [], data: numbersOf(batch, field, field.type) },
+      };
+    }
+  }
+}
+
+function assertRows(batch: ArrowBatch, field: ArrowField): void {
+  const rows = batch.lengthOf(field);
+  if (rows !== 1) throw new ServingError('bad_request', `expected 1 row, got ${rows}`);
+}
+
+function oneText(batch: ArrowBatch, field: ArrowField): string {
+  const rows = batch.lengthOf(field);
+  const nulls = batch.nullsOf(field);
+  if (rows === 0 || nulls !== rows - 1 || !batch.validityOf(field)(0)) {
+    throw new ServingError(
+      'bad_request',
+      `expected one cell, the first, got ${rows} with ${nulls} of them null`,
+    );
+  }
+  return batch.textsOf(field, 1)[0] as string;
+}
+
+interface Parts {
+  indiceData?: ArrowField;
+  indiceShape?: ArrowField;
+  data?: ArrowField;
+  shape?: ArrowField;
+}
+
+function decodeStruct(batch: ArrowBatch, field: ArrowField): Value {
+  const { indiceData, indiceShape, data, shape } = partsOf(field);
+  if (data === undefined || shape === undefined) {
+    throw new ServingError('bad_request', 'expected the fields "data" and "shape"');
+  }
+  const indicesShape = indiceShape === undefined ? [] : dimensionsOf(batch, indiceShape);
+  const indices = indiceData === undefined ? NO_INDICES : indicesOf(batch, indiceData);
+  const dims = dimensionsOf(batch, shape);
+  const values = leafOf(batch, data);
+  if (indicesShape.length === 0 && indices.length === 0) {
+    const count = elementCount(dims, LIMITS.tensorElements);
+    if (count !== values.data.length) {
+      throw new ServingError(
+        'bad_request',
+        `shape ${formatShape(dims)} means ${count} values, data has ${values.data.length}`,
+      );
+    }
+    return { kind: 'tensor', tensor: { ...values, shape: dims } };
+  }
+  assertSparse(dims, indices, indicesShape, values);
+  const tensor = { ...values, shape: [values.data.length] };
+  return { kind: 'sparse', shape: dims, indices, indicesShape, values: tensor };
+}
+
+const NO_INDICES = new Int32Array(0);
+
+function partsOf(field: ArrowField): Parts {
+  const parts: Parts = {};
+  for (const child of field.children) {
+    const { name } = child;
+    if (name !== 'indiceData' && name !== 'indiceShape' && name !== 'data' && name !== 'shape') {
+      throw new ServingError(
+        'bad_request',
+        `unknown field ${quoteName(name)}; expected indiceData, indiceShape, data, shape`,
+      );
+    }
+    if (parts[name] !== undefined)
+      throw new ServingError('bad_request', `expected one field "${name}", got two`);
+    parts[name] = child;
+  }
+  return parts;
+}
+
+/** What agrees whatever the orientation of the indices; the rest is checked where they are expanded. */
+function assertSparse(
+  dims: readonly number[],
+  indices: Int32Array,
+  indicesShape: readonly number[],
+  values: Pick<Tensor, 'dtype' | 'data'>,
+): void {
+  elementCount(dims, LIMITS.tensorElements);
+  if (values.dtype === 'string')
+    throw new ServingError('bad_request', 'expected numbers in a sparse tensor, got text');
+  const count = values.data.length;
+  if (count > LIMITS.sparseValues) {
+    throw new ServingError(
+      'too_large',
+      `${count} sparse values are over the limit of ${LIMITS.sparseValues}`,
+    );
+  }
+  if (elementCount(indicesShape) !== indices.length || indicesShape.length === 0) {
+    throw new ServingError(
+      'bad_request',
+      `indiceShape ${formatShape(indicesShape)} does not fit the ${indices.length} values of indiceData`,
+    );
+  }
+  if (indices.length !== count * dims.length) {
+    throw new ServingError(
+      'bad_request',
+      `expected ${count * dims.length} indices for ${count} values of shape ${formatShape(dims)}, got ${indices.length}`,
+    );
+  }
+}
+
+/** The item values of a list, whatever its offsets say. */
+function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'data'> {
+  const leaf = list.children[0];
+  if ((list.type !== 'list' && list.type !== 'large_list') || leaf === undefined) {
+    throw new ServingError('bad_request', `expected a list in "${list.name}", got ${formatType(list)}`);
+  }
+  const { type } = leaf;
+  if (type === 'utf8' || type === 'large_utf8') {
+    assertNoNulls(batch, leaf);
+    return { dtype: 'string', data: batch.textsOf(leaf, batch.lengthOf(leaf)) };
+  }
+  if (type === 'list' || type === 'large_list' || type === 'struct') {
+    throw new ServingError('bad_request', `expected numbers or text in a list, got ${formatType(list)}`);
+  }
+  return { dtype: type, data: numbersOf(batch, leaf, type) };
+}
+
+function numbersOf(batch: ArrowBatch, field: ArrowField, dtype: NumericDType): TypedArray {
+  assertNoNulls(batch, field);
+  return batch.numbersOf(field, dtype);
+}
+
+function assertNoNulls(batch: ArrowBatch, leaf: ArrowField): void {
+  const nulls = batch.nullsOf(leaf);
+  if (nulls !== 0) throw new ServingError('bad_request', `expected no null values, got ${nulls}`);
+}
+
+/** A shape: few whole numbers >= 0. */
+function dimensionsOf(batch: ArrowBatch, list: ArrowField): number[] {
+  const { data } = leafOf(batch, list);
+  if (data.length > LIMITS.tensorRank) {
+    throw new ServingError(
+      'too_large',
+      `${list.name}: ${data.length} dimensions are over the limit of ${LIMITS.tensorRank}`,
+    );
+  }
+  return wholeNumbers(data, list);
+}
+
+function indicesOf(batch: ArrowBatch, list: ArrowField): Int32Array {
+  const { data } = leafOf(batch, list);
+  if (data instanceof Int32Array) return data;
+  return Int32Array.from(wholeNumbers(data, list));
+}
+
+/** Int32 in every record that we know; any integers will do. */
+function wholeNumbers(data: Tensor['data'], list: ArrowField): number[] {
+  return Array.from(data, (value: number | bigint | string) => {
+    const number = typeof value === 'string' ? NaN : Number(value);
+    if (!Number.isInteger(number) || number < 0 || number > 0x7fff_ffff) {
+      throw new ServingError(
+        'bad_request',
+        `${list.name}: expected whole numbers from 0 to 2147483647, got ${value}`,
+      );
+    }
+    return number;
+  });
+}

@@ -1,0 +1,226 @@
+/**
+ * In: a record's output tensors. Out: the old contract's Arrow stream, one record batch a tensor, and the way back.
+ * Two nullable columns, `data: float32` and `shape: int32`; rows = number of elements, `shape` padded with nulls.
+ *
+ * Trap: a shape with more dimensions than elements ([1,1,2]) has no room in its column. The old server cut it off, and
+ * the old Python client then failed to reshape. More rows are no way out: that client reads `data` without copying,
+ * which fails on nulls. So the column holds the shape without its leading ones (data and order stay right, [1,2]),
+ * and the batch's custom metadata, which old clients do not look at, holds the whole shape for ours.
+ * A tensor without elements has no rows: its shape is in the metadata alone; the old client raises, as it always did.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../tensor.ts';
+import { scalar, structs } from './arrow-flatbuffers.ts';
+import { toFloat32 } from './arrow-float32.ts';
+import {
+  align8,
+  batchMessage,
+  CONTINUATION,
+  END_BYTES,
+  PREFIX_BYTES,
+  schemaMessage,
+} from './arrow-message.ts';
+import { type ArrowField, float32Column, formatType, int32Column } from './arrow-schema.ts';
+import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
+
+/** Key of the batch metadata that holds a whole shape, as in "1,1,2". */
+const SHAPE_KEY = 'cluster-serving.shape';
+const SHAPE_TEXT = /^\d{1,15}(,\d{1,15})*$/;
+
+const SCHEMA_BYTES = schemaMessage([float32Column('data'), int32Column('shape')]);
+
+/** The head of a record batch with zeros where its numbers go: writing one anew costs ten times as much. */
+interface BatchHead {
+  readonly bytes: Uint8Array;
+  /** Where each number stands, from the start of `bytes`. */
+  readonly rows: number;
+  readonly nodes: number;
+  readonly buffers: number;
+  readonly bodyLength: number;
+}
+
+function batchHead(wholeShape?: string): BatchHead {
+  const [rows, bodyLength] = [scalar(8, 0), scalar(8, 0)];
+  const [nodes, buffers] = [structs([0, 0, 0, 0]), structs([0, 0, 0, 0, 0, 0, 0, 0])];
+  const pair = wholeShape === undefined ? undefined : ([SHAPE_KEY, wholeShape] as const);
+  return {
+    bytes: batchMessage({ rows, nodes, buffers, bodyLength }, pair),
+    rows: PREFIX_BYTES + rows.at,
+    nodes: PREFIX_BYTES + nodes.at,
+    buffers: PREFIX_BYTES + buffers.at,
+    bodyLength: PREFIX_BYTES + bodyLength.at,
+  };
+}
+
+const USUAL_HEAD = batchHead();
+
+interface Part {
+  readonly data: Float32Array;
+  /** What the shape column holds: at most one dimension a row. */
+  readonly dims: readonly number[];
+  readonly head: BatchHead;
+}
+
+/**
+ * Other dtypes are cast to float32, the only one of this format.
+ * @throws model_failed for text, for no outputs, and for data that does not fit its shape; too_large over the limits
+ */
+export function encodeArrowResult(outputs: readonly Tensor[]): Uint8Array {
+  if (outputs.length === 0) throw new ServingError('model_failed', 'expected at least one output, got none');
+  if (outputs.length > LIMITS.arrowBatches) {
+    throw new ServingError(
+      'too_large',
+      `${outputs.length} outputs are over the limit of ${LIMITS.arrowBatches}`,
+    );
+  }
+  const parts = outputs.map(toPart);
+  let length = SCHEMA_BYTES.length + END_BYTES;
+  for (const { head, data } of parts) length += head.bytes.length + bodyLayout(data.length).length;
+  const stream = new Uint8Array(length);
+  const view = new DataView(stream.buffer);
+  stream.set(SCHEMA_BYTES);
+  let at = SCHEMA_BYTES.length;
+  for (const part of parts) at = writePart(stream, view, at, part);
+  view.setUint32(at, CONTINUATION, true);
+  return stream;
+}
+
+function toPart(output: Tensor, index: number): Part {
+  const { dtype, shape } = output;
+  if (dtype === 'string') {
+    throw new ServingError('model_failed', `output ${index} is text; an Arrow result carries numbers only`);
+  }
+  if (shape.length > LIMITS.tensorRank) {
+    throw new ServingError('too_large', `output ${index}: rank ${shape.length} is over ${LIMITS.tensorRank}`);
+  }
+  const count = elementCount(shape, LIMITS.tensorElements);
+  if (count !== output.data.length) {
+    throw new ServingError(
+      'model_failed',
+      `output ${index}: shape ${formatShape(shape)} means ${count} values, data has ${output.data.length}`,
+    );
+  }
+  const data = toFloat32(output.data as TypedArray, dtype);
+  if (shape.length <= count) return { data, dims: shape, head: USUAL_HEAD };
+  return { data, dims: withoutLeadingOnes(shape, count), head: batchHead(shape.join(',')) };
+}
+
+/** At most `count` dimensions: there are fewer others than elements, so enough of them are ones. */
+function withoutLeadingOnes(shape: readonly number[], count: number): number[] {
+  if (count === 0) return [];
+  let spare = shape.length - count;
+  return shape.filter((dim) => dim !== 1 || spare-- <= 0);
+}
+
+/** Where the three buffers are in the body of a batch of `rows`; data has no validity buffer, it has no nulls. */
+function bodyLayout(rows: number): {
+  readonly bits: number;
+  readonly shape: number;
+  readonly length: number;
+} {
+  const bits = align8(4 * rows);
+  const shape = bits + align8(rows / 8);
+  return { bits, shape, length: shape + align8(4 * rows) };
+}
+
+/** @returns where the next message starts */
+function writePart(stream: Uint8Array, view: DataView, at: number, { data, dims, head }: Part): number {
+  const rows = data.length;
+  const layout = bodyLayout(rows);
+  stream.set(head.bytes, at);
+  // Every number is far below 2^32 (LIMITS.tensorElements), so the upper halves keep the template's zeros.
+  view.setUint32(at + head.rows, rows, true);
+  view.setUint32(at + head.bodyLength, layout.length, true);
+  view.setUint32(at + head.nodes, rows, true);
+  view.setUint32(at + head.nodes + 16, rows, true);
+  view.setUint32(at + head.nodes + 24, rows - dims.length, true);
+  view.setUint32(at + head.buffers + 24, 4 * rows, true);
+  view.setUint32(at + head.buffers + 32, layout.bits, true);
+  view.setUint32(at + head.buffers + 40, Math.ceil(rows / 8), true);
+  view.setUint32(at + head.buffers + 48, layout.shape, true);
+  view.setUint32(at + head.buffers + 56, 4 * rows, true);
+  const body = at + head.bytes.length;
+  new Float32Array(stream.buffer, body, rows).set(data);
+  for (let i = 0; i < dims.length; i++) {
+    const bit = body + layout.bits + (i >> 3);
+    stream[bit] = (stream[bit] as number) | (1 << (i & 7));
+    view.setInt32(body + layout.shape + 4 * i, dims[i] as number, true);
+  }
+  return body + layout.length;
+}
+
+/**
+ * @returns one float32 tensor per record batch; views of `bytes` where aligned. A batch without rows and without our
+ *   metadata (an old server's) has lost its shape and becomes [0].
+ * @throws bad_request when the bytes are no such stream, too_large over the limits
+ */
+export function decodeArrowResult(bytes: Uint8Array): Tensor[] {
+  const { fields, batches } = readArrowStream(bytes);
+  const data = columnOf(fields, 'data', 'float32');
+  const shape = columnOf(fields, 'shape', 'int32');
+  if (batches.length === 0)
+    throw new ServingError('bad_request', 'Arrow result: expected a record batch, got none');
+  return batches.map((batch) => readPart(batch, data, shape));
+}
+
+function columnOf(fields: readonly ArrowField[], name: string, type: 'float32' | 'int32'): ArrowField {
+  const field = fields.find((candidate) => candidate.name === name);
+  if (field?.type === type) return field;
+  const got = field === undefined ? `${fields.length} others` : formatType(field);
+  throw new ServingError('bad_request', `Arrow result: expected a column "${name}" of ${type}, got ${got}`);
+}
+
+function readPart(batch: ArrowBatch, dataField: ArrowField, shapeField: ArrowField): Tensor {
+  const nulls = batch.nullsOf(dataField);
+  if (nulls !== 0)
+    throw new ServingError('bad_request', `Arrow result: expected no nulls in data, got ${nulls}`);
+  const data = batch.numbersOf(dataField, 'float32');
+  const shape = shapeInMetadata(batch) ?? shapeColumn(batch, shapeField);
+  if (shape === undefined) return { dtype: 'float32', shape: [0], data };
+  const count = elementCount(shape, LIMITS.tensorElements);
+  if (count !== data.length) {
+    throw new ServingError(
+      'bad_request',
+      `Arrow result: shape ${formatShape(shape)} means ${count} values, data has ${data.length}; old servers cut off a shape with more dimensions than values`,
+    );
+  }
+  return { dtype: 'float32', shape, data };
+}
+
+function shapeInMetadata(batch: ArrowBatch): number[] | undefined {
+  const written = batch.metadata().get(SHAPE_KEY);
+  if (written === undefined) return undefined;
+  const shape = SHAPE_TEXT.test(written) ? written.split(',').map(Number) : [];
+  if (shape.length === 0 || shape.length > LIMITS.tensorRank) {
+    throw new ServingError(
+      'bad_request',
+      `Arrow result: metadata ${SHAPE_KEY}: expected dimensions as in "1,2"`,
+    );
+  }
+  return shape;
+}
+
+/** Undefined when there are no rows, hence no room for a shape. */
+function shapeColumn(batch: ArrowBatch, field: ArrowField): number[] | undefined {
+  const rows = batch.lengthOf(field);
+  if (rows === 0) return undefined;
+  const rank = rows - batch.nullsOf(field);
+  if (rank < 0) throw new ServingError('bad_request', 'Arrow result: shape has more nulls than rows');
+  if (rank > LIMITS.tensorRank) {
+    throw new ServingError(
+      'too_large',
+      `Arrow result: ${rank} dimensions are over the limit of ${LIMITS.tensorRank}`,
+    );
+  }
+  const dims = batch.numbersOf(field, 'int32');
+  const valid = batch.validityOf(field);
+  const shape: number[] = [];
+  for (let cell = 0; cell < rows && shape.length < rank; cell++) {
+    if (!valid(cell)) continue;
+    const dim = dims[cell] as number;
+    if (dim < 0) throw new ServingError('bad_request', `Arrow result: expected dimensions >= 0, got ${dim}`);
+    shape.push(dim);
+  }
+  return shape;
+}

@@ -1,0 +1,194 @@
+/**
+ * In: the schema table of an Arrow stream. Out: its columns as a tree that knows where each one's data will be.
+ * Trap: a record batch is two flat lists (nodes, buffers) in schema order. One type whose buffers we cannot count
+ * shifts every column behind it, so an unknown type refuses the record, by column name and type.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import type { NumericDType } from '../tensor.ts';
+import { type FlatReader, type FlatTable, scalar, table, text, vector } from './arrow-flatbuffers.ts';
+
+/** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
+export type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
+
+export interface ArrowField {
+  readonly name: string;
+  readonly type: ArrowType;
+  readonly children: readonly ArrowField[];
+  /** Index of its node, and of its first buffer, in every record batch. */
+  readonly node: number;
+  readonly buffer: number;
+}
+
+/** By number, as in Arrow's Schema.fbs. */
+const TYPE_NAMES = [
+  'none',
+  'null',
+  'int',
+  'float',
+  'binary',
+  'utf8',
+  'bool',
+  'decimal',
+  'date',
+  'time',
+  'timestamp',
+  'interval',
+  'list',
+  'struct',
+  'union',
+  'fixed_size_binary',
+  'fixed_size_list',
+  'map',
+  'duration',
+  'large_binary',
+  'large_utf8',
+  'large_list',
+  'run_end_encoded',
+  'binary_view',
+  'utf8_view',
+  'list_view',
+  'large_list_view',
+] as const;
+const INT = 2;
+const FLOAT = 3;
+const UTF8 = 5;
+const LIST = 12;
+const STRUCT = 13;
+const FLOATS = ['float16', 'float32', 'float64'] as const;
+const EXPECTED = 'expected utf8, a number, list<...> or struct<indiceData, indiceShape, data, shape>';
+/** struct > list > number is 3; nothing that we read is deeper. */
+const MAX_DEPTH = 3;
+
+const FIELD = { name: 0, typeNumber: 2, type: 3, dictionary: 4, children: 5 } as const;
+
+/** @throws bad_request for a type or depth that we do not read, too_large over LIMITS.arrowFields */
+export function readSchema(flat: FlatReader, schema: number): ArrowField[] {
+  const endianness = flat.slot(schema, 0);
+  if (endianness !== 0 && flat.i16(endianness) !== 0) {
+    throw new ServingError('bad_request', 'Arrow stream: expected little-endian data, got big-endian');
+  }
+  const fields = flat.slot(schema, 1);
+  return fields === 0 ? [] : new SchemaWalk(flat).children(fields, '', 1);
+}
+
+class SchemaWalk {
+  readonly #flat: FlatReader;
+  #nodes = 0;
+  #buffers = 0;
+
+  constructor(flat: FlatReader) {
+    this.#flat = flat;
+  }
+
+  children(at: number, path: string, depth: number): ArrowField[] {
+    const { start, count } = this.#flat.items(at, 4);
+    if (this.#nodes + count > LIMITS.arrowFields) {
+      throw new ServingError('too_large', `Arrow schema: over the limit of ${LIMITS.arrowFields} fields`);
+    }
+    const fields: ArrowField[] = [];
+    for (let i = 0; i < count; i++) fields.push(this.#field(this.#flat.follow(start + 4 * i), path, depth));
+    return fields;
+  }
+
+  #field(field: number, parent: string, depth: number): ArrowField {
+    const flat = this.#flat;
+    const nameAt = flat.slot(field, FIELD.name);
+    const name = nameAt === 0 ? '' : flat.string(nameAt);
+    const path = depth === 1 ? name : `${parent}.${name}`;
+    const type = this.#type(field, path);
+    const nested = type === 'list' || type === 'large_list' || type === 'struct';
+    if (nested && depth === MAX_DEPTH) throw unsupported(path, `${type}, nested too deeply`);
+    const [node, buffer] = [this.#nodes, this.#buffers];
+    this.#nodes += 1;
+    // Validity, then offsets or values or both; a struct has validity alone.
+    this.#buffers += type === 'utf8' || type === 'large_utf8' ? 3 : type === 'struct' ? 1 : 2;
+    const childrenAt = nested ? flat.slot(field, FIELD.children) : 0;
+    const children = childrenAt === 0 ? [] : this.children(childrenAt, path, depth + 1);
+    if (type !== 'struct' && nested && children.length !== 1) {
+      throw unsupported(path, `${type} of ${children.length} items`);
+    }
+    return { name, type, children, node, buffer };
+  }
+
+  #type(field: number, path: string): ArrowType {
+    const flat = this.#flat;
+    const numberAt = flat.slot(field, FIELD.typeNumber);
+    const number = numberAt === 0 ? 0 : flat.u8(numberAt);
+    const name = TYPE_NAMES[number] ?? `number ${number}`;
+    if (flat.slot(field, FIELD.dictionary) !== 0) throw unsupported(path, `dictionary of ${name}`);
+    const typeAt = flat.slot(field, FIELD.type);
+    const type = typeAt === 0 ? 0 : flat.follow(typeAt);
+    switch (name) {
+      case 'int':
+        return this.#int(type, path);
+      case 'float': {
+        const precisionAt = type === 0 ? 0 : flat.slot(type, 0);
+        const float = FLOATS[precisionAt === 0 ? 0 : flat.i16(precisionAt)];
+        if (float === undefined) throw unsupported(path, 'float of unknown precision');
+        return float;
+      }
+      case 'binary':
+        return 'utf8';
+      case 'large_binary':
+        return 'large_utf8';
+      case 'utf8':
+      case 'large_utf8':
+      case 'list':
+      case 'large_list':
+      case 'struct':
+        return name;
+      default:
+        throw unsupported(path, name);
+    }
+  }
+
+  #int(type: number, path: string): NumericDType {
+    const flat = this.#flat;
+    const bitsAt = type === 0 ? 0 : flat.slot(type, 0);
+    const signedAt = type === 0 ? 0 : flat.slot(type, 1);
+    const bits = bitsAt === 0 ? 0 : flat.i32(bitsAt);
+    const signed = signedAt !== 0 && flat.u8(signedAt) !== 0;
+    if (bits !== 8 && bits !== 16 && bits !== 32 && bits !== 64)
+      throw unsupported(path, `int of ${bits} bits`);
+    return signed ? `int${bits}` : `uint${bits}`;
+  }
+}
+
+function unsupported(path: string, type: string): ServingError {
+  return new ServingError(
+    'bad_request',
+    `Arrow column ${quoteName(path)}: type ${type} is not supported; ${EXPECTED}`,
+  );
+}
+
+/** A stranger's name in quotes, at most 80 characters of it. */
+export function quoteName(name: string): string {
+  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name);
+}
+
+/** `struct<data: list<float32>, ...>`, for messages. */
+export function formatType(field: ArrowField): string {
+  if (field.children.length === 0) return field.type;
+  const parts = field.children.map((child) =>
+    field.type === 'struct' ? `${child.name}: ${formatType(child)}` : formatType(child),
+  );
+  const inner = parts.join(', ');
+  return `${field.type}<${inner.length > 200 ? `${inner.slice(0, 200)}...` : inner}>`;
+}
+
+const column = (
+  name: string,
+  typeNumber: number,
+  type: FlatTable,
+  children: readonly FlatTable[],
+): FlatTable => table(text(name), scalar(1, 1), scalar(1, typeNumber), type, undefined, vector(children));
+
+export const utf8Column = (name: string): FlatTable => column(name, UTF8, table(), []);
+export const int32Column = (name: string): FlatTable =>
+  column(name, INT, table(scalar(4, 32), scalar(1, 1)), []);
+export const float32Column = (name: string): FlatTable =>
+  column(name, FLOAT, table(scalar(2, FLOATS.indexOf('float32'))), []);
+export const listColumn = (name: string, item: FlatTable): FlatTable => column(name, LIST, table(), [item]);
+export const structColumn = (name: string, fields: readonly FlatTable[]): FlatTable =>
+  column(name, STRUCT, table(), fields);

@@ -1,0 +1,61 @@
+/**
+ * In: base64 text, standard or url-safe alphabet, padded or not, white space anywhere. Out: the bytes.
+ * Trap: `Buffer.from(text, 'base64')` skips what it does not know and takes "Ł" for "A" (it keeps the low 8 bits of a
+ * character). Every skipped character makes the result shorter, so for ASCII text a result of the expected length
+ * proves that nothing was skipped; only a mismatch pays for looking at the characters one by one.
+ */
+import { ServingError } from '../errors.ts';
+
+const WHITE_SPACE = /[ \t\n\v\f\r]+/g;
+const FOREIGN = /[^A-Za-z0-9+/_\-=]/;
+
+/**
+ * Not checked: that the unused low bits of the last character are zero.
+ * @throws bad_request naming the position
+ */
+export function decodeBase64(text: string): Uint8Array {
+  // Files end with a line feed; cutting it here keeps them off the slower path.
+  let end = text.length;
+  while (end > 0 && isWhiteSpace(text.charCodeAt(end - 1))) end--;
+  return decodeExactly(text.slice(0, end)) ?? decodeExactly(text.replace(WHITE_SPACE, '')) ?? refuse(text);
+}
+
+function isWhiteSpace(unit: number): boolean {
+  return unit === 32 || (unit >= 9 && unit <= 13);
+}
+
+/** Undefined when any character was not base64, or the length cannot be. */
+function decodeExactly(text: string): Uint8Array | undefined {
+  const pads = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const digits = text.length - pads;
+  const padded = pads === 0 || text.length % 4 === 0;
+  if (digits % 4 === 1 || !padded) return undefined;
+  // The UTF-8 length equals the length only for ASCII; counting is about ten times as fast as a regular expression.
+  if (Buffer.byteLength(text, 'utf8') !== text.length) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length !== Math.floor((digits * 3) / 4)) return undefined;
+  // As a Uint8Array: a Buffer's slice() shares memory where callers expect a copy.
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+function refuse(text: string): never {
+  const foreign = text.replace(WHITE_SPACE, (run) => 'A'.repeat(run.length)).search(FOREIGN);
+  if (foreign !== -1) {
+    const found = JSON.stringify(String.fromCodePoint(text.codePointAt(foreign) as number));
+    throw new ServingError(
+      'bad_request',
+      `base64: unexpected ${found} at position ${foreign} of ${text.length}`,
+    );
+  }
+  const pad = text.indexOf('=');
+  if (pad !== -1) {
+    throw new ServingError(
+      'bad_request',
+      `base64: wrong padding at position ${pad} of ${text.length}; expected "=" only at the end, up to a multiple of 4`,
+    );
+  }
+  throw new ServingError(
+    'bad_request',
+    `base64: cut off at position ${text.length}: ${text.replace(WHITE_SPACE, '').length} characters are no whole bytes`,
+  );
+}

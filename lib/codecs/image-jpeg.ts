@@ -1,0 +1,154 @@
+/**
+ * In: the bytes of a JPEG. Out: 8-bit RGB pixels the right way up, bit for bit those of OpenCV's libjpeg-turbo.
+ * Trap: libjpeg paints a cut file grey and only warns, and a progressive file may ask for any number of scans.
+ * So the markers are walked here first: no end marker, no decoding (OpenCV 5 refuses such files as well).
+ */
+import { ServingError } from '../errors.ts';
+import { sharedDecoder } from './image-libjpeg.ts';
+import { exifOrientation, orient, type Pixels } from './image-pixels.ts';
+
+/** Encoders write up to about 20; each can cost 25 ms, a walk over every coefficient of 16 Mi pixels. */
+const SCANS = 50;
+/** Segments before the first scan; a colour profile in pieces is a dozen. */
+const SEGMENTS = 1_000;
+
+const SOI = 0xd8;
+const EOI = 0xd9;
+const SOS = 0xda;
+const APP1 = 0xe1;
+/** DHT, JPG and DAC lie among the start-of-frame markers and are none. */
+const NO_FRAME = [0xc4, 0xc8, 0xcc];
+const EXIF = 'Exif\0\0';
+
+interface Header {
+  readonly width: number;
+  readonly height: number;
+  readonly orientation: number;
+  /** Where the marker of the first scan begins. */
+  readonly scans: number;
+}
+
+interface Frame {
+  readonly width: number;
+  readonly height: number;
+}
+
+export function isJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === SOI && bytes[2] === 0xff;
+}
+
+/** @throws bad_input for broken markers, unsupported_media_type for CMYK and for samples of other than 8 bits. */
+export function readJpegHeader(bytes: Uint8Array): Header {
+  let frame: Frame | undefined;
+  let orientation = 1;
+  let at = 2;
+  for (let count = 0; count < SEGMENTS; count++) {
+    const marker = markerAt(bytes, at);
+    // Fill bytes: any number of 0xff may come before a marker.
+    while (bytes[at + 1] === 0xff) at++;
+    if (marker === SOS) {
+      if (frame === undefined) throw broken('a scan comes before the frame header');
+      return { ...frame, orientation, scans: at };
+    }
+    const length = segmentLength(bytes, at, marker);
+    const body = bytes.subarray(at + 4, at + 2 + length);
+    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAME.includes(marker)) {
+      if (frame !== undefined) throw broken('it has two frame headers');
+      frame = readFrame(body);
+    } else if (marker === APP1 && orientation === 1 && hasExif(body)) {
+      orientation = exifOrientation(body.subarray(EXIF.length));
+    }
+    at += 2 + length;
+  }
+  throw broken(`more than ${SEGMENTS} segments come before its first scan`);
+}
+
+/**
+ * The caller has held `readJpegHeader` against the pixel limit.
+ * @throws bad_input for a cut or damaged file
+ */
+export async function decodeJpeg(bytes: Uint8Array): Promise<Pixels> {
+  const header = readJpegHeader(bytes);
+  const whole = bytes.subarray(0, findEnd(bytes, header.scans));
+  const pixels = await sharedDecoder.decode(whole, header);
+  return orient(pixels, header.orientation);
+}
+
+function readFrame(body: Uint8Array): Frame {
+  const [precision = 0, h1 = 0, h0 = 0, w1 = 0, w0 = 0, components = 0] = body;
+  if (body.length !== 6 + 3 * components) throw broken('its frame header has the wrong length');
+  const width = w1 * 256 + w0;
+  const height = h1 * 256 + h0;
+  if (width === 0 || height === 0) throw broken(`its header says ${width}x${height} pixels`);
+  if (precision !== 8) throw unsupported(`JPEG of ${precision} bits a sample`, '8 bits');
+  if (components === 4) throw unsupported('CMYK JPEG', 'grey, YCbCr or RGB');
+  if (components !== 1 && components !== 3) throw unsupported(`JPEG of ${components} components`, '1 or 3');
+  return { width, height };
+}
+
+/** Index after the end-of-image marker; walks the coded data, which holds no 0xff without a 0 or a marker. */
+function findEnd(bytes: Uint8Array, firstScan: number): number {
+  let scans = 0;
+  let at = firstScan;
+  while (at < bytes.length) {
+    if (bytes[at] !== 0xff) {
+      at++;
+      continue;
+    }
+    const marker = bytes[at + 1];
+    if (marker === EOI) return at + 2;
+    if (marker === 0xff) {
+      at++;
+    } else if (marker === undefined || marker <= 1 || (marker >= 0xd0 && marker <= 0xd7)) {
+      at += 2;
+    } else {
+      if (marker === SOS) scans++;
+      if (scans > SCANS) throw broken(`it has more than ${SCANS} scans`);
+      at += 2 + segmentLength(bytes, at, marker);
+    }
+  }
+  throw cut(bytes);
+}
+
+/** The marker at `at`, after any fill bytes. */
+function markerAt(bytes: Uint8Array, at: number): number {
+  if (at < bytes.length && bytes[at] !== 0xff) throw broken(`no marker at byte ${at}`);
+  let next = at + 1;
+  while (bytes[next] === 0xff) next++;
+  const marker = bytes[next];
+  if (marker === undefined) throw cut(bytes);
+  if (marker < 0xc0 || (marker >= 0xd0 && marker <= EOI)) {
+    throw broken(`unexpected marker ${hex(marker)} at byte ${at}`);
+  }
+  return marker;
+}
+
+/** Length of the segment whose marker is at `at`, its own two bytes included. */
+function segmentLength(bytes: Uint8Array, at: number, marker: number): number {
+  const [high, low] = bytes.subarray(at + 2, at + 4);
+  if (high === undefined || low === undefined) throw cut(bytes);
+  const length = high * 256 + low;
+  if (length < 2) throw broken(`segment ${hex(marker)} at byte ${at} has length ${length}`);
+  if (at + 2 + length > bytes.length) throw cut(bytes);
+  return length;
+}
+
+function hasExif(body: Uint8Array): boolean {
+  return body.length >= EXIF.length && String.fromCharCode(...body.subarray(0, EXIF.length)) === EXIF;
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).padStart(2, '0')}`;
+}
+
+function cut(bytes: Uint8Array): ServingError {
+  return broken(`it ends at byte ${bytes.length}, before its end marker`);
+}
+
+function broken(why: string): ServingError {
+  return new ServingError('bad_input', `broken JPEG: ${why}`);
+}
+
+function unsupported(what: string, expected: string): ServingError {
+  return new ServingError('unsupported_media_type', `${what} is not supported, expected ${expected}`);
+}

@@ -1,0 +1,75 @@
+/**
+ * In: scale, mean, std and a dtype. Out: for each channel, what each of the 256 levels becomes in the tensor.
+ * Trap: none at run time, and that is the point: normalisation and cast happen 256 times a channel, not once a
+ * pixel, so every dtype (int64 and float16 too) costs one table lookup.
+ */
+import { ServingError } from '../errors.ts';
+import { allocate, type NumericDType, type TypedArray } from '../tensor.ts';
+
+export interface Normalisation {
+  /** value = (pixel * scale - mean[c]) / std[c] with pixel 0 to 255. Default 1. */
+  readonly scale: number;
+  /** Per output channel, or one number for all. Default 0. */
+  readonly mean: readonly number[];
+  /** Per output channel, or one number for all, never 0. Default 1. */
+  readonly std: readonly number[];
+}
+
+/** Elements of any dtype, bigint or number: whoever copies them need not know. */
+export interface Elements {
+  [index: number]: unknown;
+}
+
+const LEVELS = 256;
+
+/**
+ * One table of 256 elements per channel; integers round and clamp.
+ * @throws bad_config for a wrong number of means or stds, for std 0 and for what is not finite; bad_input for bool
+ */
+export function levelTables(settings: Normalisation, channels: number, dtype: NumericDType): TypedArray[] {
+  if (dtype === 'bool') throw new ServingError('bad_input', 'expected true or false (bool), got an image');
+  const { scale } = settings;
+  if (!Number.isFinite(scale)) {
+    throw new ServingError('bad_config', `image scale must be a finite number, got ${scale}`);
+  }
+  const means = perChannel('mean', settings.mean, channels);
+  const stds = perChannel('std', settings.std, channels);
+  if (stds.includes(0)) throw new ServingError('bad_config', 'image std must not be 0');
+  return means.map((mean, channel) => {
+    const table = allocate(dtype, LEVELS);
+    const elements: Elements = table;
+    for (let level = 0; level < LEVELS; level++) {
+      elements[level] = toElement((level * scale - mean) / stds[channel]!, dtype);
+    }
+    return table;
+  });
+}
+
+function perChannel(name: string, values: readonly number[], channels: number): readonly number[] {
+  const fits = values.length === 1 || values.length === channels;
+  if (!fits || !values.every((value) => Number.isFinite(value))) {
+    const expected = channels === 1 ? '1 finite number' : `1 or ${channels} finite numbers`;
+    throw new ServingError('bad_config', `image ${name} must be ${expected}, got [${values.join(',')}]`);
+  }
+  return Array.from({ length: channels }, (_, channel) => values[values.length === 1 ? 0 : channel]!);
+}
+
+const HALF = new DataView(new ArrayBuffer(2));
+
+/** A number in the form an array of `dtype` stores. */
+function toElement(value: number, dtype: NumericDType): number | bigint {
+  if (dtype === 'float32' || dtype === 'float64') return value;
+  if (dtype === 'float16') {
+    HALF.setFloat16(0, value);
+    return HALF.getUint16(0);
+  }
+  const unsigned = dtype.startsWith('uint');
+  const bits = Number(dtype.replace(/^u?int/, ''));
+  const min = unsigned ? 0 : -(2 ** (bits - 1));
+  const max = unsigned ? 2 ** bits - 1 : 2 ** (bits - 1) - 1;
+  const whole = Math.min(Math.max(Math.round(value), min), max);
+  if (bits < 64) return whole;
+  // 2 ** 64 - 1 is no double: the clamped maximum is one too many for the array.
+  const big = BigInt(whole);
+  return unsigned ? (big < 2n ** 64n ? big : 2n ** 64n - 1n) : big < 2n ** 63n ? big : 2n ** 63n - 1n;
+}

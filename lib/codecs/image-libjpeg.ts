@@ -1,0 +1,213 @@
+/**
+ * In: a whole JPEG whose header was checked. Out: its pixels as RGB. The only file that knows libjpeg-turbo's
+ * WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), which is loaded at the first JPEG.
+ * Trap: the memory of an instance only grows, and one that trapped must not be used again; both get a new one.
+ * A bundle needs libjpegturbowasm_decode.wasm beside it; the glue itself is bundled like any module.
+ */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
+import { ServingError } from '../errors.ts';
+import type { Pixels } from './image-pixels.ts';
+
+interface Instance {
+  readonly library: LibJpeg;
+  /** Where the heap begins; the library's stack and static data lie below. */
+  readonly heapStart: number;
+  /** How often C++ threw, which is how libjpeg refuses. */
+  failures: number;
+}
+
+export interface JpegDecoder {
+  /** @throws bad_input when libjpeg refuses or `expected` is not what it reads; internal when it cannot be loaded */
+  decode(jpeg: Uint8Array, expected: { readonly width: number; readonly height: number }): Promise<Pixels>;
+  /** Bytes of WebAssembly memory held now. */
+  memoryBytes(): number;
+}
+
+const WASM = 'libjpegturbowasm_decode.wasm';
+/** An instance starts with 50 MiB; one that a large image has grown over this is not kept. */
+const KEPT_MEMORY_BYTES = 128 * 1024 * 1024;
+/** Each C++ exception leaks 96 bytes in the instance. */
+const KEPT_FAILURES = 10_000;
+/**
+ * TurboJPEG reports every warning as a failure and the glue hands out no text. One warning leaves the image whole:
+ * stray bytes after the last scan, which some cameras write. libjpeg formats the first warning of an image only, so
+ * when this text lies on its stack afterwards, nothing was wrong before. Should another build not leave it there,
+ * such files are refused, which a test notices.
+ */
+const HARMLESS_WARNING = Buffer.from('extraneous bytes before marker 0xd9');
+
+/** `open` makes a fresh instance of the library: at the first JPEG and after one that must not be kept. */
+export function jpegDecoder(open: () => Promise<LibJpeg>): JpegDecoder {
+  let current: Promise<Instance> | undefined;
+  let memory: () => number = () => 0;
+
+  const start = async (): Promise<Instance> => {
+    try {
+      const library = await open();
+      memory = () => library.HEAPU8.byteLength;
+      return { library, heapStart: findHeap(library), failures: 0 };
+    } catch (error) {
+      drop();
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ServingError('internal', `the JPEG decoder cannot be loaded: ${why}`, { cause: error });
+    }
+  };
+  const drop = () => {
+    current = undefined;
+    memory = () => 0;
+  };
+
+  return {
+    async decode(jpeg, expected) {
+      current ??= start();
+      const instance = await current;
+      try {
+        return decodeWith(instance, jpeg, expected);
+      } catch (error) {
+        if (error instanceof ServingError) throw error;
+        // Neither a refusal of libjpeg nor ours: the instance trapped or ran out of memory.
+        drop();
+        const why = error instanceof Error ? error.message : String(error);
+        throw new ServingError('bad_input', `broken JPEG: the decoder gave up (${why})`, { cause: error });
+      } finally {
+        const { library, failures } = instance;
+        if (library.HEAPU8.byteLength > KEPT_MEMORY_BYTES || failures >= KEPT_FAILURES) drop();
+      }
+    },
+    memoryBytes: () => memory(),
+  };
+}
+
+export const sharedDecoder: JpegDecoder = jpegDecoder(openLibJpeg);
+
+function decodeWith(
+  instance: Instance,
+  jpeg: Uint8Array,
+  expected: { readonly width: number; readonly height: number },
+): Pixels {
+  const decoder = new instance.library.JPEGDecoder();
+  try {
+    decoder.getEncodedBuffer(jpeg.length).set(jpeg);
+    if (refuses(instance, () => decoder.readHeader())) throw broken('libjpeg cannot read its header');
+    const { width, height, componentCount } = decoder.getFrameInfo();
+    // The pixel limit was held against our reading of the header: it must be libjpeg's reading too.
+    if (width !== expected.width || height !== expected.height) {
+      throw broken(`its header reads as ${expected.width}x${expected.height} and as ${width}x${height}`);
+    }
+    wipeWarning(instance);
+    if (refuses(instance, () => decoder.decode()) && !wipeWarning(instance)) {
+      throw broken('its coded data is damaged');
+    }
+    const decoded = decoder.getDecodedBuffer();
+    const data = new Uint8Array(decoded.buffer, decoded.byteOffset, decoded.length);
+    return { width, height, data: componentCount === 1 ? greyToRgb(data) : data };
+  } finally {
+    decoder.delete();
+  }
+}
+
+/** True when the library itself refused; whatever else goes wrong is thrown on. */
+function refuses(instance: Instance, call: () => void): boolean {
+  try {
+    call();
+    return false;
+  } catch (error) {
+    if (typeof error !== 'number') throw error;
+    instance.failures++;
+    return true;
+  }
+}
+
+/** Address of the first allocation of a fresh instance. */
+function findHeap(library: LibJpeg): number {
+  const decoder = new library.JPEGDecoder();
+  try {
+    return decoder.getEncodedBuffer(1).byteOffset;
+  } finally {
+    decoder.delete();
+  }
+}
+
+/** True when the harmless warning lay on the stack; wiped, so that it is never taken for that of another image. */
+function wipeWarning({ library, heapStart }: Instance): boolean {
+  const stack = Buffer.from(library.HEAPU8.buffer, 0, heapStart);
+  let found = false;
+  for (let at = stack.indexOf(HARMLESS_WARNING); at >= 0; at = stack.indexOf(HARMLESS_WARNING, at)) {
+    stack.fill(0, at, at + HARMLESS_WARNING.length);
+    found = true;
+  }
+  return found;
+}
+
+function broken(why: string): ServingError {
+  return new ServingError('bad_input', `broken JPEG: ${why}`);
+}
+
+function greyToRgb(grey: Uint8Array): Uint8Array {
+  const rgb = new Uint8Array(grey.length * 3);
+  for (let from = 0, to = 0; from < grey.length; from++, to += 3) {
+    const level = grey[from]!;
+    rgb[to] = level;
+    rgb[to + 1] = level;
+    rgb[to + 2] = level;
+  }
+  return rgb;
+}
+
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/** Compiled once a process (5 ms); further instances cost 1 to 2 ms. */
+async function openLibJpeg(): Promise<LibJpeg> {
+  compiled ??= readWasm().then((bytes) => WebAssembly.compile(bytes));
+  const [module, { default: factory }] = await Promise.all([
+    compiled.catch((error: unknown) => {
+      compiled = undefined;
+      throw error;
+    }),
+    import('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs'),
+  ]);
+  const silent = () => {};
+  return asRenderer(() =>
+    factory({
+      print: silent,
+      printErr: silent,
+      instantiateWasm: (imports, done) => {
+        const instance = new WebAssembly.Instance(module, imports);
+        done(instance);
+        return instance.exports;
+      },
+    }),
+  );
+}
+
+/** Beside this file in a bundle, else in node_modules. */
+async function readWasm(): Promise<Buffer<ArrayBuffer>> {
+  try {
+    return await readFile(new URL(`./${WASM}`, import.meta.url));
+  } catch {
+    // Not a bundle: the file lies where the package manager put it.
+  }
+  try {
+    const installed = import.meta.resolve('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm');
+    return await readFile(fileURLToPath(installed));
+  } catch (error) {
+    throw new Error(`${WASM} is neither beside the bundle nor in node_modules`, { cause: error });
+  }
+}
+
+/**
+ * On Node the glue wants `require` and `__dirname`, which an ES module bundle does not have. It takes Electron's
+ * renderer, known by `process.type`, for no Node, and given the module it needs neither. `make` calls synchronously.
+ */
+function asRenderer<T>(make: () => T): T {
+  const before = Object.getOwnPropertyDescriptor(process, 'type');
+  Object.defineProperty(process, 'type', { value: 'renderer', configurable: true });
+  try {
+    return make();
+  } finally {
+    if (before === undefined) Reflect.deleteProperty(process, 'type');
+    else Object.defineProperty(process, 'type', before);
+  }
+}

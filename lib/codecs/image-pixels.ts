@@ -1,0 +1,61 @@
+/**
+ * In: decoded pixels, or the TIFF block of an EXIF segment. Out: pixels the right way up.
+ * Trap: EXIF comes from strangers; a garbled block means "as stored" and never an error, as in OpenCV.
+ */
+
+/** An image in memory: 8-bit RGB, interleaved, rows from the top. */
+export interface Pixels {
+  readonly width: number;
+  readonly height: number;
+  /** 3 x width x height bytes: R G B R G B ... */
+  readonly data: Uint8Array;
+}
+
+const ORIENTATION_TAG = 0x0112;
+const SHORT = 3;
+
+/** Orientation 1-8 of an EXIF block (from its "II" or "MM" on); 1, as stored, when it tells none. */
+export function exifOrientation(tiff: Uint8Array): number {
+  if (tiff.length < 14) return 1;
+  const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
+  const mark = view.getUint16(0);
+  if (mark !== 0x4949 && mark !== 0x4d4d) return 1;
+  const little = mark === 0x4949;
+  const directory = view.getUint32(4, little);
+  if (view.getUint16(2, little) !== 42 || directory + 2 > tiff.length) return 1;
+  const entries = view.getUint16(directory, little);
+  for (let index = 0; index < entries; index++) {
+    const at = directory + 2 + index * 12;
+    if (at + 12 > tiff.length) return 1;
+    if (view.getUint16(at, little) !== ORIENTATION_TAG) continue;
+    const value = view.getUint16(at + 2, little) === SHORT ? view.getUint16(at + 8, little) : 1;
+    return value >= 1 && value <= 8 ? value : 1;
+  }
+  return 1;
+}
+
+/** The image as its EXIF orientation says it is to be seen; 5 to 8 swap width and height. */
+export function orient(pixels: Pixels, orientation: number): Pixels {
+  if (orientation < 2 || orientation > 8) return pixels;
+  const { width, height, data } = pixels;
+  // Each orientation is a mirror left-right and up-down of the stored image, 5-8 then swap the axes.
+  const mirrored = [2, 3, 7, 8].includes(orientation);
+  const flipped = [3, 4, 6, 7].includes(orientation);
+  const swapped = orientation >= 5;
+  const start = (flipped ? (height - 1) * width : 0) + (mirrored ? width - 1 : 0);
+  const stepColumn = mirrored ? -1 : 1;
+  const stepRow = flipped ? -width : width;
+  const [outWidth, outHeight] = swapped ? [height, width] : [width, height];
+  const [stepX, stepY] = swapped ? [stepRow, stepColumn] : [stepColumn, stepRow];
+  const out = new Uint8Array(data.length);
+  let to = 0;
+  for (let y = 0; y < outHeight; y++) {
+    let from = (start + y * stepY) * 3;
+    for (let x = 0; x < outWidth; x++, from += stepX * 3, to += 3) {
+      out[to] = data[from]!;
+      out[to + 1] = data[from + 1]!;
+      out[to + 2] = data[from + 2]!;
+    }
+  }
+  return { width: outWidth, height: outHeight, data: out };
+}

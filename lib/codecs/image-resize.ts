@@ -1,0 +1,93 @@
+/**
+ * In: pixels and a target size. Out: one resized row at a time, bit for bit OpenCV's resize(INTER_LINEAR) on uint8.
+ * Trap: half-pixel centres, no antialiasing, and OpenCV's fixed point: 11-bit weights, two cuts before the last
+ * rounding, and weights that are kept when a row (not a column) falls off the edge.
+ */
+import type { Pixels } from './image-pixels.ts';
+
+const WEIGHT = 2_048;
+
+/** For each target index the two source indices and their weights, which add up to 2048. */
+interface Taps {
+  readonly first: Int32Array;
+  readonly second: Int32Array;
+  readonly firstWeight: Int32Array;
+  readonly secondWeight: Int32Array;
+}
+
+export interface Resizer {
+  /** Writes row `y` of the target as R G B R G B ... into `row`, of 3 x width bytes, and returns it. */
+  row(y: number, row: Uint8Array): Uint8Array;
+}
+
+export function resizer(pixels: Pixels, width: number, height: number): Resizer {
+  const across = taps(pixels.width, width, true);
+  const down = taps(pixels.height, height, false);
+  const stride = pixels.width * 3;
+  // Bytes of a source row instead of pixels: the inner loop is the cost of an image.
+  for (let x = 0; x < width; x++) {
+    across.first[x] = at(across.first, x) * 3;
+    across.second[x] = at(across.second, x) * 3;
+  }
+  return {
+    row(y, row) {
+      const above = pixels.data.subarray(at(down.first, y) * stride, (at(down.first, y) + 1) * stride);
+      const below = pixels.data.subarray(at(down.second, y) * stride, (at(down.second, y) + 1) * stride);
+      blend(above, below, at(down.firstWeight, y), at(down.secondWeight, y), across, row);
+      return row;
+    },
+  };
+}
+
+function blend(
+  above: Uint8Array,
+  below: Uint8Array,
+  aboveWeight: number,
+  belowWeight: number,
+  across: Taps,
+  row: Uint8Array,
+): void {
+  const { first, second, firstWeight, secondWeight } = across;
+  for (let x = 0, to = 0; x < first.length; x++) {
+    const left = at(first, x);
+    const right = at(second, x);
+    const leftWeight = at(firstWeight, x);
+    const rightWeight = at(secondWeight, x);
+    for (let channel = 0; channel < 3; channel++, to++) {
+      const top = at(above, left + channel) * leftWeight + at(above, right + channel) * rightWeight;
+      const bottom = at(below, left + channel) * leftWeight + at(below, right + channel) * rightWeight;
+      row[to] = (((aboveWeight * (top >> 4)) >> 16) + ((belowWeight * (bottom >> 4)) >> 16) + 2) >> 2;
+    }
+  }
+}
+
+/** `clamp`: at the edges all weight goes to the edge itself; without, it is split between the edge and itself. */
+function taps(from: number, to: number, clamp: boolean): Taps {
+  const made = {
+    first: new Int32Array(to),
+    second: new Int32Array(to),
+    firstWeight: new Int32Array(to),
+    secondWeight: new Int32Array(to),
+  };
+  const scale = 1 / (to / from);
+  for (let index = 0; index < to; index++) {
+    const centre = Math.fround((index + 0.5) * scale - 0.5);
+    const low = Math.floor(centre);
+    const outside = low < 0 || low >= from - 1;
+    const fraction = clamp && outside ? 0 : Math.fround(centre - low);
+    made.first[index] = Math.min(Math.max(low, 0), from - 1);
+    made.second[index] = Math.min(Math.max(low + 1, 0), from - 1);
+    made.firstWeight[index] = roundHalfEven(Math.fround(1 - fraction) * WEIGHT);
+    made.secondWeight[index] = roundHalfEven(fraction * WEIGHT);
+  }
+  return made;
+}
+
+function roundHalfEven(value: number): number {
+  const rounded = Math.round(value);
+  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}
+
+function at(array: Int32Array | Uint8Array, index: number): number {
+  return array[index]!;
+}

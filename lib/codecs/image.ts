@@ -1,0 +1,190 @@
+/**
+ * In: an encoded image (JPEG or PNG), then how a model wants it. Out: its pixels, then a tensor.
+ * Trap: a few bytes of header can claim gigapixels, so size and limits are read before anything is decoded.
+ * Everything is OpenCV's: what imdecode(IMREAD_COLOR), resize(INTER_LINEAR) and cvtColor(BGR2GRAY) give.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import { allocate, type NumericDType, type Tensor } from '../tensor.ts';
+import { decodeJpeg, isJpeg, readJpegHeader } from './image-jpeg.ts';
+import { type Elements, levelTables, type Normalisation } from './image-levels.ts';
+import type { Pixels } from './image-pixels.ts';
+import { decodePng, isPng, readPngHeader } from './image-png.ts';
+import { resizer } from './image-resize.ts';
+
+export interface ImageSize {
+  readonly format: 'jpeg' | 'png';
+  /** As stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface ImageSettings extends Normalisation {
+  /** Target width in pixels; left out, the image keeps its own. The aspect ratio is not kept. */
+  readonly width?: number;
+  /** Target height in pixels; left out, the image keeps its own. */
+  readonly height?: number;
+  /** Order of the channels; `grey` is one channel, 0.299 R + 0.587 G + 0.114 B. Default bgr. */
+  readonly channels: 'bgr' | 'rgb' | 'grey';
+  /** Shape [channels, height, width] or [height, width, channels]. Default chw. */
+  readonly layout: 'chw' | 'hwc';
+}
+
+export const DEFAULT_IMAGE: ImageSettings = {
+  channels: 'bgr',
+  layout: 'chw',
+  scale: 1,
+  mean: [0],
+  std: [1],
+};
+
+/** What an upload may be instead, to name it in the error: bytes (latin1) that lie at an offset. */
+const FOREIGN: readonly (readonly [offset: number, magic: string, name: string])[] = [
+  [0, 'GIF8', 'GIF'],
+  [8, 'WEBP', 'WebP'],
+  [0, 'II*\0', 'TIFF'],
+  [0, 'MM\0*', 'TIFF'],
+  [0, 'BM', 'BMP'],
+  [4, 'ftypavi', 'AVIF'],
+  [4, 'ftyphei', 'HEIC'],
+  [4, 'ftypmif', 'HEIC'],
+  [4, 'jP  ', 'JPEG 2000'],
+  [0, '\xff\x4f\xff\x51', 'JPEG 2000'],
+  [4, 'JXL ', 'JPEG XL'],
+  [0, '\xff\x0a', 'JPEG XL'],
+  [0, '%PDF', 'PDF'],
+];
+const SVG = /^(\xef\xbb\xbf)?\s*<(\?xml|svg|!DOCTYPE svg)/i;
+const SNIFFED_BYTES = 64;
+
+/**
+ * Format and size from the header alone.
+ * @throws bad_input for broken or unknown bytes, unsupported_media_type for other formats, by name
+ */
+export function imageSize(bytes: Uint8Array): ImageSize {
+  if (isJpeg(bytes)) {
+    const { width, height } = readJpegHeader(bytes);
+    return { format: 'jpeg', width, height };
+  }
+  if (isPng(bytes)) {
+    const { width, height } = readPngHeader(bytes);
+    return { format: 'png', width, height };
+  }
+  if (bytes.length === 0) throw new ServingError('bad_input', 'expected a JPEG or PNG image, got 0 bytes');
+  const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES));
+  const foreign = foreignFormat(head.toString('latin1'));
+  if (foreign !== undefined) {
+    throw new ServingError('unsupported_media_type', `expected a JPEG or PNG image, got ${foreign}`);
+  }
+  throw new ServingError(
+    'bad_input',
+    `expected a JPEG or PNG image, got ${bytes.length} bytes that begin with 0x${head.toString('hex', 0, 8)}`,
+  );
+}
+
+function foreignFormat(head: string): string | undefined {
+  if (SVG.test(head)) return 'SVG';
+  return FOREIGN.find(([offset, magic]) => head.startsWith(magic, offset))?.[2];
+}
+
+/**
+ * Pixels as OpenCV's imdecode(IMREAD_COLOR) gives them, but in RGB order. Asynchronous because the JPEG decoder is
+ * loaded at the first JPEG; the decoding itself blocks.
+ * @throws too_large over LIMITS.imageBytes or LIMITS.imagePixels; bad_input for a cut or damaged image;
+ * unsupported_media_type for another format, CMYK or 12 bits; internal when the JPEG decoder cannot be loaded
+ */
+export async function decodeImage(bytes: Uint8Array): Promise<Pixels> {
+  if (bytes.length > LIMITS.imageBytes) {
+    throw new ServingError(
+      'too_large',
+      `an image of ${bytes.length} bytes is over the limit of ${LIMITS.imageBytes} (imageBytes)`,
+    );
+  }
+  const { format, width, height } = imageSize(bytes);
+  checkPixels('an image of', width, height);
+  return format === 'jpeg' ? await decodeJpeg(bytes) : decodePng(bytes);
+}
+
+/**
+ * Resized, normalised and laid out in one pass, as [C,H,W] or [H,W,C]. Integer dtypes round and clamp;
+ * float16 is the raw 16 bits.
+ * @throws bad_config for settings that make no sense, too_large for a target over LIMITS.imagePixels,
+ * bad_input for a bool input
+ */
+export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: NumericDType): Tensor {
+  const { width = pixels.width, height = pixels.height, channels, layout } = settings;
+  for (const [name, size] of [['width', width] as const, ['height', height] as const]) {
+    if (!Number.isSafeInteger(size) || size < 1) {
+      throw new ServingError(
+        'bad_config',
+        `image ${name} must be a whole number of pixels from 1, got ${size}`,
+      );
+    }
+  }
+  checkPixels('an image resized to', width, height);
+  const count = channels === 'grey' ? 1 : 3;
+  const tables = levelTables(settings, count, dtype);
+  const planes = tables.map((table, channel): Plane => {
+    const step = layout === 'chw' ? 1 : count;
+    return {
+      source: channels === 'bgr' ? 2 - channel : channel,
+      table,
+      first: layout === 'chw' ? channel * width * height : channel,
+      step,
+      rowStep: width * step,
+    };
+  });
+  const data = allocate(dtype, count * width * height);
+  const own = width === pixels.width && height === pixels.height;
+  const resized = own ? undefined : resizer(pixels, width, height);
+  const colours = new Uint8Array(own ? 0 : 3 * width);
+  const greys = new Uint8Array(channels === 'grey' ? width : 0);
+  for (let y = 0; y < height; y++) {
+    const row =
+      resized === undefined
+        ? pixels.data.subarray(y * 3 * width, (y + 1) * 3 * width)
+        : resized.row(y, colours);
+    const samples = channels === 'grey' ? toGrey(row, greys) : row;
+    for (const plane of planes) place(samples, count, plane, y, data);
+  }
+  return { dtype, shape: layout === 'chw' ? [count, height, width] : [height, width, count], data };
+}
+
+function checkPixels(what: string, width: number, height: number): void {
+  if (width * height > LIMITS.imagePixels) {
+    throw new ServingError(
+      'too_large',
+      `${what} ${width}x${height} pixels is over the limit of ${LIMITS.imagePixels} pixels (imagePixels)`,
+    );
+  }
+}
+
+/** Where one output channel comes from and goes to. */
+interface Plane {
+  /** Its sample within a pixel of the source row. */
+  readonly source: number;
+  readonly table: Readonly<Elements>;
+  /** Index of its first element, and the steps to its neighbour and to the row below. */
+  readonly first: number;
+  readonly step: number;
+  readonly rowStep: number;
+}
+
+/** Writes row `y` of one channel; `row` has `count` samples a pixel. */
+function place(row: Uint8Array, count: number, plane: Plane, y: number, out: Elements): void {
+  const { source, table, first, step, rowStep } = plane;
+  for (let from = source, to = first + y * rowStep; from < row.length; from += count, to += step) {
+    out[to] = table[row[from]!];
+  }
+}
+
+/** OpenCV's 15-bit BGR2GRAY. */
+function toGrey(row: Uint8Array, grey: Uint8Array): Uint8Array {
+  for (let x = 0, from = 0; x < grey.length; x++, from += 3) {
+    const red = row[from]!;
+    const green = row[from + 1]!;
+    const blue = row[from + 2]!;
+    grey[x] = (red * 9_798 + green * 19_235 + blue * 3_735 + 16_384) >> 15;
+  }
+  return grey;
+}

@@ -1,0 +1,26 @@
+/** In: the bytes of a model. Out: it opened in onnxruntime, closed and removed after the test. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { type OnnxRunner, type OnnxSettings, openOnnx } from '../../lib/model/onnx.ts';
+
+const SETTINGS: OnnxSettings = { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} };
+
+export async function temporaryFolder(t: TestContext, prefix = 'cs-test-'): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), prefix));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export async function openModelBytes(
+  t: TestContext,
+  bytes: Uint8Array,
+  settings: Partial<OnnxSettings> = {},
+): Promise<OnnxRunner> {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, bytes);
+  const runner = await openOnnx(file, 'test', { ...SETTINGS, ...settings });
+  t.after(() => runner.close());
+  return runner;
+}
