@@ -5,6 +5,9 @@
  * '4:2:2'; '4:4:4' and restart_marker_blocks=1; convert('L'); keep_rgb=True; convert('CMYK'). Expected values from
  * `cv2.imdecode(bytes, cv2.IMREAD_COLOR)[..., ::-1]`.
  */
+import assert from 'node:assert/strict';
+import type { Pixels } from '../../lib/codecs/image-pixels.ts';
+
 export interface SmallJpeg {
   readonly name: string;
   readonly bytes: Buffer;
@@ -91,3 +94,31 @@ export const CMYK_JPEG: Buffer = Buffer.from(
   '/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAIBgYHBgUIBwcHCQkICgwUDQwLCwwZEhMPFB0aHx4dGhwcICQuJyAiLCMcHCg3KSwwMTQ0NB8nOT04MjwuMzQy/8AAFAgADAAUBEMRAE0RAFkRAEsRAP/EABcAAQEBAQAAAAAAAAAAAAAAAAAHBgj/xAAlEAABAgILAQEAAAAAAAAAAAAABCIFBgECAxUWMjRCU2OhEyP/2gAOBEMATQBZAEsAAD8AlMt7DC4C6vCYQqFZWl/LBLewYC6vDcQqFZWgqKDSVRgLq8NemhX40NBydLew6HudFxGHhSaza0FglvYLnRcRuIUms2tBUUGkqi50XEbBMms/jQ0H/9k=',
   'base64',
 );
+
+export function smallJpeg(name: string): SmallJpeg {
+  const found = SMALL_JPEGS.find((jpeg) => jpeg.name === name);
+  assert.ok(found !== undefined);
+  return found;
+}
+
+export function pixelAt({ width, data }: Pixels, x: number, y: number): number[] {
+  return [...data.subarray((y * width + x) * 3, (y * width + x) * 3 + 3)];
+}
+
+/** Another decoder may differ by a level or two; the same libjpeg-turbo does not differ at all. */
+export function assertDecoded(pixels: Pixels, { corners, sum }: SmallJpeg): void {
+  assert.deepEqual([pixels.width, pixels.height, pixels.data.length], [20, 12, 720]);
+  for (const [index, [x, y]] of (
+    [
+      [0, 0],
+      [19, 0],
+      [0, 11],
+      [10, 6],
+    ] as const
+  ).entries()) {
+    for (const [channel, level] of pixelAt(pixels, x, y).entries()) {
+      assert.ok(Math.abs(level - (corners[index]?.[channel] ?? -9)) <= 2, `${x},${y}: ${level}`);
+    }
+  }
+  assert.ok(Math.abs(pixels.data.reduce((total, level) => total + level, 0) - sum) / 720 < 0.5);
+}

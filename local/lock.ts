@@ -1,0 +1,75 @@
+/**
+ * In: a data folder. Out: it is ours alone until we let go.
+ * Trap: a file left by a killed process must not block the next start: it counts only while its process lives and
+ * still is what wrote it (a pid may have been given away again).
+ */
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServingError } from '../lib/errors.ts';
+
+interface Holder {
+  readonly pid: number;
+  /** When that process started, in clock ticks since boot; undefined where the system does not tell. */
+  readonly startedAt: string | undefined;
+}
+
+/**
+ * @returns lets go of the folder
+ * @throws bad_config naming the process that has it
+ */
+export async function holdFolder(dataDir: string): Promise<() => Promise<void>> {
+  const path = join(dataDir, 'lock.json');
+  const own = `${path}.${process.pid}`;
+  const self: Holder = { pid: process.pid, startedAt: await startOf(process.pid) };
+  await writeFile(own, `${JSON.stringify(self)}\n`);
+  try {
+    return await takeOver(path, own, dataDir);
+  } finally {
+    await rm(own, { force: true });
+  }
+}
+
+async function takeOver(path: string, own: string, dataDir: string): Promise<() => Promise<void>> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    try {
+      // A link appears whole or not at all: nobody ever reads a half-written lock.
+      await link(own, path);
+      return () => rm(path, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    const holder = await readHolder(path);
+    if (holder && (await isAlive(holder))) {
+      throw new ServingError(
+        'bad_config',
+        `the folder ${dataDir} is in use by process ${holder.pid}; stop it or choose another with --data-dir`,
+      );
+    }
+    await rm(path, { force: true });
+  }
+  throw new ServingError('bad_config', `cannot lock the folder ${dataDir}: others keep taking it`);
+}
+
+async function readHolder(path: string): Promise<Holder | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Holder;
+  } catch {
+    return undefined;
+  }
+}
+
+async function isAlive(holder: Holder): Promise<boolean> {
+  try {
+    process.kill(holder.pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+  const startedAt = await startOf(holder.pid);
+  return startedAt === undefined || holder.startedAt === undefined || startedAt === holder.startedAt;
+}
+
+/** Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. */
+async function startOf(pid: number): Promise<string | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}

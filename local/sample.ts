@@ -1,0 +1,108 @@
+/**
+ * In: a running stack and the digit images. Out: each image's answer twice: from POST /predict and through the queue.
+ * Trap: a result stays under its uri, and the first one wins; every run therefore uses uris of its own.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { InputQueue, OutputQueue, type Result } from '../lib/index.ts';
+import type { Stack } from './stack.ts';
+
+export interface SampleRow {
+  readonly image: string;
+  readonly uri: string;
+  /** What the picture shows. */
+  readonly label: number;
+  readonly predict: Answer;
+  readonly queue: Answer;
+}
+
+export interface Answer {
+  /** Index of the largest probability. */
+  readonly class: number;
+  readonly probability: number;
+  readonly ms: number;
+}
+
+export interface SampleReport {
+  readonly rows: readonly SampleRow[];
+  /** Both answers are the label, and equal. */
+  readonly right: number;
+}
+
+const WAIT_MS = 20_000;
+
+/** Runs every PNG of `directory` through both paths. @throws what the service answered */
+export async function runSample(stack: Stack, job: string, directory: string): Promise<SampleReport> {
+  const labels = JSON.parse(await readFile(join(directory, 'labels.json'), 'utf8')) as Record<string, number>;
+  const images = (await readdir(join(directory, 'images'))).filter((name) => name.endsWith('.png')).sort();
+  const { aws, queueUrl } = stack;
+  // Credentials for our own SQS only; the SDK would otherwise look for real ones.
+  for (const [name, value] of Object.entries(aws.environment)) process.env[name] ??= value;
+  const input = new InputQueue({
+    name: job,
+    queueUrl,
+    endpoint: aws.url,
+    region: aws.region,
+    frontendUrl: stack.url,
+  });
+  const output = new OutputQueue({ name: job, url: stack.redisUrl });
+  const run = Date.now().toString(36);
+  try {
+    const rows: SampleRow[] = [];
+    for (const image of images) {
+      const path = join(directory, 'images', image);
+      const bytes = await readFile(path);
+      const uri = `sample-${run}-${image}`;
+      const direct = await timed(() => input.predict({ instances: [{ image: bytes.toString('base64') }] }));
+      const queued = await timed(async () => {
+        await input.enqueue(uri, { image: { path } });
+        return output.wait(uri, { timeoutMs: WAIT_MS });
+      });
+      rows.push({
+        image,
+        uri,
+        label: labels[image] as number,
+        predict: { ...bestOf(dataOfPrediction(direct.value[0] as string)), ms: direct.ms },
+        queue: { ...bestOf(dataOfResult(queued.value)), ms: queued.ms },
+      });
+    }
+    return { rows, right: rows.filter(isRight).length };
+  } finally {
+    await Promise.all([input.close(), output.close()]);
+  }
+}
+
+function isRight({ label, predict, queue }: SampleRow): boolean {
+  return predict.class === label && queue.class === label && predict.probability === queue.probability;
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ value: T; ms: number }> {
+  const start = performance.now();
+  const value = await work();
+  return { value, ms: performance.now() - start };
+}
+
+/** `{value={"data":[...],"shape":[10]}}` -> the numbers. */
+function dataOfPrediction(prediction: string): readonly number[] {
+  return (JSON.parse(prediction.slice('{value='.length, -1)) as { data: number[] }).data.map(Math.fround);
+}
+
+function dataOfResult(result: Result): readonly number[] {
+  return Array.from(result.outputs[0]?.data as Float32Array);
+}
+
+function bestOf(probabilities: readonly number[]): { class: number; probability: number } {
+  const probability = Math.max(...probabilities);
+  return { class: probabilities.indexOf(probability), probability };
+}
+
+/** The report as a person reads it. */
+export function sampleTable({ rows, right }: SampleReport): string {
+  const lines = rows.map(({ image, uri, label, predict, queue }) => {
+    const mark = predict.class === label && queue.class === label ? '' : `  WRONG, it is a ${label}`;
+    const answer = (name: string, { class: index, probability, ms }: Answer) =>
+      `${name} class ${index} p ${probability.toFixed(4)} ${ms.toFixed(1).padStart(6)} ms`;
+    return `  ${image}  ${answer('predict', predict)}   ${answer('queue', queue)}   ${uri}${mark}`;
+  });
+  return [...lines, `  ${right} of ${rows.length} right, both ways the same`].join('\n');
+}

@@ -1,0 +1,218 @@
+/**
+ * In: a job's config and ports. Out: the whole service on this machine: SQS, S3, Redis, and the same handlers that
+ * Lambda runs, behind an HTTP gateway and an event-source poller.
+ * Trap: parts are closed in the opposite order of their opening: first the doors, then what they need.
+ */
+import { mkdir } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { batch } from '../functions/batch.ts';
+import { deadLetter } from '../functions/dead-letter.ts';
+import { predict } from '../functions/predict.ts';
+import { predictions } from '../functions/predictions.ts';
+import { status } from '../functions/status.ts';
+import { type JobConfig, visibilityTimeoutSeconds } from '../lib/config/job.ts';
+import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
+import { logError } from '../lib/log.ts';
+import { openModel } from '../lib/model/open.ts';
+import { publishModel } from '../lib/model/publish.ts';
+import { putText, readPointer } from '../lib/model/s3.ts';
+import { parseFilter } from '../lib/pipeline/filter.ts';
+import { QueueSender } from '../lib/queue/sender.ts';
+import { RedisConnection } from '../lib/results/redis.ts';
+import { liveReporter } from '../lib/results/reporter.ts';
+import { ResultStore } from '../lib/results/store.ts';
+import { type LocalAws, startAws } from './aws.ts';
+import type { LocalLog } from './aws-lambda.ts';
+import { startGateway } from './gateway.ts';
+import type { GatewayRoute } from './gateway-routes.ts';
+import { holdFolder } from './lock.ts';
+import { startPoller } from './poller.ts';
+import { assertPortsFree } from './ports.ts';
+import { startRedis } from './redis/start.ts';
+
+export interface StackOptions {
+  readonly job: JobConfig;
+  /** Local model directory; uploaded to the local S3 and served from there. */
+  readonly modelDirectory: string;
+  /** Everything that survives a restart. */
+  readonly dataDir: string;
+  /** 0 takes any free port. */
+  readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
+  /** Use our embedded Redis also where a redis-server is installed. */
+  readonly preferEmbeddedRedis?: boolean;
+  readonly log: LocalLog;
+}
+
+export interface Stack {
+  /** The HTTP gateway. */
+  readonly url: string;
+  readonly queueUrl: string;
+  readonly deadLetterUrl: string;
+  readonly redisUrl: string;
+  readonly redis: { readonly kind: 'redis-server' | 'embedded'; readonly version: string };
+  readonly bucket: string;
+  readonly aws: LocalAws;
+  readonly modelVersion: string;
+  close(): Promise<void>;
+}
+
+export const LOCAL_BUCKET = 'cluster-serving';
+
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.reverse().splice(0)) await close().catch((error: unknown) => logError(error));
+  };
+  try {
+    const stack = await openStack(options, (close) => closers.push(close));
+    let closing: Promise<void> | undefined;
+    return { ...stack, close: () => (closing ??= closeAll()) };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function openStack(
+  { job, modelDirectory, dataDir, ports, preferEmbeddedRedis, log }: StackOptions,
+  onClose: (close: () => Promise<void>) => void,
+): Promise<Omit<Stack, 'close'>> {
+  await assertPortsFree([
+    { port: ports.http, option: '--port' },
+    { port: ports.aws, option: '--aws-port' },
+    { port: ports.redis, option: '--redis-port' },
+  ]);
+  await mkdir(dataDir, { recursive: true });
+  onClose(await holdFolder(dataDir));
+  const [redis, aws] = await Promise.all([
+    startRedis({
+      dataDir: join(dataDir, 'redis'),
+      port: ports.redis,
+      preferEmbedded: preferEmbeddedRedis,
+      log: (message) => log.warn(message),
+    }).then((started) => {
+      onClose(started.close);
+      return started;
+    }),
+    startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, log }).then((started) => {
+      onClose(started.close);
+      return started;
+    }),
+  ]);
+  const { queue, deadLetterUrl } = await createResources(aws, job);
+  const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
+  const { version } = await publishModel(aws.s3, location, modelDirectory);
+
+  const results = new ResultStore(new RedisConnection(redis.url), {
+    job: job.jobName,
+    ttlSeconds: job.resultTtlSeconds,
+    now: Date.now,
+  });
+  onClose(() => results.close());
+  const model = openModel({
+    s3: aws.s3,
+    location,
+    directory: join(dataDir, 'models', job.jobName),
+    settings: {
+      threads: job.threadPerModel || availableParallelism(),
+      batchSize: job.batchSize,
+      inputAlreadyBatched: job.inputAlreadyBatched,
+      image: job.image,
+    },
+    refreshMs: job.modelRefreshSeconds * 1000,
+    now: Date.now,
+    onError: (error) => logError(error, { phase: 'model' }),
+  });
+  onClose(() => model.close());
+  await model.ready();
+
+  const filter = parseFilter(job.postProcessing);
+  const reporter = liveReporter(results);
+  const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
+  const timeoutMs = job.function.timeoutSeconds * 1000;
+  const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
+  const batches = await startPoller({
+    ...pollers,
+    queueUrl: queue.url,
+    functionName: 'batch',
+    handler: batch({ model, results, filter, reporter }),
+    batchSize: job.queue.batchSize,
+    windowSeconds: job.queue.windowSeconds,
+    maximumConcurrency: job.queue.maximumConcurrency,
+  });
+  onClose(() => batches.close());
+  const deadLetters = await startPoller({
+    ...pollers,
+    queueUrl: deadLetterUrl,
+    functionName: 'dead-letter',
+    handler: deadLetter({
+      results,
+      park: (id, message) => putText(aws.s3, LOCAL_BUCKET, `${parkedPrefix(job.jobName)}${id}.json`, message),
+      tries: job.queue.maxReceiveCount,
+    }),
+    batchSize: 10,
+    windowSeconds: 0,
+    maximumConcurrency: 2,
+  });
+  onClose(() => deadLetters.close());
+  const gateway = await startGateway({
+    port: ports.http,
+    log,
+    routes: routes({
+      predict: predict({ model, filter, reporter }),
+      predictions: predictions({ queue: () => sender, results: () => results }),
+      status: status({
+        results,
+        reporter,
+        modelVersion: async () => (await readPointer(aws.s3, location)).version,
+      }),
+    }),
+  });
+  onClose(() => gateway.close());
+  return {
+    url: gateway.url,
+    queueUrl: queue.url,
+    deadLetterUrl,
+    redisUrl: redis.url,
+    redis,
+    bucket: LOCAL_BUCKET,
+    aws,
+    modelVersion: version,
+  };
+}
+
+async function createResources(aws: LocalAws, job: JobConfig) {
+  await aws.createBucket(LOCAL_BUCKET);
+  const queue = await aws.createQueue({
+    name: queueName(job.jobName),
+    visibilitySeconds: visibilityTimeoutSeconds(job),
+    maxReceiveCount: job.queue.maxReceiveCount,
+  });
+  const deadLetterUrl = queue.deadLetter?.url;
+  if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
+  return { queue, deadLetterUrl };
+}
+
+type HttpHandler = (event: APIGatewayProxyEventV2) => ReturnType<GatewayRoute['handler']>;
+
+/** The same routes as in serverless.yml. */
+function routes(handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>): GatewayRoute[] {
+  const route = (method: GatewayRoute['method'], path: string, functionName: keyof typeof handlers) => ({
+    method,
+    path,
+    functionName,
+    handler: handlers[functionName],
+  });
+  return [
+    route('POST', '/predict', 'predict'),
+    route('POST', '/predictions', 'predictions'),
+    route('DELETE', '/predictions', 'predictions'),
+    route('GET', '/predictions/{uri}', 'predictions'),
+    route('DELETE', '/predictions/{uri}', 'predictions'),
+    route('GET', '/', 'status'),
+    route('GET', '/metrics', 'status'),
+    route('GET', '/ready', 'status'),
+  ];
+}

@@ -1,0 +1,45 @@
+/** In: a test and a config. Out: the whole local stack on free ports and a folder of its own, closed after the test. */
+
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { parseConfig } from '../../lib/config/file.ts';
+import { type Stack, startStack } from '../../local/stack.ts';
+import { temporaryFolder } from './runner.ts';
+
+export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
+
+export interface TestStackOptions {
+  /** Text of a config.yaml. */
+  readonly config?: string;
+  readonly modelDirectory?: string;
+  readonly preferEmbeddedRedis?: boolean;
+  readonly dataDir?: string;
+}
+
+export async function testStack(t: TestContext, options: TestStackOptions = {}): Promise<Stack> {
+  const stack = await startStack({
+    job: parseConfig(options.config ?? 'imageResize: 8,8', 'test config'),
+    modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
+    dataDir: options.dataDir ?? (await temporaryFolder(t, 'cs-stack-')),
+    ports: { http: 0, aws: 0, redis: 0 },
+    preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
+    log: { info: () => undefined, warn: () => undefined, error: console.error },
+  });
+  t.after(() => stack.close());
+  return stack;
+}
+
+/** What a client on this machine needs. */
+export function clientOptions(stack: Stack) {
+  Object.assign(process.env, stack.aws.environment);
+  return {
+    input: {
+      queueUrl: stack.queueUrl,
+      endpoint: stack.aws.url,
+      region: stack.aws.region,
+      frontendUrl: stack.url,
+    },
+    output: { url: stack.redisUrl },
+  };
+}
