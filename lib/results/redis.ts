@@ -18,6 +18,9 @@ export class RedisConnection {
   readonly #url: string;
   readonly #where: string;
   #connecting: Promise<void> | undefined;
+  /** Counts connections, so that an error of an old one does not end a new one. */
+  #connection = 0;
+  #dropping: Promise<void> | undefined;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
@@ -43,23 +46,45 @@ export class RedisConnection {
    */
   async use<T>(work: (redis: Redis) => Promise<T>, repeatable: boolean): Promise<T> {
     for (let attempt = repeatable ? 1 : 2; ; attempt++) {
+      let connection = this.#connection;
       try {
-        await this.#connected();
+        connection = await this.#connected();
         return await work(this.redis);
       } catch (error) {
         // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
-        this.redis.disconnect();
+        await this.#drop(connection);
         if (attempt >= 2) throw this.unavailable(error);
       }
     }
   }
 
-  async #connected(): Promise<void> {
-    if (this.redis.status === 'ready') return;
-    this.#connecting ??= this.redis.connect().finally(() => {
-      this.#connecting = undefined;
-    });
-    await this.#connecting;
+  /** The number of the connection that stands. */
+  async #connected(): Promise<number> {
+    if (this.redis.status !== 'ready') {
+      this.#connecting ??= this.redis.connect().finally(() => {
+        this.#connecting = undefined;
+      });
+      await this.#connecting;
+    }
+    return this.#connection;
+  }
+
+  /** Ends connection number `connection`, unless somebody already did and a newer one stands. */
+  async #drop(connection: number): Promise<void> {
+    if (connection === this.#connection) {
+      this.#connection++;
+      this.#dropping = this.#end();
+    }
+    await this.#dropping;
+  }
+
+  async #end(): Promise<void> {
+    const { redis } = this;
+    if (redis.status === 'end' || redis.status === 'wait') return;
+    const ended = new Promise<void>((resolve) => redis.once('end', resolve));
+    // `status` says "ready" until the socket has told of its end; a command sent before that fails.
+    redis.disconnect();
+    await ended;
   }
 
   /**
