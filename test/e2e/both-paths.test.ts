@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { InputQueue, OutputQueue, type Result } from '../../lib/index.ts';
+import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+const image = (digit: number) => join(SAMPLE, `images/digit-${digit}.png`);
+
+async function clients(t: TestContext, config?: string) {
+  const stack = await testStack(t, config === undefined ? {} : { config });
+  const options = clientOptions(stack);
+  const input = new InputQueue(options.input);
+  const output = new OutputQueue(options.output);
+  const overHttp = {
+    input: new InputQueue({ frontendUrl: stack.url }),
+    output: new OutputQueue({ url: stack.url }),
+  };
+  t.after(() =>
+    Promise.all([input.close(), output.close(), overHttp.input.close(), overHttp.output.close()]),
+  );
+  return { stack, input, output, overHttp };
+}
+
+const dataOf = (result: Result) => [...(result.outputs[0]?.data as Float32Array)];
+
+test('the same image gets the same answer from /predict, from enqueue and query, and over HTTPS alone', async (t) => {
+  const { stack, input, output, overHttp } = await clients(t);
+  const expected = JSON.parse(await readFile(join(SAMPLE, 'expected.json'), 'utf8')) as Record<
+    string,
+    number[]
+  >;
+  for (const digit of [0, 5, 9]) {
+    const b64 = (await readFile(image(digit))).toString('base64');
+    const [prediction] = await input.predict({ instances: [{ image: b64 }] });
+    const direct = JSON.parse((prediction as string).slice('{value='.length, -1)) as {
+      data: number[];
+      shape: number[];
+    };
+    assert.deepEqual(direct.shape, [10]);
+
+    await input.enqueue(`sqs-${digit}`, { image: { path: image(digit) } });
+    await overHttp.input.enqueue(`http-${digit}`, { image: { b64 } });
+    const posted = await fetch(`${stack.url}/predictions`, {
+      method: 'POST',
+      body: JSON.stringify({ uri: `json-${digit}`, instances: [{ image: b64 }] }),
+    });
+    assert.equal(posted.status, 202);
+    assert.equal(posted.headers.get('location'), `/predictions/json-${digit}`);
+
+    const answers = [
+      direct.data.map(Math.fround),
+      dataOf(await output.wait(`sqs-${digit}`)),
+      dataOf(await overHttp.output.wait(`sqs-${digit}`)),
+      dataOf(await output.wait(`http-${digit}`)),
+      dataOf(await overHttp.output.wait(`json-${digit}`)),
+    ];
+    for (const answer of answers) assert.deepEqual(answer, answers[0]);
+    const reference = expected[`digit-${digit}.png`] as number[];
+    for (const [i, value] of reference.entries())
+      assert.ok(Math.abs((answers[0]?.[i] as number) - value) < 1e-5);
+  }
+});
+
+test('query is undefined before the result is there, and queryAndDelete gives it once', async (t) => {
+  const { input, output, overHttp } = await clients(t);
+  for (const queue of [output, overHttp.output]) {
+    assert.equal(await queue.query('one'), undefined);
+    await input.enqueue('one', { image: { path: image(1) } });
+    await queue.wait('one');
+    assert.ok(await queue.query('one'));
+    assert.ok(await queue.queryAndDelete('one'));
+    assert.equal(await queue.queryAndDelete('one'), undefined);
+  }
+});
+
+test('a failed record throws its code and uri from query, wait and dequeue, over Redis and over HTTPS', async (t) => {
+  const { input, output, overHttp } = await clients(t);
+  const failure = {
+    code: 'bad_input',
+    uri: 'wrong',
+    message: 'input "image": expected float32 [3,8,8], got shape [2]',
+  };
+  for (const queue of [output, overHttp.output]) {
+    await input.enqueue('wrong', { image: [1, 2] });
+    await assert.rejects(queue.wait('wrong'), failure);
+    await assert.rejects(queue.query('wrong'), failure);
+    const all = await queue.dequeue();
+    assert.equal((all.get('wrong') as { code?: string }).code, 'bad_input');
+    assert.equal(await queue.query('wrong'), undefined);
+  }
+});
+
+test('dequeue over HTTPS takes everything, page by page', async (t) => {
+  const { input, output, overHttp } = await clients(t);
+  const uris = Array.from({ length: 230 }, (_, i) => `many-${i}`);
+  await input.enqueueMany(uris.map((uri) => ({ uri, inputs: { image: { path: image(2) } } })));
+  const seen = new Set<string>();
+  await until(async () => {
+    for (const uri of (await overHttp.output.dequeue()).keys()) seen.add(uri);
+    return seen.size === uris.length;
+  });
+  assert.equal((await output.dequeue()).size, 0);
+});
+
+test('wait gives up after its time, on both ways, and says so', async (t) => {
+  const { output, overHttp } = await clients(t);
+  for (const queue of [output, overHttp.output]) {
+    await assert.rejects(queue.wait('nobody', { timeoutMs: 100 }), { code: 'timeout', uri: 'nobody' });
+    await assert.rejects(queue.wait('nobody', { signal: AbortSignal.abort(new Error('enough')) }), {
+      message: 'enough',
+    });
+  }
+});
+
+test('a filter shapes both answers', async (t) => {
+  const { input, output } = await clients(t, 'imageResize: 8,8\npostProcessing: topN(1)');
+  const b64 = (await readFile(image(7))).toString('base64');
+  const [prediction] = await input.predict({ instances: [{ image: b64 }] });
+  assert.match(prediction as string, /^\{value=\[\[7,0\.99\d+\]\]\}$/);
+  await input.enqueue('seven', { image: { b64 } });
+  const { filtered } = await output.wait('seven');
+  assert.equal(`{value=${JSON.stringify(filtered)}}`, prediction);
+});
+
+const BAD_BODIES: [string, string, RegExp][] = [
+  ['not JSON', 'hello', /^the body is not JSON: /],
+  ['an empty body', '', /^the body is empty/],
+  ['invalid UTF-8', '\xff', /not valid UTF-8/],
+  ['no instances', '{"instance":[{}]}', /no "instances" array in the body \(got the keys \["instance"\]\)/],
+  ['empty instances', '{"instances":[]}', /"instances" is empty/],
+  [
+    'an instance that is no object',
+    '{"instances":[3]}',
+    /instances\[0\]: expected an object of inputs by name, got a number/,
+  ],
+  [
+    'a wrong shape',
+    '{"instances":[{"image":[[1,2],[3,4]]}]}',
+    /input "image": expected float32 \[3,8,8\], got shape \[2,2\]/,
+  ],
+  [
+    'names of no input',
+    '{"instances":[{"a":1,"b":2}]}',
+    /missing input "image", unknown input "a", "b"; the model expects "image" float32 \[3,8,8\]/,
+  ],
+  [
+    'broken base64',
+    '{"instances":[{"image":"a*b="}]}',
+    /input "image": expected a base64 image: .*position 1/,
+  ],
+  [
+    'a broken image',
+    '{"instances":[{"image":"aGVsbG8="}]}',
+    /input "image": expected a JPEG or PNG image, got 5 bytes/,
+  ],
+  [
+    'a second instance that is wrong',
+    '{"instances":[{"image":[]},{"image":3}]}',
+    /instances\[0\]: input "image": is empty/,
+  ],
+  [
+    'nesting a million deep',
+    `{"instances":[{"image":${'['.repeat(1e6)}${']'.repeat(1e6)}}]}`,
+    /nested deeper than 16/,
+  ],
+];
+
+test('bad input gets {"error"} with what was expected and what came, and the next request works', async (t) => {
+  const { stack } = await clients(t);
+  const good = JSON.stringify({ instances: [{ image: (await readFile(image(3))).toString('base64') }] });
+  const post = (body: string) =>
+    fetch(`${stack.url}/predict`, { method: 'POST', body: Buffer.from(body, 'latin1') });
+  for (const [name, body, expected] of BAD_BODIES) {
+    await t.test(name, async () => {
+      const response = await post(body);
+      assert.ok(response.status === 400 || response.status === 413, `${response.status}`);
+      const { error } = (await response.json()) as { error: string };
+      assert.match(error, expected);
+      const next = await post(good);
+      assert.equal(next.status, 200);
+    });
+  }
+});
+
+test('a gzip body is read, a gzip bomb and another encoding are refused', async (t) => {
+  const { stack } = await clients(t);
+  const { gzipSync } = await import('node:zlib');
+  const post = (body: Uint8Array, encoding: string) =>
+    fetch(`${stack.url}/predict`, {
+      method: 'POST',
+      body: Buffer.from(body),
+      headers: { 'content-encoding': encoding },
+    });
+  const good = JSON.stringify({ instances: [{ image: (await readFile(image(3))).toString('base64') }] });
+  assert.equal((await post(gzipSync(good), 'gzip')).status, 200);
+  assert.equal((await post(gzipSync(Buffer.alloc(100e6)), 'gzip')).status, 413);
+  assert.equal((await post(Buffer.from('junk'), 'gzip')).status, 400);
+  assert.equal((await post(Buffer.from(good), 'br')).status, 415);
+});
+
+test('the status routes answer: welcome, ready with the model, metrics with the names of the contract', async (t) => {
+  const { stack, input } = await clients(t);
+  assert.equal(await (await fetch(stack.url)).text(), 'welcome to analytics zoo web serving frontend');
+  assert.deepEqual(await (await fetch(`${stack.url}/ready`)).json(), {
+    ready: true,
+    model: stack.modelVersion,
+  });
+  const b64 = (await readFile(image(3))).toString('base64');
+  await until(async () => {
+    await input.predict({ instances: [{ image: b64 }] });
+    const metrics = (await (await fetch(`${stack.url}/metrics`)).json()) as { name: string; count: number }[];
+    assert.deepEqual(
+      metrics.map(({ name }) => name),
+      [
+        'zoo.serving.redis.get',
+        'zoo.serving.redis.put',
+        'zoo.serving.redis.wait',
+        'zoo.serving.request.metrics',
+        'zoo.serving.request.overall',
+        'zoo.serving.request.predict',
+      ],
+    );
+    assert.deepEqual(Object.keys(metrics[0] as object), [
+      'name',
+      'count',
+      'meanRate',
+      'min',
+      'max',
+      'mean',
+      'median',
+      'stdDev',
+      '_75thPercentile',
+      '_95thPercentile',
+      '_98thPercentile',
+      '_99thPercentile',
+      '_999thPercentile',
+    ]);
+    return metrics.some(({ name, count }) => name === 'zoo.serving.request.predict' && count > 0);
+  });
+});
+
+test('an input queue that cannot take a record throws with its uri', async (t) => {
+  const nowhere = new InputQueue({
+    queueUrl: 'http://127.0.0.1:1/000000000000/q',
+    endpoint: 'http://127.0.0.1:1',
+    region: 'us-east-1',
+  });
+  t.after(() => nowhere.close());
+  await assert.rejects(nowhere.enqueue('lost?', { x: 1 }), { code: 'queue_unavailable', uri: 'lost?' });
+  const { input } = await clients(t);
+  await assert.rejects(input.enqueue('large', { x: new Float64Array(200_000) }), {
+    code: 'too_large',
+    uri: 'large',
+  });
+  await assert.rejects(input.enqueue('no file', { image: '/no/such.png' }), {
+    code: 'bad_request',
+    uri: 'no file',
+    message: /input "image": ENOENT/,
+  });
+  await assert.rejects(input.enqueue('', { x: 1 }), { code: 'bad_request' });
+  const wrong = [
+    { uri: 'a', inputs: { image: { path: image(1) } } },
+    { uri: 'b', inputs: {} },
+    { uri: 'c', inputs: { x: '/no/such.png' } },
+  ];
+  await assert.rejects(input.enqueueMany(wrong), (error: AggregateError) => {
+    assert.match(error.message, /2 of 3 records were not enqueued/);
+    assert.deepEqual(error.errors.map(({ uri }) => uri as string).sort(), ['b', 'c']);
+    return true;
+  });
+});
