@@ -85,7 +85,8 @@ export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
   if (bytes.byteLength % size !== 0) {
     throw new ServingError('bad_input', `${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
   }
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  // Not bytes.slice(): a Buffer's slice is a view of the same, misaligned memory.
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   return new ARRAYS[dtype](aligned.buffer as ArrayBuffer, aligned.byteOffset, aligned.byteLength / size);
 }
 

@@ -224,7 +224,7 @@ class FlatWriter {
         return this.#vector(node);
       case 'structs':
         return this.#structs(node);
-      case 'text':
+      default:
         return this.#text(node);
     }
   }

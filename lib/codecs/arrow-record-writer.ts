@@ -113,7 +113,7 @@ function columnOf(name: string, value: Value): Column {
       const values = floats(value.values);
       return tensorColumn(name, value.indicesShape, value.indices, value.shape, values);
     }
-    case 'json':
+    default:
       throw new ServingError(
         'bad_input',
         'a JSON value cannot be written as Arrow; give a tensor, text or an image',

@@ -56,10 +56,7 @@ export function decodeArrowRecord(bytes: Uint8Array): Inputs {
 function inColumn(field: ArrowField, error: unknown): unknown {
   if (!(error instanceof ServingError)) return error;
   const message = `Arrow column ${quoteName(field.name)} (${formatType(field)}): ${error.message}`;
-  // Whatever a tensor check calls it (bad_input), here the record is not what the contract says.
-  return new ServingError(error.code === 'too_large' ? 'too_large' : 'bad_request', message, {
-    cause: error,
-  });
+  return new ServingError(error.code, message, { cause: error });
 }
 
 function decodeColumn(batch: ArrowBatch, field: ArrowField): Value {

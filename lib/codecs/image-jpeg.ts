@@ -40,7 +40,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
 /** @throws bad_input for broken markers, unsupported_media_type for CMYK and for samples of other than 8 bits. */
 export function readJpegHeader(bytes: Uint8Array): Header {
   let frame: Frame | undefined;
-  let orientation = 1;
+  let orientation: number | undefined;
   let at = 2;
   for (let count = 0; count < SEGMENTS; count++) {
     const marker = markerAt(bytes, at);
@@ -48,15 +48,16 @@ export function readJpegHeader(bytes: Uint8Array): Header {
     while (bytes[at + 1] === 0xff) at++;
     if (marker === SOS) {
       if (frame === undefined) throw broken('a scan comes before the frame header');
-      return { ...frame, orientation, scans: at };
+      return { ...frame, orientation: orientation ?? 1, scans: at };
     }
     const length = segmentLength(bytes, at, marker);
     const body = bytes.subarray(at + 4, at + 2 + length);
     if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAME.includes(marker)) {
       if (frame !== undefined) throw broken('it has two frame headers');
       frame = readFrame(body);
-    } else if (marker === APP1 && orientation === 1 && hasExif(body)) {
-      orientation = exifOrientation(body.subarray(EXIF.length));
+    } else if (marker === APP1 && hasExif(body)) {
+      // Of two EXIF segments the first counts, as in OpenCV.
+      orientation ??= exifOrientation(body.subarray(EXIF.length));
     }
     at += 2 + length;
   }

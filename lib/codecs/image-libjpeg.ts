@@ -96,7 +96,6 @@ function decodeWith(
     if (width !== expected.width || height !== expected.height) {
       throw broken(`its header reads as ${expected.width}x${expected.height} and as ${width}x${height}`);
     }
-    wipeWarning(instance);
     if (refuses(instance, () => decoder.decode()) && !wipeWarning(instance)) {
       throw broken('its coded data is damaged');
     }

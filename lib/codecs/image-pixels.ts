@@ -34,9 +34,9 @@ export function exifOrientation(tiff: Uint8Array): number {
   return 1;
 }
 
-/** The image as its EXIF orientation says it is to be seen; 5 to 8 swap width and height. */
+/** The image as its EXIF orientation, 1 to 8, says it is to be seen; 5 to 8 swap width and height. */
 export function orient(pixels: Pixels, orientation: number): Pixels {
-  if (orientation < 2 || orientation > 8) return pixels;
+  if (orientation === 1) return pixels;
   const { width, height, data } = pixels;
   // Each orientation is a mirror left-right and up-down of the stored image, 5-8 then swap the axes.
   const mirrored = [2, 3, 7, 8].includes(orientation);

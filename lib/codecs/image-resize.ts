@@ -1,7 +1,7 @@
 /**
  * In: pixels and a target size. Out: one resized row at a time, bit for bit OpenCV's resize(INTER_LINEAR) on uint8.
- * Trap: half-pixel centres, no antialiasing, and OpenCV's fixed point: 11-bit weights, two cuts before the last
- * rounding, and weights that are kept when a row (not a column) falls off the edge.
+ * Trap: half-pixel centres, no antialiasing, and OpenCV's fixed point: 11-bit weights, and two cuts before the last
+ * rounding, which also show at the upper and lower edge, where a row is blended with itself.
  */
 import type { Pixels } from './image-pixels.ts';
 
@@ -21,8 +21,8 @@ export interface Resizer {
 }
 
 export function resizer(pixels: Pixels, width: number, height: number): Resizer {
-  const across = taps(pixels.width, width, true);
-  const down = taps(pixels.height, height, false);
+  const across = taps(pixels.width, width);
+  const down = taps(pixels.height, height);
   const stride = pixels.width * 3;
   // Bytes of a source row instead of pixels: the inner loop is the cost of an image.
   for (let x = 0; x < width; x++) {
@@ -61,8 +61,8 @@ function blend(
   }
 }
 
-/** `clamp`: at the edges all weight goes to the edge itself; without, it is split between the edge and itself. */
-function taps(from: number, to: number, clamp: boolean): Taps {
+/** Beyond the edge both indices are the edge itself. */
+function taps(from: number, to: number): Taps {
   const made = {
     first: new Int32Array(to),
     second: new Int32Array(to),
@@ -73,8 +73,7 @@ function taps(from: number, to: number, clamp: boolean): Taps {
   for (let index = 0; index < to; index++) {
     const centre = Math.fround((index + 0.5) * scale - 0.5);
     const low = Math.floor(centre);
-    const outside = low < 0 || low >= from - 1;
-    const fraction = clamp && outside ? 0 : Math.fround(centre - low);
+    const fraction = Math.fround(centre - low);
     made.first[index] = Math.min(Math.max(low, 0), from - 1);
     made.second[index] = Math.min(Math.max(low + 1, 0), from - 1);
     made.firstWeight[index] = roundHalfEven(Math.fround(1 - fraction) * WEIGHT);

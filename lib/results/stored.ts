@@ -4,6 +4,7 @@
  * it is float32 only, so other dtypes travel once more, exactly, beside it.
  */
 import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow-result.ts';
+import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
@@ -87,11 +88,11 @@ export function fromFields(uri: string, fields: Readonly<Record<string, string>>
 
 function readOutputs(fields: Readonly<Record<string, string>>, value: string): NamedTensor[] {
   if (fields['exact']) {
-    const named = decodeTensors(Buffer.from(fields['exact'], 'base64'));
+    const named = decodeTensors(decodeBase64(fields['exact']));
     return [...named].map(([name, tensor]) => ({ name, ...tensor }));
   }
   const names = fields['outputs'] ? (JSON.parse(fields['outputs']) as string[]) : [];
-  const tensors = decodeArrowResult(Buffer.from(value, 'base64'));
+  const tensors = decodeArrowResult(decodeBase64(value));
   return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
 }
 
