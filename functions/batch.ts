@@ -4,7 +4,6 @@
  * result of a uri stays.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import type { Runner } from '../lib/contract/values.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
@@ -18,7 +17,7 @@ import { toFields } from '../lib/results/stored.ts';
 import { live } from './live.ts';
 
 export interface BatchDeps {
-  readonly model: Pick<ModelHost<Runner>, 'use'>;
+  readonly model: Pick<ModelHost, 'use'>;
   readonly results: Pick<ResultStore, 'save'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;

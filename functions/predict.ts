@@ -4,7 +4,6 @@
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
-import type { Runner } from '../lib/contract/values.ts';
 import { ServingError } from '../lib/errors.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, respond } from '../lib/http/response.ts';
@@ -18,7 +17,7 @@ import { liveReporter } from '../lib/results/reporter.ts';
 import { live } from './live.ts';
 
 export interface PredictDeps {
-  readonly model: Pick<ModelHost<Runner>, 'use'>;
+  readonly model: Pick<ModelHost, 'use'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
 }

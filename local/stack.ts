@@ -86,21 +86,15 @@ async function openStack(
   ]);
   await mkdir(dataDir, { recursive: true });
   onClose(await holdFolder(dataDir));
-  const [redis, aws] = await Promise.all([
-    startRedis({
-      dataDir: join(dataDir, 'redis'),
-      port: ports.redis,
-      preferEmbedded: preferEmbeddedRedis,
-      log: (message) => log.warn(message),
-    }).then((started) => {
-      onClose(started.close);
-      return started;
-    }),
-    startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, log }).then((started) => {
-      onClose(started.close);
-      return started;
-    }),
-  ]);
+  const redis = await startRedis({
+    dataDir: join(dataDir, 'redis'),
+    port: ports.redis,
+    preferEmbedded: preferEmbeddedRedis,
+    log: (message) => log.warn(message),
+  });
+  onClose(() => redis.close());
+  const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, log });
+  onClose(() => aws.close());
   const { queue, deadLetterUrl } = await createResources(aws, job);
   const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
   const { version } = await publishModel(aws.s3, location, modelDirectory);

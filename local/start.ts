@@ -146,13 +146,13 @@ function localhost(url: string): string {
 
 /** Resolves at the first Ctrl-C or TERM; the second one does not wait for anything. */
 function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
+  return new Promise((settle) => {
     let asked = false;
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.on(signal, () => {
         if (asked) process.exit(130);
         asked = true;
-        resolve(signal);
+        settle(signal);
       });
     }
   });

@@ -48,7 +48,11 @@ export async function request(
   if (response.ok) return { status: response.status, body };
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
   const known = isErrorCode(code) ? code : codeOfStatus(response.status);
-  throw new ServingError(known, String(error ?? message ?? `${url} answered ${response.status}`));
+  throw new ServingError(known, textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`);
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 function reason(error: unknown): string {

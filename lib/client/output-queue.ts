@@ -4,7 +4,7 @@
  * texts do not exist here.
  */
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
+import type { ServingError } from '../errors.ts';
 import { RedisConnection } from '../results/redis.ts';
 import { type Dequeued, ResultStore } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';

@@ -168,7 +168,7 @@ function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   if (!isIndexes(shape) || elementCount(shape, LIMITS.tensorElements) !== items.length) {
     throw broken(`text ${JSON.stringify(name)}: ${items.length} items are not of shape [${dims}]`);
   }
-  return { dtype: 'string', shape, data: items as string[] };
+  return { dtype: 'string', shape, data: items };
 }
 
 function isIndexes(value: unknown): value is number[] {

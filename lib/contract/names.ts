@@ -39,7 +39,6 @@ export function assertUri(uri: unknown): string {
       `uri: ${Buffer.byteLength(uri)} bytes are over the limit of ${LIMITS.uriBytes}`,
     );
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   if (/[\u0000-\u001f\u007f]/.test(uri) || !uri.isWellFormed()) {
     throw new ServingError('bad_request', 'uri: control characters and lone surrogates are not allowed');
   }

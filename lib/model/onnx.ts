@@ -44,8 +44,8 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     version,
     inputs: session.inputs,
     outputs: session.outputs,
-    run: (records) => infer(records, session.inputs, batch, session.run),
-    close: session.close,
+    run: (records) => infer(records, session.inputs, batch, (feeds) => session.run(feeds)),
+    close: () => session.close(),
   };
 }
 

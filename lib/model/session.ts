@@ -87,13 +87,12 @@ function toOrt(tensor: Tensor): OrtTensor {
     // as empty ("not enough space: expected 4, got 0"); it wants the Uint16Array back.
     return Object.assign(made, { cpuData: bits });
   }
-  return new OrtTensor(tensor.dtype, tensor.data as never, tensor.shape);
+  return new OrtTensor(tensor.dtype, tensor.data, tensor.shape);
 }
 
 function fromOrt(name: string, tensor: OrtTensor): NamedTensor {
   const dtype = dtypeOf(tensor.type, name);
-  if (dtype === 'string')
-    return { name, dtype, shape: tensor.dims, data: tensor.data as unknown as string[] };
+  if (dtype === 'string') return { name, dtype, shape: tensor.dims, data: tensor.data as string[] };
   const raw = tensor.data as Exclude<typeof tensor.data, string[]>;
   const data =
     dtype === 'float16' ? new Uint16Array(raw.buffer as ArrayBuffer, raw.byteOffset, raw.length) : raw;

@@ -79,7 +79,7 @@ function pickTopN(output: Tensor, n: number): string {
   const first = output.shape[0] as number;
   const rows = Math.min(n, first);
   const rowLength = elementCount(output.shape.slice(1));
-  const texts = elementTexts({ ...output, data: output.data.slice(0, rows * rowLength) as Tensor['data'] });
+  const texts = elementTexts({ ...output, data: output.data.slice(0, rows * rowLength) });
   return nest(texts, [rows, ...output.shape.slice(1)]);
 }
 

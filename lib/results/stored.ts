@@ -98,9 +98,13 @@ function readOutputs(fields: Readonly<Record<string, string>>, value: string): N
 
 function failure(uri: string, text: string | undefined): ServingError {
   const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
-  return new ServingError(isErrorCode(code) ? code : 'internal', String(message ?? 'the record failed'), {
-    uri,
-  });
+  return new ServingError(
+    isErrorCode(code) ? code : 'internal',
+    typeof message === 'string' ? message : 'the record failed',
+    {
+      uri,
+    },
+  );
 }
 
 function base64(bytes: Uint8Array): string {
