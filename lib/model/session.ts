@@ -3,7 +3,7 @@
  * Trap: `create` and `run` block the JS thread; more parallel calls do not help, bigger batches and threads do.
  * Open from a path, never from a buffer: a buffer resolves external weights against the working directory.
  */
-import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../tensor.ts';
@@ -21,6 +21,9 @@ export interface SessionOptions {
   readonly threads: number;
 }
 
+// What goes wrong is thrown, and logged once by us; its own coloured lines would only double it.
+env.logLevel = 'fatal';
+
 /** Lambda gives one vCPU per 1,769 MB; more threads than vCPUs cost latency and print affinity errors. */
 export function threadsForMemory(memoryMB: number): number {
   return Math.max(1, Math.floor(memoryMB / 1769));
@@ -35,6 +38,7 @@ export async function openSession(path: string, options: SessionOptions): Promis
       interOpNumThreads: 1,
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
+      logSeverityLevel: 4,
       // Spinning worker threads burn the vCPU that the next request needs.
       extra: { session: { intra_op: { allow_spinning: '0' } } },
     });

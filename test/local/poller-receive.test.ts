@@ -97,7 +97,7 @@ describe('receiving', () => {
       await settle();
     };
     receiver.pump();
-    for (const expected of [2, 4, 5, 5]) {
+    for (const expected of [2, 5, 5]) {
       await answerAll();
       assert.equal(open.length, expected);
     }
@@ -145,7 +145,8 @@ describe('receiving', () => {
     await tick(1);
     assert.equal(calls.length, 4);
     for (let second = 0; second < 10; second += 1) await tick(1000);
-    assert.ok(calls.length < 20, `${calls.length} calls`);
+    const total: number = calls.length;
+    assert.ok(total < 60, `${total} calls`);
     await receiver.stop();
   });
 

@@ -186,7 +186,7 @@ describe('poller', () => {
       sizes.push(event.Records.length);
       bytes.push(Buffer.byteLength(JSON.stringify(event)));
     });
-    await untilTrue(() => poller.stats().pending === 4);
+    await untilTrue(() => poller.stats().deleted === 5 && poller.stats().pending === 4);
     await endWindow();
     await untilTrue(() => poller.stats().deleted === 10);
     assert.deepEqual(sizes, [5, 5]);
@@ -244,7 +244,7 @@ describe('poller', () => {
       batchSize: 1,
       handler: async (event) => {
         const record = event.Records[0];
-        if (record?.body !== 'poison') return;
+        if (record?.body !== 'poison') return { batchItemFailures: [] };
         receives.push(record.attributes.ApproximateReceiveCount);
         return { batchItemFailures: [{ itemIdentifier: record.messageId }] };
       },

@@ -42,7 +42,7 @@ async function start(preferEmbedded: boolean): Promise<LocalRedis & { dataDir: s
 async function reply(client: Redis, command: string): Promise<unknown> {
   const [name = '', ...args] = command.split(' ').map((word) => (word === "''" ? '' : word));
   try {
-    return await client.call(name, ...args);
+    return await client.call(name.toLowerCase(), ...args); // else ioredis leaves RESP3 shapes as they are
   } catch (error) {
     return `!${error instanceof Error ? error.message : String(error)}`;
   }
@@ -274,7 +274,7 @@ const SCENARIOS: Record<string, readonly (readonly [string, unknown])[]> = {
     ['HELLO 9', '!NOPROTO unsupported protocol version'],
     ['AUTH x y', '!WRONGPASS invalid username-password pair or user is disabled.'],
     ['AUTH default y', 'OK'],
-    ['NONSENSE a b', "!ERR unknown command 'NONSENSE', with args beginning with: 'a' 'b' "],
+    ['nonsense a b', "!ERR unknown command 'nonsense', with args beginning with: 'a' 'b' "],
     ['EXEC', '!ERR EXEC without MULTI'],
     ['DISCARD', '!ERR DISCARD without MULTI'],
     ['EVALSHA 0 0', '!NOSCRIPT No matching script. Please use EVAL.'],
@@ -426,7 +426,7 @@ for (const kind of ['embedded', 'redis-server'] as const) {
 
       it('messages reach channels and patterns until they are left', async () => {
         const seen: unknown[] = [];
-        other.removeAllListeners();
+        other.removeAllListeners('message');
         other.on('message', (...args) => seen.push(args));
         other.on('pmessage', (...args) => seen.push(args));
         assert.equal(await other.subscribe('a', 'b'), 2);

@@ -1,0 +1,90 @@
+/**
+ * In: an unzipped archive and a function's environment. Out: the function in a process of its own, as Lambda runs it.
+ * Trap: a module that is missing from the archive would be found in the repository's node_modules; so the process may
+ * read the archive's folder and its own temp folder, and Node refuses it everything else.
+ */
+import { fork } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export interface ArtifactOptions {
+  /** What the archive was extracted to. */
+  readonly folder: string;
+  /** As the template has it: dist/predict/index.handler. */
+  readonly handler: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Files the process may read besides. */
+  readonly readable?: readonly string[];
+}
+
+export interface Artifact {
+  invoke(event: unknown): Promise<unknown>;
+  /** What the function wrote to stdout and stderr so far. */
+  output(): string;
+  close(): Promise<void>;
+}
+
+type Reply = { readonly ready: true } | { readonly answer: unknown } | { readonly error: string };
+
+interface Waiting {
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const RUNNER = fileURLToPath(new URL('run-artifact.mjs', import.meta.url));
+const MAX_WAIT_MS = 30_000;
+
+/** Resolves when the module has loaded, INIT included. */
+export async function startArtifact(options: ArtifactOptions): Promise<Artifact> {
+  const { folder, handler, environment, readable = [] } = options;
+  const temp = join(folder, '..', 'tmp');
+  await mkdir(temp, { recursive: true });
+  const reads = [folder, temp, RUNNER, ...readable].map((path) => `--allow-fs-read=${path}`);
+  const child = fork(RUNNER, [folder, handler], {
+    cwd: folder,
+    execArgv: ['--permission', '--allow-addons', ...reads, `--allow-fs-write=${temp}`],
+    env: { ...environment, TMPDIR: temp, HOME: temp },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)));
+  const waiting: Waiting[] = [];
+  child.on('message', (reply: Reply) => waiting.shift()?.resolve(reply));
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  void ended.then(() => {
+    for (const { reject } of waiting.splice(0)) reject(new Error(`${handler} ended:\n${output}`));
+  });
+  const reply = () =>
+    new Promise<Reply>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`${handler} is silent:\n${output}`)), MAX_WAIT_MS);
+      const settle =
+        <T>(act: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(timer);
+          act(value);
+        };
+      waiting.push({ resolve: settle(resolve), reject: settle(reject) });
+    });
+  let last: Promise<unknown> = reply();
+  await last;
+  return {
+    /** One event at a time, as in Lambda. */
+    invoke(event) {
+      const next = last.then(async () => {
+        const answering = reply();
+        child.send({ event, context: {} });
+        const answer = await answering;
+        if ('error' in answer) throw new Error(answer.error);
+        return 'answer' in answer ? answer.answer : undefined;
+      });
+      last = next.catch(() => undefined);
+      return next;
+    },
+    output: () => output,
+    async close() {
+      child.kill();
+      await ended;
+    },
+  };
+}

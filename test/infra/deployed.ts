@@ -1,0 +1,191 @@
+/**
+ * In: what `serverless package` wrote. Out: the stack of its template on this machine: every archive unzipped into a
+ * folder of its own and run with the template's environment, behind the template's routes and event sources.
+ * Trap: nothing here knows a function's name, route or variable; a template that forgets one must fail a test.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { type LocalAws, startAws } from '../../local/aws.ts';
+import type { LocalLog } from '../../local/aws-lambda.ts';
+import { startGateway } from '../../local/gateway.ts';
+import type { GatewayRoute } from '../../local/gateway-routes.ts';
+import { startPoller } from '../../local/poller.ts';
+import { startRedis } from '../../local/redis/start.ts';
+import { extract, readArchive } from './archive.ts';
+import { type Artifact, startArtifact } from './artifact.ts';
+import type { Packaged } from './packaging.ts';
+import { propertiesOf, resourcesOf, type Template } from './template.ts';
+import { startTlsProxy, type TlsProxy } from './tls.ts';
+
+export interface Deployed {
+  /** The HTTP API. */
+  readonly url: string;
+  readonly aws: LocalAws;
+  readonly bucket: string;
+  readonly deadLetterUrl: string;
+  /** Undefined where no certificate could be made: then Redis is reached without TLS. */
+  readonly tls: TlsProxy | undefined;
+  /** By the function's name without service and stage. */
+  readonly artifacts: ReadonlyMap<string, Artifact>;
+  close(): Promise<void>;
+}
+
+export const BUCKET = 'deployed-bucket';
+const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+type Properties = Readonly<Record<string, unknown>>;
+type Reference = { readonly Ref: string };
+type Attribute = { readonly 'Fn::GetAtt': readonly [string, string] };
+
+/** `prepare` runs when the bucket is there and before any function starts. */
+export async function deployLocally(
+  packaged: Packaged,
+  prepare: (aws: LocalAws) => Promise<void>,
+): Promise<Deployed> {
+  const template = await packaged.template();
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
+  const redis = await startRedis({ dataDir: join(folder, 'redis'), port: 0, log: () => undefined });
+  const tls = await startTlsProxy(Number(new URL(redis.url).port), folder);
+  const aws = await startAws({ port: 0, log: QUIET });
+  await aws.createBucket(BUCKET);
+  await prepare(aws);
+  const queues = await createQueues(aws, template);
+  const values: Readonly<Record<string, string>> = {
+    Bucket: BUCKET,
+    Queue: queues.Queue,
+    'Redis.PrimaryEndPoint.Address': 'localhost',
+    'Redis.PrimaryEndPoint.Port': String(tls?.port ?? new URL(redis.url).port),
+  };
+  const artifacts = await startArtifacts(packaged, template, folder, (text) => {
+    const variables = { ...aws.environment, ...environmentOf(template, text, values) };
+    const { CLUSTER_SERVING_REDIS_URL: redisUrl } = variables as Record<string, string>;
+    if (tls) return { ...variables, NODE_EXTRA_CA_CERTS: tls.certificate };
+    return redisUrl
+      ? { ...variables, CLUSTER_SERVING_REDIS_URL: redisUrl.replace('rediss:', 'redis:') }
+      : variables;
+  });
+  const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
+  const pollers = await startPollers(aws, template, queues, artifacts);
+  return {
+    url: gateway.url,
+    aws,
+    bucket: BUCKET,
+    deadLetterUrl: queues.DeadLetterQueue,
+    tls,
+    artifacts,
+    async close() {
+      await gateway.close();
+      await Promise.all(pollers.map((poller) => poller.close()));
+      await Promise.all([...artifacts.values()].map((artifact) => artifact.close()));
+      await tls?.close();
+      await aws.close();
+      await redis.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function createQueues(aws: LocalAws, template: Template) {
+  const { QueueName, VisibilityTimeout, RedrivePolicy } = propertiesOf(template, 'Queue');
+  const { deadLetter, url } = await aws.createQueue({
+    name: String(QueueName),
+    visibilitySeconds: Number(VisibilityTimeout),
+    maxReceiveCount: (RedrivePolicy as { maxReceiveCount: number }).maxReceiveCount,
+    deadLetterName: String(propertiesOf(template, 'DeadLetterQueue')['QueueName']),
+  });
+  return { Queue: url, DeadLetterQueue: deadLetter?.url as string };
+}
+
+async function startArtifacts(
+  packaged: Packaged,
+  template: Template,
+  folder: string,
+  environment: (logicalName: string) => Record<string, string>,
+): Promise<Map<string, Artifact>> {
+  const started = resourcesOf(template, 'AWS::Lambda::Function').map(async ([logicalName, properties]) => {
+    const name = functionName(properties);
+    const target = join(folder, name, 'archive');
+    await extract(await readArchive(packaged.archive(name)), target);
+    const variables = environment(logicalName);
+    const artifact = await startArtifact({
+      folder: target,
+      handler: String(properties['Handler']),
+      environment: {
+        ...variables,
+        // What Lambda itself sets; the address is never called, its presence starts INIT.
+        AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9',
+        AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(properties['MemorySize']),
+      },
+      readable: [variables['NODE_EXTRA_CA_CERTS'] ?? []].flat(),
+    });
+    return [name, artifact] as const;
+  });
+  return new Map(await Promise.all(started));
+}
+
+/** `cluster-serving-dev-predict` -> predict. */
+function functionName({ Code }: Properties): string {
+  return (Code as { S3Key: string }).S3Key.replace(/^.*\//, '').replace(/\.zip$/, '');
+}
+
+function environmentOf(template: Template, logicalName: string, values: Readonly<Record<string, string>>) {
+  const { Variables } = propertiesOf(template, logicalName)['Environment'] as { Variables: Properties };
+  const value = (variable: unknown) => {
+    if (typeof variable === 'string') return variable;
+    if ('Ref' in (variable as object)) return valueOf((variable as Reference).Ref, values);
+    const { 'Fn::Sub': text } = variable as { 'Fn::Sub': string };
+    return text.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => valueOf(name, values));
+  };
+  return Object.fromEntries(Object.entries(Variables).map(([name, variable]) => [name, value(variable)]));
+}
+
+function valueOf(name: string, values: Readonly<Record<string, string>>): string {
+  const found = values[name];
+  if (found === undefined) throw new Error(`an environment refers to ${name}, which nothing stands for here`);
+  return found;
+}
+
+/** The artifact behind `{"Fn::GetAtt": ["PredictLambdaFunction", "Arn"]}`. */
+function behind(template: Template, reference: unknown, artifacts: ReadonlyMap<string, Artifact>): Artifact {
+  const [logicalName] = (reference as Attribute)['Fn::GetAtt'];
+  return artifacts.get(functionName(propertiesOf(template, logicalName))) as Artifact;
+}
+
+function routesOf(template: Template, artifacts: ReadonlyMap<string, Artifact>): GatewayRoute[] {
+  return resourcesOf(template, 'AWS::ApiGatewayV2::Route').map(([, { RouteKey, Target }]) => {
+    const [, [, integration]] = (Target as { 'Fn::Join': [string, [string, Reference]] })['Fn::Join'];
+    const artifact = behind(template, propertiesOf(template, integration.Ref)['IntegrationUri'], artifacts);
+    const [method, path] = String(RouteKey).split(' ') as [GatewayRoute['method'], string];
+    const handler = (event: APIGatewayProxyEventV2) =>
+      artifact.invoke(event) as Promise<APIGatewayProxyResultV2>;
+    return { method, path, handler };
+  });
+}
+
+async function startPollers(
+  aws: LocalAws,
+  template: Template,
+  queues: Readonly<Record<string, string>>,
+  artifacts: ReadonlyMap<string, Artifact>,
+) {
+  const mappings = resourcesOf(template, 'AWS::Lambda::EventSourceMapping');
+  return Promise.all(
+    mappings.map(async ([functionName_, mapping]) => {
+      const [queue] = (mapping['EventSourceArn'] as Attribute)['Fn::GetAtt'];
+      const artifact = behind(template, mapping['FunctionName'], artifacts);
+      return startPoller({
+        sqs: aws.sqs,
+        queueUrl: queues[queue] as string,
+        functionName: functionName_,
+        handler: (event: SQSEvent) => artifact.invoke(event) as Promise<SQSBatchResponse>,
+        batchSize: Number(mapping['BatchSize']),
+        windowSeconds: Number(mapping['MaximumBatchingWindowInSeconds'] ?? 0),
+        maximumConcurrency: (mapping['ScalingConfig'] as { MaximumConcurrency: number }).MaximumConcurrency,
+        functionTimeoutMs: 30_000,
+        log: QUIET,
+      });
+    }),
+  );
+}

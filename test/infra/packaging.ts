@@ -1,0 +1,79 @@
+/**
+ * In: options of `serverless package`. Out: what it wrote for a copy of the project in a temp folder.
+ * Trap: osls writes dist/ and .serverless/ into the project, where another process may be doing the same; and it must
+ * do without network and credentials, so it gets none of either where the machine lets us take the network away.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Template } from './template.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const COPIED = ['functions', 'infra', 'lib', 'package.json', 'serverless.yml'];
+const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
+const MAX_SECONDS = 120;
+
+export interface PackageRequest {
+  /** Content of config.yaml. */
+  readonly config?: string;
+  readonly options?: readonly string[];
+  /** The Node that runs osls. Default: this one. */
+  readonly node?: string;
+}
+
+export interface Packaged {
+  /** The copy of the project. */
+  readonly folder: string;
+  readonly exitCode: number;
+  readonly output: string;
+  /** Path of a function's archive. */
+  archive(functionName: string): string;
+  template(): Promise<Template>;
+  remove(): Promise<void>;
+}
+
+export async function packageProject(request: PackageRequest = {}): Promise<Packaged> {
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
+  for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  if (request.config !== undefined) await writeFile(join(folder, 'config.yaml'), request.config);
+  const command = [request.node ?? process.execPath, SERVERLESS, 'package', ...(request.options ?? [])];
+  const result = await run([...withoutNetwork(), ...command], folder);
+  return {
+    ...result,
+    folder,
+    archive: (functionName) => join(folder, '.serverless', `${functionName}.zip`),
+    template: async () =>
+      JSON.parse(
+        await readFile(join(folder, '.serverless', 'cloudformation-template-update-stack.json'), 'utf8'),
+      ) as Template,
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The command that takes the network away: Linux namespaces, as root or as a user. Empty where neither is allowed. */
+export function withoutNetwork(): readonly string[] {
+  const commands = [
+    ['unshare', '--net'],
+    ['unshare', '--net', '--map-root-user'],
+  ];
+  return commands.find(([command, ...rest]) => works(command as string, [...rest, 'true'])) ?? [];
+}
+
+function works(command: string, parameters: readonly string[]): boolean {
+  return spawnSync(command, parameters, { stdio: 'ignore' }).status === 0;
+}
+
+function run([command, ...parameters]: readonly string[], cwd: string) {
+  // PATH and HOME alone: no AWS_*, no NODE_PATH, no NODE_OPTIONS of whoever runs the tests.
+  const env = { PATH: process.env['PATH'], HOME: cwd };
+  return new Promise<{ exitCode: number; output: string }>((resolve) => {
+    const options = { cwd, env, timeout: MAX_SECONDS * 1000, maxBuffer: 16 * 1024 * 1024 };
+    execFile(command as string, parameters, options, (error, stdout, stderr) => {
+      const exitCode = typeof error?.code === 'number' ? error.code : error ? -1 : 0;
+      resolve({ exitCode, output: `${stdout}${stderr}` });
+    });
+  });
+}

@@ -1,0 +1,20 @@
+/**
+ * In: the folder of an unzipped archive and a handler as in the template, then events one by one from the parent.
+ * Out: "ready" when the module has loaded, and each event's answer.
+ * Trap: it stands for Lambda's runtime, so it imports nothing but the artifact.
+ */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const [folder, handlerName] = process.argv.slice(2);
+const dot = handlerName.lastIndexOf('.');
+const module_ = await import(pathToFileURL(join(folder, `${handlerName.slice(0, dot)}.mjs`)).href);
+const handler = module_[handlerName.slice(dot + 1)];
+
+process.on('message', ({ event, context }) => {
+  handler(event, context).then(
+    (answer) => process.send({ answer }),
+    (error) => process.send({ error: String(error?.stack ?? error) }),
+  );
+});
+process.send({ ready: true });

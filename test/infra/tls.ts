@@ -1,0 +1,60 @@
+/**
+ * In: a TCP port on this machine. Out: the same behind TLS, with a certificate made for the occasion.
+ * Trap: making a certificate needs the openssl command; without it there is no proxy and its test is skipped.
+ */
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+
+export interface TlsProxy {
+  readonly port: number;
+  /** File with the certificate, for NODE_EXTRA_CA_CERTS. */
+  readonly certificate: string;
+  /** Connections that have spoken TLS so far. */
+  accepted(): number;
+  close(): Promise<void>;
+}
+
+/** For `localhost`; undefined where there is no openssl. */
+export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy | undefined> {
+  const certificate = join(folder, 'certificate.pem');
+  const key = join(folder, 'key.pem');
+  const made = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
+    ...['-keyout', key, '-out', certificate],
+  ]);
+  if (made.status !== 0) return undefined;
+  const sockets = new Set<Socket>();
+  let accepted = 0;
+  const server = createServer({ key: await readFile(key), cert: await readFile(certificate) }, (outside) => {
+    accepted++;
+    const inside = connect(targetPort, '127.0.0.1');
+    for (const socket of [outside, inside]) {
+      sockets.add(socket);
+      // One end gone is the other end's end.
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        outside.destroy();
+        inside.destroy();
+      });
+    }
+    outside.pipe(inside).pipe(outside);
+  });
+  server.listen(0);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    certificate,
+    accepted: () => accepted,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
