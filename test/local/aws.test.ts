@@ -292,6 +292,8 @@ describe('a data folder', () => {
     for (let index = 0; index < 50; index += 1) {
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: `m${index}` }));
     }
+    const s3 = new S3Client({ endpoint, region: outside.region, credentials: outside.credentials });
+    await s3.send(new PutObjectCommand({ Bucket: 'models', Key: 'm', Body: 'weights' }));
     const refused = startAws({ port: 0, dataDir, log });
     await assert.rejects(refused, /is in use by another running stack/);
     child.kill('SIGKILL');
@@ -304,6 +306,7 @@ describe('a data folder', () => {
       for (const message of await receive(aws, url)) bodies.add(message.Body);
     }
     assert.equal(bodies.size, 50);
+    assert.equal(String(await read(aws, 'm')), 'weights');
   });
 
   it('that cannot be opened is named in the error', async () => {

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { OutputQueue } from '../../lib/index.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { start, startReady } from '../support/start.ts';
+
+test('--once shows every image twice with uri, class, probability and times, and exits with 0', async (t) => {
+  const { lines, exited } = start(t, '--once', '--port', '0', '--data-dir', await temporaryFolder(t));
+  assert.equal(await exited, 0, lines.join('\n'));
+  for (let digit = 0; digit < 10; digit++) {
+    const line = lines.find((text) => text.includes(`digit-${digit}.png  predict`));
+    const answer = `class ${digit} p 0\\.9\\d+ +[\\d.]+ ms|class ${digit} p 1\\.0000 +[\\d.]+ ms`;
+    assert.match(line ?? '', new RegExp(`predict (${answer}) +queue (${answer}) +sample-`));
+  }
+  assert.ok(lines.some((line) => line.includes('10 of 10 right, both ways the same')));
+  assert.ok(!lines.some((line) => line.startsWith('ready')));
+});
+
+test('what was stored survives a stop with Ctrl-C and a start, which leaves no lock behind', async (t) => {
+  const dataDir = await temporaryFolder(t);
+  const first = await startReady(t, '--data-dir', dataDir);
+  const uri = first.addresses.sample.rows[4]?.uri as string;
+  first.child.kill('SIGINT');
+  assert.equal(await first.exited, 0, first.lines.join('\n'));
+  assert.ok(!existsSync(join(dataDir, 'lock.json')));
+  const second = await startReady(t, '--data-dir', dataDir);
+  const output = new OutputQueue({ url: second.addresses.redisUrl });
+  t.after(() => output.close());
+  const data = (await output.query(uri))?.outputs[0]?.data as Float32Array;
+  assert.equal(data.indexOf(Math.max(...data)), 4);
+});
+
+test('a second start on the same port says which process holds it, one on the same folder likewise', async (t) => {
+  const dataDir = await temporaryFolder(t);
+  const { child, addresses } = await startReady(t, '--data-dir', dataDir);
+  const port = new URL(addresses.http).port;
+  const samePort = start(t, '--port', port, '--data-dir', await temporaryFolder(t));
+  assert.equal(await samePort.exited, 2);
+  assert.match(
+    samePort.lines.join('\n'),
+    new RegExp(`port ${port} is in use by process ${child.pid} .*--port`),
+  );
+  const sameFolder = start(t, '--port', '0', '--data-dir', dataDir);
+  assert.equal(await sameFolder.exited, 2);
+  assert.match(
+    sameFolder.lines.join('\n'),
+    new RegExp(`in use by process ${child.pid}; stop it or choose another with --data-dir`),
+  );
+});
+
+test('the lock of a process that was killed does not block the next start', async (t) => {
+  const dataDir = await temporaryFolder(t);
+  const first = await startReady(t, '--data-dir', dataDir);
+  first.child.kill('SIGKILL');
+  await first.exited;
+  assert.ok(existsSync(join(dataDir, 'lock.json')));
+  const second = await startReady(t, '--data-dir', dataDir);
+  assert.equal(second.addresses.sample.right, 10);
+});
+
+const REFUSED: [string, string[], RegExp][] = [
+  ['an unknown option', ['--prot', '1'], /Unknown option '--prot'[\s\S]*Usage: npm start/],
+  ['a port that is none', ['--port', '70000'], /--port: expected a port from 0 to 65535, got "70000"/],
+  ['a config that is missing', ['--config', 'nowhere.yaml'], /nowhere.yaml cannot be read/],
+];
+for (const [name, options, expected] of REFUSED) {
+  test(`${name} is refused with what to do, and exit code 2`, async (t) => {
+    const { lines, exited } = start(t, ...options);
+    assert.equal(await exited, 2);
+    assert.match(lines.join('\n'), expected);
+  });
+}
+
+test('a config with problems, or without its model, is told before anything is served', async (t) => {
+  const folder = await temporaryFolder(t);
+  const config = join(folder, 'config.yaml');
+  await writeFile(config, 'modelpath: x\nbatchSize: 0\n');
+  const typos = start(t, '--config', config, '--port', '0', '--data-dir', join(folder, 'data'));
+  assert.equal(await typos.exited, 2);
+  assert.match(
+    typos.lines.join('\n'),
+    /batchSize: .*>=1[\s\S]*modelpath: unknown key; did you mean modelPath\?/,
+  );
+  await writeFile(config, 'modelPath: nowhere\n');
+  const noModel = start(t, '--config', config, '--port', '0', '--data-dir', join(folder, 'data'));
+  assert.equal(await noModel.exited, 1);
+  assert.match(noModel.lines.join('\n'), /error: model directory .*nowhere cannot be read/);
+});

@@ -1,0 +1,89 @@
+/** The README's own commands and code, run as they stand but for the ports. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { parseConfig } from '../lib/config/file.ts';
+import { LIMITS } from '../lib/contract/limits.ts';
+import { temporaryFolder } from './support/runner.ts';
+import { type Addresses, ROOT, startReady } from './support/start.ts';
+
+const run = promisify(execFile);
+
+async function blocks(language: string): Promise<string[]> {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  return [...readme.matchAll(/```(\w+)\n([\s\S]*?)```/g)]
+    .filter((match) => match[1] === language)
+    .map((match) => match[2] as string);
+}
+
+function here(code: string, { http, redisUrl }: Addresses): string {
+  return code.replaceAll('http://localhost:10020', http).replaceAll('redis://localhost:10022', redisUrl);
+}
+
+test('the curl commands and the SDK example of the README do what it says', async (t) => {
+  const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
+  const shell = await blocks('sh');
+  const bash = async (block: string | undefined) => {
+    assert.ok(block);
+    return (await run('bash', ['-euc', here(block, addresses)], { cwd: ROOT })).stdout;
+  };
+  const predicted = JSON.parse(await bash(shell.find((block) => block.includes('/predict\n')))) as {
+    predictions: string[];
+  };
+  assert.match(
+    predicted.predictions[0] as string,
+    /^\{value=\{"data":\[5\.96\d+E-8,.*0\.99998\d+,.*\],"shape":\[10\]\}\}$/,
+  );
+
+  const queued = await bash(shell.find((block) => block.includes('/predictions/d7')));
+  assert.match(queued, /^\{"uri":"d7"\}\{"uri":"d7","status":"succeeded",/);
+
+  const [example] = await blocks('ts');
+  assert.ok(example);
+  // Inside the package, so that it can import itself by name; nowhere in sight of git.
+  const folder = join(ROOT, '.cluster-serving', `readme-${process.pid}`);
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'try.ts'), here(example, addresses));
+  const { stdout } = await run(process.execPath, [join(folder, 'try.ts')], {
+    cwd: ROOT,
+    env: { ...process.env, ...addresses.environment },
+  });
+  assert.match(stdout, /^Float32Array\(10\) \[/);
+});
+
+test('every key of the settings table is a key of config.yaml, with the default it says', async () => {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  const table = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## Limits'));
+  const defaults = parseConfig('', 'empty') as unknown as Record<string, unknown>;
+  let checked = 0;
+  for (const [, keys, value] of table.matchAll(/^\| (`.+?) \| (.*?) \|/gm)) {
+    const key = /`([\w.]+)`/.exec(keys as string)?.[1] as string;
+    if (key.startsWith('image')) continue;
+    const actual = key
+      .split('.')
+      .reduce<unknown>((at, part) => (at as Record<string, unknown>)[part], defaults);
+    assert.equal(String(actual) || 'none', (value as string).replaceAll('`', ''), key);
+    checked++;
+  }
+  assert.ok(checked >= 13);
+});
+
+test('the limits table says what the code has', async () => {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  const table = readme.slice(readme.indexOf('## Limits'), readme.indexOf('## What it does not do'));
+  const MiB = 1024 * 1024;
+  const expected = [
+    `${LIMITS.httpBodyBytes / MiB} MiB`,
+    LIMITS.instances.toLocaleString('en'),
+    `${LIMITS.messageBytes / MiB} MiB (SQS)`,
+    LIMITS.tensorElements.toLocaleString('en'),
+    `${LIMITS.imageBytes / MiB} MiB, ${LIMITS.imagePixels.toLocaleString('en')} pixels`,
+    `${LIMITS.uriBytes.toLocaleString('en')} bytes`,
+    `${LIMITS.inputsPerRecord}`,
+  ];
+  for (const text of expected) assert.ok(table.includes(`| ${text} |`), text);
+});
