@@ -14,20 +14,26 @@ import { liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { toFields } from '../lib/results/stored.ts';
+import { livePayloads } from '../lib/s3/live.ts';
+import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { live } from './live.ts';
 
 export interface BatchDeps {
   readonly model: Pick<ModelHost, 'use'>;
   readonly results: Pick<ResultStore, 'save'>;
+  /** Where records lie that are too large for a message. */
+  readonly payloads: Pick<PayloadStore, 'resolve'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
 }
 
 export const batch =
-  ({ model, results, filter, reporter }: BatchDeps) =>
+  ({ model, results, payloads, filter, reporter }: BatchDeps) =>
   async (event: SQSEvent): Promise<SQSBatchResponse> => {
-    const messages = event.Records.map(({ messageId, body }) => ({ id: messageId, body }));
+    const ids = event.Records.map(({ messageId }) => messageId);
     try {
+      const bodies = await payloads.resolve(event.Records.map(({ body }) => body));
+      const messages = bodies.map((body, i) => ({ id: ids[i] as string, body }));
       const { finished, returned } = await model.use(async (runner) => {
         const stop = reporter.start('zoo.serving.request.predict');
         const ran = await runRecords(messages, runner);
@@ -44,8 +50,8 @@ export const batch =
       return { batchItemFailures: returned.map(({ id }) => ({ itemIdentifier: id })) };
     } catch (error) {
       // The model or Redis is away: nothing is done, everything comes again.
-      logError(error, { messages: messages.length });
-      return { batchItemFailures: messages.map(({ id }) => ({ itemIdentifier: id })) };
+      logError(error, { messages: ids.length });
+      return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
     }
   };
 
@@ -54,6 +60,7 @@ export const handler = await live(batch, async (environment) => {
   return {
     model: await liveModel(environment),
     results,
+    payloads: livePayloads(environment),
     filter: parseFilter(environment.job.postProcessing),
     reporter: liveReporter(results),
   };

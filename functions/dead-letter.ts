@@ -8,10 +8,10 @@ import { decodeMessage } from '../lib/codecs/message.ts';
 import { parkedPrefix } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { logError } from '../lib/log.ts';
-import { openS3, putText } from '../lib/model/s3.ts';
 import { liveResults } from '../lib/results/live.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { toFields } from '../lib/results/stored.ts';
+import { openS3, putText } from '../lib/s3/objects.ts';
 import { live } from './live.ts';
 
 export interface DeadLetterDeps {
@@ -66,7 +66,7 @@ export const handler = await live(deadLetter, async (environment) => {
   return {
     results: liveResults(environment),
     park: (messageId, message) =>
-      putText(s3, bucket, `${parkedPrefix(job.jobName)}${messageId}.json`, message),
+      putText(s3, { bucket, key: `${parkedPrefix(job.jobName)}${messageId}.json` }, message),
     tries: job.queue.maxReceiveCount,
   };
 });

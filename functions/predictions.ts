@@ -19,13 +19,17 @@ import { type HttpResponse, json, jsonText, respond } from '../lib/http/response
 import { logError } from '../lib/log.ts';
 import { liveQueue } from '../lib/queue/live.ts';
 import type { QueueSender } from '../lib/queue/sender.ts';
+import { submit } from '../lib/queue/submit.ts';
 import { liveResults } from '../lib/results/live.ts';
 import type { ResultStore } from '../lib/results/store.ts';
+import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { live } from './live.ts';
 
 export interface PredictionsDeps {
   readonly queue: () => Pick<QueueSender, 'send'>;
-  readonly results: () => Pick<ResultStore, 'get' | 'take' | 'takePage' | 'wait'>;
+  /** For records that are too large for a message; loaded when the first one comes. */
+  readonly payloads: () => Promise<Pick<PayloadStore, 'put'>>;
+  readonly results: () => Pick<ResultStore, 'getWithin' | 'take' | 'takePage'>;
 }
 
 /** Results of one DELETE /predictions. */
@@ -34,13 +38,13 @@ const PAGE = 100;
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
     const request = readRequest(event);
-    return request.method === 'POST' ? submit(request, deps) : look(request, deps);
+    return request.method === 'POST' ? enqueue(request, deps) : look(request, deps);
   }, logError);
 
-async function submit(request: HttpRequest, { queue }: PredictionsDeps): Promise<HttpResponse> {
+async function enqueue(request: HttpRequest, { queue, payloads }: PredictionsDeps): Promise<HttpResponse> {
   const submissions = readSubmissions(request.body());
   const sender = queue();
-  await Promise.all(submissions.map(({ message }) => sender.send(message)));
+  await Promise.all(submissions.map((submission) => submit(sender, payloads, submission)));
   const uris = submissions.map(({ uri }) => uri);
   const [uri] = uris as [string];
   return uris.length > 1
@@ -58,7 +62,7 @@ async function look(
   try {
     const result = await (method === 'DELETE'
       ? results.take(uri)
-      : get(uri, preferredWaitMs(headers['prefer']), results));
+      : results.getWithin(uri, preferredWaitMs(headers['prefer'])));
     if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
     return jsonText(200, resultText(result));
   } catch (error) {
@@ -68,16 +72,9 @@ async function look(
   }
 }
 
-async function get(uri: string, timeoutMs: number, results: Pick<ResultStore, 'get' | 'wait'>) {
-  if (timeoutMs === 0) return results.get(uri);
-  return results.wait(uri, { timeoutMs }).catch((error: unknown) => {
-    if (error instanceof ServingError && error.code === 'timeout') return undefined;
-    throw error;
-  });
-}
-
 export const handler = await live(predictions, async (environment) => ({
   queue: once(() => liveQueue(environment)),
+  payloads: once(async () => (await import('../lib/s3/live.ts')).livePayloads(environment)),
   results: once(() => liveResults(environment)),
 }));
 

@@ -9,10 +9,11 @@ import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { openS3, readPointer } from '../lib/model/s3.ts';
+import { readPointer } from '../lib/model/source.ts';
 import { liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import type { ResultStore } from '../lib/results/store.ts';
+import { openS3 } from '../lib/s3/objects.ts';
 import { live } from './live.ts';
 
 export interface StatusDeps {

@@ -17,12 +17,14 @@ import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
 import { logError } from '../lib/log.ts';
 import { openModel } from '../lib/model/open.ts';
 import { publishModel } from '../lib/model/publish.ts';
-import { putText, readPointer } from '../lib/model/s3.ts';
+import { readPointer } from '../lib/model/source.ts';
 import { parseFilter } from '../lib/pipeline/filter.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import { ResultStore } from '../lib/results/store.ts';
+import { putText } from '../lib/s3/objects.ts';
+import { PayloadStore } from '../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from './aws.ts';
 import type { LocalLog } from './aws-lambda.ts';
 import { startGateway } from './gateway.ts';
@@ -124,6 +126,7 @@ async function openStack(
 
   const filter = parseFilter(job.postProcessing);
   const reporter = liveReporter(results);
+  const payloads = new PayloadStore(aws.s3, LOCAL_BUCKET, job.jobName);
   const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
   const timeoutMs = job.function.timeoutSeconds * 1000;
   const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
@@ -131,7 +134,7 @@ async function openStack(
     ...pollers,
     queueUrl: queue.url,
     functionName: 'batch',
-    handler: batch({ model, results, filter, reporter }),
+    handler: batch({ model, results, payloads, filter, reporter }),
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: job.queue.maximumConcurrency,
@@ -143,7 +146,8 @@ async function openStack(
     functionName: 'dead-letter',
     handler: deadLetter({
       results,
-      park: (id, message) => putText(aws.s3, LOCAL_BUCKET, `${parkedPrefix(job.jobName)}${id}.json`, message),
+      park: (id, message) =>
+        putText(aws.s3, { bucket: LOCAL_BUCKET, key: `${parkedPrefix(job.jobName)}${id}.json` }, message),
       tries: job.queue.maxReceiveCount,
     }),
     batchSize: 10,
@@ -156,7 +160,11 @@ async function openStack(
     log,
     routes: routes({
       predict: predict({ model, filter, reporter }),
-      predictions: predictions({ queue: () => sender, results: () => results }),
+      predictions: predictions({
+        queue: () => sender,
+        payloads: async () => payloads,
+        results: () => results,
+      }),
       status: status({
         results,
         reporter,

@@ -8,6 +8,8 @@ import { encodeMessage } from '../codecs/message.ts';
 import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { openSqs, QueueSender } from '../queue/sender.ts';
+import { submit } from '../queue/submit.ts';
+import type { PayloadStore } from '../s3/payloads.ts';
 import { postJson } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
 
@@ -19,6 +21,8 @@ export interface InputQueueOptions {
   /** Another endpoint than AWS's. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string;
   readonly region?: string;
+  /** Bucket of the service: with it, records over 1 MiB travel through S3. */
+  readonly bucket?: string;
   /** The HTTPS API: `predict` needs it, and without a queueUrl `enqueue` goes through it too. */
   readonly frontendUrl?: string;
 }
@@ -35,6 +39,7 @@ export class InputQueue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
   #sender: Promise<QueueSender> | undefined;
+  #payloadStore: Promise<PayloadStore> | undefined;
 
   constructor(options: InputQueueOptions = {}) {
     this.#options = options;
@@ -43,13 +48,13 @@ export class InputQueue {
 
   /**
    * Resolves when the queue has the record. Calls of one tick leave together, ten a request.
-   * @throws queue_unavailable, too_large (over 1 MiB as a message), bad_request; each with the uri
+   * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs): Promise<void> {
     try {
       const message = encodeMessage(uri, await toInputs(inputs));
       if (this.#overHttp) await postJson(this.#frontend('/predictions'), message);
-      else await (await this.#open()).send(message);
+      else await submit(await this.#open(), this.#payloads, { uri, message });
     } catch (error) {
       const { code, message } = ServingError.from(error);
       throw new ServingError(code, message, { uri, cause: error });
@@ -103,6 +108,13 @@ export class InputQueue {
     return (answer as { predictions: string[] }).predictions;
   }
 
+  /** S3 is loaded when the first large record needs it. */
+  get #payloads(): (() => Promise<PayloadStore>) | undefined {
+    const { bucket, endpoint, region } = this.#options;
+    if (bucket === undefined) return undefined;
+    return () => (this.#payloadStore ??= openPayloads(bucket, this.#job, { endpoint, region }));
+  }
+
   get #overHttp(): boolean {
     return this.#options.queueUrl === undefined && this.#options.frontendUrl !== undefined;
   }
@@ -146,4 +158,16 @@ export class InputQueue {
     const sender = await this.#sender?.catch(() => undefined);
     sender?.close();
   }
+}
+
+async function openPayloads(
+  bucket: string,
+  job: string,
+  options: { endpoint: string | undefined; region: string | undefined },
+): Promise<PayloadStore> {
+  const [{ openS3 }, { PayloadStore }] = await Promise.all([
+    import('../s3/objects.ts'),
+    import('../s3/payloads.ts'),
+  ]);
+  return new PayloadStore(openS3(options), bucket, job);
 }

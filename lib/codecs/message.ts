@@ -4,7 +4,6 @@
  * (a JSON text {"instances":[{...}]}), `safetensors` (base64, ours: every dtype, no conversion).
  * Trap: a record that cannot be read but has a uri must still get its outcome; only one without a uri cannot.
  */
-import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -113,26 +112,11 @@ function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, T
 }
 
 /**
- * A record as our clients send it.
- * @throws too_large when the message is over what SQS takes; bad_request for a bad uri
+ * A record as our clients send it, of any size: the queue decides how it travels.
+ * @throws bad_request for a bad uri
  */
 export function encodeMessage(uri: string, inputs: Inputs): string {
-  assertUri(uri);
-  const body = JSON.stringify(toWire(uri, inputs));
-  return assertMessageSize(body, uri);
-}
-
-/** @throws too_large when SQS would refuse the body */
-export function assertMessageSize(body: string, uri: string): string {
-  const bytes = Buffer.byteLength(body);
-  if (bytes > LIMITS.messageBytes) {
-    throw new ServingError(
-      'too_large',
-      `the record is ${bytes} bytes as a message, over the limit of ${LIMITS.messageBytes}`,
-      { uri },
-    );
-  }
-  return body;
+  return JSON.stringify(toWire(assertUri(uri), inputs));
 }
 
 function toWire(uri: string, inputs: Inputs): WireRecord {

@@ -8,6 +8,8 @@ const MiB = 1024 * 1024;
 export const LIMITS = {
   /** SQS refuses a larger message. */
   messageBytes: MiB,
+  /** A record that is too large for a message travels through S3, up to this. */
+  payloadBytes: 32 * MiB,
   /** Entries and bytes of one SendMessageBatch call. */
   sendEntries: 10,
   /** API Gateway to Lambda payload. */

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { decodeInstances, isObject, parseJson } from '../codecs/instances.ts';
-import { assertMessageSize, wireRecord } from '../codecs/message.ts';
+import { wireRecord } from '../codecs/message.ts';
 import { assertUri } from '../contract/names.ts';
 import type { NamedTensor } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -28,7 +28,7 @@ export function readSubmissions(body: Uint8Array): Submission[] {
   const parsed = parseJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
-    return [{ uri: record.uri, message: assertMessageSize(JSON.stringify(record), record.uri) }];
+    return [{ uri: record.uri, message: JSON.stringify(record) }];
   }
   const instances = decodeInstances(body);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
@@ -36,7 +36,7 @@ export function readSubmissions(body: Uint8Array): Submission[] {
   return raw.map((instance, i) => {
     const uri = uris[i] as string;
     const record = { uri, data: JSON.stringify({ instances: [instance] }), serde: 'stream' };
-    return { uri, message: assertMessageSize(JSON.stringify(record), uri) };
+    return { uri, message: JSON.stringify(record) };
   });
 }
 

@@ -5,10 +5,10 @@
 import type { Environment } from '../config/environment.ts';
 import { modelPrefix } from '../contract/names.ts';
 import { logError } from '../log.ts';
+import { openS3 } from '../s3/objects.ts';
 import type { ModelHost } from './host.ts';
 import type { OnnxRunner } from './onnx.ts';
 import { openModel } from './open.ts';
-import { openS3 } from './s3.ts';
 import { threadsForMemory } from './session.ts';
 
 export async function liveModel(environment: Environment): Promise<ModelHost<OnnxRunner>> {

@@ -17,8 +17,8 @@ export interface OnnxSettings {
   readonly image: ImageChoice;
 }
 
-/** Input bytes of one run: enough for 32 images of 3x1024x1024 floats, little beside Lambda's memory. */
-const RUN_BYTES = 512 * 1024 * 1024;
+/** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */
+const RUN_BYTES = 128 * 1024 * 1024;
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];

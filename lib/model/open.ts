@@ -4,12 +4,12 @@
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { S3Client } from '@aws-sdk/client-s3';
 import type { ServingError } from '../errors.ts';
+import type { S3Client } from '../s3/objects.ts';
 import { ModelHost } from './host.ts';
 import { type OnnxRunner, type OnnxSettings, openOnnx } from './onnx.ts';
 import { findModelFile } from './onnx-file.ts';
-import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from './s3.ts';
+import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from './source.ts';
 
 export interface OpenModelOptions {
   readonly s3: S3Client;

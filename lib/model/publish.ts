@@ -3,12 +3,11 @@
  * Trap: the pointer goes last; a reader sees the old version or the new one, never half of either.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { HeadObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import { putFile, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { findModelFile } from './onnx-file.ts';
-import { digestFile, type ModelFile, type ModelLocation, type ModelPointer } from './s3.ts';
+import { digestFile, type ModelLocation, type ModelPointer } from './source.ts';
 
 /**
  * Uploads `directory` (one *.onnx and what lies beside it) and makes it the serving version.
@@ -30,35 +29,16 @@ export async function publishModel(
   );
   const version = createHash('sha256').update(JSON.stringify(found)).digest('hex').slice(0, 12);
   const prefix = `${location.prefix}versions/${version}/`;
-  const files: ModelFile[] = found.map((file) => ({ ...file, key: prefix + file.path }));
-  for (const file of files) await uploadOnce(s3, location.bucket, file, join(directory, file.path));
-  const pointer = { version, files: found };
-  await s3.send(
-    new PutObjectCommand({
-      Bucket: location.bucket,
-      Key: `${location.prefix}current.json`,
-      Body: `${JSON.stringify(pointer, undefined, 2)}\n`,
-      ContentType: 'application/json',
-    }),
-  );
+  const files = found.map((file) => ({ ...file, key: prefix + file.path }));
+  for (const { path, key, bytes, sha256 } of files) {
+    const address = { bucket: location.bucket, key };
+    // A version's folder is never rewritten: an object of the right size under its content's name is that content.
+    if ((await sizeOf(s3, address)) === bytes) continue;
+    await putFile(s3, address, { path: join(directory, path), bytes, sha256 });
+  }
+  const pointer = `${JSON.stringify({ version, files: found }, undefined, 2)}\n`;
+  await putText(s3, { bucket: location.bucket, key: `${location.prefix}current.json` }, pointer);
   return { version, files };
-}
-
-/** A version's folder is never rewritten: an object of the right size under its content's name is that content. */
-async function uploadOnce(s3: S3Client, bucket: string, file: ModelFile, path: string): Promise<void> {
-  const there = await s3
-    .send(new HeadObjectCommand({ Bucket: bucket, Key: file.key }))
-    .catch(() => undefined);
-  if (there?.ContentLength === file.bytes) return;
-  await s3.send(
-    new PutObjectCommand({
-      Bucket: bucket,
-      Key: file.key,
-      Body: createReadStream(path),
-      ContentLength: file.bytes,
-      ...(file.sha256 ? { ChecksumSHA256: Buffer.from(file.sha256, 'hex').toString('base64') } : {}),
-    }),
-  );
 }
 
 async function filesOf(directory: string): Promise<string[]> {

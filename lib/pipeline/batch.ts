@@ -12,7 +12,7 @@ import type { Bound } from './bind.ts';
 export interface BatchSettings {
   /** Most rows of one run. */
   readonly maxRows: number;
-  /** Most input bytes of one run; a record larger than that runs alone. */
+  /** Most input bytes bound at a time, and of one run; a record larger than that runs alone. */
   readonly maxBytes: number;
   /** Rows the model's inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows?: number | undefined;
@@ -53,7 +53,7 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
       continue;
     }
     const key = signature(slot);
-    const bytes = byteLength(slot);
+    const bytes = boundBytes(slot);
     const group = open.get(key);
     const most = settings.fixedRows ?? settings.maxRows;
     if (group && group.rows + slot.rows <= most && group.bytes + bytes <= settings.maxBytes) {
@@ -73,7 +73,8 @@ function signature(bound: Bound): string {
   return bound.tensors.map((tensor) => tensor.shape.slice(1).join('x')).join(';');
 }
 
-function byteLength(bound: Bound): number {
+/** Bytes of a record's tensors; texts are guessed at 16 each. */
+export function boundBytes(bound: Bound): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
     bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;

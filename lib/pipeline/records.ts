@@ -9,7 +9,8 @@ import { ServingError } from '../errors.ts';
 
 export interface Message {
   readonly id: string;
-  readonly body: string;
+  /** The message, or why it could not be had (with its uri). */
+  readonly body: string | ServingError;
 }
 
 export interface FinishedRecord {
@@ -31,8 +32,10 @@ export async function runRecords(messages: readonly Message[], runner: Runner): 
   const runnable: { id: string; uri: string; inputs: Inputs }[] = [];
   for (const { id, body } of messages) {
     try {
-      const { uri, inputs } = decodeMessage(body);
-      if (inputs instanceof ServingError) finished.push({ id, uri, outcome: { ok: false, error: inputs } });
+      const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body);
+      if (inputs instanceof ServingError && inputs.retryable) returned.push({ id, error: inputs });
+      else if (inputs instanceof ServingError)
+        finished.push({ id, uri, outcome: { ok: false, error: inputs } });
       else runnable.push({ id, uri, inputs });
     } catch (error) {
       returned.push({ id, error: ServingError.from(error) });
@@ -45,4 +48,10 @@ export async function runRecords(messages: readonly Message[], runner: Runner): 
     else finished.push({ id, uri, outcome });
   }
   return { finished, returned };
+}
+
+/** @throws the error itself when nobody can be told */
+function unread(error: ServingError): { uri: string; inputs: ServingError } {
+  if (error.uri === undefined) throw error;
+  return { uri: error.uri, inputs: error };
 }

@@ -176,6 +176,15 @@ export class ResultStore {
     }
   }
 
+  /** `get` that waits for a while; undefined when there is no result by then. */
+  async getWithin(uri: string, timeoutMs: number): Promise<Result | undefined> {
+    if (timeoutMs === 0) return this.get(uri);
+    return this.wait(uri, { timeoutMs }).catch((error: unknown) => {
+      if (error instanceof ServingError && error.code === 'timeout') return undefined;
+      throw error;
+    });
+  }
+
   /** Takes every finished result of the job, page by page; constant memory however many there are. */
   async *drain(): AsyncGenerator<Dequeued> {
     for (;;) {

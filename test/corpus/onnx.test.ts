@@ -91,7 +91,13 @@ function deps(runner: OnnxRunner) {
     onError: () => undefined,
   });
   const model = { use: <T>(work: (runner: OnnxRunner) => Promise<T>) => work(runner) };
-  return { model: model as never, filter: undefined, reporter, results };
+  return {
+    model: model as never,
+    filter: undefined,
+    reporter,
+    results,
+    payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
+  };
 }
 
 async function throughPredict(runner: OnnxRunner, inputs: ReadonlyMap<string, Tensor>) {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { InputQueue, OutputQueue, type Result } from '../../lib/index.ts';
+import { identityModel } from '../support/onnx.ts';
+import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
@@ -270,4 +273,45 @@ test('an input queue that cannot take a record throws with its uri', async (t) =
     assert.deepEqual(error.errors.map(({ uri }) => uri as string).sort(), ['b', 'c']);
     return true;
   });
+});
+
+test('a record over 1 MiB travels through S3, from the SDK with a bucket and over HTTPS', async (t) => {
+  const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 'n'] }]);
+  const modelDirectory = await temporaryFolder(t);
+  await writeFile(join(modelDirectory, 'model.onnx'), model);
+  const stack = await testStack(t, { config: '', modelDirectory });
+  const options = clientOptions(stack);
+  const input = new InputQueue({ ...options.input, bucket: stack.bucket });
+  const output = new OutputQueue(options.output);
+  const overHttp = new InputQueue({ frontendUrl: stack.url });
+  t.after(() => Promise.all([input.close(), output.close(), overHttp.close()]));
+  const x = Float32Array.from({ length: 400_000 }, (_, i) => i);
+  await input.enqueue('large', { x });
+  await overHttp.enqueue('large over http', { x });
+  for (const uri of ['large', 'large over http']) {
+    assert.deepEqual((await output.wait(uri)).outputs[0]?.data, x);
+  }
+  await assert.rejects(input.enqueue('too large', { x: new Float32Array(7e6) }), {
+    code: 'too_large',
+    uri: 'too large',
+    message: /over the limit of 33554432/,
+  });
+});
+
+test('a pointer to nothing fails its record, and one outside the job is no pointer', async (t) => {
+  const { stack, output } = await clients(t);
+  const send = (body: object) =>
+    stack.aws.sqs.send(
+      new SendMessageCommand({ QueueUrl: stack.queueUrl, MessageBody: JSON.stringify(body) }),
+    );
+  await send({ uri: 'gone', pointer: 'payloads/serving_stream/00000000-0000' });
+  await assert.rejects(output.wait('gone'), { code: 'bad_request', message: /is not there \(any more\)/ });
+  for (const pointer of [
+    'models/serving_stream/current.json',
+    'payloads/serving_stream/../../x',
+    'payloads/other/x',
+  ]) {
+    await send({ uri: pointer, pointer });
+    await assert.rejects(output.wait(pointer), { code: 'bad_request', message: /data: expected a text/ });
+  }
 });

@@ -7,7 +7,7 @@ import { decodeInstances } from '../../lib/codecs/instances.ts';
 import type { ServingError } from '../../lib/errors.ts';
 import { openModel } from '../../lib/model/open.ts';
 import { publishModel } from '../../lib/model/publish.ts';
-import { downloadModel, readPointer } from '../../lib/model/s3.ts';
+import { downloadModel, readPointer } from '../../lib/model/source.ts';
 import { startAws } from '../../local/aws.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -1,5 +1,5 @@
 /**
- * The one owner of S3. In: a bucket and a job's model prefix. Out: the model's files in a local folder, verified.
+ * In: a bucket and a job's model prefix. Out: the model's files in a local folder, verified.
  * Trap: an object may change between two reads, so every range names the ETag it belongs to, and the checksum of
  * the whole is compared before the folder gets its final name: a folder that exists is complete.
  */
@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { ServingError } from '../errors.ts';
+import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
 export interface ModelPointer {
@@ -35,18 +35,6 @@ export interface ModelLocation {
 /** S3 serves about 55 MB/s a stream: 8 at a time come near the network's limit. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PARALLEL_PARTS = 8;
-const POINTER_BYTES = 1024 * 1024;
-
-export function openS3(
-  options: { endpoint?: string | undefined; region?: string | undefined } = {},
-): S3Client {
-  return new S3Client({
-    maxAttempts: 4,
-    ...(options.region ? { region: options.region } : {}),
-    // A custom endpoint (an emulator, MinIO) rarely answers to bucket.host names.
-    ...(options.endpoint ? { endpoint: options.endpoint, forcePathStyle: true } : {}),
-  });
-}
 
 /**
  * The version that serves now: `current.json`, or, where somebody just copied a file, the only *.onnx of the prefix.
@@ -55,7 +43,7 @@ export function openS3(
 export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocation): Promise<ModelPointer> {
   const where = `s3://${bucket}/${prefix}`;
   try {
-    const text = await readText(s3, bucket, `${prefix}current.json`);
+    const text = await getText(s3, { bucket, key: `${prefix}current.json` });
     return text === undefined
       ? await pointerFromListing(s3, { bucket, prefix })
       : parsePointer(text, prefix, where);
@@ -69,25 +57,6 @@ export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocatio
       },
     );
   }
-}
-
-async function readText(s3: S3Client, bucket: string, key: string): Promise<string | undefined> {
-  try {
-    const object = await s3.send(
-      new GetObjectCommand({ Bucket: bucket, Key: key, Range: `bytes=0-${POINTER_BYTES - 1}` }),
-    );
-    return await object.Body?.transformToString();
-  } catch (error) {
-    if ((error as Error).name === 'NoSuchKey') return undefined;
-    throw error;
-  }
-}
-
-/** Writes one small JSON object. */
-export async function putText(s3: S3Client, bucket: string, key: string, body: string): Promise<void> {
-  await s3.send(
-    new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: 'application/json' }),
-  );
 }
 
 function parsePointer(text: string, prefix: string, where: string): ModelPointer {
@@ -113,28 +82,19 @@ function parsePointer(text: string, prefix: string, where: string): ModelPointer
 }
 
 async function pointerFromListing(s3: S3Client, { bucket, prefix }: ModelLocation): Promise<ModelPointer> {
-  const listing = await s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, Delimiter: '/' }));
-  const objects = listing.Contents ?? [];
-  const models = objects.filter((object) => object.Key?.endsWith('.onnx'));
-  const [model] = models;
-  if (models.length !== 1 || !model?.Key || !model.ETag) {
-    const found = models.map((object) => object.Key).join(', ') || 'none';
+  const objects = await listFolder(s3, bucket, prefix);
+  const models = objects.filter(({ key }) => key.endsWith('.onnx'));
+  if (models.length !== 1) {
+    const found = models.map(({ key }) => key).join(', ') || 'none';
     throw new ServingError(
       'model_unavailable',
       `s3://${bucket}/${prefix}: expected one *.onnx, found ${found}`,
     );
   }
   // External weights travel beside the model under any name, so the whole folder comes along.
-  const files = objects.map((object) => ({
-    path: (object.Key as string).slice(prefix.length),
-    bytes: object.Size ?? 0,
-    key: object.Key as string,
-    etag: object.ETag as string,
-  }));
-  const version = createHash('sha256')
-    .update(files.map((file) => file.path + file.etag).join())
-    .digest('hex');
-  return { version: version.slice(0, 12), files: files.filter((file) => file.path !== '') };
+  const files = objects.map(({ key, bytes, etag }) => ({ path: key.slice(prefix.length), bytes, key, etag }));
+  const names = files.map((file) => file.path + file.etag).join();
+  return { version: createHash('sha256').update(names).digest('hex').slice(0, 12), files };
 }
 
 /**
@@ -183,19 +143,10 @@ async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, targe
     const pull = async () => {
       while (next < parts) {
         const start = next++ * PART_BYTES;
-        const range =
-          file.bytes === 0 ? {} : { Range: `bytes=${start}-${Math.min(start + PART_BYTES, file.bytes) - 1}` };
-        const object = await s3.send(
-          new GetObjectCommand({
-            Bucket: bucket,
-            Key: file.key,
-            ...range,
-            ...(etag ? { IfMatch: etag } : {}),
-          }),
-        );
-        etag ??= object.ETag;
-        const bytes = await object.Body?.transformToByteArray();
-        if (bytes) await handle.write(bytes, 0, bytes.byteLength, start);
+        const end = Math.min(start + PART_BYTES, file.bytes);
+        const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag });
+        etag ??= part.etag;
+        await handle.write(part.bytes, 0, part.bytes.byteLength, start);
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));

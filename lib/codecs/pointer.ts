@@ -1,0 +1,35 @@
+/**
+ * In: a message that is too large for SQS. Out: a small one that says where in S3 it lies, and the way back.
+ * Trap: a pointer comes from strangers: only a key right under the job's own payload prefix is one, whatever it says
+ * of buckets or folders.
+ */
+import { payloadPrefix } from '../contract/names.ts';
+import { isObject } from './instances.ts';
+
+export function encodePointer(uri: string, key: string): string {
+  return JSON.stringify({ uri, pointer: key });
+}
+
+export interface Pointer {
+  readonly uri: string;
+  readonly key: string;
+}
+
+/** Longest body that can be a pointer: a uri of 1 KiB, every byte escaped, and a key. */
+const POINTER_CHARACTERS = 8_192;
+
+/** Undefined for any other message. */
+export function decodePointer(body: string, job: string): Pointer | undefined {
+  if (body.length > POINTER_CHARACTERS || !body.includes('"pointer"')) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (!isObject(parsed) || typeof parsed['uri'] !== 'string' || typeof parsed['pointer'] !== 'string')
+      return undefined;
+    const key = parsed['pointer'];
+    const prefix = payloadPrefix(job);
+    const isOurs = key.startsWith(prefix) && /^[\w-]{1,80}$/.test(key.slice(prefix.length));
+    return isOurs ? { uri: parsed['uri'], key } : undefined;
+  } catch {
+    return undefined;
+  }
+}
