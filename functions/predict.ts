@@ -4,19 +4,25 @@
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
-import { ServingError } from '../lib/errors.ts';
+import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
+import { predictionTexts } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, respond } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
-import { type Filter, filterText, outputsText, parseFilter } from '../lib/pipeline/filter.ts';
-import { liveResults } from '../lib/results/live.ts';
+import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
+import type { RateLimiter } from '../lib/results/limiter.ts';
+import { liveConnection, liveLimiter, liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import { live } from './live.ts';
 
 export interface PredictDeps {
+  /** Undefined: no limit. */
+  readonly limiter?: Pick<RateLimiter, 'acquire'> | undefined;
+  /** Honours `Prefer: respond-async`; without it the preference is passed over, as RFC 7240 allows. */
+  readonly accept?: AcceptDeps;
   readonly model: Pick<ModelHost, 'use'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
@@ -25,24 +31,25 @@ export interface PredictDeps {
 export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async (): Promise<HttpResponse> => {
     const stop = deps.reporter.start('zoo.serving.request.overall');
-    const instances = decodeInstances(readRequest(event).body());
+    await deps.limiter?.acquire();
+    const request = readRequest(event);
+    if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
+    const instances = decodeInstances(request.body());
     const run = deps.reporter.start('zoo.serving.request.predict');
     const outcomes = await deps.model.use((runner) => runner.run(instances));
     run();
-    const predictions = outcomes.map((outcome, index) => {
-      if (outcome.ok)
-        return `{value=${deps.filter ? filterText(outcome.outputs, deps.filter) : outputsText(outcome.outputs)}}`;
-      const { code, message } = outcome.error;
-      const where = instances.length > 1 ? `instances[${index}]: ` : '';
-      throw new ServingError(code, where + message, { cause: outcome.error });
-    });
+    const predictions = predictionTexts(outcomes, deps.filter);
     stop();
     await deps.reporter.flushWhenDue();
     return json(200, { predictions });
   }, logError);
 
-export const handler = await live(predict, async (environment) => ({
-  model: await liveModel(environment),
-  filter: parseFilter(environment.job.postProcessing),
-  reporter: liveReporter(liveResults(environment)),
-}));
+export const handler = await live(predict, async (environment) => {
+  const connection = liveConnection(environment);
+  return {
+    model: await liveModel(environment),
+    filter: parseFilter(environment.job.postProcessing),
+    limiter: liveLimiter(connection, environment),
+    reporter: liveReporter(liveResults(environment, connection)),
+  };
+});

@@ -7,28 +7,17 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { assertUri } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
-import {
-  failureBody,
-  pageText,
-  preferredWaitMs,
-  readSubmissions,
-  resultText,
-} from '../lib/http/predictions.ts';
+import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
+import { failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
 import { liveQueue } from '../lib/queue/live.ts';
-import type { QueueSender } from '../lib/queue/sender.ts';
-import { submit } from '../lib/queue/submit.ts';
 import { liveResults } from '../lib/results/live.ts';
 import type { ResultStore } from '../lib/results/store.ts';
-import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { live } from './live.ts';
 
-export interface PredictionsDeps {
-  readonly queue: () => Pick<QueueSender, 'send'>;
-  /** For records that are too large for a message; loaded when the first one comes. */
-  readonly payloads: () => Promise<Pick<PayloadStore, 'put'>>;
+export interface PredictionsDeps extends AcceptDeps {
   readonly results: () => Pick<ResultStore, 'getWithin' | 'take' | 'takePage'>;
 }
 
@@ -38,19 +27,8 @@ const PAGE = 100;
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
     const request = readRequest(event);
-    return request.method === 'POST' ? enqueue(request, deps) : look(request, deps);
+    return request.method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
   }, logError);
-
-async function enqueue(request: HttpRequest, { queue, payloads }: PredictionsDeps): Promise<HttpResponse> {
-  const submissions = readSubmissions(request.body());
-  const sender = queue();
-  await Promise.all(submissions.map((submission) => submit(sender, payloads, submission)));
-  const uris = submissions.map(({ uri }) => uri);
-  const [uri] = uris as [string];
-  return uris.length > 1
-    ? json(202, { uris })
-    : json(202, { uri }, { location: `/predictions/${encodeURIComponent(uri)}` });
-}
 
 async function look(
   { method, parameters, headers }: HttpRequest,

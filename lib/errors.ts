@@ -52,16 +52,26 @@ export interface ErrorRecord {
   readonly message: string;
 }
 
+export interface ErrorDetails {
+  readonly cause?: unknown;
+  readonly uri?: string | undefined;
+  readonly retryAfterSeconds?: number;
+}
+
 export class ServingError extends Error {
   readonly code: ErrorCode;
   /** The record this error is about, when there is one. */
   readonly uri: string | undefined;
 
-  constructor(code: ErrorCode, message: string, options?: { cause?: unknown; uri?: string | undefined }) {
-    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+  /** When trying again makes sense, where that is known. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: ErrorDetails = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ServingError';
     this.code = code;
-    this.uri = options?.uri;
+    this.uri = options.uri;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
   get status(): number {

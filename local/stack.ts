@@ -20,6 +20,7 @@ import { publishModel } from '../lib/model/publish.ts';
 import { readPointer } from '../lib/model/source.ts';
 import { parseFilter } from '../lib/pipeline/filter.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
+import { liveLimiter } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import { ResultStore } from '../lib/results/store.ts';
@@ -101,7 +102,8 @@ async function openStack(
   const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
   const { version } = await publishModel(aws.s3, location, modelDirectory);
 
-  const results = new ResultStore(new RedisConnection(redis.url), {
+  const connection = new RedisConnection(redis.url);
+  const results = new ResultStore(connection, {
     job: job.jobName,
     ttlSeconds: job.resultTtlSeconds,
     now: Date.now,
@@ -128,6 +130,7 @@ async function openStack(
   const reporter = liveReporter(results);
   const payloads = new PayloadStore(aws.s3, LOCAL_BUCKET, job.jobName);
   const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
+  const accept = { queue: () => sender, payloads: async () => payloads };
   const timeoutMs = job.function.timeoutSeconds * 1000;
   const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
   const batches = await startPoller({
@@ -159,12 +162,8 @@ async function openStack(
     port: ports.http,
     log,
     routes: routes({
-      predict: predict({ model, filter, reporter }),
-      predictions: predictions({
-        queue: () => sender,
-        payloads: async () => payloads,
-        results: () => results,
-      }),
+      predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
+      predictions: predictions({ ...accept, results: () => results }),
       status: status({
         results,
         reporter,

@@ -55,7 +55,22 @@ export interface JobConfig {
     /** Of the batch function; predict stays below API Gateway's 30. Default 30. */
     readonly timeoutSeconds: number;
   };
+  readonly http: {
+    /** True: POST /predict over tokensPerSecond is answered with 429. Default false. */
+    readonly tokenBucketEnabled: boolean;
+    /** Default 100. No effect while tokenBucketEnabled is false. */
+    readonly tokensPerSecond: number;
+    /** How long a request waits for a token, in ms. Default 100. No effect while tokenBucketEnabled is false. */
+    readonly tokenAcquireTimeoutMs: number;
+    /** How long POST /predict may take, in ms, at most 29,000. Default: function.timeoutSeconds, at most 29 s. */
+    readonly timeoutMs?: number;
+    /** Origins whose pages may call from a browser, e.g. "https://example.com"; "*" is every one. Default none. */
+    readonly corsOrigins: readonly string[];
+  };
 }
+
+/** API Gateway waits 30 s; the function ends first, so that the answer is ours. */
+const MAX_PREDICT_SECONDS = 29;
 
 export const DEFAULT_JOB: JobConfig = {
   jobName: DEFAULT_JOB_NAME,
@@ -69,9 +84,16 @@ export const DEFAULT_JOB: JobConfig = {
   image: {},
   queue: { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 },
   function: { memoryMB: 1769, timeoutSeconds: 30 },
+  http: { tokenBucketEnabled: false, tokensPerSecond: 100, tokenAcquireTimeoutMs: 100, corsOrigins: [] },
 };
 
 /** SQS must hide a message for six times what its function may take, or a slow batch is delivered twice. */
 export function visibilityTimeoutSeconds(job: JobConfig): number {
   return 6 * job.function.timeoutSeconds + job.queue.windowSeconds;
+}
+
+/** Of the predict function. Lambda counts whole seconds, so http.timeoutMs is rounded up. */
+export function predictTimeoutSeconds({ http, function: { timeoutSeconds } }: JobConfig): number {
+  const seconds = http.timeoutMs === undefined ? timeoutSeconds : Math.ceil(http.timeoutMs / 1000);
+  return Math.min(seconds, MAX_PREDICT_SECONDS);
 }

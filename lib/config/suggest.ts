@@ -4,9 +4,10 @@
  */
 
 export function suggest(word: string, known: readonly string[]): string | undefined {
+  const meant = plainWord(word.slice(0, 100));
   const distances = known.map((candidate) => ({
     candidate,
-    distance: editDistance(normal(word), normal(candidate)),
+    distance: editDistance(meant, plainWord(candidate)),
   }));
   const best = distances.sort((a, b) => a.distance - b.distance)[0];
   return best && best.distance <= Math.max(1, Math.floor(best.candidate.length / 3))
@@ -14,9 +15,9 @@ export function suggest(word: string, known: readonly string[]): string | undefi
     : undefined;
 }
 
-/** `thread_per_model` and `threadPerModel` are the same word. */
-function normal(word: string): string {
-  return word.slice(0, 100).toLowerCase().replaceAll(/[_-]/g, '');
+/** `thread_per_model`, `threadPerModel` and `ThreadPerModel` are the same word. */
+export function plainWord(word: string): string {
+  return word.toLowerCase().replaceAll(/[_-]/g, '');
 }
 
 /** Levenshtein. */

@@ -71,6 +71,11 @@ export function metricsKey(job: string): string {
   return `cluster-serving-metrics_${job}`;
 }
 
+/** Token bucket of a job's POST /predict. */
+export function limiterKey(job: string): string {
+  return `cluster-serving-tokens_${job}`;
+}
+
 /** Name of the job's queue: how a client that knows only the job finds it. */
 export function queueName(job: string): string {
   return `cluster-serving-${job}`;

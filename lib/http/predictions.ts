@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto';
 import { decodeInstances, isObject, parseJson } from '../codecs/instances.ts';
 import { wireRecord } from '../codecs/message.ts';
 import { assertUri } from '../contract/names.ts';
-import type { NamedTensor } from '../contract/values.ts';
+import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { float16Value } from '../pipeline/cast.ts';
-import { floatText } from '../pipeline/filter.ts';
+import { type Filter, filterText, floatText, outputsText } from '../pipeline/filter.ts';
 import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 
@@ -49,6 +49,20 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
     throw new ServingError('bad_request', `uris: expected one per instance (${count}), got ${got}`);
   }
   return given.map(assertUri);
+}
+
+/**
+ * The contract's answer: `{value=...}` per instance.
+ * @throws the first failed instance's error, saying which one it was: the answer has no place for it
+ */
+export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | undefined): string[] {
+  return outcomes.map((outcome, index) => {
+    if (outcome.ok)
+      return `{value=${filter ? filterText(outcome.outputs, filter) : outputsText(outcome.outputs)}}`;
+    const { code, message } = outcome.error;
+    const where = outcomes.length > 1 ? `instances[${index}]: ` : '';
+    throw new ServingError(code, where + message, { cause: outcome.error });
+  });
 }
 
 /** JSON text of a finished result; built by hand so that float32 values keep their short form. */

@@ -37,8 +37,10 @@ export async function respond(work: () => Promise<HttpResponse>, log: LogError):
 function errorResponse(error: ServingError, log: LogError): HttpResponse {
   if (error.status >= 500) log(error);
   // The passing ones say when to come back: an environment that opens its model needs a moment.
-  const headers: Record<string, string> =
-    error.status === 503 || error.status === 429 ? { 'retry-after': '1' } : {};
+  const passing = error.status === 503 || error.status === 429;
+  const headers: Record<string, string> = passing
+    ? { 'retry-after': String(error.retryAfterSeconds ?? 1) }
+    : {};
   const body = { error: error.publicMessage, code: error.code, ...(error.uri ? { uri: error.uri } : {}) };
   return json(error.status, body, headers);
 }

@@ -1,13 +1,35 @@
 /**
- * In: a function's environment. Out: the result store of its job.
+ * In: a function's environment. Out: what it needs of Redis, on one connection.
  * Trap: nothing connects here; the first command does, so that INIT never waits for Redis.
  */
 import type { Environment } from '../config/environment.ts';
+import type { JobConfig } from '../config/job.ts';
+import { logError } from '../log.ts';
+import { RateLimiter } from './limiter.ts';
 import { RedisConnection } from './redis.ts';
 import { ResultStore } from './store.ts';
 
-export function liveResults(environment: Environment): ResultStore {
+export function liveConnection(environment: Environment): RedisConnection {
+  return new RedisConnection(environment.redisUrl);
+}
+
+export function liveResults(environment: Environment, connection = liveConnection(environment)): ResultStore {
   const { jobName, resultTtlSeconds } = environment.job;
-  const connection = new RedisConnection(environment.redisUrl);
   return new ResultStore(connection, { job: jobName, ttlSeconds: resultTtlSeconds, now: Date.now });
+}
+
+/** Undefined when the job has no limit. */
+export function liveLimiter(
+  connection: RedisConnection,
+  environment: Pick<Environment, 'job'>,
+): RateLimiter | undefined {
+  const { jobName, http }: JobConfig = environment.job;
+  if (!http.tokenBucketEnabled) return undefined;
+  return new RateLimiter(connection, {
+    job: jobName,
+    tokensPerSecond: http.tokensPerSecond,
+    acquireTimeoutMs: http.tokenAcquireTimeoutMs,
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    onError: (error) => logError(error, { phase: 'limiter' }),
+  });
 }

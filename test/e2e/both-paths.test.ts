@@ -315,3 +315,21 @@ test('a pointer to nothing fails its record, and one outside the job is no point
     await assert.rejects(output.wait(pointer), { code: 'bad_request', message: /data: expected a text/ });
   }
 });
+
+test('Prefer: respond-async on /predict answers 202 with a uri, and the result is there later', async (t) => {
+  const { stack, overHttp } = await clients(t);
+  const body = JSON.stringify({
+    uri: 'later',
+    instances: [{ image: (await readFile(image(6))).toString('base64') }],
+  });
+  const response = await fetch(`${stack.url}/predict`, {
+    method: 'POST',
+    body,
+    headers: { prefer: 'respond-async' },
+  });
+  assert.equal(response.status, 202);
+  assert.deepEqual(await response.json(), { uri: 'later' });
+  assert.equal(response.headers.get('location'), '/predictions/later');
+  const data = dataOf(await overHttp.output.wait('later'));
+  assert.equal(data.indexOf(Math.max(...data)), 6);
+});

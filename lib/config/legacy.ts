@@ -1,0 +1,252 @@
+/**
+ * In: nothing. Out: every key of the old configs (0.7 to 0.9 nested, 0.10 to BigDL 2 flat), of servables.yaml and of
+ * the old front end's options, and what becomes of it here.
+ * Trap: no old key may be ignored in silence. One that has no use here says what stands in its place; docs/config.md
+ * shows this very table, and a test compares the two.
+ */
+import { ServingError } from '../errors.ts';
+import { shown, type Value } from './value.ts';
+
+/** A value for each of our settings; [] when the value says nothing that is needed here. */
+type Convert = (
+  value: Value,
+  valueOf: (oldKey: string) => Value | undefined,
+) => readonly (readonly [path: string, value: Value])[];
+
+export type LegacyKey =
+  | { readonly outcome: 'works'; readonly text: string; readonly sets: string; readonly convert?: Convert }
+  | { readonly outcome: 'replaced'; readonly text: string }
+  /** True is refused; false is what happens anyway. */
+  | { readonly outcome: 'refused'; readonly text: string };
+
+const works = (sets: string, text: string, convert?: Convert): LegacyKey => ({
+  outcome: 'works',
+  sets,
+  text,
+  ...(convert ? { convert } : {}),
+});
+const replaced = (text: string): LegacyKey => ({ outcome: 'replaced', text });
+const refused = (text: string): LegacyKey => ({ outcome: 'refused', text });
+
+const imageSize = (height: Value, width: Value) =>
+  [
+    ['image.height', height],
+    ['image.width', width],
+  ] as const;
+
+/** `224,448` is height and width. */
+const fromResize: Convert = (value) => {
+  if (value === '') return [];
+  const [height, width, ...rest] = parts(value);
+  if (height === undefined || width === undefined || rest.length > 0) {
+    throw new ServingError('bad_config', `expected "height,width", got ${shown(value)}`);
+  }
+  return imageSize(height, width);
+};
+
+/** The guide has both orders: 3,224,224 and 224,224,3. The layout itself is read off the model. */
+const fromImageShape: Convert = (value) => {
+  const [first, second, third, ...rest] = parts(value);
+  const isChannels = (part: Value | undefined) => part === '3' || part === '1';
+  if (first !== undefined && second !== undefined && third !== undefined && rest.length === 0) {
+    if (isChannels(first)) return imageSize(second, third);
+    if (isChannels(third)) return imageSize(first, second);
+  }
+  throw new ServingError(
+    'bad_config',
+    `expected the shape of an image, "channels,height,width" with 1 or 3 channels, got ${shown(value)}`,
+  );
+};
+
+/** One shape, or one for each input of `data.type`; only an image's says something the model does not. */
+const fromShape: Convert = (value, valueOf) => {
+  const list = bracketed(value);
+  const isNested = Array.isArray(list) && Array.isArray(list[0]);
+  const shapes = isNested ? (list as readonly Value[]) : [list];
+  const types = parts(valueOf('data.type') ?? valueOf('data.data_type') ?? 'image');
+  const images = shapes
+    .filter((_, i) => String(types[i]).toLowerCase() === 'image')
+    .map((shape) => fromImageShape(shape, valueOf));
+  if (new Set(images.map((size) => JSON.stringify(size))).size > 1) {
+    throw new ServingError('bad_config', 'expected one size for all images of a record, got several');
+  }
+  return images[0] ?? [];
+};
+
+const fromTopN: Convert = (value) => {
+  if (typeof value !== 'string' || !/^\d{1,9}$/.test(value) || Number(value) < 1) {
+    throw new ServingError('bad_config', `expected a whole number >= 1, got ${shown(value)}`);
+  }
+  return [['postProcessing', `topN(${value})`]];
+};
+
+/** `3, 224, 224` and [3, 224, 224] are the same. */
+function parts(value: Value): readonly Value[] {
+  if (typeof value === 'string') return value.split(',').map((part) => part.trim());
+  return Array.isArray(value) ? value : [];
+}
+
+/** A list that was quoted: "[[1,2],[3,224,224]]". Anything else as it is. */
+function bracketed(value: Value): Value {
+  if (typeof value !== 'string' || !value.trim().startsWith('[') || value.length > 1_000) return value;
+  try {
+    return texts(JSON.parse(value), 0);
+  } catch {
+    return value;
+  }
+}
+
+function texts(json: unknown, depth: number): Value {
+  return Array.isArray(json) && depth < 3 ? json.map((item) => texts(item, depth + 1)) : String(json);
+}
+
+const SAME = 'the same key here';
+const LAMBDA_SCALES = 'Lambda starts and stops the machines; there is no cluster to size';
+const NO_FLINK = 'there is no Flink: Lambda runs the functions';
+const OWN_REDIS = 'the stack makes its own Redis; `npm start` prints its address';
+const OWN_QUEUE = 'the stack makes its own queue, in SQS';
+const REDIS_SIZE = "the deployment's `--param redisNodeType` is the size of Redis";
+const REDIS_WAIT = 'connecting to Redis and each command have 1 s';
+const REDIS_TLS = 'a deployed stack always speaks TLS with Redis';
+const NO_TRUST_STORE = "no trust store: AWS's certificates are known; take the key, and any password, out";
+const CONCURRENCY = 'a Lambda environment has one model; `queue.maximumConcurrency` is how many run';
+const VCPUS = '`function.memoryMB` buys vCPUs, 1769 each; `threadPerModel: 0` uses them all';
+const READ_OFF_MODEL = 'read off the ONNX file';
+const READ_OFF_VALUE = 'read off each value and the model';
+const HTTPS = 'API Gateway answers over HTTPS, with its own certificate';
+const ONE_MODEL = 'a stack serves one model, named by `jobName`; write a config for each';
+const RESULT_KEYS = 'results lie under `cluster-serving_<jobName>:<uri>`';
+const WINDOW_MS = '`POST /predict` runs at once; records of the queue are gathered for `queue.windowSeconds`';
+const WINDOW_COUNT =
+  '`POST /predict` runs at once; records of the queue are gathered up to `queue.batchSize`';
+const PLAIN_MODEL =
+  'encrypted models are not supported: decrypt the model before you publish it; its bucket is private and encrypted';
+const PLAIN_RECORDS =
+  'encrypted records are not supported: send them as they are; HTTPS, the queue and Redis encrypt them';
+const TOKENS = 'the token bucket of `POST /predict`';
+
+const batchRows = works('batchSize', 'the guide: "the batch size you use for model inference"');
+
+/** Keys as the old files spell them; case, `_` and `-` do not count. */
+export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
+  Object.entries({
+    // Flat: 0.10 to BigDL 2.
+    modelPath: works('modelPath', SAME),
+    jobName: works('jobName', SAME),
+    postProcessing: works('postProcessing', SAME),
+    imageResize: works('image.height, image.width', '`height,width`', fromResize),
+    inputAlreadyBatched: works('inputAlreadyBatched', SAME),
+    coreNumberPerMachine: replaced(VCPUS),
+    modelParallelism: replaced(CONCURRENCY),
+    threadPerModel: works('threadPerModel', `${SAME}; the default is one thread per vCPU`),
+    performance_mode: replaced(VCPUS),
+    flinkRestUrl: replaced(NO_FLINK),
+    queueUsed: replaced(OWN_QUEUE),
+    kafkaUrl: replaced(OWN_QUEUE),
+    redisUrl: replaced(OWN_REDIS),
+    redisMaxMemory: replaced(REDIS_SIZE),
+    redisTimeout: replaced(REDIS_WAIT),
+    redisSecureEnabled: replaced(REDIS_TLS),
+    redisSecureTrustStorePath: replaced(NO_TRUST_STORE),
+    redisSecureTrustStorePassword: replaced(NO_TRUST_STORE),
+    redisSecureStructStorePassword: replaced(NO_TRUST_STORE),
+    secureEnabled: replaced(REDIS_TLS),
+    secureTrustStorePath: replaced(NO_TRUST_STORE),
+    secureStructStorePassword: replaced(NO_TRUST_STORE),
+    modelEncrypted: refused(PLAIN_MODEL),
+    recordEncrypted: refused(PLAIN_RECORDS),
+
+    // Nested: 0.7 to 0.9.
+    'model.path': works('modelPath', 'its new name'),
+    'model.name': works('jobName', 'its new name'),
+    'model.mode': replaced('whether records can share a run is measured when the model is opened'),
+    'model.inputs': replaced(READ_OFF_MODEL),
+    'model.outputs': replaced(READ_OFF_MODEL),
+    'data.src': replaced(OWN_REDIS),
+    'data.image_shape': works(
+      'image.height, image.width',
+      '`3,224,224` or `224,224,3`; the layout is read off the model',
+      fromImageShape,
+    ),
+    'data.shape': works(
+      'image.height, image.width',
+      'the shape of the input whose `data.type` is image; other shapes are read off the model',
+      fromShape,
+    ),
+    'data.type': replaced(READ_OFF_VALUE),
+    'data.data_type': replaced(READ_OFF_VALUE),
+    'data.tensor_shape': replaced(READ_OFF_MODEL),
+    'data.filter': works('postProcessing', 'its new name'),
+    'data.resize': replaced("images are scaled to `imageResize`, or to the model's own size"),
+    'data.batched': works('inputAlreadyBatched', 'its new name'),
+    'params.batch_size': batchRows,
+    'params.core_number': batchRows,
+    'params.model_number': replaced(CONCURRENCY),
+    'params.performance_mode': replaced(VCPUS),
+    'params.top_n': works('postProcessing', '`3` is `topN(3)`', fromTopN),
+    'params.engine_type': replaced('ONNX Runtime runs every model'),
+    'redis.maxmem': replaced(REDIS_SIZE),
+    'redis.timeout': replaced(REDIS_WAIT),
+    'secure.secure_enabled': replaced(REDIS_TLS),
+    'secure.secure_trust_store_path': replaced(NO_TRUST_STORE),
+    'secure.secure_struct_store_password': replaced(NO_TRUST_STORE),
+    'secure.model_encrypted': refused(PLAIN_MODEL),
+    'secure.record_encrypted': refused(PLAIN_RECORDS),
+    'flink.rest': replaced(NO_FLINK),
+    'spark.master': replaced(LAMBDA_SCALES),
+    'spark.driver_memory': replaced(LAMBDA_SCALES),
+    'spark.executor_memory': replaced(LAMBDA_SCALES),
+    'spark.num_executors': replaced(LAMBDA_SCALES),
+    'spark.executor_cores': replaced(LAMBDA_SCALES),
+    'spark.total_executor_cores': replaced(LAMBDA_SCALES),
+    'log.error': replaced('logs go to CloudWatch'),
+    'log.summary': replaced('logs go to CloudWatch'),
+
+    // Options of the HTTP front end.
+    interface: replaced('API Gateway has the address; `npm start` listens on 127.0.0.1'),
+    port: replaced('API Gateway has the address; on one machine it is `npm start -- --port`'),
+    securePort: replaced(HTTPS),
+    httpsEnabled: replaced(HTTPS),
+    httpsKeyStorePath: replaced(HTTPS),
+    httpsKeyStoreToken: replaced(HTTPS),
+    redisHost: replaced(OWN_REDIS),
+    redisPort: replaced(OWN_REDIS),
+    redisInputQueue: works('jobName', 'it was the name of the job'),
+    redisOutputQueue: replaced(RESULT_KEYS),
+    redissTrustStorePath: replaced(NO_TRUST_STORE),
+    redissTrustStoreToken: replaced(NO_TRUST_STORE),
+    parallelism: replaced('every request under way has a Lambda environment to itself'),
+    timeWindow: replaced(WINDOW_MS),
+    countWindow: replaced(WINDOW_COUNT),
+    tokenBucketEnabled: works('http.tokenBucketEnabled', TOKENS),
+    tokensPerSecond: works('http.tokensPerSecond', TOKENS),
+    tokenAcquireTimeout: works('http.tokenAcquireTimeoutMs', `${TOKENS}, in ms`),
+    servableManagerConfPath: replaced(ONE_MODEL),
+
+    // servables.yaml of the front end, with one model in it.
+    'modelMetaDataList.type': replaced(ONE_MODEL),
+    'modelMetaDataList.modelName': replaced(ONE_MODEL),
+    'modelMetaDataList.modelVersion': replaced('a version is made from the content of the model'),
+    'modelMetaDataList.modelPath': works('modelPath', SAME),
+    'modelMetaDataList.modelType': replaced('every model is an ONNX file'),
+    'modelMetaDataList.weightPath': replaced('every model is an ONNX file'),
+    'modelMetaDataList.modelConCurrentNum': replaced(CONCURRENCY),
+    'modelMetaDataList.inputCompileType': replaced(READ_OFF_VALUE),
+    'modelMetaDataList.features': replaced('inputs bind by name, or by position'),
+    'modelMetaDataList.redisHost': replaced(OWN_REDIS),
+    'modelMetaDataList.redisPort': replaced(OWN_REDIS),
+    'modelMetaDataList.redisInputQueue': works('jobName', 'it was the name of the job'),
+    'modelMetaDataList.redisOutputQueue': replaced(RESULT_KEYS),
+    'modelMetaDataList.timeWindow': replaced(WINDOW_MS),
+    'modelMetaDataList.countWindow': replaced(WINDOW_COUNT),
+    'modelMetaDataList.tokenBucketEnabled': works('http.tokenBucketEnabled', TOKENS),
+    'modelMetaDataList.tokensPerSecond': works('http.tokensPerSecond', TOKENS),
+    'modelMetaDataList.redisSecureEnabled': replaced(REDIS_TLS),
+    'modelMetaDataList.redisTrustStorePath': replaced(NO_TRUST_STORE),
+    'modelMetaDataList.redisTrustStoreToken': replaced(NO_TRUST_STORE),
+  }),
+);
+
+/** The one group whose value is a list: of models. */
+export const SERVABLES = 'modelMetaDataList';
+export const SERVABLES_REFUSED = ONE_MODEL;

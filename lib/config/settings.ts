@@ -1,0 +1,196 @@
+/**
+ * In: the keys and values of a config file, and our own settings by path. Out: the value of each setting, what to tell
+ * the user about old keys, and every key that is wrong.
+ * Trap: a key may be spelled in several ways (`threadPerModel`, `thread_per_model`) and several keys may set one
+ * setting (`jobName`, `model.name`). Twice the same key is an error, and so are two keys that disagree.
+ */
+import { ServingError } from '../errors.ts';
+import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
+import { plainWord, suggest } from './suggest.ts';
+import { booleanOf, type Field, type Fields, isFields, shown, shownKey, type Value } from './value.ts';
+
+export interface Setting {
+  readonly value: Value;
+  /** The key as the user wrote it. */
+  readonly key: string;
+  readonly line: number;
+}
+
+export interface Problem {
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface GatheredSettings {
+  /** By our path, e.g. `queue.batchSize`. */
+  readonly settings: ReadonlyMap<string, Setting>;
+  readonly notes: readonly string[];
+  readonly problems: readonly Problem[];
+}
+
+interface Entry extends Setting {
+  /** The key as it is spelled in our documents: `params.batch_size`. */
+  readonly name: string;
+}
+
+interface KnownKeys {
+  /** Ours first: what is suggested for a typo should rather be ours. */
+  readonly names: readonly string[];
+  /** By their plain spelling. */
+  readonly byWord: ReadonlyMap<string, string>;
+  readonly groups: ReadonlyMap<string, string>;
+}
+
+/** @param ownPaths our settings. Never throws. */
+export function gatherSettings(root: Fields, ownPaths: readonly string[]): GatheredSettings {
+  const problems: Problem[] = [];
+  const entries = entriesOf(root, knownKeys(ownPaths), problems);
+  const settings = new Map<string, Setting>();
+  const notes = new Map<string, Entry[]>();
+  const note = (text: string, entry: Entry) => notes.set(text, [...(notes.get(text) ?? []), entry]);
+  for (const entry of entries.values()) {
+    const rule = LEGACY.get(entry.name);
+    if (entry.value === null) continue;
+    if (rule?.outcome === 'replaced') note(rule.text, entry);
+    else if (rule?.outcome === 'refused') problems.push(...refusal(rule, entry));
+    else {
+      const pairs = converted(entry, rule, entries, problems);
+      if (pairs?.length === 0 && rule && entry.value !== '') note(rule.text, entry);
+      for (const [path, value] of pairs ?? []) set(path, { ...entry, value }, settings, problems);
+    }
+  }
+  const texts = [...notes].map(([text, about]) => noteText(text, about));
+  return { settings, notes: [...texts, ...topOneNote(entries, settings)], problems };
+}
+
+function set(path: string, setting: Setting, settings: Map<string, Setting>, problems: Problem[]): void {
+  const { key, line, value } = setting;
+  const other = settings.get(path);
+  if (other === undefined) settings.set(path, { key, line, value });
+  else if (JSON.stringify(other.value) !== JSON.stringify(value)) {
+    problems.push({ line, text: `${key}: sets the same as ${other.key} on line ${other.line}; keep one` });
+  }
+}
+
+/** What an entry sets; undefined after a problem. */
+function converted(
+  entry: Entry,
+  rule: LegacyKey | undefined,
+  entries: ReadonlyMap<string, Entry>,
+  problems: Problem[],
+): ReturnType<NonNullable<Extract<LegacyKey, { outcome: 'works' }>['convert']>> | undefined {
+  if (rule?.outcome !== 'works') return [[entry.name, entry.value]];
+  if (!rule.convert) return [[rule.sets, entry.value]];
+  try {
+    return rule.convert(entry.value, (oldKey) => entries.get(oldKey)?.value ?? undefined);
+  } catch (error) {
+    problems.push({ line: entry.line, text: `${entry.key}: ${ServingError.from(error).message}` });
+  }
+}
+
+function refusal({ text }: LegacyKey, { key, line, value }: Entry): Problem[] {
+  const flag = booleanOf(value);
+  if (flag === false) return [];
+  if (flag === true) return [{ line, text: `${key}: ${text}` }];
+  return [{ line, text: `${key}: expected true or false, got ${shown(value)}` }];
+}
+
+function noteText(text: string, about: readonly Entry[]): string {
+  const lines = about.map(({ line }) => line).join(', ');
+  return `${about.map(({ key }) => key).join(', ')} (line ${lines}): ${text}`;
+}
+
+/** 0.7 and 0.8 answered with the best class where nothing was said. Only their files have a group `spark`. */
+function topOneNote(entries: ReadonlyMap<string, Entry>, settings: ReadonlyMap<string, Setting>): string[] {
+  const isOldest = [...entries.keys()].some((name) => name.startsWith('spark.'));
+  if (!isOldest || settings.has('postProcessing')) return [];
+  return [
+    'no filter: 0.7 and 0.8 answered with topN(1) then, here the whole output comes back; ' +
+      '`postProcessing: topN(1)` keeps the old answer',
+  ];
+}
+
+function knownKeys(ownPaths: readonly string[]): KnownKeys {
+  const names = [...new Set([...ownPaths, ...LEGACY.keys()])];
+  const groups = names.filter((name) => name.includes('.')).map((name) => name.split('.')[0] as string);
+  return {
+    names,
+    byWord: new Map(names.map((name) => [plainWord(name), name])),
+    groups: new Map(groups.map((group) => [plainWord(group), group])),
+  };
+}
+
+/** Every known key of the file, by name, groups opened. */
+function entriesOf(root: Fields, known: KnownKeys, problems: Problem[]): Map<string, Entry> {
+  const entries = new Map<string, Entry>();
+  const openedGroups = new Map<string, Field>();
+  const add = ({ key, line, value }: Field, group?: Field) => {
+    const written = group ? `${group.key}.${key}` : key;
+    const name = key.includes('.') ? undefined : known.byWord.get(plainWord(written));
+    if (name === undefined) {
+      problems.push({ line, text: `${shownKey(written)}: unknown key${hint(key, group?.key, known)}` });
+      return;
+    }
+    const first = entries.get(name);
+    if (first === undefined) entries.set(name, { name, key: written, line, value });
+    else problems.push(repeated(written, line, first));
+  };
+  for (const field of root.fields) {
+    const group = known.groups.get(plainWord(field.key));
+    const first = group === undefined ? undefined : openedGroups.get(group);
+    if (group === undefined) add(field);
+    else if (first) problems.push(repeated(field.key, field.line, first));
+    else {
+      openedGroups.set(group, field);
+      for (const inner of fieldsOf(field, group, known, problems)) add(inner, field);
+    }
+  }
+  return entries;
+}
+
+function repeated(key: string, line: number, first: { readonly key: string; readonly line: number }): Problem {
+  return { line, text: `${key}: the same key as ${first.key} on line ${first.line}; keep one` };
+}
+
+/** What stands under a group's key. */
+function fieldsOf(
+  { key, line, value }: Field,
+  group: string,
+  known: KnownKeys,
+  problems: Problem[],
+): readonly Field[] {
+  if (value === null) return [];
+  const isList = group === SERVABLES && Array.isArray(value);
+  const inner = isList && value.length === 1 ? (value[0] as Value) : value;
+  if (isFields(inner)) return inner.fields;
+  const keys = namesIn(group, known).join(', ');
+  const text =
+    isList && value.length > 1
+      ? `${value.length} models: ${SERVABLES_REFUSED}`
+      : `expected keys under it (${keys}), got ${shown(inner)}`;
+  problems.push({ line, text: `${key}: ${text}` });
+  return [];
+}
+
+/** What an unknown key was probably meant to be. */
+function hint(key: string, groupKey: string | undefined, known: KnownKeys): string {
+  const group = groupKey === undefined ? undefined : known.groups.get(plainWord(groupKey));
+  const dotted = known.byWord.get(plainWord(key));
+  if (key.includes('.') && dotted !== undefined) {
+    const [outer, inner] = dotted.split('.');
+    return `; write ${inner} on a line of its own under ${outer}:`;
+  }
+  const elsewhere = known.names.find((name) => plainWord(name.slice(name.indexOf('.') + 1)) === plainWord(key));
+  const near = suggest(key, namesIn(group, known));
+  const meant = elsewhere ?? (near !== undefined && group !== undefined ? `${group}.${near}` : near);
+  return meant === undefined
+    ? `; known are ${namesIn(group, known, false).join(', ')}`
+    : `; did you mean ${meant}?`;
+}
+
+/** Names in a group, or at the top with the groups. @param withOld false leaves out old keys where we have our own */
+function namesIn(group: string | undefined, known: KnownKeys, withOld = true): string[] {
+  const own = known.names.filter((name) => withOld || !LEGACY.has(name) || group !== undefined);
+  if (group === undefined) return [...new Set(own.map((name) => name.split('.')[0] as string))];
+  return own.filter((name) => name.startsWith(`${group}.`)).map((name) => name.slice(group.length + 1));
+}

@@ -1,0 +1,60 @@
+/**
+ * In: nothing. Out: what a config file holds before anybody knows what its keys mean: texts, lists, keys with values.
+ * Trap: YAML's own types are not used. `123456` for a password, `1.0` for a version and `on` for a mode are texts until
+ * the key they stand under says otherwise.
+ */
+
+/** Null is an empty value (`key:`), which means the default. */
+export type Value = string | null | readonly Value[] | Fields;
+
+export interface Fields {
+  readonly fields: readonly Field[];
+}
+
+export interface Field {
+  /** As written. */
+  readonly key: string;
+  /** Counts from 1. */
+  readonly line: number;
+  readonly value: Value;
+}
+
+const SHOWN_LENGTH = 60;
+const TRUE = ['true', 'yes', 'on'];
+const FALSE = ['false', 'no', 'off'];
+
+export function isFields(value: Value): value is Fields {
+  return typeof value === 'object' && value !== null && 'fields' in value;
+}
+
+/** For messages: what came instead of what was expected. */
+export function shown(value: Value): string {
+  if (typeof value === 'string') return JSON.stringify(clipped(value));
+  if (value === null) return 'nothing';
+  return isFields(value) ? 'keys with values' : 'a list';
+}
+
+/** A key in a message: as it is where it is one word, else quoted. */
+export function shownKey(key: string): string {
+  return /^[\w.-]{1,60}$/.test(key) ? key : JSON.stringify(clipped(key));
+}
+
+function clipped(text: string): string {
+  return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
+}
+
+/** Undefined for what is no number: an empty text, `0x10`, `1_000`, `.inf`. */
+export function numberOf(value: Value): number | undefined {
+  if (typeof value !== 'string' || !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()))
+    return undefined;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+/** In any case, as YAML 1.1 had it too. */
+export function booleanOf(value: Value): boolean | undefined {
+  if (typeof value !== 'string') return undefined;
+  const word = value.trim().toLowerCase();
+  if (TRUE.includes(word)) return true;
+  return FALSE.includes(word) ? false : undefined;
+}

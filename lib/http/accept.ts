@@ -1,0 +1,35 @@
+/**
+ * In: a request that brings records. Out: they are in the queue, and 202 says under which uris.
+ * Trap: an answer of 202 is a promise, so it is given only when SQS has every record.
+ */
+import type { QueueSender } from '../queue/sender.ts';
+import { submit } from '../queue/submit.ts';
+import type { PayloadStore } from '../s3/payloads.ts';
+import { readSubmissions } from './predictions.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, json } from './response.ts';
+
+export interface AcceptDeps {
+  readonly queue: () => Pick<QueueSender, 'send'>;
+  /** For records that are too large for a message; loaded when the first one comes. */
+  readonly payloads: () => Promise<Pick<PayloadStore, 'put'>>;
+}
+
+export async function acceptRecords(
+  request: HttpRequest,
+  { queue, payloads }: AcceptDeps,
+): Promise<HttpResponse> {
+  const submissions = readSubmissions(request.body());
+  const sender = queue();
+  await Promise.all(submissions.map((submission) => submit(sender, payloads, submission)));
+  const uris = submissions.map(({ uri }) => uri);
+  const [uri] = uris as [string];
+  return uris.length > 1
+    ? json(202, { uris })
+    : json(202, { uri }, { location: `/predictions/${encodeURIComponent(uri)}` });
+}
+
+/** `Prefer: respond-async` (RFC 7240). */
+export function prefersAsync(request: HttpRequest): boolean {
+  return /(?:^|[,;\s])respond-async(?:$|[,;\s])/i.test(request.headers['prefer'] ?? '');
+}

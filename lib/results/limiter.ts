@@ -1,0 +1,71 @@
+/**
+ * In: a rate. Out: leave to go on, after a wait if need be, or rate_limited. Shared by all environments of a job.
+ * Trap: clocks of environments differ, so Redis' own clock counts; and a Redis that is away must not stop predictions,
+ * which do not need it.
+ */
+import { limiterKey } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import type { RedisConnection } from './redis.ts';
+
+/**
+ * A token bucket as one number: when the bucket would be full again (GCRA). One second's tokens may go at once.
+ * KEYS: the bucket. ARGV: tokens per second, longest wait in ms. Returns the wait in ms, or -1 - (ms to come back).
+ */
+const ACQUIRE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local rate, patience = tonumber(ARGV[1]), tonumber(ARGV[2])
+local interval = 1000 / rate
+local full = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
+local wait = math.max(0, full - now - (math.max(1, rate) - 1) * interval)
+if wait > patience then return -1 - math.ceil(wait) end
+redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ceil(full + interval - now) + 1000)
+return math.ceil(wait)`;
+
+export interface LimiterOptions {
+  readonly job: string;
+  readonly tokensPerSecond: number;
+  /** Longest wait for a token, in ms. */
+  readonly acquireTimeoutMs: number;
+  readonly sleep: (ms: number) => Promise<void>;
+  /** Hears that Redis did not answer; the request goes on. */
+  readonly onError: (error: unknown) => void;
+}
+
+type AcquireCommand = (keys: 1, key: string, rate: number, patience: number) => Promise<number>;
+
+export class RateLimiter {
+  readonly #connection: RedisConnection;
+  readonly #options: LimiterOptions;
+
+  constructor(connection: RedisConnection, options: LimiterOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    connection.redis.defineCommand('acquireToken', { lua: ACQUIRE });
+  }
+
+  /** Takes one token, waiting up to acquireTimeoutMs. @throws rate_limited, which says when to come back */
+  async acquire(): Promise<void> {
+    const waitMs = await this.#ask();
+    if (waitMs < 0) {
+      const backMs = -1 - waitMs;
+      throw new ServingError('rate_limited', `over ${this.#options.tokensPerSecond} requests per second`, {
+        retryAfterSeconds: Math.max(1, Math.ceil(backMs / 1000)),
+      });
+    }
+    if (waitMs > 0) await this.#options.sleep(waitMs);
+  }
+
+  async #ask(): Promise<number> {
+    const { job, tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
+    try {
+      return await this.#connection.use((redis) => {
+        const { acquireToken } = redis as unknown as { acquireToken: AcquireCommand };
+        return acquireToken.call(redis, 1, limiterKey(job), tokensPerSecond, acquireTimeoutMs);
+      }, false);
+    } catch (error) {
+      onError(error);
+      return 0;
+    }
+  }
+}
