@@ -127,7 +127,8 @@ const SCENARIOS: Record<string, readonly (readonly [string, unknown])[]> = {
     ['INCRBYFLOAT n 1', '!ERR value is not a valid float'],
     ['SET n 0.1', 'OK'],
     ['INCRBYFLOAT n 0.2', '0.3'],
-    ['INCRBYFLOAT n 1e3', '1000.3'],
+    ['SET n 0.5', 'OK'],
+    ['INCRBYFLOAT n 1e3', '1000.5'],
     ['INCRBYFLOAT n x', '!ERR value is not a valid float'],
     ['HINCRBY h f 5', 5],
     ['HINCRBYFLOAT h f 0.5', '5.5'],
@@ -305,7 +306,7 @@ const SCRIPTS: readonly (readonly [string, unknown])[] = [
   ['redis.call("zadd", "z", 1.5, "a") return redis.call("zrange", "z", 0, -1, "withscores")', ['a', '1.5']],
   ['return redis.pcall("nonsense").err ~= nil', 1],
   ['return redis.call("subscribe", "c")', '!ERR This Redis command is not allowed from script'],
-  ['return redis.call()', '!ERR Please specify at least one argument for this redis.call() call'],
+  ['return redis.call()', '!ERR Please specify at least one argument for this redis lib call'],
   ['return redis.call("get", {})', '!ERR Lua redis lib command arguments must be strings or integers'],
   ['redis.call("set", "h", 1) return redis.call("hget", "h", "a")', WRONG],
   ['return redis.sha1hex("")', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
@@ -320,7 +321,13 @@ const SCRIPTS: readonly (readonly [string, unknown])[] = [
   ['x = 1', '!ERR user_script:1: Attempt to modify a readonly table'],
   ['return unknown', "!ERR user_script:1: Script attempted to access nonexistent global variable 'unknown'"],
   ['error("mine")', '!ERR user_script:1: mine'],
-  ['local ok, e = pcall(redis.call, "nonsense") return {ok, type(e)}', [null, 'table']],
+  ['redis.call = nil', '!ERR user_script:1: Attempt to modify a readonly table'],
+  ['string.rep = nil', '!ERR user_script:1: Attempt to modify a readonly table'],
+  ['ARGV = nil', '!ERR user_script:1: Attempt to modify a readonly table'],
+  ['local ok, e = pcall(redis.call, "nonsense") return e', 'ERR Unknown Redis command called from script'],
+  ['return redis.call("get")', '!ERR Wrong number of args calling Redis command from script'],
+  ['return tostring(10 / 2) .. tostring(2 ^ 53)', '59.007199254741e+15'],
+  ['return 1 / 0', -9223372036854775808],
 ];
 
 for (const kind of ['embedded', 'redis-server'] as const) {
@@ -515,6 +522,7 @@ describe('random commands', {
     k: ['a', 'b', 'c', 'd'],
     f: ['x', 'y', '1', '2'],
     v: ['0', '1', '-5', '2.5', 'text', ''],
+    s: ['0', '1', '-5', '2.5', '(1', '(-5', '-inf', '+inf', '(inf', 'text'],
     n: ['0', '1', '-1', '2', '10', 'x'],
     o: ['NX', 'XX', 'GT', 'LT', 'CH', 'GET', 'KEEPTTL', 'WITHSCORES', 'REV', 'BYSCORE'],
   };
@@ -523,8 +531,8 @@ describe('random commands', {
     'SET k v|SET k v o|SET k v EX n|SETNX k v|GET k|MGET k k|APPEND k v|STRLEN k|INCR k|INCRBY k n|DECRBY k n|GETDEL k|' +
     'INCRBYFLOAT k v|HSET k f v|HSET k f v f v|HSETNX k f v|HGET k f|HMGET k f f|HGETALL k|HDEL k f|HLEN k|HKEYS k|' +
     'HINCRBY k f n|HINCRBYFLOAT k f v|ZADD k v f|ZADD k o v f|ZADD k o o v f v f|ZREM k f|ZSCORE k f|ZCARD k|ZRANK k f|' +
-    'ZRANGE k n n|ZRANGE k n n o|ZRANGE k n n o o|ZRANGE k n n BYSCORE LIMIT n n o|ZRANGEBYSCORE k v v o|ZCOUNT k v v|' +
-    'ZREMRANGEBYRANK k n n|ZREMRANGEBYSCORE k n n|ZPOPMIN k|ZPOPMIN k n|SADD k f f|SREM k f|SCARD k|SISMEMBER k f|' +
+    'ZRANGE k n n|ZRANGE k n n o|ZRANGE k n n o o|ZRANGE k s s BYSCORE LIMIT n n o|ZRANGE k s s BYSCORE REV o|ZRANGEBYSCORE k s s o|ZCOUNT k s s|' +
+    'ZREMRANGEBYRANK k n n|ZREMRANGEBYSCORE k s s|ZPOPMIN k|ZPOPMIN k n|SADD k f f|SREM k f|SCARD k|SISMEMBER k f|' +
     'LPUSH k v v|RPUSH k v|LPOP k|LPOP k n|RPOP k n|LLEN k|LRANGE k n n|DEL k|DEL k k|EXISTS k k|TYPE k|RENAME k k|' +
     'EXPIRE k n|EXPIRE k 100 o|EXPIRE k 200 o o|TTL k|PERSIST k|MULTI|EXEC|DISCARD|WATCH k|DBSIZE|GET|NONSENSE k'
   ).split('|');

@@ -1,0 +1,48 @@
+/**
+ * In: keys that hold a list. Out: its ends, pushed and popped.
+ * Trap: LPUSH a b leaves b first: the arguments go in one by one.
+ */
+import { type Command, type CommandTable, count, grows, reads, shrinks } from './command.ts';
+import { ERRORS, ReplyError } from './replies.ts';
+
+function push(end: 'left' | 'right'): Command {
+  return grows(-3, ({ store }, [, key = '', ...items]) => {
+    const list = store.list(key) ?? [];
+    for (const item of items) {
+      if (end === 'left') list.unshift(item);
+      else list.push(item);
+    }
+    store.put(key, list);
+    return list.length;
+  });
+}
+
+function pop(end: 'left' | 'right'): Command {
+  return shrinks(-2, ({ store }, args) => {
+    const [, key = '', amount] = args;
+    if (args.length > 3) throw new ReplyError(ERRORS.syntax);
+    const wanted = amount === undefined ? 1 : count(amount, ERRORS.positive);
+    if (wanted < 0) throw new ReplyError(ERRORS.positive);
+    const list = store.list(key);
+    if (list === undefined) return amount === undefined ? null : { missing: 'array' };
+    const taken = Math.min(wanted, list.length);
+    const popped = end === 'left' ? list.splice(0, taken) : list.splice(list.length - taken, taken).reverse();
+    if (taken > 0) store.put(key, list);
+    return amount === undefined ? (popped[0] ?? null) : popped;
+  });
+}
+
+export const LIST_COMMANDS: CommandTable = {
+  lpush: push('left'),
+  rpush: push('right'),
+  lpop: pop('left'),
+  rpop: pop('right'),
+  llen: reads(2, ({ store }, [, key = '']) => store.list(key)?.length ?? 0),
+  lrange: reads(4, ({ store }, [, key = '', start, stop]) => {
+    const first = count(start);
+    const last = count(stop);
+    const list = store.list(key) ?? [];
+    const from = Math.max(0, first < 0 ? list.length + first : first);
+    return list.slice(from, Math.max(0, (last < 0 ? list.length + last : last) + 1));
+  }),
+};

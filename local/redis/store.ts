@@ -1,0 +1,203 @@
+/**
+ * In: keys and values. Out: them again, until they expire; and which commands would bring the data back.
+ * Trap: a key that expires must enter the log as DEL: replayed, its life would else have gone on without an end.
+ */
+import { type Bytes, doubleText, ERRORS, ReplyError } from './replies.ts';
+import { type ScoredMember, SortedSet } from './sorted-set.ts';
+
+export type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[];
+
+interface Entry {
+  value: Value;
+  /** Grows with every new key; the place a SCAN goes on from. */
+  readonly serial: number;
+}
+
+/** Set when a watched key changes. */
+export interface Watch {
+  readonly keys: Set<Bytes>;
+  broken: boolean;
+}
+
+/** Expired keys are looked for in steps of at most this many. */
+const SWEEP_KEYS = 5_000;
+const DUMP_ELEMENTS = 500;
+/** A SCAN that goes on where one of the last stopped skips nothing; older cursors walk from the start. */
+const OPEN_SCANS = 16;
+
+export function typeName(value: Value): string {
+  if (typeof value === 'string') return 'string';
+  if (value instanceof Map) return 'hash';
+  if (value instanceof SortedSet) return 'zset';
+  return value instanceof Set ? 'set' : 'list';
+}
+
+function isEmpty(value: Value): boolean {
+  if (typeof value === 'string') return false;
+  return (Array.isArray(value) ? value.length : value.size) === 0;
+}
+
+export class Store {
+  /** The time of the command being run: one script or transaction sees one time. */
+  nowMs = 0;
+  /** True while the log is read: nothing expires before all of it is known. */
+  loading = false;
+  /** Counts changes, so that a command that changed nothing is not logged. */
+  changes = 0;
+  /** What the log keeps instead of the command itself (an absolute expiry, a computed value). */
+  effects: Bytes[][] | undefined;
+  onExpired: (key: Bytes) => void = () => {};
+
+  readonly #entries = new Map<Bytes, Entry>();
+  readonly #expiries = new Map<Bytes, number>();
+  readonly #watches = new Map<Bytes, Set<Watch>>();
+  #serial = 0;
+  #scans = new Map<number, Iterator<[Bytes, Entry]>>();
+  #sweep: Iterator<[Bytes, number]> = this.#expiries.entries();
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get expiring(): number {
+    return this.#expiries.size;
+  }
+
+  get(key: Bytes): Value | undefined {
+    this.#expire(key);
+    return this.#entries.get(key)?.value;
+  }
+
+  readonly string = this.#typed((value): value is Bytes => typeof value === 'string');
+  readonly hash = this.#typed((value): value is Map<Bytes, Bytes> => value instanceof Map);
+  readonly sortedSet = this.#typed((value): value is SortedSet => value instanceof SortedSet);
+  readonly set = this.#typed((value): value is Set<Bytes> => value instanceof Set);
+  readonly list = this.#typed((value): value is Bytes[] => Array.isArray(value));
+
+  /** Stores a value, new or the same one changed in place; an empty one takes its key away. The expiry stays. */
+  put(key: Bytes, value: Value): void {
+    if (isEmpty(value)) {
+      this.delete(key);
+      return;
+    }
+    const entry = this.#entries.get(key);
+    if (entry === undefined) this.#entries.set(key, { value, serial: ++this.#serial });
+    else entry.value = value;
+    this.#changed(key);
+  }
+
+  delete(key: Bytes): boolean {
+    this.#expiries.delete(key);
+    if (!this.#entries.delete(key)) return false;
+    this.#changed(key);
+    return true;
+  }
+
+  clear(): void {
+    for (const key of this.#entries.keys()) this.delete(key);
+    this.changes += 1;
+  }
+
+  /** Undefined: the key lives on without an end. */
+  expiryMs(key: Bytes): number | undefined {
+    return this.#expiries.get(key);
+  }
+
+  setExpiry(key: Bytes, atMs: number | undefined): void {
+    if (atMs === undefined) this.#expiries.delete(key);
+    else this.#expiries.set(key, atMs);
+    this.#changed(key);
+  }
+
+  /** The keys there are; expired ones are left out. */
+  *keys(): Generator<Bytes> {
+    for (const key of this.#entries.keys()) if (this.get(key) !== undefined) yield key;
+  }
+
+  /** One step of a SCAN. A key that is there all along is met: keys stand in the order of their serials. */
+  scan(cursor: number, count: number): { keys: Bytes[]; next: number } {
+    let iterator = this.#scans.get(cursor);
+    this.#scans.delete(cursor);
+    const skipped = iterator === undefined;
+    iterator ??= this.#entries.entries();
+    const keys: Bytes[] = [];
+    for (let step = iterator.next(); step.done !== true; step = iterator.next()) {
+      const [key, entry] = step.value;
+      if (skipped && entry.serial <= cursor) continue;
+      if (this.get(key) !== undefined) keys.push(key);
+      if (keys.length < count) continue;
+      this.#scans.set(entry.serial, iterator);
+      if (this.#scans.size > OPEN_SCANS) this.#scans.delete(this.#scans.keys().next().value ?? 0);
+      return { keys, next: entry.serial };
+    }
+    return { keys, next: 0 };
+  }
+
+  /** Drops some of the keys whose time has come; called again and again it meets them all. */
+  sweep(): void {
+    for (let looked = 0; looked < SWEEP_KEYS; looked += 1) {
+      const step = this.#sweep.next();
+      if (step.done === true) {
+        this.#sweep = this.#expiries.entries();
+        return;
+      }
+      this.#expire(step.value[0]);
+    }
+  }
+
+  watch(key: Bytes, watch: Watch): void {
+    watch.keys.add(key);
+    const watches = this.#watches.get(key) ?? new Set();
+    this.#watches.set(key, watches.add(watch));
+  }
+
+  unwatch(watch: Watch): void {
+    for (const key of watch.keys) {
+      const watches = this.#watches.get(key);
+      watches?.delete(watch);
+      if (watches?.size === 0) this.#watches.delete(key);
+    }
+  }
+
+  /** The commands that make this data anew, in pieces of bounded size. */
+  *dump(): Generator<Bytes[]> {
+    for (const [key, { value }] of this.#entries) {
+      if (typeof value === 'string') yield ['SET', key, value];
+      else if (value instanceof Map) yield* pieces('HSET', key, [...value].flat(), 2 * DUMP_ELEMENTS);
+      else if (value instanceof SortedSet) {
+        const flat = value
+          .slice(0, value.size)
+          .flatMap(([member, score]: ScoredMember) => [doubleText(score), member]);
+        yield* pieces('ZADD', key, flat, 2 * DUMP_ELEMENTS);
+      } else if (value instanceof Set) yield* pieces('SADD', key, [...value], DUMP_ELEMENTS);
+      else yield* pieces('RPUSH', key, value, DUMP_ELEMENTS);
+      const atMs = this.#expiries.get(key);
+      if (atMs !== undefined) yield ['PEXPIREAT', key, String(atMs)];
+    }
+  }
+
+  /** Reads a key that must hold the one type, or nothing. */
+  #typed<T extends Value>(is: (value: Value) => value is T): (key: Bytes) => T | undefined {
+    return (key) => {
+      const value = this.get(key);
+      if (value === undefined || is(value)) return value;
+      throw new ReplyError(ERRORS.type);
+    };
+  }
+
+  #expire(key: Bytes): void {
+    const atMs = this.#expiries.get(key);
+    if (atMs === undefined || this.nowMs <= atMs || this.loading) return;
+    this.delete(key);
+    this.onExpired(key);
+  }
+
+  #changed(key: Bytes): void {
+    this.changes += 1;
+    for (const watch of this.#watches.get(key) ?? []) watch.broken = true;
+  }
+}
+
+function* pieces(command: string, key: Bytes, items: readonly Bytes[], count: number): Generator<Bytes[]> {
+  for (let at = 0; at < items.length; at += count) yield [command, key, ...items.slice(at, at + count)];
+}
