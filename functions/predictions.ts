@@ -1,8 +1,9 @@
 /**
  * The way in and out over HTTPS. POST /predictions -> 202 with uri and Location; GET (also waiting: `Prefer:
- * wait=10`) and DELETE /predictions/{uri}; DELETE /predictions takes a page of finished ones.
- * Trap: it is deployed twice from one bundle: POST outside the VPC (SQS is there, no NAT needed), GET and DELETE
- * inside (Redis is there). Each opens only what its side has.
+ * wait=10`) and DELETE /predictions/{uri}; DELETE /predictions takes a page of finished ones; GET /status?uri=... and
+ * POST /cancel?uri=... (a uri may hold any character: in a path, its slashes and question marks would be lost).
+ * Trap: it is deployed twice from one bundle: POST /predictions outside the VPC (SQS is there, no NAT needed), the
+ * rest inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { assertUri } from '../lib/contract/names.ts';
@@ -13,12 +14,14 @@ import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
 import { liveQueue } from '../lib/queue/live.ts';
-import { liveResults } from '../lib/results/live.ts';
+import { liveConnection, liveResults } from '../lib/results/live.ts';
+import { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { live } from './live.ts';
 
 export interface PredictionsDeps extends AcceptDeps {
   readonly results: () => Pick<ResultStore, 'getWithin' | 'take' | 'takePage'>;
+  readonly states: () => Pick<RecordStates, 'status' | 'cancel'>;
 }
 
 /** Results of one DELETE /predictions. */
@@ -27,8 +30,22 @@ const PAGE = 100;
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
     const request = readRequest(event);
-    return request.method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
+    const { method, path } = request;
+    if (path === '/status' || path === '/cancel') {
+      const uri = assertUri(event.queryStringParameters?.['uri']);
+      return path === '/status' ? tellStatus(uri, deps) : cancel(uri, deps);
+    }
+    return method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
   }, logError);
+
+async function tellStatus(uri: string, { states }: PredictionsDeps): Promise<HttpResponse> {
+  return json(200, { uri, status: await states().status(uri) });
+}
+
+async function cancel(uri: string, { states }: PredictionsDeps): Promise<HttpResponse> {
+  if (await states().cancel(uri)) return json(200, { uri, status: 'cancelled' });
+  throw new ServingError('conflict', 'too late to cancel: the record has a result', { uri });
+}
 
 async function look(
   { method, parameters, headers }: HttpRequest,
@@ -50,11 +67,15 @@ async function look(
   }
 }
 
-export const handler = await live(predictions, async (environment) => ({
-  queue: once(() => liveQueue(environment)),
-  payloads: once(async () => (await import('../lib/s3/live.ts')).livePayloads(environment)),
-  results: once(() => liveResults(environment)),
-}));
+export const handler = await live(predictions, async (environment) => {
+  const connection = once(() => liveConnection(environment));
+  return {
+    queue: once(() => liveQueue(environment)),
+    payloads: once(async () => (await import('../lib/s3/live.ts')).livePayloads(environment)),
+    results: once(() => liveResults(environment, connection())),
+    states: once(() => new RecordStates(connection(), { job: environment.job.jobName, now: Date.now })),
+  };
+});
 
 function once<T>(make: () => T): () => T {
   let made: T | undefined;

@@ -23,6 +23,7 @@ import { QueueSender } from '../lib/queue/sender.ts';
 import { liveLimiter } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
+import { RecordStates } from '../lib/results/states.ts';
 import { ResultStore } from '../lib/results/store.ts';
 import { putText } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
@@ -63,6 +64,9 @@ export interface Stack {
 
 export const LOCAL_BUCKET = 'cluster-serving';
 
+/** No region of AWS: for those, version 1 of the aws command line ignores AWS_ENDPOINT_URL and asks the real SQS. */
+const REGION = 'local';
+
 export async function startStack(options: StackOptions): Promise<Stack> {
   const closers: (() => Promise<void>)[] = [];
   const closeAll = async () => {
@@ -96,7 +100,7 @@ async function openStack(
     log: (message) => log.warn(message),
   });
   onClose(() => redis.close());
-  const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, log });
+  const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, region: REGION, log });
   onClose(() => aws.close());
   const { queue, deadLetterUrl } = await createResources(aws, job);
   const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
@@ -130,7 +134,8 @@ async function openStack(
   const reporter = liveReporter(results);
   const payloads = new PayloadStore(aws.s3, LOCAL_BUCKET, job.jobName);
   const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
-  const accept = { queue: () => sender, payloads: async () => payloads };
+  const states = new RecordStates(connection, { job: job.jobName, now: Date.now });
+  const accept = { queue: () => sender, payloads: async () => payloads, claims: () => states };
   const timeoutMs = job.function.timeoutSeconds * 1000;
   const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
   const batches = await startPoller({
@@ -163,7 +168,7 @@ async function openStack(
     log,
     routes: routes({
       predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
-      predictions: predictions({ ...accept, results: () => results }),
+      predictions: predictions({ ...accept, results: () => results, states: () => states }),
       status: status({
         results,
         reporter,
@@ -212,6 +217,8 @@ function routes(handlers: Record<'predict' | 'predictions' | 'status', HttpHandl
     route('DELETE', '/predictions', 'predictions'),
     route('GET', '/predictions/{uri}', 'predictions'),
     route('DELETE', '/predictions/{uri}', 'predictions'),
+    route('GET', '/status', 'predictions'),
+    route('POST', '/cancel', 'predictions'),
     route('GET', '/', 'status'),
     route('GET', '/metrics', 'status'),
     route('GET', '/ready', 'status'),

@@ -7,10 +7,11 @@
 import type { NamedTensor } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
 import { float16Bits } from '../pipeline/cast.ts';
+import { isRecordStatus, type RecordStatus } from '../results/states.ts';
 import type { Dequeued, WaitOptions } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 import { allocate, type DType, type NumericDType } from '../tensor.ts';
-import { request } from './fetch.ts';
+import { type Answer, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
@@ -18,9 +19,32 @@ const WAIT_SECONDS = 20;
 
 export class HttpResults {
   readonly #url: string;
+  readonly #root: string;
 
   constructor(url: string) {
-    this.#url = `${url.replace(/\/+$/, '')}/predictions`;
+    this.#root = url.replace(/\/+$/, '');
+    this.#url = `${this.#root}/predictions`;
+  }
+
+  async status(uri: string): Promise<RecordStatus> {
+    const { body } = await this.#ask('GET', 'status', uri);
+    const { status } = (body ?? {}) as { status?: unknown };
+    if (isRecordStatus(status)) return status;
+    throw new ServingError('internal', `${this.#root}/status did not answer with a status`, { uri });
+  }
+
+  async cancel(uri: string): Promise<boolean> {
+    try {
+      await this.#ask('POST', 'cancel', uri);
+      return true;
+    } catch (error) {
+      if (error instanceof ServingError && error.code === 'conflict') return false;
+      throw error;
+    }
+  }
+
+  #ask(method: string, what: 'status' | 'cancel', uri: string): Promise<Answer> {
+    return request(`${this.#root}/${what}?uri=${encodeURIComponent(uri)}`, { method }, ANSWER_MS);
   }
 
   get(uri: string): Promise<Result | undefined> {
@@ -48,7 +72,7 @@ export class HttpResults {
       const { results } = body as { results: ResultJson[] };
       if (results.length === 0) return;
       for (const json of results)
-        yield json.status === 'failed'
+        yield json.status !== 'succeeded'
           ? { uri: json.uri, error: failureOf(json) }
           : { uri: json.uri, result: resultOf(json) };
     }
@@ -63,7 +87,7 @@ export class HttpResults {
         signal,
       );
       const json = body as ResultJson;
-      if (json.status === 'failed') throw failureOf(json);
+      if (json.status !== 'succeeded') throw failureOf(json);
       return resultOf(json);
     } catch (error) {
       if (error instanceof ServingError && error.code === 'not_found' && error.uri === undefined)

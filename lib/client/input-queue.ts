@@ -1,7 +1,7 @@
 /**
  * In: a uri and its inputs. Out: a message in the job's queue. The client half of the enqueue contract.
  * Trap: the old client printed a line when the queue was full and lost the record. Here every call says what became
- * of it: it resolves when the queue has the record, or throws.
+ * of it: it resolves when the queue has the record (or it has its result already), or throws.
  */
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../codecs/message.ts';
@@ -9,6 +9,8 @@ import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../contract/names.ts
 import { ServingError } from '../errors.ts';
 import { openSqs, QueueSender } from '../queue/sender.ts';
 import { submit } from '../queue/submit.ts';
+import { RedisConnection } from '../results/redis.ts';
+import { RecordStates, type SentRecord, sendClaimed } from '../results/states.ts';
 import type { PayloadStore } from '../s3/payloads.ts';
 import { postJson } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
@@ -25,6 +27,11 @@ export interface InputQueueOptions {
   readonly bucket?: string;
   /** The HTTPS API: `predict` needs it, and without a queueUrl `enqueue` goes through it too. */
   readonly frontendUrl?: string;
+  /**
+   * redis://host:port or rediss://... of the service: with it, a uri is claimed before its record is sent. Enqueueing
+   * the same payload again does no harm, another payload under a uri in use is refused, `status` knows what is queued.
+   */
+  readonly redisUrl?: string;
 }
 
 export interface QueueRecord {
@@ -35,30 +42,44 @@ export interface QueueRecord {
 /** Records of `enqueueMany` under way at once: enough to keep 16 calls of ten busy, little memory. */
 const IN_FLIGHT = 320;
 
+/** A client may be far from Redis, and has the time. */
+const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
+
 export class InputQueue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
+  readonly #connection: RedisConnection | undefined;
+  readonly #claims: RecordStates | undefined;
   #sender: Promise<QueueSender> | undefined;
   #payloadStore: Promise<PayloadStore> | undefined;
 
   constructor(options: InputQueueOptions = {}) {
     this.#options = options;
     this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
+    if (options.redisUrl === undefined) return;
+    this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
+    this.#claims = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
   }
 
   /**
    * Resolves when the queue has the record. Calls of one tick leave together, ten a request.
-   * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; each with the uri
+   * With redisUrl: nothing is sent when this very record has its result already, also when that is a failure.
+   * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; with redisUrl conflict,
+   * results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs): Promise<void> {
     try {
       const message = encodeMessage(uri, await toInputs(inputs));
-      if (this.#overHttp) await postJson(this.#frontend('/predictions'), message);
-      else await submit(await this.#open(), this.#payloads, { uri, message });
+      await sendClaimed(this.#claims, [{ uri, message }], (record) => this.#send(record));
     } catch (error) {
       const { code, message } = ServingError.from(error);
       throw new ServingError(code, message, { uri, cause: error });
     }
+  }
+
+  async #send(record: SentRecord): Promise<void> {
+    if (this.#overHttp) await postJson(this.#frontend('/predictions'), record.message);
+    else await submit(await this.#open(), this.#payloads, record);
   }
 
   /**
@@ -157,6 +178,7 @@ export class InputQueue {
   async close(): Promise<void> {
     const sender = await this.#sender?.catch(() => undefined);
     sender?.close();
+    await this.#connection?.close();
   }
 }
 

@@ -6,6 +6,7 @@
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
 import type { ServingError } from '../errors.ts';
 import { RedisConnection } from '../results/redis.ts';
+import { RecordStates, type RecordStatus } from '../results/states.ts';
 import { type Dequeued, ResultStore } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 import { HttpResults } from './http-results.ts';
@@ -25,14 +26,19 @@ export interface WaitForOptions {
 
 export class OutputQueue {
   readonly #results: ResultStore | HttpResults;
+  readonly #states: RecordStates | HttpResults;
 
   constructor({ name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' }: OutputQueueOptions = {}) {
     const job = assertJobName(name);
-    if (/^https?:/.test(url)) this.#results = new HttpResults(url);
-    else {
+    if (/^https?:/.test(url)) {
+      const overHttp = new HttpResults(url);
+      this.#results = overHttp;
+      this.#states = overHttp;
+    } else {
       const connection = new RedisConnection(url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
-      // The time to live is the writer's business; a reader never writes.
+      // The time to live is the writer's business; a reader never writes a result.
       this.#results = new ResultStore(connection, { job, ttlSeconds: 1, now: Date.now });
+      this.#states = new RecordStates(connection, { job, now: Date.now });
     }
   }
 
@@ -44,7 +50,7 @@ export class OutputQueue {
     return this.#results.get(assertUri(uri));
   }
 
-  /** As `query`, and the result is gone afterwards, also when it is a failure. */
+  /** As `query`, and the result is gone afterwards, also when it is a failure. A cancelled uri stays cancelled. */
   async queryAndDelete(uri: string): Promise<Result | undefined> {
     return this.#results.take(assertUri(uri));
   }
@@ -56,6 +62,24 @@ export class OutputQueue {
   async wait(uri: string, { timeoutMs = 30_000, signal }: WaitForOptions = {}): Promise<Result> {
     signal?.throwIfAborted();
     return this.#results.wait(assertUri(uri), { timeoutMs, ...(signal ? { signal } : {}) });
+  }
+
+  /**
+   * Where the record of this uri stands, without its result.
+   * @throws results_unavailable
+   */
+  async status(uri: string): Promise<RecordStatus> {
+    return this.#states.status(assertUri(uri));
+  }
+
+  /**
+   * Cancels a record that has no result yet: `query` and `wait` throw `cancelled` from now on, for 5 days, also when
+   * the record is being run right now.
+   * @returns false when it is too late: there is a result
+   * @throws results_unavailable
+   */
+  async cancel(uri: string): Promise<boolean> {
+    return this.#states.cancel(assertUri(uri));
   }
 
   /** Takes all finished results of the job, failures as errors in their place. For many, `drain` needs less memory. */

@@ -1,158 +1,242 @@
 /**
- * In: the text of config.yaml. Out: a complete JobConfig, or one error with every problem in it.
+ * In: the text of config.yaml, of our generation or an old one. Out: a complete JobConfig and notes about old keys, or
+ * one error with every problem in it.
  * Trap: the old system ignored unknown keys in silence; a typo then served with defaults for weeks. Here it is
  * refused, with the key that was probably meant. An empty value (`imageResize:`) means the default, as it always did.
  */
-import { readFileSync } from 'node:fs';
-import { parseDocument } from 'yaml';
-import { z } from 'zod';
-import { assertJobName } from '../contract/names.ts';
+import { closeSync, openSync, readSync } from 'node:fs';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml';
 import { ServingError } from '../errors.ts';
-import { parseFilter } from '../pipeline/filter.ts';
-import { DEFAULT_JOB, type ImageConfig, type JobConfig } from './job.ts';
-import { suggest } from './suggest.ts';
+import type { JobConfig } from './job.ts';
+import { advice, brokenRules, type Finding } from './rules.ts';
+import { readJob, SETTING_PATHS } from './schema.ts';
+import { gatherSettings, MAX_PROBLEMS, type Problem, type Setting } from './settings.ts';
+import { type Field, type Fields, isFields, kindOf, type Value } from './value.ts';
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
+/** A real config has some hundred. 1 MiB of brackets would take yaml 8 seconds. */
+const MAX_TOKENS = 20_000;
+/** Each may stand for a whole tree of others. */
+const MAX_ALIASES = 100;
+const MAX_DEPTH = 8;
 
-/** Runs a check of ours that throws, as a zod check with its message. */
-function checkedBy(check: (text: string) => unknown) {
-  return (text: string, context: z.RefinementCtx) => {
-    try {
-      check(text);
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: ServingError.from(error).message });
-    }
-  };
+export interface ConfigReading {
+  readonly job: JobConfig;
+  /** One line each: old keys that something else stands for here, and settings without effect. Never a value. */
+  readonly notes: readonly string[];
 }
 
-const whole = (min: number, max: number) => z.number().int().min(min).max(max);
-const perChannel = z
-  .union([z.number(), z.array(z.number()).min(1).max(3)])
-  .transform((value) => [value].flat());
-
-const image = z.strictObject({
-  width: whole(1, 16_384).optional(),
-  height: whole(1, 16_384).optional(),
-  channels: z.enum(['bgr', 'rgb', 'grey']).optional(),
-  layout: z.enum(['chw', 'hwc']).optional(),
-  scale: z.number().optional(),
-  mean: perChannel.optional(),
-  std: perChannel.optional(),
-});
-
-const queue = z.strictObject({
-  batchSize: whole(1, 10_000).optional(),
-  windowSeconds: whole(0, 300).optional(),
-  maximumConcurrency: whole(2, 1_000).optional(),
-  maxReceiveCount: whole(1, 1_000).optional(),
-});
-
-const lambda = z.strictObject({
-  memoryMB: whole(128, 10_240).optional(),
-  timeoutSeconds: whole(1, 900).optional(),
-});
-
-const schema = z.strictObject({
-  modelPath: z.string().min(1).optional(),
-  jobName: z.string().superRefine(checkedBy(assertJobName)).optional(),
-  postProcessing: z.string().superRefine(checkedBy(parseFilter)).optional(),
-  /** Height and width, as the old config has it: `224,448`. */
-  imageResize: z
-    .union([
-      z.string().regex(/^\d+\s*,\s*\d+$/, 'expected "height,width"'),
-      z.tuple([whole(1, 16_384), whole(1, 16_384)]),
-    ])
-    .optional(),
-  image: image.optional(),
-  inputAlreadyBatched: z.boolean().optional(),
-  batchSize: whole(1, 10_000).optional(),
-  threadPerModel: whole(0, 64).optional(),
-  modelRefreshSeconds: whole(1, 86_400).optional(),
-  resultTtlSeconds: whole(1, 14 * 86_400).optional(),
-  queue: queue.optional(),
-  function: lambda.optional(),
-});
-
 /** @throws bad_config with every problem, one a line */
-export function readConfigFile(path: string): JobConfig {
-  let text: string;
+export function readConfig(path: string): ConfigReading {
+  let bytes: Uint8Array;
   try {
-    text = readFileSync(path, 'utf8');
+    bytes = readBytes(path);
   } catch (error) {
     throw new ServingError('bad_config', `config ${path} cannot be read: ${(error as Error).message}`, {
       cause: error,
     });
   }
-  return parseConfig(text, path);
-}
-
-/** @param name what errors call the text, e.g. its path */
-export function parseConfig(text: string, name: string): JobConfig {
-  if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) {
-    throw new ServingError('bad_config', `${name}: over the limit of ${MAX_CONFIG_BYTES} bytes`);
+  assertLength(bytes.length, path);
+  let content: string;
+  try {
+    content = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new ServingError('bad_config', `${path}: not UTF-8 text; save it as UTF-8`, { cause: error });
   }
-  const document = parseDocument(text, { prettyErrors: true });
-  const [yamlError] = document.errors;
-  if (yamlError) throw new ServingError('bad_config', `${name} is not YAML: ${yamlError.message}`);
-  const parsed = schema.safeParse(withoutEmpty(document.toJS({ maxAliasCount: 100 }) ?? {}));
-  if (!parsed.success)
-    throw new ServingError('bad_config', `${name}:\n${parsed.error.issues.flatMap(lines).join('\n')}`);
-  const {
-    imageResize,
-    image: imageValues,
-    queue: queueValues,
-    function: lambdaValues,
-    ...rest
-  } = parsed.data;
-  const job = {
-    ...DEFAULT_JOB,
-    ...rest,
-    image: { ...resizeOf(imageResize), ...imageValues } as ImageConfig,
-    queue: { ...DEFAULT_JOB.queue, ...queueValues },
-    function: { ...DEFAULT_JOB.function, ...lambdaValues },
-  } as JobConfig;
-  const problems = crossChecks(job);
-  if (problems.length > 0) throw new ServingError('bad_config', `${name}:\n${problems.join('\n')}`);
-  return job;
+  return readConfigText(content, path);
 }
 
-function resizeOf(resize: string | [number, number] | undefined): ImageConfig {
-  if (resize === undefined) return {};
-  const [height, width] = typeof resize === 'string' ? resize.split(',').map(Number) : resize;
-  return { height: height as number, width: width as number };
+/** As readConfig, without the notes. */
+export function readConfigFile(path: string): JobConfig {
+  return readConfig(path).job;
 }
 
-/** Rules between keys. */
-function crossChecks({ queue: { batchSize, windowSeconds }, image: { width, height } }: JobConfig): string[] {
-  const problems: string[] = [];
-  if (batchSize > 10 && windowSeconds < 1) {
-    problems.push(
-      `  queue.batchSize: ${batchSize} needs queue.windowSeconds >= 1 (SQS gathers more than 10 only in a window)`,
+/** As readConfigText, without the notes. */
+export function parseConfig(content: string, name: string): JobConfig {
+  return readConfigText(content, name).job;
+}
+
+/**
+ * @param name what errors call the text, e.g. its path
+ * @throws bad_config with every problem, one a line
+ */
+export function readConfigText(content: string, name: string): ConfigReading {
+  assertLength(Buffer.byteLength(content), name);
+  const { settings, notes, problems } = gatherSettings(readYaml(content, name), SETTING_PATHS);
+  const { job, problems: wrongValues } = readJob(settings);
+  if (problems.length + wrongValues.length > 0) throw refusal(name, [...problems, ...wrongValues]);
+  const broken = brokenRules(job);
+  if (broken.length > 0)
+    throw refusal(
+      name,
+      broken.map((finding) => located(finding, settings)),
     );
-  }
-  if ((width === undefined) !== (height === undefined))
-    problems.push('  image: width and height go together');
-  return problems;
-}
-
-/** `key:` without a value is YAML null; here it is as if the line were not there. */
-function withoutEmpty(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const entries = Object.entries(value).filter(([, inner]) => inner !== null);
-  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutEmpty(inner)]));
-}
-
-function lines(issue: z.core.$ZodIssue): string[] {
-  const path = issue.path.join('.');
-  if (issue.code !== 'unrecognized_keys') return [`  ${path === '' ? 'the file' : path}: ${issue.message}`];
-  return issue.keys.map((key) => {
-    const meant = suggest(key, keysAt(issue.path));
-    const full = [...issue.path, key].join('.');
-    return `  ${full}: unknown key${meant ? `; did you mean ${meant}?` : `; known are ${keysAt(issue.path).join(', ')}`}`;
+  const advised = advice(job, (path) => settings.has(path)).map((finding) => {
+    const { key, line } = settings.get(finding.path) as Setting;
+    return `${key} (line ${line}): ${finding.text}`;
   });
+  return { job, notes: [...notes, ...advised] };
 }
 
-function keysAt(path: readonly PropertyKey[]): string[] {
-  const shapes: Record<string, object> = { image: image.shape, queue: queue.shape, function: lambda.shape };
-  return Object.keys(shapes[String(path[0])] ?? schema.shape);
+/** A pipe has no size to ask for beforehand; so one byte more than the limit is read, of whatever it is. */
+function readBytes(path: string): Uint8Array {
+  const file = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(MAX_CONFIG_BYTES + 1);
+    let length = 0;
+    for (let count = -1; count !== 0 && length < bytes.length; length += count) {
+      count = readSync(file, bytes, length, bytes.length - length, null);
+    }
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function assertLength(bytes: number, name: string): void {
+  if (bytes <= MAX_CONFIG_BYTES) return;
+  throw new ServingError('bad_config', `${name}: over the limit of ${MAX_CONFIG_BYTES} bytes`);
+}
+
+/** Under the key that the user wrote, where the setting is in the file at all. */
+function located({ path, text }: Finding, settings: ReadonlyMap<string, Setting>): Problem {
+  const { key = path, line = 0 } = settings.get(path) ?? {};
+  return { line, text: `${key}: ${text}` };
+}
+
+function refusal(name: string, problems: readonly Problem[]): ServingError {
+  const sorted = problems.toSorted((a, b) => a.line - b.line);
+  const lines = sorted.slice(0, MAX_PROBLEMS).map(({ line, text }) => {
+    return line === 0 ? `  ${text}` : `  line ${line}: ${text}`;
+  });
+  if (sorted.length > MAX_PROBLEMS) lines.push(`  and ${sorted.length - MAX_PROBLEMS} more`);
+  return new ServingError('bad_config', `${name}:\n${lines.join('\n')}`);
+}
+
+/** @throws bad_config when the text is not one YAML document of keys with values */
+function readYaml(content: string, name: string): Fields {
+  const lines = new LineCounter();
+  const wrong: Wrong = (what, start) => {
+    const at = start === undefined ? '' : ` line ${lines.linePos(start).line}:`;
+    return new ServingError('bad_config', `${name}:${at} ${what}`);
+  };
+  try {
+    assertTokens(content, wrong);
+    const document = parseDocument(content, {
+      // Knows only texts, lists and maps.
+      schema: 'failsafe',
+      resolveKnownTags: false,
+      // Duplicates are found by gatherSettings, in every spelling; yaml would compare each key with each.
+      uniqueKeys: false,
+      // yaml's own message shows the line, which may hold a password.
+      prettyErrors: false,
+      lineCounter: lines,
+    });
+    const [error] = document.errors;
+    if (error) throw wrong(yamlMessage(error.code, error.message), error.pos[0]);
+    const root = new YamlReader(document, lines, wrong).value(document.contents, 0);
+    if (root === null) return { fields: [] };
+    if (isFields(root)) return root;
+    throw wrong(`expected keys with values, e.g. "modelPath: model", got ${kindOf(root)}`);
+  } catch (error) {
+    if (error instanceof ServingError) throw error;
+    throw new ServingError('bad_config', `${name}: not YAML: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function assertTokens(content: string, wrong: Wrong): void {
+  let tokens = 0;
+  for (const _ of new Lexer().lex(content)) {
+    if (++tokens > MAX_TOKENS) throw wrong(`over the limit of ${MAX_TOKENS} YAML tokens`);
+  }
+}
+
+/** yaml's words where they say what to do, ours for what people run into; never a piece of the file, a password maybe. */
+function yamlMessage(code: string, message: string): string {
+  if (code === 'MULTIPLE_DOCS') return 'a second YAML document starts here; a config is one';
+  const isColonMissing = code === 'MULTILINE_IMPLICIT_KEY' || message.startsWith('Implicit map keys need');
+  // What follows a colon may be a piece of the file.
+  return `not YAML: ${isColonMissing ? 'a key without ":"' : message.split(': ')[0]}`;
+}
+
+/** @param start where in the text, in characters */
+type Wrong = (what: string, start?: number) => ServingError;
+
+/** Tags that say what is so anyway: YAML's plain types, and what servables.yaml calls its models. */
+const HARMLESS_TAG =
+  /^(tag:yaml\.org,2002:(str|int|float|bool|seq|map)|ClusterServingMetaData|InferenceModelMetaData)$/;
+
+/** A YAML tree as our values. */
+class YamlReader {
+  readonly #document: Document;
+  readonly #lines: LineCounter;
+  readonly #wrong: Wrong;
+  #aliases = 0;
+
+  constructor(document: Document, lines: LineCounter, wrong: Wrong) {
+    this.#document = document;
+    this.#lines = lines;
+    this.#wrong = wrong;
+  }
+
+  /** @param node of yaml; null where there is nothing */
+  value(node: unknown, depth: number): Value {
+    if (depth > MAX_DEPTH) throw this.#wrong(`nested deeper than ${MAX_DEPTH} levels`);
+    if (isAlias(node)) {
+      if (++this.#aliases > MAX_ALIASES) throw this.#wrong(`over the limit of ${MAX_ALIASES} YAML aliases`);
+      const target = node.resolve(this.#document);
+      if (target === undefined) throw this.#wrong(`an alias of nothing; ${quoted('*')}`, startOf(node));
+      return this.value(target, depth + 1);
+    }
+    if (isScalar(node)) return this.#text(node);
+    if (isMap(node)) return this.#fields(node, depth);
+    if (!isSeq(node)) return null;
+    this.#checkTag(node);
+    return node.items.map((item) => this.value(item, depth + 1));
+  }
+
+  #text(node: Scalar): Value {
+    this.#checkTag(node);
+    const text = String(node.value);
+    // A quoted "null" is a text.
+    return node.type === 'PLAIN' && /^(|~|null|Null|NULL)$/.test(text) ? null : text;
+  }
+
+  #fields(node: YAMLMap, depth: number): Fields {
+    this.#checkTag(node);
+    return {
+      fields: node.items.map(({ key, value }): Field => {
+        const word = isScalar(key) ? this.#text(key) : null;
+        if (!isScalar(key) || typeof word !== 'string') throw this.#wrong('a key is one word', startOf(node));
+        const { line } = this.#lines.linePos(startOf(key));
+        return { key: word, line, value: this.value(value, depth + 1) };
+      }),
+    };
+  }
+
+  #checkTag(node: Node): void {
+    if (node.tag === undefined || HARMLESS_TAG.test(node.tag)) return;
+    throw this.#wrong(`a tag that means nothing here; ${quoted('!')}`, startOf(node));
+  }
+}
+
+/** A password may start so. */
+function quoted(start: string): string {
+  return `a text that starts with ${start} needs quotes`;
+}
+
+function startOf(node: Node): number {
+  return node.range?.[0] ?? 0;
 }

@@ -64,9 +64,8 @@ const fromShape: Convert = (value, valueOf) => {
   const isNested = Array.isArray(list) && Array.isArray(list[0]);
   const shapes = isNested ? (list as readonly Value[]) : [list];
   const types = parts(valueOf('data.type') ?? valueOf('data.data_type') ?? 'image');
-  const images = shapes
-    .filter((_, i) => String(types[i]).toLowerCase() === 'image')
-    .map((shape) => fromImageShape(shape, valueOf));
+  const isImage = (type: Value | undefined) => typeof type === 'string' && type.toLowerCase() === 'image';
+  const images = shapes.filter((_, i) => isImage(types[i])).map((shape) => fromImageShape(shape, valueOf));
   if (new Set(images.map((size) => JSON.stringify(size))).size > 1) {
     throw new ServingError('bad_config', 'expected one size for all images of a record, got several');
   }

@@ -7,7 +7,16 @@
 import { ServingError } from '../errors.ts';
 import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
 import { plainWord, suggest } from './suggest.ts';
-import { booleanOf, type Field, type Fields, isFields, shown, shownKey, type Value } from './value.ts';
+import {
+  booleanOf,
+  type Field,
+  type Fields,
+  isFields,
+  kindOf,
+  shown,
+  shownKey,
+  type Value,
+} from './value.ts';
 
 export interface Setting {
   readonly value: Value;
@@ -28,6 +37,9 @@ export interface GatheredSettings {
   readonly problems: readonly Problem[];
 }
 
+/** Of those shown; a hint for each of thousands would take seconds. */
+export const MAX_PROBLEMS = 50;
+
 interface Entry extends Setting {
   /** The key as it is spelled in our documents: `params.batch_size`. */
   readonly name: string;
@@ -36,6 +48,7 @@ interface Entry extends Setting {
 interface KnownKeys {
   /** Ours first: what is suggested for a typo should rather be ours. */
   readonly names: readonly string[];
+  readonly own: ReadonlySet<string>;
   /** By their plain spelling. */
   readonly byWord: ReadonlyMap<string, string>;
   readonly groups: ReadonlyMap<string, string>;
@@ -97,7 +110,7 @@ function refusal({ text }: LegacyKey, { key, line, value }: Entry): Problem[] {
 
 function noteText(text: string, about: readonly Entry[]): string {
   const lines = about.map(({ line }) => line).join(', ');
-  return `${about.map(({ key }) => key).join(', ')} (line ${lines}): ${text}`;
+  return `${about.map(({ key }) => key).join(', ')} (line${about.length > 1 ? 's' : ''} ${lines}): ${text}`;
 }
 
 /** 0.7 and 0.8 answered with the best class where nothing was said. Only their files have a group `spark`. */
@@ -115,6 +128,7 @@ function knownKeys(ownPaths: readonly string[]): KnownKeys {
   const groups = names.filter((name) => name.includes('.')).map((name) => name.split('.')[0] as string);
   return {
     names,
+    own: new Set(ownPaths),
     byWord: new Map(names.map((name) => [plainWord(name), name])),
     groups: new Map(groups.map((group) => [plainWord(group), group])),
   };
@@ -128,11 +142,12 @@ function entriesOf(root: Fields, known: KnownKeys, problems: Problem[]): Map<str
     const written = group ? `${group.key}.${key}` : key;
     const name = key.includes('.') ? undefined : known.byWord.get(plainWord(written));
     if (name === undefined) {
-      problems.push({ line, text: `${shownKey(written)}: unknown key${hint(key, group?.key, known)}` });
+      const hinted = problems.length < MAX_PROBLEMS ? hint(key, group?.key, known) : '';
+      problems.push({ line, text: `${shownKey(written)}: unknown key${hinted}` });
       return;
     }
     const first = entries.get(name);
-    if (first === undefined) entries.set(name, { name, key: written, line, value });
+    if (first === undefined) entries.set(name, { name, key: shownKey(written), line, value });
     else problems.push(repeated(written, line, first));
   };
   for (const field of root.fields) {
@@ -148,8 +163,13 @@ function entriesOf(root: Fields, known: KnownKeys, problems: Problem[]): Map<str
   return entries;
 }
 
-function repeated(key: string, line: number, first: { readonly key: string; readonly line: number }): Problem {
-  return { line, text: `${key}: the same key as ${first.key} on line ${first.line}; keep one` };
+function repeated(
+  key: string,
+  line: number,
+  first: { readonly key: string; readonly line: number },
+): Problem {
+  const text = `${shownKey(key)}: the same key as ${shownKey(first.key)} on line ${first.line}; keep one`;
+  return { line, text };
 }
 
 /** What stands under a group's key. */
@@ -163,11 +183,11 @@ function fieldsOf(
   const isList = group === SERVABLES && Array.isArray(value);
   const inner = isList && value.length === 1 ? (value[0] as Value) : value;
   if (isFields(inner)) return inner.fields;
-  const keys = namesIn(group, known).join(', ');
+  const keys = namesIn(group, known.names).join(', ');
   const text =
     isList && value.length > 1
       ? `${value.length} models: ${SERVABLES_REFUSED}`
-      : `expected keys under it (${keys}), got ${shown(inner)}`;
+      : `expected keys under it (${keys}), got ${kindOf(inner)}`;
   problems.push({ line, text: `${key}: ${text}` });
   return [];
 }
@@ -180,17 +200,23 @@ function hint(key: string, groupKey: string | undefined, known: KnownKeys): stri
     const [outer, inner] = dotted.split('.');
     return `; write ${inner} on a line of its own under ${outer}:`;
   }
-  const elsewhere = known.names.find((name) => plainWord(name.slice(name.indexOf('.') + 1)) === plainWord(key));
-  const near = suggest(key, namesIn(group, known));
-  const meant = elsewhere ?? (near !== undefined && group !== undefined ? `${group}.${near}` : near);
-  return meant === undefined
-    ? `; known are ${namesIn(group, known, false).join(', ')}`
-    : `; did you mean ${meant}?`;
+  const near = suggest(key, namesIn(group, known.names));
+  const meant =
+    elsewhere(key, known) ?? (near !== undefined && group !== undefined ? `${group}.${near}` : near);
+  if (meant !== undefined) return `; did you mean ${meant}?`;
+  return `; known are ${namesIn(group, group === undefined ? [...known.own] : known.names).join(', ')}`;
 }
 
-/** Names in a group, or at the top with the groups. @param withOld false leaves out old keys where we have our own */
-function namesIn(group: string | undefined, known: KnownKeys, withOld = true): string[] {
-  const own = known.names.filter((name) => withOld || !LEGACY.has(name) || group !== undefined);
-  if (group === undefined) return [...new Set(own.map((name) => name.split('.')[0] as string))];
-  return own.filter((name) => name.startsWith(`${group}.`)).map((name) => name.slice(group.length + 1));
+/** A key of this very name that belongs into another group, or out of this one; by its new name where it has one. */
+function elsewhere(key: string, known: KnownKeys): string | undefined {
+  const word = plainWord(key);
+  const name = known.names.find((candidate) => plainWord(candidate.split('.').at(-1) as string) === word);
+  const rule = name === undefined ? undefined : LEGACY.get(name);
+  return rule?.outcome === 'works' && !rule.convert ? rule.sets : name;
+}
+
+/** The last words of the names in a group; at the top, the first words. */
+function namesIn(group: string | undefined, names: readonly string[]): string[] {
+  if (group === undefined) return [...new Set(names.map((name) => name.split('.')[0] as string))];
+  return names.filter((name) => name.startsWith(`${group}.`)).map((name) => name.slice(group.length + 1));
 }

@@ -20,15 +20,19 @@ export function plainWord(word: string): string {
   return word.toLowerCase().replaceAll(/[_-]/g, '');
 }
 
-/** Levenshtein. */
+/** Letters to insert, delete or replace, or neighbours to swap, which is the commonest slip: `modle`. */
 function editDistance(a: string, b: string): number {
+  let twoAgo: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
       const substitution = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, substitution));
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwap ? (twoAgo[j - 2] as number) + 1 : Number.POSITIVE_INFINITY;
+      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, substitution, swap));
     }
+    twoAgo = row;
     row = next;
   }
   return row[b.length] as number;

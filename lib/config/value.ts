@@ -20,6 +20,7 @@ export interface Field {
 }
 
 const SHOWN_LENGTH = 60;
+const SHOWN_ITEMS = 4;
 const TRUE = ['true', 'yes', 'on'];
 const FALSE = ['false', 'no', 'off'];
 
@@ -27,10 +28,18 @@ export function isFields(value: Value): value is Fields {
   return typeof value === 'object' && value !== null && 'fields' in value;
 }
 
-/** For messages: what came instead of what was expected. */
+/** For messages about a setting of ours: what came instead of what was expected. */
 export function shown(value: Value): string {
   if (typeof value === 'string') return JSON.stringify(clipped(value));
+  if (value === null || isFields(value)) return kindOf(value);
+  const items = value.slice(0, SHOWN_ITEMS).map((item) => shown(item));
+  return `[${items.join(', ')}${value.length > SHOWN_ITEMS ? ', …' : ''}]`;
+}
+
+/** The same where the value may be a secret. */
+export function kindOf(value: Value): string {
   if (value === null) return 'nothing';
+  if (typeof value === 'string') return 'text';
   return isFields(value) ? 'keys with values' : 'a list';
 }
 

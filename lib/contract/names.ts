@@ -56,6 +56,11 @@ export function resultKey(job: string, uri: string): string {
   return `cluster-serving_${job}:${uri}`;
 }
 
+/** Hash of the claim on a uri: which payload it is in use for, and whether that has its outcome. */
+export function stateKey(job: string, uri: string): string {
+  return `cluster-serving-state_${job}:${uri}`;
+}
+
 /** Sorted set of uris with a finished result, scored by expiry (ms): what `dequeue` walks instead of KEYS. */
 export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;

@@ -1,9 +1,10 @@
 /**
  * In: a request that brings records. Out: they are in the queue, and 202 says under which uris.
- * Trap: an answer of 202 is a promise, so it is given only when SQS has every record.
+ * Trap: an answer of 202 is a promise, so it is given only when SQS has every record (or its result is there already).
  */
 import type { QueueSender } from '../queue/sender.ts';
 import { submit } from '../queue/submit.ts';
+import { type RecordStates, sendClaimed } from '../results/states.ts';
 import type { PayloadStore } from '../s3/payloads.ts';
 import { readSubmissions } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
@@ -13,15 +14,17 @@ export interface AcceptDeps {
   readonly queue: () => Pick<QueueSender, 'send'>;
   /** For records that are too large for a message; loaded when the first one comes. */
   readonly payloads: () => Promise<Pick<PayloadStore, 'put'>>;
+  /** Refuses a uri that is in use for another payload; left out where Redis cannot be reached. */
+  readonly claims?: () => Pick<RecordStates, 'claim'>;
 }
 
 export async function acceptRecords(
   request: HttpRequest,
-  { queue, payloads }: AcceptDeps,
+  { queue, payloads, claims }: AcceptDeps,
 ): Promise<HttpResponse> {
   const submissions = readSubmissions(request.body());
   const sender = queue();
-  await Promise.all(submissions.map((submission) => submit(sender, payloads, submission)));
+  await sendClaimed(claims?.(), submissions, (submission) => submit(sender, payloads, submission));
   const uris = submissions.map(({ uri }) => uri);
   const [uri] = uris as [string];
   return uris.length > 1

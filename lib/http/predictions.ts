@@ -93,9 +93,10 @@ function elementText(element: number | bigint | string, dtype: string): string {
   return String(element);
 }
 
-/** JSON of a record whose outcome is a failure. */
+/** JSON of a record whose outcome is a failure, or that was cancelled. */
 export function failureBody(error: ServingError): Record<string, unknown> {
-  return { uri: error.uri, status: 'failed', error: error.publicMessage, code: error.code };
+  const status = error.code === 'cancelled' ? 'cancelled' : 'failed';
+  return { uri: error.uri, status, error: error.publicMessage, code: error.code };
 }
 
 /** JSON text of a page of DELETE /predictions. */

@@ -4,7 +4,7 @@
  * writes a hash only where no `status` is yet, and Redis runs it as one step.
  */
 import type { Redis } from 'ioredis';
-import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
+import { doneChannel, indexKey, metricsKey, resultKey, stateKey } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
@@ -14,18 +14,19 @@ import { fromFields, type Result, type StoredFields } from './stored.ts';
 
 /**
  * KEYS: index, metrics, then one hash per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number
- * of metric pairs; then those pairs, then 6 texts per record: uri, status, value, error, outputs, exact.
+ * of metric pairs, state prefix; then those pairs, then 6 texts per record: uri, status, value, error, outputs, exact.
+ * A claim, where there is one, is marked as done and outlives the result by its time to live.
  */
 const SAVE = `
 local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
 if pairs > 0 then
-  for i = 1, pairs do redis.call('HINCRBYFLOAT', KEYS[2], ARGV[5 + i * 2], ARGV[6 + i * 2]) end
+  for i = 1, pairs do redis.call('HINCRBYFLOAT', KEYS[2], ARGV[6 + i * 2], ARGV[7 + i * 2]) end
   redis.call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
   redis.call('PEXPIRE', KEYS[2], ARGV[5])
 end
 local saved = 0
 for i = 3, #KEYS do
-  local a = 7 + pairs * 2 + (i - 3) * 6
+  local a = 8 + pairs * 2 + (i - 3) * 6
   if redis.call('HSETNX', KEYS[i], 'status', ARGV[a + 1]) == 1 then
     redis.call('HSET', KEYS[i], 'value', ARGV[a + 2], 'model', model, 'finishedAt', now)
     if ARGV[a + 3] ~= '' then redis.call('HSET', KEYS[i], 'error', ARGV[a + 3]) end
@@ -33,15 +34,29 @@ for i = 3, #KEYS do
     if ARGV[a + 5] ~= '' then redis.call('HSET', KEYS[i], 'exact', ARGV[a + 5]) end
     redis.call('PEXPIRE', KEYS[i], ttl)
     redis.call('ZADD', KEYS[1], now + ttl, ARGV[a])
+    local state = ARGV[7] .. ARGV[a]
+    if redis.call('PEXPIRE', state, 2 * ttl) == 1 then redis.call('HSET', state, 'done', 1) end
     redis.call('PUBLISH', channel .. ARGV[a], ARGV[a + 1])
     saved = saved + 1
   end
 end
 if saved > 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
-  redis.call('PEXPIRE', KEYS[1], ttl)
+  if redis.call('PTTL', KEYS[1]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[1], ttl) end
 end
 return saved`;
+
+/**
+ * KEYS: result, state; result, state; ... Deletes what has been read. A cancellation stays: it is what keeps a record
+ * that is still in the queue from getting a result.
+ */
+const FORGET = `
+for i = 1, #KEYS, 2 do
+  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HGET', KEYS[i], 'status') ~= 'cancelled' then
+    redis.call('DEL', KEYS[i], KEYS[i + 1])
+  end
+end
+return 0`;
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
@@ -68,6 +83,12 @@ export type Dequeued =
 export interface WaitOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+}
+
+interface Taken {
+  readonly fields: Readonly<Record<string, string>>;
+  /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
+  readonly wasListed: boolean;
 }
 
 type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
@@ -127,7 +148,7 @@ export class ResultStore {
       doneChannel(job, ''),
       METRICS_TTL_MS,
     ];
-    values.push(pairs.length);
+    values.push(pairs.length, stateKey(job, ''));
     for (const pair of pairs) values.push(...pair);
     for (const { uri, fields } of finished) {
       keys.push(resultKey(job, uri));
@@ -149,10 +170,10 @@ export class ResultStore {
     return fromFields(uri, fields);
   }
 
-  /** `get`, and the result is gone afterwards, also when it is a failure. */
+  /** `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays). */
   async take(uri: string): Promise<Result | undefined> {
-    const [fields] = await this.#takeMany([uri]);
-    return fromFields(uri, fields ?? {});
+    const [taken] = await this.#takeMany([uri]);
+    return fromFields(uri, taken?.fields ?? {});
   }
 
   /**
@@ -201,22 +222,25 @@ export class ResultStore {
     if (uris.length === 0) return undefined;
     const taken = await this.#takeMany(uris);
     // An entry whose result another taker got, or that was read and deleted, is just passed over.
-    return uris.flatMap((uri, i) => dequeuedOf(uri, taken[i] ?? {}) ?? []);
+    return uris.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i].fields) ?? []) : []));
   }
 
   /** Reads and deletes in one transaction, so that of two takers only one gets it. */
-  #takeMany(uris: readonly string[]): Promise<Record<string, string>[]> {
+  #takeMany(uris: readonly string[]): Promise<Taken[]> {
     const { job } = this.#options;
     return this.#connection.use(async (redis) => {
       const transaction = redis.multi();
-      for (const uri of uris) transaction.hgetall(resultKey(job, uri)).del(resultKey(job, uri));
-      transaction.zrem(indexKey(job), ...uris);
-      const replies = (await transaction.exec()) ?? [];
-      return uris.map((_, i) => {
-        const [error, fields] = replies[i * 2] ?? [];
+      for (const uri of uris) transaction.hgetall(resultKey(job, uri)).zrem(indexKey(job), uri);
+      const keys = uris.flatMap((uri) => [resultKey(job, uri), stateKey(job, uri)]);
+      transaction.eval(FORGET, keys.length, ...keys);
+      const replies = ((await transaction.exec()) ?? []).map(([error, reply]) => {
         if (error) throw error;
-        return (fields ?? {}) as Record<string, string>;
+        return reply;
       });
+      return uris.map((_, i) => ({
+        fields: (replies[i * 2] ?? {}) as Record<string, string>,
+        wasListed: replies[i * 2 + 1] === 1,
+      }));
     }, false);
   }
 

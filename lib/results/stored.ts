@@ -10,7 +10,7 @@ import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
 import { type Filter, filterText } from '../pipeline/filter.ts';
 
-/** Field values of one result; "" = absent. */
+/** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */
 export interface StoredFields {
   readonly status: 'succeeded' | 'failed';
   /** base64 Arrow, a filter's text, or NaN. */
@@ -74,7 +74,8 @@ export function fromFields(uri: string, fields: Readonly<Record<string, string>>
   const { status, value, error, model = '', finishedAt } = fields;
   if (status === undefined && value === undefined) return undefined;
   // A hash of the old server has a value and no status.
-  if (status === 'failed' || (status === undefined && value === 'NaN')) throw failure(uri, error);
+  if (status === 'failed' || status === 'cancelled' || (status === undefined && value === 'NaN'))
+    throw failure(uri, error);
   if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });
   const isText = status === undefined ? value.startsWith('[') : !fields['outputs'];
   return {

@@ -60,10 +60,10 @@ function readEntry(bytes: Buffer, at: number, nameBytes: number): Entry {
 
 /** Writes every entry below `folder`. */
 export async function extract(entries: readonly Entry[], folder: string): Promise<void> {
-  for (const { name, read } of entries) {
-    const path = join(folder, name);
-    if (!path.startsWith(folder + sep)) throw new Error(`entry ${name} leaves the folder`);
+  for (const entry of entries) {
+    const path = join(folder, entry.name);
+    if (!path.startsWith(folder + sep)) throw new Error(`entry ${entry.name} leaves the folder`);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, read());
+    await writeFile(path, entry.read());
   }
 }

@@ -51,9 +51,11 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)));
   const waiting: Waiting[] = [];
   child.on('message', (reply: Reply) => waiting.shift()?.resolve(reply));
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  void ended.then(() => {
-    for (const { reject } of waiting.splice(0)) reject(new Error(`${handler} ended:\n${output}`));
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      for (const { reject } of waiting.splice(0)) reject(new Error(`${handler} ended:\n${output}`));
+      resolve();
+    });
   });
   const reply = () =>
     new Promise<Reply>((resolve, reject) => {
@@ -66,8 +68,15 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
         };
       waiting.push({ resolve: settle(resolve), reject: settle(reject) });
     });
+  const close = async () => {
+    child.kill();
+    await ended;
+  };
   let last: Promise<unknown> = reply();
-  await last;
+  await last.catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   return {
     /** One event at a time, as in Lambda. */
     invoke(event) {
@@ -82,9 +91,6 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
       return next;
     },
     output: () => output,
-    async close() {
-      child.kill();
-      await ended;
-    },
+    close,
   };
 }

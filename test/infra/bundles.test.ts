@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Metafile } from 'esbuild';
 import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,14 +29,19 @@ describe('the bundles of the functions', () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** Packages inside a bundle and those it leaves outside, and the project's own files. */
-  const contentsOf = (name: FunctionName): Set<string> => {
-    const { inputs, outputs } = (bundles.get(name) as Bundle).metafile;
-    const outside = Object.values(outputs).flatMap(({ imports }) => imports.map(({ path }) => path));
-    return new Set([...Object.keys(inputs).map(packageOrFile), ...outside]);
+  /** Packages and files of a bundle; `atStart`: without those that are imported on demand. */
+  const contentsOf = (name: FunctionName, atStart: boolean): Set<string> => {
+    const { outputs } = (bundles.get(name) as Bundle).metafile;
+    const parts = Object.entries(outputs).filter(([path]) => !atStart || loadedAtStart(outputs).has(path));
+    return new Set(
+      parts.flatMap(([, { inputs, imports }]) => [
+        ...Object.keys(inputs).map(packageOrFile),
+        ...imports.filter(({ external }) => external).map(({ path }) => path),
+      ]),
+    );
   };
-  const holders = (pattern: RegExp) =>
-    FUNCTIONS.filter((name) => [...contentsOf(name)].some((at) => pattern.test(at)));
+  const holders = (pattern: RegExp, atStart = false) =>
+    FUNCTIONS.filter((name) => [...contentsOf(name, atStart)].some((at) => pattern.test(at)));
 
   test('only predict and batch reach onnxruntime', () => {
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
@@ -45,8 +51,8 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predictions']);
   });
 
-  test('every function but predictions holds the S3 client', () => {
-    assert.deepEqual(holders(/^@aws-sdk\/client-s3$/), ['batch', 'dead-letter', 'predict', 'status']);
+  test('every function but predictions loads the S3 client when it starts', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-s3$/, true), ['batch', 'dead-letter', 'predict', 'status']);
   });
 
   test('no bundle holds a package of the tests, the tools or the config reader', () => {
@@ -64,9 +70,9 @@ describe('the bundles of the functions', () => {
   test('a bundle leaves nothing outside but onnxruntime-node and what Node brings', () => {
     for (const [name, { metafile }] of bundles) {
       const outside = Object.values(metafile.outputs).flatMap(({ imports }) =>
-        imports.map(({ path }) => path),
+        imports.filter(({ external }) => external),
       );
-      const foreign = new Set(outside.filter((path) => !isNode(path)));
+      const foreign = new Set(outside.map(({ path }) => path).filter((path) => !isNode(path)));
       assert.deepEqual([...foreign], RUNTIME.includes(name) ? ['onnxruntime-node'] : [], name);
     }
   });
@@ -109,6 +115,19 @@ describe('the bundles of the functions', () => {
     }
   });
 });
+
+/** Paths of the outputs that `index.mjs` imports, and they import, without waiting for anything. */
+function loadedAtStart(outputs: Metafile['outputs']): Set<string> {
+  const loaded = new Set<string>();
+  const load = (path: string) => {
+    const output = outputs[path];
+    if (!output || loaded.has(path)) return;
+    loaded.add(path);
+    for (const { path: next, kind } of output.imports) if (kind === 'import-statement') load(next);
+  };
+  for (const path of Object.keys(outputs)) if (path.endsWith('/index.mjs')) load(path);
+  return loaded;
+}
 
 /** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project as it is. */
 function packageOrFile(path: string): string {

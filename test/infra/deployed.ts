@@ -44,11 +44,32 @@ export async function deployLocally(
   packaged: Packaged,
   prepare: (aws: LocalAws) => Promise<void>,
 ): Promise<Deployed> {
+  const closers: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const closeOne of closers.splice(0).reverse()) await closeOne();
+  };
+  try {
+    return { ...(await deploy(packaged, prepare, (closer) => closers.push(closer))), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function deploy(
+  packaged: Packaged,
+  prepare: (aws: LocalAws) => Promise<void>,
+  onClose: (close: () => Promise<unknown>) => void,
+): Promise<Omit<Deployed, 'close'>> {
   const template = await packaged.template();
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
+  onClose(() => rm(folder, { recursive: true, force: true }));
   const redis = await startRedis({ dataDir: join(folder, 'redis'), port: 0, log: () => undefined });
+  onClose(() => redis.close());
   const tls = await startTlsProxy(Number(new URL(redis.url).port), folder);
+  onClose(async () => tls?.close());
   const aws = await startAws({ port: 0, log: QUIET });
+  onClose(() => aws.close());
   await aws.createBucket(BUCKET);
   await prepare(aws);
   const queues = await createQueues(aws, template);
@@ -58,33 +79,23 @@ export async function deployLocally(
     'Redis.PrimaryEndPoint.Address': 'localhost',
     'Redis.PrimaryEndPoint.Port': String(tls?.port ?? new URL(redis.url).port),
   };
-  const artifacts = await startArtifacts(packaged, template, folder, (text) => {
-    const variables = { ...aws.environment, ...environmentOf(template, text, values) };
-    const { CLUSTER_SERVING_REDIS_URL: redisUrl } = variables as Record<string, string>;
-    if (tls) return { ...variables, NODE_EXTRA_CA_CERTS: tls.certificate };
-    return redisUrl
-      ? { ...variables, CLUSTER_SERVING_REDIS_URL: redisUrl.replace('rediss:', 'redis:') }
-      : variables;
-  });
-  const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
+  const artifacts = new Map<string, Artifact>();
+  onClose(() => Promise.all([...artifacts.values()].map((artifact) => artifact.close())));
+  await Promise.all(
+    resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
+      const name = functionName(properties);
+      const variables = { ...aws.environment, ...environmentOf(properties, values, tls) };
+      artifacts.set(
+        name,
+        await unpackAndStart(packaged.archive(name), join(folder, name), properties, variables),
+      );
+    }),
+  );
   const pollers = await startPollers(aws, template, queues, artifacts);
-  return {
-    url: gateway.url,
-    aws,
-    bucket: BUCKET,
-    deadLetterUrl: queues.DeadLetterQueue,
-    tls,
-    artifacts,
-    async close() {
-      await gateway.close();
-      await Promise.all(pollers.map((poller) => poller.close()));
-      await Promise.all([...artifacts.values()].map((artifact) => artifact.close()));
-      await tls?.close();
-      await aws.close();
-      await redis.close();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  onClose(() => Promise.all(pollers.map((poller) => poller.close())));
+  const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
+  onClose(() => gateway.close());
+  return { url: gateway.url, aws, bucket: BUCKET, deadLetterUrl: queues.DeadLetterQueue, tls, artifacts };
 }
 
 async function createQueues(aws: LocalAws, template: Template) {
@@ -98,31 +109,25 @@ async function createQueues(aws: LocalAws, template: Template) {
   return { Queue: url, DeadLetterQueue: deadLetter?.url as string };
 }
 
-async function startArtifacts(
-  packaged: Packaged,
-  template: Template,
+async function unpackAndStart(
+  archive: string,
   folder: string,
-  environment: (logicalName: string) => Record<string, string>,
-): Promise<Map<string, Artifact>> {
-  const started = resourcesOf(template, 'AWS::Lambda::Function').map(async ([logicalName, properties]) => {
-    const name = functionName(properties);
-    const target = join(folder, name, 'archive');
-    await extract(await readArchive(packaged.archive(name)), target);
-    const variables = environment(logicalName);
-    const artifact = await startArtifact({
-      folder: target,
-      handler: String(properties['Handler']),
-      environment: {
-        ...variables,
-        // What Lambda itself sets; the address is never called, its presence starts INIT.
-        AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9',
-        AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(properties['MemorySize']),
-      },
-      readable: [variables['NODE_EXTRA_CA_CERTS'] ?? []].flat(),
-    });
-    return [name, artifact] as const;
+  { Handler, MemorySize }: Properties,
+  variables: Readonly<Record<string, string>>,
+): Promise<Artifact> {
+  const target = join(folder, 'archive');
+  await extract(await readArchive(archive), target);
+  return startArtifact({
+    folder: target,
+    handler: String(Handler),
+    environment: {
+      ...variables,
+      // What Lambda itself sets; the address is never called, its presence starts INIT.
+      AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9',
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(MemorySize),
+    },
+    readable: [variables['NODE_EXTRA_CA_CERTS'] ?? []].flat(),
   });
-  return new Map(await Promise.all(started));
 }
 
 /** `cluster-serving-dev-predict` -> predict. */
@@ -130,15 +135,22 @@ function functionName({ Code }: Properties): string {
   return (Code as { S3Key: string }).S3Key.replace(/^.*\//, '').replace(/\.zip$/, '');
 }
 
-function environmentOf(template: Template, logicalName: string, values: Readonly<Record<string, string>>) {
-  const { Variables } = propertiesOf(template, logicalName)['Environment'] as { Variables: Properties };
+/** The template's variables with what stands for its resources here. */
+function environmentOf(
+  { Environment }: Properties,
+  values: Readonly<Record<string, string>>,
+  tls: TlsProxy | undefined,
+): Record<string, string> {
+  const { Variables } = Environment as { Variables: Properties };
   const value = (variable: unknown) => {
     if (typeof variable === 'string') return variable;
     if ('Ref' in (variable as object)) return valueOf((variable as Reference).Ref, values);
     const { 'Fn::Sub': text } = variable as { 'Fn::Sub': string };
-    return text.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => valueOf(name, values));
+    const filled = text.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => valueOf(name, values));
+    return tls ? filled : filled.replace('rediss:', 'redis:');
   };
-  return Object.fromEntries(Object.entries(Variables).map(([name, variable]) => [name, value(variable)]));
+  const variables = Object.entries(Variables).map(([name, variable]) => [name, value(variable)] as const);
+  return { ...Object.fromEntries(variables), ...(tls ? { NODE_EXTRA_CA_CERTS: tls.certificate } : {}) };
 }
 
 function valueOf(name: string, values: Readonly<Record<string, string>>): string {

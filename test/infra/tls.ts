@@ -22,11 +22,10 @@ export interface TlsProxy {
 export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy | undefined> {
   const certificate = join(folder, 'certificate.pem');
   const key = join(folder, 'key.pem');
-  const made = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
-    ...['-keyout', key, '-out', certificate],
-  ]);
+  const request =
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';
+  const names = ['-addext', 'subjectAltName=DNS:localhost'];
+  const made = spawnSync('openssl', [...request.split(' '), ...names, '-keyout', key, '-out', certificate]);
   if (made.status !== 0) return undefined;
   const sockets = new Set<Socket>();
   let accepted = 0;

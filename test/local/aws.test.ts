@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import {
   HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
+  S3Client,
 } from '@aws-sdk/client-s3';
 import {
   ChangeMessageVisibilityCommand,
@@ -25,6 +26,7 @@ import { type LocalAws, type LocalAwsOptions, startAws } from '../../local/aws.t
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const opened: LocalAws[] = [];
+const children: ChildProcess[] = [];
 let folder: string;
 let folders = 0;
 
@@ -32,6 +34,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'local-aws-'));
 });
 after(async () => {
+  for (const child of children) child.kill('SIGKILL');
   await Promise.all(opened.map((aws) => aws.close()));
   await rm(folder, { recursive: true });
 });
@@ -144,6 +147,7 @@ describe('queues and buckets', () => {
        process.stdout.write(Messages[0].Body);`,
     );
     const child = spawn(process.execPath, [script], { env: { ...process.env, ...aws.environment } });
+    children.push(child);
     let out = '';
     let errors = '';
     child.stdout.on('data', (chunk) => (out += String(chunk)));
@@ -284,6 +288,7 @@ describe('a data folder', () => {
        process.stdout.write(aws.url + '\\n');`,
     );
     const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
     const [line] = await once(child.stdout, 'data');
     const endpoint = String(line).trim();
     const outside = await start();

@@ -149,6 +149,28 @@ describe('gateway limits', () => {
     assert.deepEqual(await third, { status: 200, body: 'again' });
   });
 
+  it('answers 429 to a body it has no room for while others are held, and has room afterwards', async () => {
+    let release: (value: string) => void = () => undefined;
+    let running = 0;
+    const gateway = await gatewayFor(
+      (event) => {
+        running += 1;
+        if (event.body !== 'first') return Promise.resolve('short');
+        return new Promise<string>((resolve) => {
+          release = resolve;
+        });
+      },
+      { maxHeldBytes: 10 },
+    );
+    const first = post(gateway, 'first');
+    await untilTrue(() => running === 1);
+    assert.equal((await post(gateway, 'second')).status, 429);
+    assert.equal((await post(gateway, 'third')).status, 200);
+    release('done');
+    assert.equal((await first).status, 200);
+    assert.equal((await post(gateway, 'as-much-10')).status, 200);
+  });
+
   it('gives up a client that does not finish its request', async () => {
     const gateway = await gatewayFor(sizeOf, { requestTimeoutMs: 100 });
     const halfHead = await talk(gateway, 'POST / HTTP/1.1\r\nhost: a\r\n');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { assertPortsFree, listenError, portHolder, portInUse } from '../../local/ports.ts';
 
@@ -40,6 +40,13 @@ describe('ports', () => {
     const port = await listening('::1').catch(() => undefined);
     if (port === undefined) return t.skip('no IPv6 here');
     assert.equal((await portHolder(port))?.pid, process.pid);
+  });
+
+  it('knows no holder of a port that only a client uses', async () => {
+    const socket = connect(await listening('127.0.0.1'), '127.0.0.1');
+    await once(socket, 'connect');
+    assert.equal(await portHolder(socket.localPort ?? 0), undefined);
+    socket.destroy();
   });
 
   it('knows no holder of a free port', async () => {
