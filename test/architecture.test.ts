@@ -143,7 +143,6 @@ const OWNERS: Readonly<Record<string, RegExp>> = {
   '@aws-sdk/client-sqs': /^lib\/(queue|client)\//,
   ioredis: /^lib\/results\//,
   yaml: /^lib\/config\/file\.ts$/,
-  zod: /^lib\/config\/file\.ts$/,
   '@cornerstonejs/codec-libjpeg-turbo-8bit': /^lib\/codecs\/image/,
   pngjs: /^lib\/codecs\/image/,
 };
@@ -175,17 +174,16 @@ function reachable(file: string): Set<string> {
 }
 
 const UNREACHABLE: readonly (readonly [string, readonly string[]])[] = [
-  ['functions/predict.ts', ['@aws-sdk/client-sqs', 'zod', 'yaml']],
-  ['functions/batch.ts', ['@aws-sdk/client-sqs', 'zod', 'yaml']],
-  ['functions/predictions.ts', ['onnxruntime-node', '@aws-sdk/client-s3', 'zod', 'yaml']],
-  ['functions/status.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'zod', 'yaml']],
-  ['functions/dead-letter.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'zod', 'yaml']],
+  ['functions/predict.ts', ['@aws-sdk/client-sqs', 'yaml']],
+  ['functions/batch.ts', ['@aws-sdk/client-sqs', 'yaml']],
+  ['functions/predictions.ts', ['onnxruntime-node', '@aws-sdk/client-s3', 'yaml']],
+  ['functions/status.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml']],
+  ['functions/dead-letter.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml']],
   [
     'lib/index.ts',
     [
       'onnxruntime-node',
       '@aws-sdk/client-s3',
-      'zod',
       'yaml',
       'lib/config/environment.ts',
       'lib/config/file.ts',

@@ -58,7 +58,7 @@ export interface JobConfig {
   readonly http: {
     /** True: POST /predict over tokensPerSecond is answered with 429. Default false. */
     readonly tokenBucketEnabled: boolean;
-    /** Default 100. No effect while tokenBucketEnabled is false. */
+    /** Of all callers together. Default 100. No effect while tokenBucketEnabled is false. */
     readonly tokensPerSecond: number;
     /** How long a request waits for a token, in ms. Default 100. No effect while tokenBucketEnabled is false. */
     readonly tokenAcquireTimeoutMs: number;

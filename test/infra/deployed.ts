@@ -81,7 +81,7 @@ async function deploy(
   };
   const artifacts = new Map<string, Artifact>();
   onClose(() => Promise.all([...artifacts.values()].map((artifact) => artifact.close())));
-  await Promise.all(
+  const starts = await Promise.allSettled(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
       const name = functionName(properties);
       const variables = { ...aws.environment, ...environmentOf(properties, values, tls) };
@@ -91,6 +91,8 @@ async function deploy(
       );
     }),
   );
+  // All have started or failed by now, so that closing misses none.
+  for (const start of starts) if (start.status === 'rejected') throw start.reason;
   const pollers = await startPollers(aws, template, queues, artifacts);
   onClose(() => Promise.all(pollers.map((poller) => poller.close())));
   const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });

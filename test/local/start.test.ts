@@ -77,12 +77,12 @@ for (const [name, options, expected] of REFUSED) {
 test('a config with problems, or without its model, is told before anything is served', async (t) => {
   const folder = await temporaryFolder(t);
   const config = join(folder, 'config.yaml');
-  await writeFile(config, 'modelpath: x\nbatchSize: 0\n');
+  await writeFile(config, 'modelpth: x\nbatchSize: 0\n');
   const typos = start(t, '--config', config, '--port', '0', '--data-dir', join(folder, 'data'));
   assert.equal(await typos.exited, 2);
   assert.match(
     typos.lines.join('\n'),
-    /batchSize: .*>=1[\s\S]*modelpath: unknown key; did you mean modelPath\?/,
+    /line 1: modelpth: unknown key; did you mean modelPath\?[\s\S]*line 2: batchSize: expected a whole number from 1/,
   );
   await writeFile(config, 'modelPath: nowhere\n');
   const noModel = start(t, '--config', config, '--port', '0', '--data-dir', join(folder, 'data'));

@@ -1,0 +1,80 @@
+/**
+ * In: `serverless package`, `deploy` and `publish`. Out: dist/<function>/, fresh, before osls zips it; and the model in
+ * the stack's bucket, after a deployment or alone.
+ * Trap: osls takes a plugin from the default export only, and may load this file with require: no top-level await.
+ */
+import { createRequire } from 'node:module';
+import { configOf, importTypeScript, root } from './typescript.cjs';
+
+const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
+
+class BundlePlugin {
+  constructor(serverless, options, { log, progress }) {
+    this.serverless = serverless;
+    this.options = options;
+    this.log = log;
+    this.progress = progress;
+    this.commands = {
+      publish: { usage: 'Upload the model of config.yaml and let it serve', lifecycleEvents: ['publish'] },
+    };
+    this.hooks = {
+      'before:package:createDeploymentArtifacts': () =>
+        this.during('Bundling the functions', () => this.bundle()),
+      'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
+      'publish:publish': () => this.during('Publishing the model', () => this.publish()),
+    };
+  }
+
+  async during(message, work) {
+    const running = this.progress.create({ message });
+    try {
+      await work();
+    } finally {
+      running.remove();
+    }
+  }
+
+  /** Also tells which keys of an old config.yaml something else stands for here. */
+  async bundle() {
+    const { readJobConfig } = await importTypeScript('config.ts');
+    for (const note of readJobConfig(root, configOf(this.options)).notes) this.log.notice(note);
+    const { buildFunctions } = await importTypeScript('build.ts');
+    const processor = PROCESSORS[this.serverless.service.provider.architecture];
+    const bundles = await buildFunctions({ root, processor });
+    this.log.info(`bundled for ${processor}: ${bundles.map(({ name }) => name).join(', ')}`);
+  }
+
+  async publish() {
+    const provider = this.serverless.getProvider('aws');
+    const { publishJob } = await importTypeScript('publish.ts');
+    const { directory, version } = await publishJob({
+      root,
+      config: configOf(this.options),
+      bucket: await this.bucket(provider),
+      client: await provider.getAwsSdkV3Config(),
+    });
+    if (version === undefined) {
+      this.log.warning(
+        `no model directory ${directory}: /ready answers 503 until "serverless publish" finds one`,
+      );
+    } else {
+      this.log.notice(`model ${version} from ${directory} serves from now on`);
+    }
+  }
+
+  /** The name CloudFormation gave to the resource Bucket. */
+  async bucket(provider) {
+    // The client is osls's own, and so must its commands be.
+    const { DescribeStackResourceCommand } = createRequire(
+      createRequire(import.meta.url).resolve('serverless/package.json'),
+    )('@aws-sdk/client-cloudformation');
+    const cloudFormation = await provider.getCloudFormationClient();
+    const StackName = provider.naming.getStackName();
+    const { StackResourceDetail } = await cloudFormation.send(
+      new DescribeStackResourceCommand({ StackName, LogicalResourceId: 'Bucket' }),
+    );
+    return StackResourceDetail.PhysicalResourceId;
+  }
+}
+
+export { BundlePlugin as default };

@@ -1,0 +1,63 @@
+/**
+ * In: a job whose settings are right one by one. Out: what is wrong between them, and what has no effect.
+ * Trap: AWS would refuse most of this too, but minutes into a deployment and in other words.
+ */
+import { type JobConfig, predictTimeoutSeconds } from './job.ts';
+
+export interface Finding {
+  /** Path of the setting, e.g. `queue.batchSize`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** SQS's own limit for a batch without a window. */
+const MAX_UNGATHERED = 10;
+/** Lambda's. */
+const MB_PER_VCPU = 1_769;
+
+export function brokenRules(job: JobConfig): Finding[] {
+  const { queue, image, http } = job;
+  const findings: Finding[] = [];
+  const rule = (holds: boolean, path: string, text: string) => {
+    if (!holds) findings.push({ path, text });
+  };
+  rule(
+    queue.batchSize <= MAX_UNGATHERED || queue.windowSeconds >= 1,
+    'queue.batchSize',
+    `${queue.batchSize} needs queue.windowSeconds >= 1 (SQS gathers more than ${MAX_UNGATHERED} only in a window)`,
+  );
+  rule(
+    (image.width === undefined) === (image.height === undefined),
+    image.width === undefined ? 'image.height' : 'image.width',
+    'image.width and image.height go together',
+  );
+  for (const path of ['mean', 'std'] as const) {
+    const isOneTooFew = image.channels === 'grey' && image[path]?.length === 3;
+    rule(!isOneTooFew, `image.${path}`, '3 numbers do not fit image.channels: grey; expected one');
+  }
+  const predictMs = predictTimeoutSeconds(job) * 1000;
+  rule(
+    !http.tokenBucketEnabled || http.tokenAcquireTimeoutMs < predictMs,
+    'http.tokenAcquireTimeoutMs',
+    `${http.tokenAcquireTimeoutMs} ms of waiting leave nothing of the ${predictMs} ms that POST /predict may take`,
+  );
+  rule(
+    http.corsOrigins.length < 2 || !http.corsOrigins.includes('*'),
+    'http.corsOrigins',
+    '"*" is every origin; take the others out',
+  );
+  return findings;
+}
+
+/** What is allowed and yet not what was meant: settings without effect, threads without a vCPU. */
+export function advice(job: JobConfig, isSet: (path: string) => boolean): Finding[] {
+  const tokens = ['http.tokensPerSecond', 'http.tokenAcquireTimeoutMs']
+    .filter((path) => isSet(path) && !job.http.tokenBucketEnabled)
+    .map((path) => ({ path, text: 'no effect without http.tokenBucketEnabled: true' }));
+  const vCpus = job.function.memoryMB / MB_PER_VCPU;
+  if (job.threadPerModel <= Math.max(1, Math.ceil(vCpus))) return tokens;
+  const text =
+    `${job.threadPerModel} threads, but function.memoryMB ${job.function.memoryMB} is ${vCpus.toFixed(1)} vCPUs ` +
+    `in Lambda; more threads than vCPUs cost latency`;
+  return [...tokens, { path: 'threadPerModel', text }];
+}

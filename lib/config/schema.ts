@@ -1,0 +1,176 @@
+/**
+ * In: the values of a config file by the path of the setting. Out: a complete JobConfig, and every value that is wrong.
+ * Trap: this table and JobConfig must have the same keys; a test writes a whole job as a config and reads it back.
+ */
+import { assertJobName } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import { parseFilter } from '../pipeline/filter.ts';
+import { DEFAULT_JOB, type JobConfig } from './job.ts';
+import type { Problem, Setting } from './settings.ts';
+import { booleanOf, numberOf, shown, type Value } from './value.ts';
+
+interface Reader<T> {
+  /** For messages: "expected …". */
+  readonly expected: string;
+  /** Undefined, or an error of ours, for a value that is not right. */
+  readonly read: (value: Value) => T | undefined;
+}
+
+type ReadValues<Readers> = { [Key in keyof Readers]?: Readers[Key] extends Reader<infer T> ? T : never };
+
+const MAX_PATH_LENGTH = 4_096;
+const MAX_ORIGINS = 20;
+const MAX_ORIGIN_LENGTH = 255;
+
+const textOf = (value: Value) => (typeof value === 'string' ? value : undefined);
+const listOf = (value: Value): readonly Value[] => (Array.isArray(value) ? value : [value]);
+
+const flag: Reader<boolean> = { expected: 'true or false', read: booleanOf };
+const number: Reader<number> = { expected: 'a number', read: numberOf };
+
+const whole = (min: number, max: number): Reader<number> => ({
+  expected: `a whole number from ${min} to ${max}`,
+  read: (value) => {
+    const read = numberOf(value);
+    return read !== undefined && Number.isInteger(read) && read >= min && read <= max ? read : undefined;
+  },
+});
+
+const choice = <T extends string>(...words: readonly T[]): Reader<T> => ({
+  expected: `one of ${words.join(', ')}`,
+  read: (value) => words.find((word) => word === textOf(value)?.trim().toLowerCase()),
+});
+
+/** @param check throws when the text is not right */
+const text = (check: (text: string) => unknown): Reader<string> => ({
+  expected: 'text',
+  read: (value) => {
+    const read = textOf(value);
+    if (read !== undefined) check(read);
+    return read;
+  },
+});
+
+const perChannel = (expected: string, isFit: (value: number) => boolean): Reader<readonly number[]> => ({
+  expected,
+  read: (value) => {
+    const numbers = listOf(value).map(numberOf);
+    const fitting = numbers.filter((item) => item !== undefined).filter(isFit);
+    return fitting.length === numbers.length && [1, 3].includes(fitting.length) ? fitting : undefined;
+  },
+});
+
+/** The old system took `file://` before a path; `s3://` and `hdfs://` were for Flink. */
+const folder: Reader<string> = {
+  expected: 'the path of a folder on this machine (the model is uploaded from there)',
+  read: (value) => {
+    const path = textOf(value)?.replace(/^file:\/\//, '');
+    return path && path.length <= MAX_PATH_LENGTH && !/\0|:\/\//.test(path) ? path : undefined;
+  },
+};
+
+const origins: Reader<readonly string[]> = {
+  expected: `at most ${MAX_ORIGINS} origins like "https://example.com", or "*"`,
+  read: (value) => {
+    const list = listOf(value).map(textOf);
+    const good = list.filter((item) => item !== undefined).filter(isOrigin);
+    return good.length === list.length && list.length <= MAX_ORIGINS ? good : undefined;
+  },
+};
+
+function isOrigin(word: string): boolean {
+  if (word === '*') return true;
+  return word.length <= MAX_ORIGIN_LENGTH && URL.canParse(word) && new URL(word).origin === word;
+}
+
+const TOP = {
+  modelPath: folder,
+  jobName: text(assertJobName),
+  postProcessing: text(parseFilter),
+  inputAlreadyBatched: flag,
+  batchSize: whole(1, 10_000),
+  threadPerModel: whole(0, 64),
+  modelRefreshSeconds: whole(1, 86_400),
+  resultTtlSeconds: whole(1, 14 * 86_400),
+};
+
+const IMAGE = {
+  width: whole(1, 16_384),
+  height: whole(1, 16_384),
+  channels: choice('bgr', 'rgb', 'grey'),
+  layout: choice('chw', 'hwc'),
+  scale: number,
+  mean: perChannel('a number, or a list of 3', () => true),
+  std: perChannel('a number that is not 0, or a list of 3', (value) => value !== 0),
+};
+
+const QUEUE = {
+  batchSize: whole(1, 10_000),
+  windowSeconds: whole(0, 300),
+  maximumConcurrency: whole(2, 1_000),
+  maxReceiveCount: whole(1, 1_000),
+};
+
+const FUNCTION = { memoryMB: whole(128, 10_240), timeoutSeconds: whole(1, 900) };
+
+const HTTP = {
+  tokenBucketEnabled: flag,
+  tokensPerSecond: whole(1, 10_000),
+  tokenAcquireTimeoutMs: whole(0, 28_000),
+  // API Gateway gives up after 30 s.
+  timeoutMs: whole(1, 29_000),
+  corsOrigins: origins,
+};
+
+const pathsIn = (readers: object, prefix: string) => Object.keys(readers).map((key) => `${prefix}${key}`);
+
+/** Every setting of ours, e.g. `queue.batchSize`. */
+export const SETTING_PATHS: readonly string[] = [
+  ...pathsIn(TOP, ''),
+  ...pathsIn(IMAGE, 'image.'),
+  ...pathsIn(QUEUE, 'queue.'),
+  ...pathsIn(FUNCTION, 'function.'),
+  ...pathsIn(HTTP, 'http.'),
+];
+
+/** Only without problems is the job what the file says. Never throws. */
+export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfig; problems: Problem[] } {
+  const problems: Problem[] = [];
+  const read = <Readers extends Record<string, Reader<unknown>>>(readers: Readers, prefix: string) =>
+    readValues(readers, prefix, settings, problems);
+  const job: JobConfig = {
+    ...DEFAULT_JOB,
+    ...read(TOP, ''),
+    image: { ...DEFAULT_JOB.image, ...read(IMAGE, 'image.') },
+    queue: { ...DEFAULT_JOB.queue, ...read(QUEUE, 'queue.') },
+    function: { ...DEFAULT_JOB.function, ...read(FUNCTION, 'function.') },
+    http: { ...DEFAULT_JOB.http, ...read(HTTP, 'http.') },
+  };
+  return { job, problems };
+}
+
+function readValues<Readers extends Record<string, Reader<unknown>>>(
+  readers: Readers,
+  prefix: string,
+  settings: ReadonlyMap<string, Setting>,
+  problems: Problem[],
+): ReadValues<Readers> {
+  const values: Record<string, unknown> = {};
+  for (const [name, { expected, read }] of Object.entries(readers)) {
+    const setting = settings.get(`${prefix}${name}`);
+    if (setting === undefined) continue;
+    const { key, line, value } = setting;
+    let message = `expected ${expected}, got ${shown(value)}`;
+    try {
+      const result = read(value);
+      if (result !== undefined) {
+        values[name] = result;
+        continue;
+      }
+    } catch (error) {
+      message = ServingError.from(error).message;
+    }
+    problems.push({ line, text: `${key}: ${message}` });
+  }
+  return values as ReadValues<Readers>;
+}

@@ -1,0 +1,152 @@
+/**
+ * In: what `serverless package` wrote with all defaults. Out: every archive, unzipped and run, keeps the contract.
+ * Trap: packaging takes seconds, so these share one run with the tests of the template (package.test.ts).
+ */
+import assert from 'node:assert/strict';
+import { readFile, stat } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { SendMessageCommand } from '@aws-sdk/client-sqs';
+import { modelPrefix, parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
+import { publishModel } from '../../lib/model/publish.ts';
+import { smallJpeg } from '../support/jpegs.ts';
+import { until } from '../support/until.ts';
+import { BUCKET, type Deployed, deployLocally } from './deployed.ts';
+import type { Packaged } from './packaging.ts';
+
+const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
+const JOB = 'serving_stream';
+const MAX_BYTES = { withRuntime: 20_000_000, without: 250_000 };
+
+/** The tests of a packaged default deployment; `packaged` is asked when they run. */
+export function archiveTests(packaged: () => Packaged): void {
+  let deployed: Deployed;
+
+  before(async () => {
+    deployed = await deployLocally(packaged(), async ({ s3 }) => {
+      await publishModel(s3, { bucket: BUCKET, prefix: modelPrefix(JOB) }, `${SAMPLE}model`);
+    });
+  });
+  after(() => deployed?.close());
+
+  const call = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(deployed.url + path, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, body: isJson ? (JSON.parse(text) as Record<string, unknown>) : text };
+  };
+  const digit = async (number: number) =>
+    (await readFile(`${SAMPLE}images/digit-${number}.png`)).toString('base64');
+
+  test('predict and batch are at most 20 MB, the others at most 250 kB', async () => {
+    for (const name of deployed.artifacts.keys()) {
+      const { size } = await stat(packaged().archive(name));
+      const most = ['predict', 'batch'].includes(name) ? MAX_BYTES.withRuntime : MAX_BYTES.without;
+      assert.ok(size <= most, `${name}.zip has ${size} bytes, over ${most}`);
+    }
+  });
+
+  test('POST /predict recognises the ten sample images', async () => {
+    const instances = await Promise.all(
+      Array.from({ length: 10 }, async (_, n) => ({ image: await digit(n) })),
+    );
+    const { status, body } = await call('POST', '/predict', { instances });
+    assert.equal(status, 200, JSON.stringify(body));
+    const { predictions } = body as { predictions: string[] };
+    assert.deepEqual(predictions.map(largest), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  test('POST /predict decodes a JPEG, whose decoder lies beside the bundle', async () => {
+    const image = smallJpeg('baseline420').bytes.toString('base64');
+    const { status, body } = await call('POST', '/predict', { instances: [{ image }] });
+    assert.equal(status, 200, JSON.stringify(body));
+  });
+
+  test('a record posted to /predictions is found under its uri, a slash in it included, until it is deleted', async () => {
+    const uri = 'folder/a digit';
+    const path = `/predictions/${encodeURIComponent(uri)}`;
+    const posted = await call('POST', '/predictions', { uri, instances: [{ image: await digit(7) }] });
+    assert.deepEqual(posted, { status: 202, body: { uri } });
+    const found = await call('GET', path, undefined, { prefer: 'wait=20' });
+    assert.equal(found.status, 200, JSON.stringify(found.body));
+    const { status, outputs } = found.body as { status: string; outputs: { data: number[] }[] };
+    assert.equal(status, 'succeeded');
+    assert.equal(outputs[0]?.data.indexOf(Math.max(...outputs[0].data)), 7);
+    assert.equal((await call('DELETE', path)).status, 200);
+    assert.equal((await call('GET', path)).status, 404);
+  });
+
+  test('a record over the 1 MiB of a message travels through the bucket', async () => {
+    // Whatever follows the end of a JPEG is no part of the picture.
+    const image = Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(1024 * 1024)]).toString(
+      'base64',
+    );
+    const posted = await call('POST', '/predictions', { uri: 'large', instances: [{ image }] });
+    assert.deepEqual(posted, { status: 202, body: { uri: 'large' } });
+    const { body } = await call('GET', '/predictions/large', undefined, { prefer: 'wait=20' });
+    assert.equal((body as { status: string }).status, 'succeeded', JSON.stringify(body));
+    const { Contents = [] } = await deployed.aws.s3.send(
+      new ListObjectsV2Command({ Bucket: BUCKET, Prefix: payloadPrefix(JOB) }),
+    );
+    assert.equal(Contents.length, 1);
+  });
+
+  test('DELETE /predictions takes all results that are there', async () => {
+    const image = await digit(4);
+    const body = { uris: ['page-1', 'page-2'], instances: [{ image }, { image }] };
+    assert.equal((await call('POST', '/predictions', body)).status, 202);
+    const taken = new Set<string>();
+    await until(async () => {
+      const page = await call('DELETE', '/predictions');
+      for (const { uri } of (page.body as { results: { uri: string }[] }).results) taken.add(uri);
+      return taken.has('page-1') && taken.has('page-2');
+    });
+  });
+
+  test('GET / welcomes, /metrics lists timers, /ready names the model', async () => {
+    assert.equal((await call('GET', '/')).body, 'welcome to analytics zoo web serving frontend');
+    const metrics = (await call('GET', '/metrics')).body as unknown as { name: string }[];
+    assert.ok(metrics.some(({ name }) => name === 'zoo.serving.request.predict'));
+    const { status, body } = await call('GET', '/ready');
+    assert.equal(status, 200);
+    assert.match((body as { model: string }).model, /^[0-9a-f]{12}$/);
+  });
+
+  test('a dead letter is parked in the bucket and its uri gets a failed result', async () => {
+    const message = JSON.stringify({ uri: 'dead', data: 'not base64', serde: 'arrow' });
+    const { MessageId } = await deployed.aws.sqs.send(
+      new SendMessageCommand({ QueueUrl: deployed.deadLetterUrl, MessageBody: message }),
+    );
+    const { status, body } = await call('GET', '/predictions/dead', undefined, { prefer: 'wait=20' });
+    assert.equal(status, 200);
+    assert.equal((body as { code: string }).code, 'out_of_tries');
+    const parked = await deployed.aws.s3.send(
+      new GetObjectCommand({ Bucket: BUCKET, Key: `${parkedPrefix(JOB)}${MessageId}.json` }),
+    );
+    const { body: kept } = JSON.parse((await parked.Body?.transformToString()) ?? '') as { body: string };
+    assert.equal(kept, message);
+  });
+
+  test('the functions reach Redis over TLS', async (t) => {
+    if (!deployed.tls) return t.skip('no openssl command to make a certificate with');
+    assert.equal((await call('GET', '/ready')).status, 200);
+    assert.ok(deployed.tls.accepted() > 0);
+  });
+
+  test('no function has logged an error so far', () => {
+    for (const [name, artifact] of deployed.artifacts) {
+      assert.doesNotMatch(artifact.output(), /"level":"error"|ERR_ACCESS_DENIED|Error:/, name);
+    }
+  });
+}
+
+/** Index of the largest value of `{value={"data":[...],"shape":[10]}}`. */
+function largest(prediction: string): number {
+  const { data } = JSON.parse(prediction.slice('{value='.length, -1)) as { data: number[] };
+  return data.indexOf(Math.max(...data));
+}
