@@ -1,0 +1,98 @@
+/**
+ * In: a handler, an event, a function's name and timeout. Out: what Lambda would have seen: a result, an error or
+ * a timeout.
+ * Trap: Lambda kills a function at its timeout and this process cannot; a timed-out handler keeps running and its
+ * late answer is dropped. A handler that blocks the thread is called timed out when it comes back too late.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Context } from 'aws-lambda';
+import { ServingError } from '../lib/errors.ts';
+
+/** Account of everything local, the one fauxqs uses. */
+export const LOCAL_ACCOUNT_ID = '000000000000';
+export const DEFAULT_REGION = 'us-east-1';
+/** Lambda's limits on one synchronous invocation, bytes of JSON; the response may be 100 bytes larger. */
+export const MAX_EVENT_BYTES = 6 * 1024 * 1024;
+export const MAX_RESULT_BYTES = MAX_EVENT_BYTES + 100;
+export const MAX_FUNCTION_TIMEOUT_MS = 900_000;
+
+/** Where the local stack writes what it does; `console` fits. */
+export interface LocalLog {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+export interface LocalFunction {
+  readonly functionName: string;
+  /** When Lambda would stop the function, ms; getRemainingTimeInMillis counts down from it. */
+  readonly timeoutMs: number;
+  /** Default 1769, one whole vCPU on Lambda. */
+  readonly memoryMb?: number;
+  readonly region?: string;
+  /** Wall clock in ms, default Date.now. */
+  readonly clock?: () => number;
+}
+
+export type Invocation<Result> =
+  | { readonly kind: 'returned'; readonly result: Result }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'timed_out'; readonly afterMs: number };
+
+export function lambdaContext(facts: LocalFunction): Context {
+  const clock = facts.clock ?? Date.now;
+  const region = facts.region ?? DEFAULT_REGION;
+  const deadlineMs = clock() + facts.timeoutMs;
+  return {
+    callbackWaitsForEmptyEventLoop: false,
+    functionName: facts.functionName,
+    functionVersion: '$LATEST',
+    invokedFunctionArn: `arn:aws:lambda:${region}:${LOCAL_ACCOUNT_ID}:function:${facts.functionName}`,
+    memoryLimitInMB: String(facts.memoryMb ?? 1769),
+    awsRequestId: randomUUID(),
+    logGroupName: `/aws/lambda/${facts.functionName}`,
+    logStreamName: 'local',
+    getRemainingTimeInMillis: () => Math.max(0, deadlineMs - clock()),
+    done: callbacksAreGone,
+    fail: callbacksAreGone,
+    succeed: callbacksAreGone,
+  };
+}
+
+/** Runs one invocation; never rejects. `limitMs` ends it earlier than the function's own timeout. */
+export function invoke<Event, Result>(
+  handler: (event: Event, context: Context) => Promise<Result>,
+  event: Event,
+  facts: LocalFunction,
+  limitMs: number = facts.timeoutMs,
+): Promise<Invocation<Result>> {
+  const clock = facts.clock ?? Date.now;
+  const startedMs = clock();
+  const afterMs = Math.min(limitMs, facts.timeoutMs);
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve({ kind: 'timed_out', afterMs }), afterMs);
+    const end = (invocation: Invocation<Result>) => {
+      clearTimeout(timer);
+      resolve(clock() - startedMs > afterMs ? { kind: 'timed_out', afterMs } : invocation);
+    };
+    // Called inside a promise chain so that a handler that throws before its first await fails like any other.
+    new Promise<Result>((settle) => settle(handler(event, lambdaContext(facts)))).then(
+      (result) => end({ kind: 'returned', result }),
+      (error: unknown) => end({ kind: 'failed', error }),
+    );
+  });
+}
+
+/** One line about an error, for the log: Lambda prints name, message and stack. */
+export function errorFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { error: String(error) };
+  const code = 'code' in error ? error.code : undefined;
+  return { error: error.message, errorType: error.name, code, stack: error.stack };
+}
+
+function callbacksAreGone(): never {
+  throw new ServingError(
+    'internal',
+    'context callbacks are gone since Node.js 24 on Lambda: return a promise',
+  );
+}

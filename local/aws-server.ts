@@ -1,0 +1,84 @@
+/**
+ * In: fauxqs's stores. Out: its HTTP server, with the three differences from AWS removed that the stack would notice.
+ * Trap: fauxqs answers a long poll whose caller has gone and hides the message until its visibility ends; here the
+ * message goes back at once, uncounted. A PUT with If-None-Match overwrites; here it is refused. A body may be larger
+ * than 11 MiB: a model is one PUT.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { type BuildAppOptions, buildApp } from 'fauxqs';
+import type { SqsQueue, Storage } from './aws-storage.ts';
+
+/** SQLite takes no larger value; S3 itself takes 5 GiB in one PUT. */
+const MAX_OBJECT_BYTES = 900 * 1024 * 1024;
+
+const TURNS_UNTIL_END_IS_SEEN = 3;
+
+type LocalApp = ReturnType<typeof buildApp>;
+
+export function buildLocalApp(storage: Storage, region: string): LocalApp {
+  const options: BuildAppOptions = { logger: false, defaultRegion: region, stores: storage.stores };
+  const app = buildApp(options);
+  app.removeContentTypeParser('*');
+  app.addContentTypeParser(
+    '*',
+    { parseAs: 'buffer', bodyLimit: MAX_OBJECT_BYTES },
+    (_request: unknown, body: unknown, done: (error: null, body: unknown) => void) => done(null, body),
+  );
+  app.addHook('preHandler', async (request, reply) => {
+    if (!isReceive(request.headers)) return;
+    // Ends the wait of a poll whose caller leaves. It cannot be told from the others, which answer empty and ask again.
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) queueOf(storage, request.body)?.cancelWaiters();
+    });
+  });
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.method !== 'PUT' || request.headers['if-none-match'] !== '*') return;
+    if (!objectExists(storage, request.params)) return;
+    await reply.status(412).header('content-type', 'application/xml').send(PRECONDITION_FAILED);
+  });
+  app.addHook('onSend', async (request, _reply, payload) => {
+    if (!isReceive(request.headers) || !hasMessages(payload)) return;
+    // The end of a socket is read one turn of the event loop after its last bytes, and this message may have come in
+    // the same turn as those: without the wait, half the polls closed right before a send still took its message.
+    for (let turn = 0; turn < TURNS_UNTIL_END_IS_SEEN; turn += 1) await setImmediate();
+    const { socket } = request.raw;
+    const isGone = socket.destroyed || socket.readableEnded || socket.writableEnded;
+    if (isGone) giveBackAll(storage, request.body, payload);
+  });
+  return app;
+}
+
+const PRECONDITION_FAILED =
+  '<?xml version="1.0" encoding="UTF-8"?><Error><Code>PreconditionFailed</Code><Message>At least one of ' +
+  'the pre-conditions you specified did not hold</Message><Condition>If-None-Match</Condition></Error>';
+
+function objectExists(storage: Storage, params: unknown): boolean {
+  const { bucket, '*': key }: { bucket?: string; '*'?: string } = Object(params);
+  if (bucket === undefined || key === undefined) return false;
+  try {
+    storage.stores.s3Store.headObject(bucket, key);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isReceive(headers: Readonly<Record<string, unknown>>): boolean {
+  return headers['x-amz-target'] === 'AmazonSQS.ReceiveMessage';
+}
+
+function hasMessages(payload: unknown): payload is string {
+  return typeof payload === 'string' && payload.startsWith('{"Messages":[');
+}
+
+function queueOf(storage: Storage, body: unknown): SqsQueue | undefined {
+  const { QueueUrl }: { QueueUrl?: unknown } = Object(body);
+  return typeof QueueUrl === 'string' ? storage.stores.sqsStore.getQueue(QueueUrl) : undefined;
+}
+
+function giveBackAll(storage: Storage, body: unknown, payload: string): void {
+  const queue = queueOf(storage, body);
+  if (queue === undefined) return;
+  const { Messages = [] }: { Messages?: readonly { ReceiptHandle: string }[] } = JSON.parse(payload);
+  for (const { ReceiptHandle } of Messages) storage.giveBack(queue, ReceiptHandle);
+}

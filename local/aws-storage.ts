@@ -1,0 +1,129 @@
+/**
+ * In: a data folder, or none. Out: the stores of fauxqs, filled with what the folder holds and writing through to it.
+ * Trap: fauxqs 2.4.1 exports only a server that listens on every interface, and its persistence loses a message
+ * whose visibility is set to 0 (it writes NULL into a NOT NULL column and has dropped the message before). So the
+ * parts are taken one by one and that one write is replaced; the version is pinned and test/local/aws.test.ts
+ * holds each of them.
+ */
+import { mkdirSync } from 'node:fs';
+import type { BuildAppOptions } from 'fauxqs';
+import { ServingError } from '../lib/errors.ts';
+
+const MIN_KEPT_BYTES = 1024 * 1024;
+const KEPT_BODY_MS = 5000;
+
+export type Stores = NonNullable<BuildAppOptions['stores']>;
+export type SqsQueue = ReturnType<Stores['sqsStore']['createQueue']>;
+type Persistence = NonNullable<Stores['sqsStore']['persistence']>;
+
+export interface Storage {
+  readonly stores: Stores;
+  /** Puts a received message back as if nobody had received it. */
+  giveBack(queue: SqsQueue, receiptHandle: string): void;
+  /** Stored queue URLs name the port of the last run; this makes them those of this run. */
+  renameQueues(queueUrlOf: (name: string) => string): void;
+  close(): void;
+}
+
+export async function openStorage(dataDir: string | undefined): Promise<Storage> {
+  const [{ SqsStore }, { SnsStore }, { S3Store }] = await Promise.all([
+    part<{ SqsStore: new () => Stores['sqsStore'] }>('sqs/sqsStore.js'),
+    part<{ SnsStore: new () => Stores['snsStore'] }>('sns/snsStore.js'),
+    part<{ S3Store: new () => Stores['s3Store'] }>('s3/s3Store.js'),
+  ]);
+  const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() };
+  // Without a host, fauxqs makes queue URLs from the Host header: the address the caller reached it by.
+  stores.sqsStore.host = '';
+  const rename = (queueUrlOf: (name: string) => string) => renameQueues(stores.sqsStore, queueUrlOf);
+  if (dataDir === undefined) {
+    return { stores, giveBack: giveBackInMemory, renameQueues: rename, close: () => undefined };
+  }
+  const persistence = await openPersistence(dataDir);
+  persistence.load(stores.sqsStore, stores.snsStore, stores.s3Store);
+  stores.sqsStore.persistence = persistence;
+  stores.snsStore.persistence = persistence;
+  stores.s3Store.persistence = persistence;
+  for (const queue of stores.sqsStore.allQueues()) queue.persistence = persistence;
+  keepLastBody(persistence, stores.s3Store);
+  const uncount = persistence['db'].prepare(
+    'UPDATE sqs_messages SET approximate_receive_count = approximate_receive_count - 1 WHERE message_id = ?',
+  );
+  return {
+    stores,
+    giveBack: (queue, handle) => {
+      const messageId = giveBackInMemory(queue, handle);
+      if (messageId !== undefined) uncount.run(messageId);
+    },
+    renameQueues: rename,
+    close: () => persistence.close(),
+  };
+}
+
+async function openPersistence(dataDir: string): Promise<Persistence> {
+  const { PersistenceManager } = await part<{ PersistenceManager: new (dataDir: string) => Persistence }>(
+    'persistence.js',
+  );
+  try {
+    mkdirSync(dataDir, { recursive: true });
+    const persistence = new PersistenceManager(dataDir);
+    const db = persistence['db'];
+    // One stack per folder: the lock goes with the process, so no stale file ever blocks the next start.
+    // In WAL mode NORMAL survives kill -9 and saves an fsync per message; only a power cut loses the last ones.
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT');
+    const makeReady = db.prepare(
+      'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE message_id = ?',
+    );
+    persistence.updateMessageReady = (messageId) => void makeReady.run(messageId);
+    return persistence;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const advice = /locked|busy/i.test(reason)
+      ? `data folder ${dataDir} is in use by another running stack; stop it or choose another folder`
+      : `data folder ${dataDir} cannot be opened: ${reason}`;
+    throw new ServingError('bad_config', advice, { cause: error });
+  }
+}
+
+/**
+ * A model is fetched by many ranged reads at once, and fauxqs reads the whole object from SQLite for each of them:
+ * 12 ranges of a 100 MB object took 4.8 s. The last large body is kept for a moment; its etag says whether it is stale.
+ */
+function keepLastBody(persistence: Persistence, store: Stores['s3Store']): void {
+  const readBody = persistence.readBody.bind(persistence);
+  let last: { readonly name: string; readonly etag: string; readonly body: Buffer } | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  persistence.readBody = (bucket, key) => {
+    const { etag, contentLength } = store.headObject(bucket, key);
+    if (contentLength < MIN_KEPT_BYTES) return readBody(bucket, key);
+    const name = `${bucket}/${key}`;
+    if (last?.name !== name || last.etag !== etag) last = { name, etag, body: readBody(bucket, key) };
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      last = undefined;
+    }, KEPT_BODY_MS).unref();
+    return last.body;
+  };
+}
+
+function giveBackInMemory(queue: SqsQueue, receiptHandle: string): string | undefined {
+  const message = queue.inflightMessages.get(receiptHandle)?.message;
+  if (message === undefined) return undefined;
+  message.approximateReceiveCount -= 1;
+  queue.changeVisibility(receiptHandle, 0);
+  return message.messageId;
+}
+
+/** Past the store's own methods, which would delete the queue's messages on disk. */
+function renameQueues(store: Stores['sqsStore'], queueUrlOf: (name: string) => string): void {
+  for (const queue of Array.from(store.allQueues())) {
+    store['queues'].delete(queue.url);
+    Object.assign(queue, { url: queueUrlOf(queue.name) });
+    store['queues'].set(queue.url, queue);
+  }
+}
+
+/** A module of fauxqs its package does not export. */
+async function part<Module>(path: string): Promise<Module> {
+  const module: Module = await import(new URL(path, import.meta.resolve('fauxqs')).href);
+  return module;
+}

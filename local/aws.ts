@@ -1,0 +1,203 @@
+/**
+ * In: a port and a data folder. Out: SQS and S3 in this process, for real AWS SDKs and the aws command line.
+ * Trap: a queue's URL names the port. It is made anew at each start, so ask for it (createQueue does) and keep none.
+ */
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  QueueDoesNotExist,
+  SetQueueAttributesCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import { ServingError } from '../lib/errors.ts';
+import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './aws-lambda.ts';
+import { buildLocalApp } from './aws-server.ts';
+import { openStorage } from './aws-storage.ts';
+import { listenError } from './ports.ts';
+
+/** SQS's own limits. */
+const MAX_VISIBILITY_SECONDS = 43_200;
+const MIN_RETENTION_SECONDS = 60;
+const MAX_RETENTION_SECONDS = 1_209_600;
+const MAX_RECEIVES = 1000;
+
+export interface LocalAwsOptions {
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Default 127.0.0.1: nothing here asks who is calling. */
+  readonly host?: string;
+  /** Queues, messages and objects survive here; without it all is in memory. */
+  readonly dataDir?: string;
+  /** Default us-east-1. */
+  readonly region?: string;
+  readonly log: LocalLog;
+  /** What to name in the message when the port is taken, default --aws-port. */
+  readonly portOption?: string;
+}
+
+export interface LocalQueueOptions {
+  /** Letters, digits, - and _, at most 80. */
+  readonly name: string;
+  /** Default 30. */
+  readonly visibilitySeconds?: number;
+  /** Default 345,600 (4 days). A dead-letter queue always keeps 14 days. */
+  readonly retentionSeconds?: number;
+  /** Receives before a message moves to the dead-letter queue; without it there is no such queue. */
+  readonly maxReceiveCount?: number;
+  /** Default `<name>-dlq`. */
+  readonly deadLetterName?: string;
+}
+
+export interface QueueAddress {
+  readonly url: string;
+  readonly arn: string;
+}
+
+export interface LocalQueue extends QueueAddress {
+  /** Set when maxReceiveCount was given. */
+  readonly deadLetter: QueueAddress | undefined;
+}
+
+export interface LocalAws {
+  readonly url: string;
+  readonly port: number;
+  readonly region: string;
+  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly sqs: SQSClient;
+  readonly s3: S3Client;
+  /** What another process needs in its environment to work with this one. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Creates the queue, or brings an existing one to these settings; its messages stay. */
+  createQueue(options: LocalQueueOptions): Promise<LocalQueue>;
+  /** Creates the bucket if it is not there. */
+  createBucket(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
+  const { host = '127.0.0.1', region = DEFAULT_REGION, portOption = '--aws-port' } = options;
+  const storage = await openStorage(options.dataDir);
+  const app = buildLocalApp(storage, region);
+  try {
+    await app.listen({ port: options.port, host });
+  } catch (error) {
+    storage.close();
+    throw await listenError(error, { port: options.port, host, option: portOption });
+  }
+  const address = app.server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : options.port;
+  const url = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host}:${port}`;
+  storage.renameQueues((name) => `${url}/${LOCAL_ACCOUNT_ID}/${name}`);
+  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
+  const sqs = new SQSClient({ endpoint: url, region, credentials, useQueueUrlAsEndpoint: false });
+  const s3 = new S3Client({ endpoint: url, region, credentials, forcePathStyle: true });
+  options.log.info('SQS and S3 are up', { url, dataDir: options.dataDir ?? 'none, all in memory' });
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    await app.close();
+    sqs.destroy();
+    s3.destroy();
+    storage.close();
+  };
+  return {
+    url,
+    port,
+    region,
+    credentials,
+    sqs,
+    s3,
+    environment: {
+      AWS_ENDPOINT_URL: url,
+      AWS_REGION: region,
+      AWS_DEFAULT_REGION: region,
+      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    },
+    createQueue: (queue) => attempt(`queue ${queue.name}`, () => createQueue(sqs, queue)),
+    createBucket: (name) => attempt(`bucket ${name}`, () => createBucket(s3, name)),
+    close: () => (closed ??= close()),
+  };
+}
+
+async function createQueue(sqs: SQSClient, options: LocalQueueOptions): Promise<LocalQueue> {
+  checkQueue(options);
+  const { maxReceiveCount } = options;
+  const deadLetter =
+    maxReceiveCount === undefined
+      ? undefined
+      : await putQueue(sqs, options.deadLetterName ?? `${options.name}-dlq`, {
+          MessageRetentionPeriod: String(MAX_RETENTION_SECONDS),
+        });
+  const queue = await putQueue(sqs, options.name, {
+    VisibilityTimeout: String(options.visibilitySeconds ?? 30),
+    MessageRetentionPeriod: String(options.retentionSeconds ?? 345_600),
+    // An empty policy takes away the one an earlier start may have set.
+    RedrivePolicy:
+      deadLetter === undefined
+        ? ''
+        : JSON.stringify({ deadLetterTargetArn: deadLetter.arn, maxReceiveCount }),
+  });
+  return { ...queue, deadLetter };
+}
+
+/** CreateQueue refuses a queue that exists with other settings, so those are set in a second step. */
+async function putQueue(
+  sqs: SQSClient,
+  name: string,
+  attributes: Record<string, string>,
+): Promise<QueueAddress> {
+  const url =
+    (await existingQueue(sqs, name)) ??
+    (await sqs.send(new CreateQueueCommand({ QueueName: name }))).QueueUrl;
+  await sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
+  const facts = await sqs.send(
+    new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['QueueArn'] }),
+  );
+  const arn = facts.Attributes?.QueueArn;
+  if (url === undefined || arn === undefined)
+    throw new ServingError('internal', `queue ${name} has no URL or ARN`);
+  return { url, arn };
+}
+
+async function existingQueue(sqs: SQSClient, name: string): Promise<string | undefined> {
+  try {
+    return (await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl;
+  } catch (error) {
+    if (error instanceof QueueDoesNotExist) return undefined;
+    throw error;
+  }
+}
+
+async function createBucket(s3: S3Client, name: string): Promise<void> {
+  await s3.send(new CreateBucketCommand({ Bucket: name }));
+}
+
+function checkQueue(options: LocalQueueOptions): void {
+  const problems: string[] = [];
+  for (const name of [options.name, options.deadLetterName ?? 'x']) {
+    if (!/^[A-Za-z0-9_-]{1,80}$/.test(name)) {
+      problems.push(
+        `name must be 1 to 80 letters, digits, - and _ (no FIFO queues), got ${JSON.stringify(name)}`,
+      );
+    }
+  }
+  const check = (field: string, value: number | undefined, least: number, most: number) => {
+    if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) return;
+    problems.push(`${field} must be a whole number from ${least} to ${most}, got ${value}`);
+  };
+  check('visibilitySeconds', options.visibilitySeconds, 0, MAX_VISIBILITY_SECONDS);
+  check('retentionSeconds', options.retentionSeconds, MIN_RETENTION_SECONDS, MAX_RETENTION_SECONDS);
+  check('maxReceiveCount', options.maxReceiveCount, 1, MAX_RECEIVES);
+  if (problems.length > 0) throw new ServingError('bad_config', problems.join('; '));
+}
+
+async function attempt<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ServingError('bad_config', `${what} cannot be created: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * In: a node:http request. Out: its whole body, or why there is none.
+ * Trap: answering while the client still sends resets the connection and the client never reads the answer, so
+ * the rest of a refused body is read and dropped, up to a limit.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** API Gateway's payload limit, bytes. */
+export const MAX_BODY_BYTES = 10 * 1024 * 1024;
+/** How much of a refused body is read before the connection is cut. */
+export const MAX_DROPPED_BYTES = 4 * MAX_BODY_BYTES;
+
+export type ReadBody =
+  | { readonly kind: 'body'; readonly bytes: Buffer | undefined }
+  | { readonly kind: 'too_large' }
+  /** `hold` said no. */
+  | { readonly kind: 'no_room' }
+  | { readonly kind: 'gone' };
+
+/** `announcedBytes` is undefined for a chunked body; `hold` is asked before each chunk is kept. */
+export function readBody(
+  request: IncomingMessage,
+  announcedBytes: number | undefined,
+  hold: (bytes: number) => boolean,
+): Promise<ReadBody> {
+  if (announcedBytes === 0) return Promise.resolve({ kind: 'body', bytes: undefined });
+  if (announcedBytes !== undefined && announcedBytes > MAX_BODY_BYTES) {
+    return Promise.resolve({ kind: 'too_large' });
+  }
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const end = (read: ReadBody) => {
+      request.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
+      resolve(read);
+    };
+    const onData = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > MAX_BODY_BYTES) end({ kind: 'too_large' });
+      else if (!hold(chunk.length)) end({ kind: 'no_room' });
+      else chunks.push(chunk);
+    };
+    const onEnd = () => end({ kind: 'body', bytes: joined(chunks, length) });
+    const onGone = () => end({ kind: 'gone' });
+    request.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+  });
+}
+
+/** Ends the response when the client has sent its whole body; one that sends more than anybody should is cut. */
+export function endAfterBody(request: IncomingMessage, response: ServerResponse): void {
+  let dropped = 0;
+  request.on('error', () => undefined);
+  request.on('data', (chunk: Buffer) => {
+    dropped += chunk.length;
+    if (dropped > MAX_DROPPED_BYTES) request.socket.destroy();
+  });
+  request.once('end', () => response.end());
+  request.resume();
+}
+
+/** One chunk, the usual case, is not copied. */
+function joined(chunks: readonly Buffer[], length: number): Buffer | undefined {
+  if (length === 0) return undefined;
+  const only = chunks.length === 1 ? chunks[0] : undefined;
+  return only ?? Buffer.concat(chunks, length);
+}

@@ -1,0 +1,161 @@
+/**
+ * In: what a handler returned. Out: status, headers and body on the wire, as API Gateway's HTTP API makes them.
+ * Trap: a result without statusCode is not an error but a 200 whose body is the result; a string goes out bare,
+ * without quotes. A broken result (status 0 or 200.5, an object as body, a line break in a header) is a 500.
+ */
+import type { ServerResponse } from 'node:http';
+import { MAX_RESULT_BYTES } from './aws-lambda.ts';
+
+export interface WireResponse {
+  readonly status: number;
+  /** name, value, name, value: what node writes without another copy. */
+  readonly headers: string[];
+  readonly body: string | Buffer;
+  readonly bodyBytes: number;
+}
+
+/** What API Gateway itself says; the texts are AWS's. */
+export const GATEWAY_MESSAGES = {
+  400: 'Bad Request',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  413: 'Request Entity Too Large',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+} as const;
+export type GatewayStatus = keyof typeof GATEWAY_MESSAGES;
+
+export function gatewayMessage(status: GatewayStatus): WireResponse {
+  const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
+  return { status, headers: ['content-type', 'application/json'], body, bodyBytes: body.length };
+}
+
+/** The result as a response, or the reason it is none (which only the log may show). */
+export function toWire(result: unknown): WireResponse | { readonly problem: string } {
+  const isStructured = typeof result === 'object' && result !== null && 'statusCode' in result;
+  return isStructured && result.statusCode !== undefined ? structured(result) : inferred(result);
+}
+
+/** Writes the response. `close` ends the connection behind it. */
+export function writeResponse(
+  response: ServerResponse,
+  wire: WireResponse,
+  requestId: string,
+  close: boolean,
+): void {
+  response.writeHead(wire.status, headersOf(wire, requestId, close));
+  response.end(isBodyless(wire) ? undefined : wire.body);
+}
+
+/** Writes a whole response and leaves it open, while the request is still coming in. */
+export function writeEarly(
+  response: ServerResponse,
+  wire: WireResponse,
+  requestId: string,
+  close: boolean,
+): void {
+  response.writeHead(wire.status, headersOf(wire, requestId, close));
+  response.write(wire.body);
+}
+
+function isBodyless(wire: WireResponse): boolean {
+  return wire.status === 204 || wire.status === 304;
+}
+
+function headersOf(wire: WireResponse, requestId: string, close: boolean): string[] {
+  const headers = [...wire.headers, 'apigw-requestid', requestId];
+  if (!isBodyless(wire)) headers.push('content-length', String(wire.bodyBytes));
+  if (close) headers.push('connection', 'close');
+  return headers;
+}
+
+function inferred(result: unknown): WireResponse | { readonly problem: string } {
+  const body = typeof result === 'string' ? result : (JSON.stringify(result) ?? 'null');
+  const bodyBytes = Buffer.byteLength(body);
+  if (bodyBytes > MAX_RESULT_BYTES) return tooLarge(bodyBytes);
+  return { status: 200, headers: ['content-type', 'application/json'], body, bodyBytes };
+}
+
+function structured(result: object): WireResponse | { readonly problem: string } {
+  const fields: Readonly<Record<string, unknown>> = { ...result };
+  const { statusCode, headers, body, isBase64Encoded, cookies } = fields;
+  if (!Number.isInteger(statusCode) || Number(statusCode) < 200 || Number(statusCode) > 599) {
+    return { problem: `statusCode must be a whole number from 200 to 599, got ${shown(statusCode)}` };
+  }
+  if (body !== undefined && body !== null && typeof body !== 'string') {
+    return { problem: `body must be a string, got ${shown(body)}` };
+  }
+  const text = body ?? '';
+  const encodedBytes = Buffer.byteLength(text);
+  if (encodedBytes > MAX_RESULT_BYTES) return tooLarge(encodedBytes);
+  const bytes = isBase64Encoded === true ? decodeBase64(text) : text;
+  if (bytes === undefined) return { problem: 'isBase64Encoded is true and the body is not base64' };
+  const list = headerList(headers, cookies);
+  if ('problem' in list) return list;
+  if (text !== '' && !list.names.has('content-type')) {
+    list.headers.push('content-type', 'text/plain; charset=utf-8');
+  }
+  const bodyBytes = typeof bytes === 'string' ? encodedBytes : bytes.length;
+  return { status: Number(statusCode), headers: list.headers, body: bytes, bodyBytes };
+}
+
+/** The gateway says these itself. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'content-length',
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'apigw-requestid',
+]);
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What node refuses in a value: control characters but tab, and anything beyond latin1. */
+const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
+
+function headerList(
+  headers: unknown,
+  cookies: unknown,
+): { headers: string[]; names: Set<string> } | { readonly problem: string } {
+  const list: string[] = [];
+  const names = new Set<string>();
+  if (Array.isArray(headers) || (typeof headers !== 'object' && headers !== undefined)) {
+    return { problem: `headers must be an object, got ${shown(headers)}` };
+  }
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (value === undefined || value === null) continue;
+    if (typeof value === 'object') return { problem: `header ${name} must be a string, got ${shown(value)}` };
+    if (!HEADER_NAME.test(name)) return { problem: `${shown(name)} is no header name` };
+    if (!HEADER_VALUE.test(String(value)))
+      return { problem: `header ${name} holds characters no header may` };
+    const lower = name.toLowerCase();
+    if (OWN_HEADERS.has(lower)) continue;
+    names.add(lower);
+    list.push(name, String(value));
+  }
+  if (cookies === undefined || cookies === null) return { headers: list, names };
+  if (!Array.isArray(cookies)) return { problem: `cookies must be a list, got ${shown(cookies)}` };
+  for (const cookie of cookies) {
+    if (typeof cookie !== 'string' || !HEADER_VALUE.test(cookie)) {
+      return { problem: `cookies must be strings a header may hold, got ${shown(cookie)}` };
+    }
+    list.push('set-cookie', cookie);
+  }
+  return { headers: list, names };
+}
+
+/** Node decodes anything; a length that does not fit shows that it skipped what is not base64. */
+function decodeBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  const symbols = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length;
+  return bytes.length === Math.floor((symbols * 3) / 4) ? bytes : undefined;
+}
+
+function tooLarge(bytes: number): { readonly problem: string } {
+  return { problem: `the response is ${bytes} bytes; Lambda takes ${MAX_RESULT_BYTES}` };
+}
+
+function shown(value: unknown): string {
+  const text = typeof value === 'string' ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
+  return text.length <= 80 ? text : `${text.slice(0, 80)}...`;
+}

@@ -1,0 +1,145 @@
+/**
+ * In: the routes of an HTTP API and a raw request path. Out: the route that answers and its path parameters.
+ * Trap: API Gateway decodes the whole path BEFORE it looks for a route (github.com/hotsock/voker pull 8,
+ * aws/aws-lambda-dotnet pull 1901): /predictions/a%2Fb is /predictions/a/b and does not match
+ * /predictions/{uri}; only the greedy {uri+} takes it. A decoded ? even ends the path.
+ */
+import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
+import { ServingError } from '../lib/errors.ts';
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
+export type RouteMethod = (typeof METHODS)[number];
+
+/** What API Gateway allows for one API, before asking for more. */
+const MAX_ROUTES = 300;
+
+export interface GatewayRoute {
+  readonly method: RouteMethod;
+  /** `/predictions/{uri}`; `{uri+}` as the last part takes everything that is left, slashes too. */
+  readonly path: string;
+  readonly handler: (
+    event: APIGatewayProxyEventV2,
+    context: Context,
+  ) => Promise<APIGatewayProxyResultV2<unknown>>;
+  /** Name in the context, default the route's path without slashes and braces. */
+  readonly functionName?: string;
+  /** The function's own timeout in ms, default the gateway's. When it is the shorter, the answer is 500. */
+  readonly timeoutMs?: number;
+}
+
+type Part =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'one' | 'rest'; readonly name: string };
+
+interface Pattern {
+  readonly route: GatewayRoute;
+  readonly parts: readonly Part[];
+}
+
+export interface RouteTable {
+  /** "GET /metrics" -> route, for paths without parameters. */
+  readonly exact: ReadonlyMap<string, GatewayRoute>;
+  /** Routes with parameters, the most specific first. */
+  readonly patterns: readonly Pattern[];
+}
+
+export interface RouteMatch {
+  readonly route: GatewayRoute;
+  readonly pathParameters: Record<string, string> | undefined;
+}
+
+export function compileRoutes(routes: readonly GatewayRoute[]): RouteTable {
+  const problems: string[] = [];
+  const exact = new Map<string, GatewayRoute>();
+  const patterns: Pattern[] = [];
+  const shapes = new Set<string>();
+  if (routes.length > MAX_ROUTES) problems.push(`${routes.length} routes; API Gateway takes ${MAX_ROUTES}`);
+  for (const route of routes.slice(0, MAX_ROUTES)) {
+    const key = `${route.method} ${route.path}`;
+    const parts = parsePath(route.path, problems);
+    if (!METHODS.includes(route.method))
+      problems.push(`${key}: the method must be one of ${METHODS.join(', ')}`);
+    const shape = `${route.method} ${parts.map((part) => (part.kind === 'literal' ? part.text : part.kind)).join('/')}`;
+    if (shapes.has(shape)) problems.push(`${key}: another route takes the same requests`);
+    shapes.add(shape);
+    if (parts.every((part) => part.kind === 'literal')) exact.set(key, route);
+    else patterns.push({ route, parts });
+  }
+  if (problems.length > 0) throw new ServingError('bad_config', `routes: ${problems.join('; ')}`);
+  return { exact, patterns: patterns.sort(bySpecificity) };
+}
+
+/** The decoded path, or undefined when its percent signs are malformed (API Gateway answers 400). */
+export function decodePath(rawPath: string): string | undefined {
+  if (!rawPath.includes('%')) return rawPath;
+  let path: string;
+  try {
+    path = decodeURIComponent(rawPath);
+  } catch {
+    return undefined;
+  }
+  const end = path.indexOf('?');
+  return end < 0 ? path : path.slice(0, end);
+}
+
+export function findRoute(table: RouteTable, method: string, path: string): RouteMatch | undefined {
+  const exact = table.exact.get(`${method} ${path}`) ?? table.exact.get(`ANY ${path}`);
+  if (exact !== undefined) return { route: exact, pathParameters: undefined };
+  if (table.patterns.length === 0) return undefined;
+  const segments = path.slice(1).split('/');
+  for (const { route, parts } of table.patterns) {
+    if (route.method !== method && route.method !== 'ANY') continue;
+    const pathParameters = matchParts(parts, segments);
+    if (pathParameters !== undefined) return { route, pathParameters };
+  }
+  return undefined;
+}
+
+function parsePath(path: string, problems: string[]): Part[] {
+  if (!path.startsWith('/')) problems.push(`${path}: the path must start with /`);
+  const names = new Set<string>();
+  const segments = path.slice(1).split('/');
+  return segments.map((segment, index): Part => {
+    const [, name, plus] = /^\{([A-Za-z0-9._-]+)(\+?)\}$/.exec(segment) ?? [];
+    if (name === undefined) {
+      if (/[{}]/.test(segment)) problems.push(`${path}: ${segment} must be {name} or {name+}`);
+      return { kind: 'literal', text: segment };
+    }
+    if (names.has(name)) problems.push(`${path}: {${name}} occurs twice`);
+    names.add(name);
+    if (plus === '+' && index < segments.length - 1) problems.push(`${path}: {${name}+} must come last`);
+    return { kind: plus === '+' ? 'rest' : 'one', name };
+  });
+}
+
+function matchParts(parts: readonly Part[], segments: readonly string[]): Record<string, string> | undefined {
+  const greedy = parts.at(-1)?.kind === 'rest';
+  if (greedy ? segments.length < parts.length : segments.length !== parts.length) return undefined;
+  const values: [string, string][] = [];
+  for (const [index, part] of parts.entries()) {
+    const segment = segments[index] ?? '';
+    if (part.kind === 'literal') {
+      if (part.text !== segment) return undefined;
+      continue;
+    }
+    const value = part.kind === 'rest' ? segments.slice(index).join('/') : segment;
+    if (value === '') return undefined;
+    values.push([part.name, value]);
+  }
+  return Object.fromEntries(values);
+}
+
+const RANK = { literal: 0, one: 1, rest: 2 } as const;
+
+/** Literal before {name} before {name+}, from the left; a method before ANY. */
+function bySpecificity(a: Pattern, b: Pattern): number {
+  const depth = Math.max(a.parts.length, b.parts.length);
+  for (let index = 0; index < depth; index += 1) {
+    const left = a.parts[index];
+    const right = b.parts[index];
+    const difference =
+      (left === undefined ? 3 : RANK[left.kind]) - (right === undefined ? 3 : RANK[right.kind]);
+    if (difference !== 0) return difference;
+  }
+  return Number(a.route.method === 'ANY') - Number(b.route.method === 'ANY');
+}

@@ -1,0 +1,104 @@
+/**
+ * In: receipt handles of messages that are done. Out: DeleteMessageBatch calls of ten, a few at once, retried.
+ * Trap: a call can succeed and single entries fail. One the service is to blame for is tried again; one that is the
+ * caller's fault (an expired handle) never works again, and its message comes back: at-least-once delivery.
+ */
+import { DeleteMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { errorFields, type LocalLog } from './aws-lambda.ts';
+import { backoffMs } from './poller-receive.ts';
+
+const MAX_PER_CALL = 10;
+const MAX_CALLS = 4;
+const MAX_TRIES = 5;
+
+interface Entry {
+  readonly receiptHandle: string;
+  readonly done: () => void;
+  tries: number;
+}
+
+export interface DeleterOptions {
+  readonly sqs: SQSClient;
+  readonly queueUrl: string;
+  readonly log: LocalLog;
+  readonly random: () => number;
+}
+
+export class Deleter {
+  readonly #options: DeleterOptions;
+  readonly #waiting: Entry[] = [];
+  #calls = 0;
+  #pause: NodeJS.Timeout | undefined;
+  deleted = 0;
+  failed = 0;
+
+  constructor(options: DeleterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when every message is deleted or given up; never rejects. */
+  async delete(receiptHandles: readonly string[]): Promise<void> {
+    const all = receiptHandles.map(
+      (receiptHandle) =>
+        new Promise<void>((done) => {
+          this.#waiting.push({ receiptHandle, done, tries: 0 });
+        }),
+    );
+    this.#pump();
+    await Promise.all(all);
+  }
+
+  #pump(): void {
+    while (this.#pause === undefined && this.#calls < MAX_CALLS && this.#waiting.length > 0) {
+      this.#calls += 1;
+      void this.#send(this.#waiting.splice(0, MAX_PER_CALL));
+    }
+  }
+
+  async #send(entries: readonly Entry[]): Promise<void> {
+    const { sqs, queueUrl, log } = this.#options;
+    try {
+      const Entries = entries.map((entry, id) => ({ Id: String(id), ReceiptHandle: entry.receiptHandle }));
+      const reply = await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries }));
+      const refused = new Map((reply.Failed ?? []).map((failure) => [failure.Id, failure]));
+      for (const [id, entry] of entries.entries()) {
+        const failure = refused.get(String(id));
+        if (failure === undefined) this.#end(entry, true);
+        else if (failure.SenderFault === true) this.#giveUp([entry], `${failure.Code}: ${failure.Message}`);
+        else this.#again([entry]);
+      }
+    } catch (error) {
+      log.warn('deleting messages failed', errorFields(error));
+      this.#again(entries);
+    }
+    this.#calls -= 1;
+    this.#pump();
+  }
+
+  #again(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      entry.tries += 1;
+      if (entry.tries < MAX_TRIES) this.#waiting.unshift(entry);
+      else this.#giveUp([entry], `${MAX_TRIES} tries`);
+    }
+    const tries = entries[0]?.tries ?? 1;
+    this.#pause ??= setTimeout(
+      () => {
+        this.#pause = undefined;
+        this.#pump();
+      },
+      backoffMs(tries - 1, this.#options.random),
+    );
+  }
+
+  #giveUp(entries: readonly Entry[], reason: string): void {
+    this.#options.log.error('a finished message could not be deleted and will come again', { reason });
+    for (const entry of entries) this.#end(entry, false);
+  }
+
+  #end(entry: Entry, isDeleted: boolean): void {
+    if (isDeleted) this.deleted += 1;
+    else this.failed += 1;
+    entry.done();
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * In: what a poller is asked for, and its queue. Out: the same, known to be what Lambda would accept.
+ * Trap: Lambda refuses an event source mapping whose queue shows a message again before the function's timeout.
+ */
+import { GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { ServingError } from '../lib/errors.ts';
+import { type LocalLog, MAX_FUNCTION_TIMEOUT_MS } from './aws-lambda.ts';
+import type { QueueFacts } from './poller-event.ts';
+
+export interface PollerOptions {
+  readonly sqs: SQSClient;
+  /** Of a standard queue. */
+  readonly queueUrl: string;
+  readonly handler: (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | void>;
+  readonly functionName: string;
+  /** Messages per invocation, 1 to 10,000; above 10 needs a window. */
+  readonly batchSize: number;
+  /** How long a batch may grow, whole seconds from 0 (invoke as soon as something came) to 300. */
+  readonly windowSeconds: number;
+  /** Invocations at once, 1 to 1000. (AWS itself takes 2 or more.) */
+  readonly maximumConcurrency: number;
+  /** 1 to 900,000; the queue's visibility timeout must be at least as long. */
+  readonly functionTimeoutMs: number;
+  readonly log: LocalLog;
+  /** Of one long poll, default 20 seconds. */
+  readonly waitSeconds?: number;
+  /** How long close() waits for invocations under way, default the function's timeout but at most 10,000 ms. */
+  readonly closeTimeoutMs?: number;
+  /** Wall clock in ms, default Date.now. */
+  readonly clock?: () => number;
+  /** 0 to 1, default Math.random: the jitter of waits after an error. */
+  readonly random?: () => number;
+}
+
+export async function describeQueue(options: PollerOptions): Promise<QueueFacts> {
+  const { sqs, queueUrl, functionTimeoutMs, windowSeconds, log } = options;
+  let attributes: Record<string, string>;
+  try {
+    const command = new GetQueueAttributesCommand({
+      QueueUrl: queueUrl,
+      AttributeNames: ['QueueArn', 'VisibilityTimeout'],
+    });
+    attributes = (await sqs.send(command)).Attributes ?? {};
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ServingError('queue_unavailable', `queue ${queueUrl} cannot be read: ${reason}`, {
+      cause: error,
+    });
+  }
+  const arn = attributes.QueueArn ?? '';
+  const visibilitySeconds = Number(attributes.VisibilityTimeout);
+  if (visibilitySeconds * 1000 < functionTimeoutMs) {
+    throw new ServingError(
+      'bad_config',
+      `the queue's visibility timeout (${visibilitySeconds} s) is less than the function's timeout ` +
+        `(${functionTimeoutMs / 1000} s); Lambda refuses that, and advises 6 times the function's timeout`,
+    );
+  }
+  if (visibilitySeconds < functionTimeoutMs / 1000 + windowSeconds) {
+    log.warn("the queue's visibility timeout is less than window and function timeout together: duplicates", {
+      visibilitySeconds,
+      windowSeconds,
+      functionTimeoutMs,
+    });
+  }
+  return { arn, region: arn.split(':')[3] ?? '' };
+}
+
+export function checkOptions(options: PollerOptions): void {
+  const problems: string[] = [];
+  const check = (field: keyof PollerOptions, least: number, most: number) => {
+    const value = options[field];
+    if (value === undefined) return;
+    const isWithin = Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+    if (!isWithin)
+      problems.push(`${field} must be a whole number from ${least} to ${most}, got ${JSON.stringify(value)}`);
+  };
+  check('batchSize', 1, 10_000);
+  check('windowSeconds', 0, 300);
+  check('maximumConcurrency', 1, 1000);
+  check('functionTimeoutMs', 1, MAX_FUNCTION_TIMEOUT_MS);
+  check('waitSeconds', 0, 20);
+  check('closeTimeoutMs', 0, MAX_FUNCTION_TIMEOUT_MS);
+  if (options.batchSize > 10 && options.windowSeconds < 1) {
+    problems.push(`batchSize ${options.batchSize} is above 10 and needs windowSeconds of at least 1, got 0`);
+  }
+  if (options.queueUrl.endsWith('.fifo')) problems.push('FIFO queues are not supported by the local poller');
+  if (problems.length > 0) throw new ServingError('bad_config', `poller: ${problems.join('; ')}`);
+}

@@ -1,0 +1,133 @@
+/**
+ * In: room for messages. Out: ReceiveMessage calls that fill it: one long poll while it is quiet, up to five at once
+ * under load.
+ * Trap: asking for more than can be handled starts the visibility clock of messages nobody works on, so the calls
+ * under way count against the room. A server that answers an empty poll at once must not make this spin.
+ */
+import { type Message, ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { errorFields, type LocalLog } from './aws-lambda.ts';
+
+/** SQS's limit for one call. */
+const MAX_PER_CALL = 10;
+/** What Lambda starts with. */
+const MAX_CALLS = 5;
+/** An empty answer sooner than this did not wait. */
+const HASTY_MS = 100;
+const MAX_HASTY_PAUSE_MS = 200;
+const FIRST_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 10_000;
+/** How much longer than its wait a long poll may take before it is given up. */
+const ANSWER_MS = 10_000;
+
+export interface ReceiverOptions {
+  readonly sqs: SQSClient;
+  readonly queueUrl: string;
+  /** Of one long poll, 0 to 20. */
+  readonly waitSeconds: number;
+  readonly log: LocalLog;
+  readonly clock: () => number;
+  /** 0 to 1, for the jitter. */
+  readonly random: () => number;
+  /** How many more messages could be held now. */
+  readonly room: () => number;
+  readonly onMessages: (messages: readonly Message[]) => void;
+}
+
+export class Receiver {
+  readonly #options: ReceiverOptions;
+  readonly #calls = new Set<AbortController>();
+  #asked = 0;
+  #parallel = 1;
+  #failures = 0;
+  #hasty = 0;
+  #pause: NodeJS.Timeout | undefined;
+  #stopped = false;
+  #onStopped: () => void = () => undefined;
+  errors = 0;
+
+  constructor(options: ReceiverOptions) {
+    this.#options = options;
+  }
+
+  /** Starts as many calls as there is room and load for. To be called whenever either grows. */
+  pump(): void {
+    while (!this.#stopped && this.#pause === undefined && this.#calls.size < this.#parallel) {
+      const ask = Math.min(MAX_PER_CALL, this.#options.room() - this.#asked);
+      if (ask <= 0) return;
+      void this.#receive(ask);
+    }
+  }
+
+  /** Ends every call; what they still bring goes to onMessages. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#pause);
+    for (const call of this.#calls) call.abort();
+    if (this.#calls.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onStopped = resolve;
+    });
+  }
+
+  async #receive(ask: number): Promise<void> {
+    const { sqs, queueUrl, waitSeconds, clock } = this.#options;
+    const call = new AbortController();
+    const limit = setTimeout(() => call.abort(), waitSeconds * 1000 + ANSWER_MS);
+    const startedMs = clock();
+    this.#calls.add(call);
+    this.#asked += ask;
+    let messages: readonly Message[] = [];
+    try {
+      const command = new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: ask,
+        WaitTimeSeconds: waitSeconds,
+        MessageAttributeNames: ['All'],
+        MessageSystemAttributeNames: ['All'],
+      });
+      messages = (await sqs.send(command, { abortSignal: call.signal })).Messages ?? [];
+      this.#adapt(messages.length, ask, clock() - startedMs);
+    } catch (error) {
+      if (!this.#stopped) this.#backOff(error);
+    }
+    clearTimeout(limit);
+    this.#calls.delete(call);
+    this.#asked -= ask;
+    if (messages.length > 0) this.#options.onMessages(messages);
+    if (this.#stopped && this.#calls.size === 0) this.#onStopped();
+    this.pump();
+  }
+
+  #adapt(count: number, ask: number, tookMs: number): void {
+    this.#failures = 0;
+    if (count === ask) this.#parallel = Math.min(MAX_CALLS, this.#parallel * 2);
+    else this.#parallel = count === 0 ? 1 : Math.max(1, this.#parallel - 1);
+    this.#hasty = count === 0 && tookMs < HASTY_MS ? this.#hasty + 1 : 0;
+    // Two in a row happen: a message wakes every long poll of a queue and only one gets it.
+    if (this.#hasty > 2) this.#wait(Math.min(MAX_HASTY_PAUSE_MS, 2 ** this.#hasty));
+  }
+
+  #backOff(error: unknown): void {
+    this.errors += 1;
+    this.#parallel = 1;
+    if (this.#pause !== undefined) return;
+    const pauseMs = backoffMs(this.#failures, this.#options.random);
+    this.#failures += 1;
+    this.#options.log.warn(`receiving failed, next try in ${Math.round(pauseMs)} ms`, errorFields(error));
+    this.#wait(pauseMs);
+  }
+
+  #wait(pauseMs: number): void {
+    if (this.#pause !== undefined || this.#stopped) return;
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      this.pump();
+    }, pauseMs);
+  }
+}
+
+/** 100 ms, doubling to 10 s, of which a random half is taken. */
+export function backoffMs(failures: number, random: () => number): number {
+  const fullMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures, 20));
+  return fullMs * (0.5 + random() / 2);
+}

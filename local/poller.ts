@@ -1,0 +1,235 @@
+/**
+ * In: an SQS queue and a handler. Out: the handler invoked with batches, as Lambda's event source mapping does it with
+ * ReportBatchItemFailures: what succeeded is deleted, what failed comes back when its visibility ends, and the
+ * queue's own redrive policy moves it to the dead-letter queue.
+ * Trap: a failed message is left alone. Making it visible at once would turn a poison message into a busy loop.
+ */
+import { ChangeMessageVisibilityBatchCommand, type Message } from '@aws-sdk/client-sqs';
+import type { SQSEvent } from 'aws-lambda';
+import { errorFields, invoke, type LocalFunction, MAX_EVENT_BYTES } from './aws-lambda.ts';
+import { Deleter } from './poller-delete.ts';
+import { judge, type QueueFacts, toRecord } from './poller-event.ts';
+import { Gatherer, type HeldMessage } from './poller-gather.ts';
+import { checkOptions, describeQueue, type PollerOptions } from './poller-options.ts';
+import { Receiver } from './poller-receive.ts';
+
+export type { PollerOptions } from './poller-options.ts';
+
+/** {"Records":[]} and a reserve. */
+const ENVELOPE_BYTES = 64;
+const MAX_PER_CALL = 10;
+
+export interface PollerStats {
+  readonly received: number;
+  readonly invocations: number;
+  /** Thrown, timed out or answered with a broken response. */
+  readonly failedInvocations: number;
+  /** Messages left in the queue for another try. */
+  readonly failedMessages: number;
+  readonly deleted: number;
+  /** Done but not deleted: they come again. */
+  readonly undeleted: number;
+  /** Given back unseen by close(). */
+  readonly returned: number;
+  readonly receiveErrors: number;
+  readonly running: number;
+  readonly pending: number;
+}
+
+export interface Poller {
+  /** Stops receiving, waits for invocations under way, gives unseen messages back. */
+  close(): Promise<void>;
+  /** Resolves when no message is held: none waiting, none in a handler, none still to be deleted. */
+  idle(): Promise<void>;
+  stats(): PollerStats;
+}
+
+export async function startPoller(options: PollerOptions): Promise<Poller> {
+  checkOptions(options);
+  const source = new EventSource(options, await describeQueue(options));
+  source.pump();
+  let closed: Promise<void> | undefined;
+  return {
+    close: () => (closed ??= source.close()),
+    idle: () => source.idle(),
+    stats: () => source.stats(),
+  };
+}
+
+class EventSource {
+  readonly #options: PollerOptions;
+  readonly #queue: QueueFacts;
+  readonly #function: LocalFunction;
+  readonly #clock: () => number;
+  readonly #gatherer: Gatherer;
+  readonly #receiver: Receiver;
+  readonly #deleter: Deleter;
+  #windowTimer: NodeJS.Timeout | undefined;
+  #idleWaiters: (() => void)[] = [];
+  #closing = false;
+  #received = 0;
+  #invocations = 0;
+  #failedInvocations = 0;
+  #failedMessages = 0;
+  #returned = 0;
+  #running = 0;
+
+  constructor(options: PollerOptions, queue: QueueFacts) {
+    const { sqs, queueUrl, log, functionName, batchSize } = options;
+    const clock = options.clock ?? Date.now;
+    const random = options.random ?? Math.random;
+    this.#options = options;
+    this.#queue = queue;
+    this.#clock = clock;
+    this.#function = { functionName, timeoutMs: options.functionTimeoutMs, region: queue.region, clock };
+    const maxBytes = MAX_EVENT_BYTES - ENVELOPE_BYTES;
+    this.#gatherer = new Gatherer({ batchSize, windowMs: options.windowSeconds * 1000, maxBytes });
+    this.#deleter = new Deleter({ sqs, queueUrl, log, random });
+    this.#receiver = new Receiver({
+      sqs,
+      queueUrl,
+      log,
+      clock,
+      random,
+      waitSeconds: options.waitSeconds ?? 20,
+      room: () => this.#room(),
+      onMessages: (messages) => this.#hold(messages),
+    });
+  }
+
+  pump(): void {
+    if (this.#closing) return;
+    while (this.#running < this.#options.maximumConcurrency) {
+      const batch = this.#gatherer.take(this.#clock());
+      if (batch === undefined) break;
+      void this.#process(batch);
+    }
+    this.#watchWindow();
+    this.#receiver.pump();
+    this.#tellIdle();
+  }
+
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+      this.#tellIdle();
+    });
+  }
+
+  stats(): PollerStats {
+    return {
+      received: this.#received,
+      invocations: this.#invocations,
+      failedInvocations: this.#failedInvocations,
+      failedMessages: this.#failedMessages,
+      deleted: this.#deleter.deleted,
+      undeleted: this.#deleter.failed,
+      returned: this.#returned,
+      receiveErrors: this.#receiver.errors,
+      running: this.#running,
+      pending: this.#gatherer.size,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    clearTimeout(this.#windowTimer);
+    await this.#receiver.stop();
+    await this.#giveBack(this.#gatherer.drain());
+    const { functionTimeoutMs, closeTimeoutMs = Math.min(functionTimeoutMs, 10_000) } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, closeTimeoutMs);
+    });
+    await Promise.race([this.idle(), limit]);
+    clearTimeout(timer);
+    if (this.#running > 0) {
+      this.#options.log.warn(`closed with ${this.#running} invocations running; their messages come again`);
+    }
+  }
+
+  /** Messages that invocations could start on now, and no more: the rest stays visible to others. */
+  #room(): number {
+    const free = this.#options.maximumConcurrency - this.#running;
+    if (this.#closing || this.#gatherer.bytes >= free * MAX_EVENT_BYTES) return 0;
+    return free * this.#options.batchSize - this.#gatherer.size;
+  }
+
+  #hold(messages: readonly Message[]): void {
+    const arrivedMs = this.#clock();
+    this.#received += messages.length;
+    this.#gatherer.add(
+      messages.map((message): HeldMessage => {
+        const record = toRecord(message, this.#queue);
+        const bytes = Buffer.byteLength(JSON.stringify(record)) + 1;
+        return { messageId: record.messageId, receiptHandle: record.receiptHandle, record, bytes, arrivedMs };
+      }),
+    );
+    this.pump();
+  }
+
+  /** Wakes up when the open batch's window ends; a full batch needs no waking, only a free slot. */
+  #watchWindow(): void {
+    clearTimeout(this.#windowTimer);
+    const dueAtMs = this.#gatherer.dueAtMs();
+    if (dueAtMs === undefined || this.#running >= this.#options.maximumConcurrency) return;
+    this.#windowTimer = setTimeout(() => this.pump(), Math.max(1, dueAtMs - this.#clock()));
+  }
+
+  async #process(batch: readonly HeldMessage[]): Promise<void> {
+    this.#running += 1;
+    this.#invocations += 1;
+    const done = await this.#invoke(batch);
+    this.#failedMessages += batch.length - done.length;
+    await this.#deleter.delete(done.map((message) => message.receiptHandle));
+    this.#running -= 1;
+    this.pump();
+    this.#tellIdle();
+  }
+
+  /** The messages that are done. */
+  async #invoke(batch: readonly HeldMessage[]): Promise<readonly HeldMessage[]> {
+    const event: SQSEvent = { Records: batch.map((message) => message.record) };
+    const { handler, log, functionName } = this.#options;
+    const invocation = await invoke(handler, event, this.#function);
+    const where = { functionName, messages: batch.length };
+    if (invocation.kind === 'returned') {
+      const verdict = judge(invocation.result, new Set(batch.map((message) => message.messageId)));
+      if (verdict.kind === 'answered') {
+        return batch.filter((message) => !verdict.failedIds.has(message.messageId));
+      }
+      log.error(`the whole batch failed: ${verdict.problem}`, where);
+    } else if (invocation.kind === 'timed_out') {
+      log.error(`the whole batch failed: no result after ${invocation.afterMs} ms`, where);
+    } else {
+      log.error('the whole batch failed: the handler threw', { ...where, ...errorFields(invocation.error) });
+    }
+    this.#failedInvocations += 1;
+    return [];
+  }
+
+  async #giveBack(messages: readonly HeldMessage[]): Promise<void> {
+    const { sqs, queueUrl, log } = this.#options;
+    for (let start = 0; start < messages.length; start += MAX_PER_CALL) {
+      const part = messages.slice(start, start + MAX_PER_CALL);
+      const Entries = part.map((message, id) => ({
+        Id: String(id),
+        ReceiptHandle: message.receiptHandle,
+        VisibilityTimeout: 0,
+      }));
+      try {
+        const reply = await sqs.send(
+          new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries }),
+        );
+        this.#returned += reply.Successful?.length ?? 0;
+      } catch (error) {
+        log.warn('messages could not be given back; they come again later', errorFields(error));
+      }
+    }
+  }
+
+  #tellIdle(): void {
+    if (this.#running > 0 || this.#gatherer.size > 0) return;
+    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * In: a process id from a file. Out: whether that very process still runs, and its end.
+ * Trap: a pid is given away again, so it counts only with its start time; and where nobody collects the dead (a
+ * container without an init) a killed process keeps its pid as a zombie for ever.
+ */
+import { readFile } from 'node:fs/promises';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** When it started, in clock ticks since boot; undefined where the system does not tell. */
+  readonly startedAt?: string | undefined;
+}
+
+const PAUSE_MS = 20;
+
+export async function identify(pid: number): Promise<ProcessIdentity> {
+  return { pid, startedAt: (await statOf(pid))?.startedAt };
+}
+
+export async function isAlive({ pid, startedAt }: ProcessIdentity): Promise<boolean> {
+  // 0 and negative ones name groups: a broken file must never end a group of processes.
+  if (!Number.isSafeInteger(pid) || pid < 1) return false;
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  const stat = await statOf(pid);
+  if (stat === undefined) return true;
+  if (stat.state === 'Z' || stat.state === 'X') return false;
+  return startedAt === undefined || startedAt === stat.startedAt;
+}
+
+/** Waits until it has ended, `limitMs` at most. True when it has. */
+export async function untilGone(identity: ProcessIdentity, limitMs: number): Promise<boolean> {
+  const endAt = performance.now() + limitMs;
+  while (await isAlive(identity)) {
+    if (performance.now() >= endAt) return false;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  return true;
+}
+
+/** Fields 3 and 22 of /proc/<pid>/stat; the command before them may hold spaces and brackets. */
+async function statOf(pid: number): Promise<{ state: string; startedAt: string } | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state, startedAt] = [fields?.[0], fields?.[19]];
+  return state === undefined || startedAt === undefined ? undefined : { state, startedAt };
+}

@@ -1,0 +1,118 @@
+/**
+ * In: the settings of a start. Out: the service in this process, until it is told to stop; what it prints is what
+ * `npm start` and `cluster-serving start --foreground` print.
+ * Trap: "ready" is the last word of the start and is never said before a request would be answered.
+ */
+import type { LocalLog } from './aws-lambda.ts';
+import { type Addresses, claimFolder, dropDeadLock, type StackRecord, writeRecord } from './data-folder.ts';
+import { identify } from './process.ts';
+import { runSample, type SampleReport, sampleTable } from './sample.ts';
+import { type Stack, startStack } from './stack.ts';
+import type { StartSettings } from './start-options.ts';
+
+export interface ServeOptions {
+  /** Print JSON, one value a line. */
+  readonly json: boolean;
+  /** Where our output goes, when not to a terminal. */
+  readonly log?: string | undefined;
+  /** Hears of it when requests are answered. */
+  readonly onReady?: (record: StackRecord, sample: SampleReport | undefined) => Promise<void>;
+}
+
+/** @returns the exit code. @throws bad_config and what the parts could not do */
+export async function serve(settings: StartSettings, { json, log, onReady }: ServeOptions): Promise<number> {
+  const { dataDir, job, startedWith } = settings;
+  const stopped = stopSignal();
+  for (const note of settings.notes) console.error(`note: ${note}`);
+  await claimFolder(dataDir);
+  await dropDeadLock(dataDir);
+  const stack = await startStack({
+    job,
+    modelDirectory: settings.modelDirectory,
+    dataDir,
+    ports: settings.ports,
+    preferEmbeddedRedis: settings.preferEmbeddedRedis,
+    log: localLog(settings.verbose),
+  });
+  let forget = async () => {};
+  try {
+    const addresses = addressesOf(stack, job.jobName);
+    if (!json) console.log(addressText(addresses));
+    const sample = settings.sample ? await runSample(stack, job.jobName, settings.sample) : undefined;
+    if (json) console.log(JSON.stringify({ ...addresses, ...(sample ? { sample } : {}) }));
+    else if (sample) {
+      console.log(`\nThe digits sample, from POST /predict and through the queue:\n${sampleTable(sample)}\n`);
+    }
+    if (settings.once) return sample === undefined || sample.right === sample.rows.length ? 0 : 1;
+    const record: StackRecord = {
+      ...(await identify(process.pid)),
+      since: new Date().toISOString(),
+      ...addresses,
+      ...(log ? { log } : {}),
+      startedWith,
+    };
+    forget = await writeRecord(dataDir, record);
+    console.log(json ? JSON.stringify({ ready: stack.url }) : `ready ${addresses.http}`);
+    await onReady?.(record, sample);
+    const signal = await stopped;
+    if (!json) console.log(`\n${signal}: stopping`);
+    return 0;
+  } finally {
+    // Before the doors close: nobody is sent to a service that is going.
+    await forget();
+    await stack.close();
+  }
+}
+
+function addressesOf(stack: Stack, job: string): Addresses {
+  return {
+    job,
+    model: stack.modelVersion,
+    http: stack.url.replace('127.0.0.1', 'localhost'),
+    queueUrl: stack.queueUrl,
+    deadLetterUrl: stack.deadLetterUrl,
+    redisUrl: stack.redisUrl,
+    redis: stack.redis.kind,
+    redisVersion: stack.redis.version,
+    bucket: stack.bucket,
+    environment: stack.aws.environment,
+  };
+}
+
+export function addressText(addresses: Addresses): string {
+  const redis =
+    addresses.redis === 'redis-server'
+      ? `redis-server ${addresses.redisVersion}`
+      : 'embedded, for local use only; install redis-server to use the real one';
+  const environment = Object.entries(addresses.environment).map(([name, value]) => `export ${name}=${value}`);
+  return [
+    `job ${addresses.job}, model version ${addresses.model}`,
+    `  redis   ${addresses.redisUrl} (${redis})`,
+    `  queue   ${addresses.queueUrl}`,
+    `  bucket  s3://${addresses.bucket}`,
+    `  for the AWS SDK and the aws command line:`,
+    ...environment.map((line) => `    ${line}`),
+  ].join('\n');
+}
+
+/** Resolves at the first Ctrl-C or TERM; the second one does not wait for anything. */
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((settle) => {
+    let asked = false;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        if (asked) process.exit(130);
+        asked = true;
+        settle(signal);
+      });
+    }
+  });
+}
+
+function localLog(verbose: boolean): LocalLog {
+  const write = (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
+    const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
+    process.stderr.write(`${message}${rest}\n`);
+  };
+  return { info: verbose ? write : () => undefined, warn: write, error: write };
+}

@@ -1,0 +1,111 @@
+/**
+ * In: the options of a start, as a person wrote them. Out: its settings, all checked.
+ * Trap: no option has a default here, so that a restart can tell what was said from what was not.
+ */
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { readConfig } from '../lib/config/file.ts';
+import type { JobConfig } from '../lib/config/job.ts';
+import { ServingError } from '../lib/errors.ts';
+import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
+import { packageFolder } from './installation.ts';
+
+export const START_OPTIONS = {
+  config: { type: 'string', short: 'c' },
+  once: { type: 'boolean' },
+  port: { type: 'string' },
+  'aws-port': { type: 'string' },
+  'redis-port': { type: 'string' },
+  'data-dir': { type: 'string' },
+  'embedded-redis': { type: 'boolean' },
+  verbose: { type: 'boolean' },
+} as const;
+
+/** In the order a person wants to know of them. */
+export const START_OPTIONS_HELP = `\
+  -c, --config <file>     config.yaml to use (default: ./config.yaml if there is one, else the sample's)
+      --once              run the sample through both paths and exit
+      --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
+      --aws-port <n>      SQS and S3 port (default 10021)
+      --redis-port <n>    Redis port (default 10022)
+      --data-dir <dir>    what survives a restart (default .cluster-serving)
+      --embedded-redis    use the embedded Redis also where redis-server is installed
+      --verbose           print what the parts do`;
+
+export interface StartValues {
+  readonly config?: string | undefined;
+  readonly once?: boolean | undefined;
+  readonly port?: string | undefined;
+  readonly 'aws-port'?: string | undefined;
+  readonly 'redis-port'?: string | undefined;
+  readonly 'data-dir'?: string | undefined;
+  readonly 'embedded-redis'?: boolean | undefined;
+  readonly verbose?: boolean | undefined;
+}
+
+export interface StartSettings {
+  readonly job: JobConfig;
+  /** What the reader of the config should know about it. */
+  readonly notes: readonly string[];
+  /** Absolute. */
+  readonly modelDirectory: string;
+  /** Absolute. */
+  readonly dataDir: string;
+  readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
+  readonly preferEmbeddedRedis: boolean;
+  readonly once: boolean;
+  readonly verbose: boolean;
+  /** Folder of the sample when that is what is served. */
+  readonly sample: string | undefined;
+  /** What was said, with absolute paths: the same again from any folder. */
+  readonly startedWith: StartedWith;
+}
+
+/** Reads the config file too. @throws bad_config */
+export function readSettings(values: StartValues): StartSettings {
+  const sample = join(packageFolder(), 'examples', 'digits');
+  const sampleConfig = join(sample, 'config.yaml');
+  const config = resolve(values.config ?? (existsSync('config.yaml') ? 'config.yaml' : sampleConfig));
+  const { job, notes } = readConfig(config);
+  const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
+  const said = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
+  return {
+    job,
+    notes,
+    modelDirectory: resolve(dirname(config), job.modelPath),
+    dataDir,
+    ports: portsOf(values),
+    preferEmbeddedRedis: values['embedded-redis'] ?? false,
+    once: values.once ?? false,
+    verbose: values.verbose ?? false,
+    sample: config === sampleConfig ? sample : undefined,
+    startedWith: { ...(Object.fromEntries(said) as StartedWith), config, 'data-dir': dataDir },
+  };
+}
+
+/** The command line that says the same. */
+export function startArguments(startedWith: StartedWith): string[] {
+  return Object.entries(startedWith).flatMap(([name, value]) => {
+    if (typeof value === 'boolean') return value ? [`--${name}`] : [];
+    return [`--${name}=${value}`];
+  });
+}
+
+function portsOf(values: StartValues): StartSettings['ports'] {
+  const http = portOf('--port', values.port ?? '10020');
+  const otherwise = (fallback: number) => String(http === 0 ? 0 : fallback);
+  return {
+    http,
+    aws: portOf('--aws-port', values['aws-port'] ?? otherwise(10_021)),
+    redis: portOf('--redis-port', values['redis-port'] ?? otherwise(10_022)),
+  };
+}
+
+function portOf(option: string, text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new ServingError(
+    'bad_config',
+    `${option}: expected a port from 0 to 65535, got ${JSON.stringify(text)}`,
+  );
+}
