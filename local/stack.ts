@@ -12,7 +12,7 @@ import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
 import { predictions } from '../functions/predictions.ts';
 import { status } from '../functions/status.ts';
-import { type JobConfig, visibilityTimeoutSeconds } from '../lib/config/job.ts';
+import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
 import { logError } from '../lib/log.ts';
 import { openModel } from '../lib/model/open.ts';
@@ -166,7 +166,7 @@ async function openStack(
   const gateway = await startGateway({
     port: ports.http,
     log,
-    routes: routes({
+    routes: routes(predictTimeoutSeconds(job) * 1000, {
       predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
       predictions: predictions({ ...accept, results: () => results, states: () => states }),
       status: status({
@@ -204,7 +204,10 @@ async function createResources(aws: LocalAws, job: JobConfig) {
 type HttpHandler = (event: APIGatewayProxyEventV2) => ReturnType<GatewayRoute['handler']>;
 
 /** The same routes as in serverless.yml. */
-function routes(handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>): GatewayRoute[] {
+function routes(
+  predictTimeoutMs: number,
+  handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>,
+): GatewayRoute[] {
   const route = (method: GatewayRoute['method'], path: string, functionName: keyof typeof handlers) => ({
     method,
     path,
@@ -212,7 +215,7 @@ function routes(handlers: Record<'predict' | 'predictions' | 'status', HttpHandl
     handler: handlers[functionName],
   });
   return [
-    route('POST', '/predict', 'predict'),
+    { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs },
     route('POST', '/predictions', 'predictions'),
     route('DELETE', '/predictions', 'predictions'),
     route('GET', '/predictions/{uri+}', 'predictions'),

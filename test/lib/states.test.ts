@@ -178,6 +178,8 @@ for (const preferEmbedded of [false, true]) {
       for await (const { uri } of results.drain()) seen.push(uri);
       return seen;
     };
+    // Both connections stand, so that both read the index before either takes from it.
+    await two.results.ping();
     const [first, second] = await Promise.all([drain(one.results), drain(two.results)]);
     assert.deepEqual([...first, ...second].sort(), [...uris, 'last'].sort());
   });
@@ -185,8 +187,13 @@ for (const preferEmbedded of [false, true]) {
   test(`${kind}: whoever waits hears of the cancellation`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const waiting = open(t, url).results.wait('a', { timeoutMs: 10_000 });
+    const heard: string[] = [];
+    const listener = await new RedisConnection(url).subscriber((channel) => heard.push(channel));
+    t.after(() => listener.disconnect());
+    await listener.subscribe('cluster-serving-done_job:a');
     await open(t, url).states.cancel('a');
     await assert.rejects(waiting, { code: 'cancelled', uri: 'a' });
+    await until(() => heard.length === 1);
   });
 
   test(`${kind}: claims outlast the queue, then their results, and old clients take none for a result`, async (t) => {
@@ -247,6 +254,15 @@ test('a record that could not be sent gives its claim back, and the one beside i
   const records = [record('a', 'one'), record('b', 'one')];
   await assert.rejects(sendClaimed(states, records, send), { code: 'queue_unavailable', uri: 'a' });
   assert.deepEqual([await states.status('a'), await states.status('b')], ['unknown', 'queued']);
+});
+
+test('a record that has its result is not sent again, the new one beside it is', async (t) => {
+  const { results, states } = open(t, await redisUrl(t));
+  await states.claim(record('a', 'one'));
+  await results.save([success('a', 1)], 'v');
+  const sent: string[] = [];
+  await sendClaimed(states, [record('a', 'one'), record('b', 'one')], async ({ uri }) => void sent.push(uri));
+  assert.deepEqual(sent, ['b']);
 });
 
 test('a Redis that is away is results_unavailable, and nothing is sent', async (t) => {
