@@ -21,16 +21,9 @@ import {
   queueName,
 } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
+import { type CorsRules, corsRules } from '../lib/http/cors.ts';
 
 /** osls's words for who may call from a browser. */
-interface Cors {
-  readonly allowedOrigins: readonly string[];
-  readonly allowedMethods: readonly string[];
-  readonly allowedHeaders: readonly string[];
-  readonly exposedResponseHeaders: readonly string[];
-  readonly maxAge: number;
-}
-
 /** As they come from the command line (text) or from serverless.yml. */
 export interface Parameters {
   readonly stage: string;
@@ -67,7 +60,7 @@ export interface Settings {
   /** For osls: null is no authorizer. */
   readonly authorizer: { readonly type: 'aws_iam' } | null;
   /** For osls: false is no page of any origin. */
-  readonly cors: Cors | false;
+  readonly cors: CorsRules | false;
   readonly requestsPerSecond: number;
   readonly redisNodes: number;
   readonly redisFailover: boolean;
@@ -79,8 +72,6 @@ const MAX_JOB_BYTES = 3 * 1024;
 /** With these two and "dead-letter" a function's name has 64 characters. */
 const MAX_STAGE_LENGTH = 15;
 const MAX_SERVICE_LENGTH = 36;
-/** How long a browser remembers what it may. */
-const CORS_SECONDS = 3_600;
 const SERVICE = 'cluster-serving';
 
 /** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
@@ -114,23 +105,11 @@ export function readSettings(root: string, parameters: Parameters): Settings {
     parkedPrefix: parkedPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
     authorizer,
-    cors: readCors(job.http.corsOrigins),
+    cors: corsRules(job.http.corsOrigins) ?? false,
     requestsPerSecond,
     redisNodes,
     redisFailover: redisNodes > 1,
     logDays,
-  };
-}
-
-function readCors(allowedOrigins: readonly string[]): Cors | false {
-  if (allowedOrigins.length === 0) return false;
-  return {
-    allowedOrigins,
-    allowedMethods: ['GET', 'POST', 'DELETE'],
-    // The last three are what a signed request brings.
-    allowedHeaders: ['content-type', 'prefer', 'authorization', 'x-amz-date', 'x-amz-security-token'],
-    exposedResponseHeaders: ['location', 'retry-after'],
-    maxAge: CORS_SECONDS,
   };
 }
 

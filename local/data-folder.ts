@@ -76,10 +76,15 @@ export async function dropDeadLock(dataDir: string): Promise<void> {
 
 /** What runs on the folder now; files of a process that has ended count for nothing. */
 export async function findRunning(dataDir: string): Promise<Running | undefined> {
-  const record = await readJson<StackRecord>(join(dataDir, RECORD));
+  const record = await lastRecord(dataDir);
   if (record && (await isAlive(record))) return { process: record, record };
   const holder = await readJson<ProcessIdentity>(join(dataDir, LOCK));
   return holder && (await isAlive(holder)) ? { process: holder, record: undefined } : undefined;
+}
+
+/** Of the service that runs, or of one that ended without a stop; undefined after a stop. */
+export async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
+  return readJson<StackRecord>(join(dataDir, RECORD));
 }
 
 /** @returns takes it away again */

@@ -6,8 +6,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { CorsRules } from '../lib/http/cors.ts';
 import { errorFields, invoke, type LocalLog } from './aws-lambda.ts';
 import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './gateway-body.ts';
+import { applyCors } from './gateway-cors.ts';
 import {
   gatewayEvent,
   isTooLargeForLambda,
@@ -49,6 +51,8 @@ export interface GatewayOptions {
   readonly host?: string;
   readonly routes: readonly GatewayRoute[];
   readonly log: LocalLog;
+  /** Undefined: no page of another origin may call. */
+  readonly cors?: CorsRules | undefined;
   /** How long a handler may take, ms; default and at most 30,000. */
   readonly timeoutMs?: number;
   /** How long a client may take to send one request, ms; default 30,000. */
@@ -149,6 +153,7 @@ function accept(state: State, request: IncomingMessage, response: ServerResponse
     state.open.delete(response);
     if (state.open.size === 0) state.onIdle();
   });
+  if (applyCors(state.options.cors, request, response)) return;
   const requestId = newRequestId();
   serve(state, request, response, requestId).catch((error: unknown) => {
     state.options.log.error('the gateway failed', { requestId, ...errorFields(error) });

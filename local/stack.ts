@@ -14,6 +14,7 @@ import { predictions } from '../functions/predictions.ts';
 import { status } from '../functions/status.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
+import { corsRules } from '../lib/http/cors.ts';
 import { logError } from '../lib/log.ts';
 import { openModel } from '../lib/model/open.ts';
 import { publishModel } from '../lib/model/publish.ts';
@@ -166,6 +167,7 @@ async function openStack(
   const gateway = await startGateway({
     port: ports.http,
     log,
+    cors: corsRules(job.http.corsOrigins),
     routes: routes(predictTimeoutSeconds(job) * 1000, {
       predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
       predictions: predictions({ ...accept, results: () => results, states: () => states }),

@@ -10,7 +10,7 @@ import { float16Bits } from '../pipeline/cast.ts';
 import { isRecordStatus, type RecordStatus } from '../results/states.ts';
 import type { Dequeued, WaitOptions } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
-import { allocate, type DType, type NumericDType } from '../tensor.ts';
+import { allocate, type DType } from '../tensor.ts';
 import { type Answer, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;
@@ -135,7 +135,7 @@ function tensorOf({
   data: unknown[];
 }): NamedTensor {
   if (dtype === 'string') return { name, dtype, shape, data: data.map(String) };
-  const array = allocate(dtype as NumericDType, data.length);
+  const array = allocate(dtype, data.length);
   for (const [i, element] of data.entries()) array[i] = elementOf(element, dtype) as never;
   return { name, dtype, shape, data: array };
 }

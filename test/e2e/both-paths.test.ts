@@ -333,3 +333,38 @@ test('Prefer: respond-async on /predict answers 202 with a uri, and the result i
   const data = dataOf(await overHttp.output.wait('later'));
   assert.equal(data.indexOf(Math.max(...data)), 6);
 });
+
+test('a page of an allowed origin may call, others may not, and nobody may where no origin is configured', async (t) => {
+  const { stack } = await clients(t, 'imageResize: 8,8\nhttp: {corsOrigins: ["https://ours.example"]}');
+  const preflight = (origin: string) =>
+    fetch(`${stack.url}/predict`, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST' },
+    });
+  const ours = await preflight('https://ours.example');
+  assert.equal(ours.status, 204);
+  assert.equal(ours.headers.get('access-control-allow-origin'), 'https://ours.example');
+  assert.match(ours.headers.get('access-control-allow-methods') ?? '', /POST/);
+  assert.equal((await preflight('https://theirs.example')).headers.get('access-control-allow-origin'), null);
+  const plain = await fetch(`${stack.url}/`, { headers: { origin: 'https://ours.example' } });
+  assert.equal(plain.status, 200);
+  assert.equal(plain.headers.get('access-control-allow-origin'), 'https://ours.example');
+  const closed = await clients(t);
+  const refused = await fetch(closed.stack.url, { headers: { origin: 'https://ours.example' } });
+  assert.equal(refused.headers.get('access-control-allow-origin'), null);
+});
+
+test('over the configured rate /predict answers 429 with Retry-After, and other routes go on', async (t) => {
+  const http = 'http: {tokenBucketEnabled: true, tokensPerSecond: 1, tokenAcquireTimeoutMs: 1}';
+  const { stack } = await clients(t, `imageResize: 8,8\n${http}`);
+  const body = JSON.stringify({ instances: [{ image: (await readFile(image(3))).toString('base64') }] });
+  const responses = await Promise.all(
+    Array.from({ length: 5 }, () => fetch(`${stack.url}/predict`, { method: 'POST', body })),
+  );
+  const limited = responses.filter(({ status }) => status === 429);
+  assert.ok(limited.length >= 3, `${responses.map(({ status }) => status)}`);
+  assert.ok(responses.some(({ status }) => status === 200));
+  assert.equal(limited[0]?.headers.get('retry-after'), '1');
+  assert.equal(((await limited[0]?.json()) as { code: string }).code, 'rate_limited');
+  assert.equal((await fetch(stack.url)).status, 200);
+});

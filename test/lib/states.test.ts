@@ -187,12 +187,13 @@ for (const preferEmbedded of [false, true]) {
   test(`${kind}: whoever waits hears of the cancellation`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const waiting = open(t, url).results.wait('a', { timeoutMs: 10_000 });
+    const refused = assert.rejects(waiting, { code: 'cancelled', uri: 'a' });
     const heard: string[] = [];
     const listener = await new RedisConnection(url).subscriber((channel) => heard.push(channel));
     t.after(() => listener.disconnect());
     await listener.subscribe('cluster-serving-done_job:a');
     await open(t, url).states.cancel('a');
-    await assert.rejects(waiting, { code: 'cancelled', uri: 'a' });
+    await refused;
     await until(() => heard.length === 1);
   });
 

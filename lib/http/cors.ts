@@ -1,0 +1,26 @@
+/**
+ * In: the origins a job allows. Out: the rules for pages that call from a browser, the same deployed and local.
+ * Trap: without an origin there are no rules at all; a browser then refuses, which is the safe default.
+ */
+
+/** As API Gateway takes them. */
+export interface CorsRules {
+  readonly allowedOrigins: readonly string[];
+  readonly allowedMethods: readonly string[];
+  readonly allowedHeaders: readonly string[];
+  readonly exposedResponseHeaders: readonly string[];
+  /** How long a browser remembers what it may, in seconds. */
+  readonly maxAge: number;
+}
+
+export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefined {
+  if (allowedOrigins.length === 0) return undefined;
+  return {
+    allowedOrigins,
+    allowedMethods: ['GET', 'POST', 'DELETE'],
+    // The last three are what a signed request brings.
+    allowedHeaders: ['content-type', 'prefer', 'authorization', 'x-amz-date', 'x-amz-security-token'],
+    exposedResponseHeaders: ['location', 'retry-after'],
+    maxAge: 3_600,
+  };
+}

@@ -1,0 +1,224 @@
+/**
+ * In: a uri. Out: where its record stands; a claim on it before it is sent; its cancellation.
+ * Trap: a result that exists decides everything, and each question is answered in one step inside Redis: between two
+ * steps the batch function may write. The key of a claim must not look like a result to old clients (see names.ts).
+ */
+import { createHash } from 'node:crypto';
+import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
+import { ServingError } from '../errors.ts';
+import type { RedisConnection } from './redis.ts';
+
+/**
+ * KEYS: state, result. ARGV: payload, ttl ms. Returns 'send', 'done' (the same record has its outcome) or 'other'.
+ * `claims` counts those who send: the state goes when every one of them has failed to.
+ */
+const CLAIM = `
+local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
+local finished = redis.call('EXISTS', KEYS[2]) == 1
+if held[1] ~= ARGV[1] and (held[1] or finished) then return 'other' end
+if finished then return 'done' end
+if held[2] then redis.call('DEL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 'payload', ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'claims', 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 'send'`;
+
+/** KEYS: state. ARGV: payload. */
+const RELEASE = `
+local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
+if held[1] ~= ARGV[1] or held[2] then return 0 end
+if redis.call('HINCRBY', KEYS[1], 'claims', -1) < 1 then redis.call('DEL', KEYS[1]) end
+return 1`;
+
+/** KEYS: result, state, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when there is a result. */
+const CANCEL = `
+if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then return 1 end
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'done', 1) end
+redis.call('ZADD', KEYS[3], ARGV[2] + ARGV[3], ARGV[1])
+if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
+redis.call('PUBLISH', ARGV[5], 'cancelled')
+return 1`;
+
+/** The queue keeps a message for 4 days (infra/queue.yml); a day later none can be left that would run. */
+const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
+
+/**
+ * `queued`: claimed and without a result: waiting, or being run right now. There is no `running`: to tell it, the
+ * batch function would have to write to Redis once more per batch, before it runs.
+ * `expired`: it had a result, whose time to live has passed; known for as long again.
+ * `unknown`: never heard of, or taken, or sent by somebody who does not claim and not finished yet.
+ */
+export type RecordStatus = 'queued' | 'succeeded' | 'failed' | 'expired' | 'cancelled' | 'unknown';
+
+const STATUSES: readonly unknown[] = ['queued', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown'];
+
+export function isRecordStatus(value: unknown): value is RecordStatus {
+  return STATUSES.includes(value);
+}
+
+/** A record as it is sent. */
+export interface SentRecord {
+  readonly uri: string;
+  /** Body of its message: its payload, and the same text whoever encodes the same record. */
+  readonly message: string;
+}
+
+export interface Claim {
+  /** False when the record has its outcome: there is nothing to send. */
+  readonly send: boolean;
+  /** To be called when the record could not be sent. Never throws: a claim that is not released ends by itself. */
+  release(): Promise<void>;
+}
+
+export interface StatesOptions {
+  readonly job: string;
+  readonly now: () => number;
+}
+
+type ClaimCommand = (
+  keys: 2,
+  state: string,
+  result: string,
+  payload: string,
+  ttlMs: number,
+) => Promise<'send' | 'done' | 'other'>;
+type ReleaseCommand = (keys: 1, state: string, payload: string) => Promise<number>;
+type CancelCommand = (keys: 3, ...rest: (string | number)[]) => Promise<number>;
+
+export class RecordStates {
+  readonly #connection: RedisConnection;
+  readonly #job: string;
+  readonly #now: () => number;
+
+  constructor(connection: RedisConnection, { job, now }: StatesOptions) {
+    this.#connection = connection;
+    this.#job = job;
+    this.#now = now;
+    if ('claimUri' in connection.redis) return;
+    connection.redis.defineCommand('claimUri', { lua: CLAIM });
+    connection.redis.defineCommand('releaseUri', { lua: RELEASE });
+    connection.redis.defineCommand('cancelUri', { lua: CANCEL });
+  }
+
+  /**
+   * Takes the uri for this payload; claims of one tick share a round trip. The same payload may claim again.
+   * @throws conflict when the uri is in use for another payload, or has a result nobody claimed; results_unavailable
+   */
+  async claim({ uri, message }: SentRecord): Promise<Claim> {
+    const state = stateKey(this.#job, uri);
+    const payload = createHash('sha256').update(message).digest('hex').slice(0, 16);
+    const found = await this.#connection.use((redis) => {
+      const { claimUri } = redis as unknown as { claimUri: ClaimCommand };
+      return claimUri.call(redis, 2, state, resultKey(this.#job, uri), payload, OUTLASTS_QUEUE_MS);
+    }, true);
+    if (found === 'other') {
+      const hint = 'take its result first, or use another uri';
+      throw new ServingError('conflict', `the uri is in use for another payload; ${hint}`, { uri });
+    }
+    return {
+      send: found === 'send',
+      release: async () => {
+        const released = this.#connection.use((redis) => {
+          const { releaseUri } = redis as unknown as { releaseUri: ReleaseCommand };
+          return releaseUri.call(redis, 1, state, payload);
+        }, false);
+        await released.catch(() => undefined);
+      },
+    };
+  }
+
+  /** @throws results_unavailable */
+  async status(uri: string): Promise<RecordStatus> {
+    const replies = await this.#connection.use(
+      (redis) =>
+        redis
+          .multi()
+          .hmget(resultKey(this.#job, uri), 'status', 'value')
+          .hmget(stateKey(this.#job, uri), 'payload', 'done')
+          .exec(),
+      true,
+    );
+    const [result, state] = (replies ?? []).map(([error, fields]) => {
+      if (error) throw this.#connection.unavailable(error);
+      return fields as (string | null)[];
+    });
+    const [status, value] = result ?? [];
+    // A hash of the old server has a value and no status.
+    if (value != null) return statusOf(status ?? (value === 'NaN' ? 'failed' : 'succeeded'));
+    const [payload, done] = state ?? [];
+    if (payload == null) return 'unknown';
+    return done == null ? 'queued' : 'expired';
+  }
+
+  /**
+   * Gives the uri the outcome `cancelled`, which stays until no message of it can be left in the queue (5 days), also
+   * when it is taken: what the batch function makes of the record is dropped.
+   * @returns false when it is too late: there is a result. True again for a uri that is cancelled already.
+   * @throws results_unavailable
+   */
+  async cancel(uri: string): Promise<boolean> {
+    const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
+    const cancelled = await this.#connection.use((redis) => {
+      const { cancelUri } = redis as unknown as { cancelUri: CancelCommand };
+      const keys = [resultKey(this.#job, uri), stateKey(this.#job, uri), indexKey(this.#job)];
+      const channel = doneChannel(this.#job, uri);
+      return cancelUri.call(
+        redis,
+        3,
+        ...keys,
+        uri,
+        this.#now(),
+        OUTLASTS_QUEUE_MS,
+        JSON.stringify(error),
+        channel,
+      );
+    }, true);
+    return cancelled === 1;
+  }
+}
+
+function statusOf(status: string): RecordStatus {
+  if (isRecordStatus(status)) return status;
+  throw new ServingError('internal', `the stored result has the status ${JSON.stringify(status)}`);
+}
+
+/**
+ * Sends records under their claims. One that is refused, and nothing of all is sent; one that cannot be sent gives
+ * its claim back, and the others stay sent.
+ * @param claims undefined where there is no Redis: then everything is sent, and nothing is refused
+ * @throws conflict, results_unavailable, whatever `send` throws: the first one's, when all have ended
+ */
+export async function sendClaimed<R extends SentRecord>(
+  claims: Pick<RecordStates, 'claim'> | undefined,
+  records: readonly R[],
+  send: (record: R) => Promise<void>,
+): Promise<void> {
+  if (!claims) return void (await allEnded(records.map(send)));
+  const asked = records.map((record) => claims.claim(record));
+  const held = await allEnded(asked).catch(async (error: unknown) => {
+    await Promise.allSettled(asked.map(async (claim) => (await claim).send && (await claim).release()));
+    throw error;
+  });
+  await allEnded(
+    records.map(async (record, i) => {
+      const claim = held[i] as Claim;
+      if (!claim.send) return;
+      await send(record).catch(async (error: unknown) => {
+        await claim.release();
+        throw error;
+      });
+    }),
+  );
+}
+
+/** As Promise.all, but nothing is still under way when it throws: Lambda freezes after the answer. */
+async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(promises);
+  return settled.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
+}

@@ -1,0 +1,34 @@
+/**
+ * In: a request with an Origin. Out: the headers API Gateway would add, and its own answer to a preflight.
+ * Trap: API Gateway answers OPTIONS itself when the API has CORS rules; no function ever sees it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { CorsRules } from '../lib/http/cors.ts';
+
+/** True when the request was a preflight and is answered. */
+export function applyCors(
+  rules: CorsRules | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
+  const { origin } = request.headers;
+  const isPreflight =
+    request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+  if (!rules || origin === undefined) return false;
+  const allowsAll = rules.allowedOrigins.includes('*');
+  if (allowsAll || rules.allowedOrigins.includes(origin)) {
+    response.setHeader('access-control-allow-origin', allowsAll ? '*' : origin);
+    response.setHeader('access-control-expose-headers', rules.exposedResponseHeaders.join(','));
+    if (!allowsAll) response.setHeader('vary', 'origin');
+    if (isPreflight) {
+      response.setHeader('access-control-allow-methods', rules.allowedMethods.join(','));
+      response.setHeader('access-control-allow-headers', rules.allowedHeaders.join(','));
+      response.setHeader('access-control-max-age', String(rules.maxAge));
+    }
+  }
+  if (!isPreflight) return false;
+  request.resume();
+  response.statusCode = 204;
+  response.end();
+  return true;
+}

@@ -1,0 +1,75 @@
+/** In: a command line. Out: what the command said and its exit code; and folders whose service ends with the test. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { findRunning } from '../../local/data-folder.ts';
+import { untilGone } from '../../local/process.ts';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const IMAGES = join(ROOT, 'examples', 'digits', 'images');
+export const MODEL = join(ROOT, 'examples', 'digits', 'model');
+
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly stdin?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Script of cli/bin, default cluster-serving. */
+  readonly script?: string;
+}
+
+/** Runs `cluster-serving <args>` without a terminal and without any account of this machine. */
+export async function cli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const { cwd, stdin = '', env = {}, script = 'cluster-serving' } = options;
+  const ours = Object.entries(process.env).filter(([name]) => !name.startsWith('AWS_'));
+  const child = spawn(process.execPath, [join(ROOT, 'cli', 'bin', `${script}.mjs`), ...args], {
+    cwd,
+    env: { ...Object.fromEntries(ours), ...env },
+  });
+  const code = new Promise<number | null>((resolve) => {
+    child.once('close', resolve);
+  });
+  child.stdin.end(stdin);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await code, stdout, stderr };
+}
+
+/** With the one JSON document that `--json` promises. */
+export interface Told<T> extends Ran {
+  readonly json: T;
+}
+
+export async function cliJson(args: readonly string[], options: RunOptions = {}): Promise<Told<unknown>> {
+  const ran = await cli([...args, '--json'], options);
+  try {
+    return { ...ran, json: JSON.parse(ran.stdout) as unknown };
+  } catch (error) {
+    throw new Error(`not one JSON document: ${ran.stdout}\n${ran.stderr}`, { cause: error });
+  }
+}
+
+interface Hooks {
+  after(hook: () => Promise<void>): unknown;
+}
+
+/** A folder to be called in; what runs on its .cluster-serving is gone after the test, however it went. */
+export async function serviceFolder(hooks: Hooks): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'cs-cli-'));
+  hooks.after(async () => {
+    const running = await findRunning(join(folder, '.cluster-serving'));
+    if (running && running.process.pid !== process.pid) {
+      process.kill(running.process.pid, 'SIGKILL');
+      await untilGone(running.process, 5_000);
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+  return folder;
+}

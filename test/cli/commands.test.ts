@@ -1,0 +1,220 @@
+/** What the command line says of itself, and what it refuses; nothing is started. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { configText } from '../../cli/init.ts';
+import { COMMANDS, run } from '../../cli/main.ts';
+import { progressLine, showProgress } from '../../cli/progress.ts';
+import { recordsOf } from '../../cli/records.ts';
+import { parseConfig, readConfigText } from '../../lib/config/file.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { SETTING_PATHS } from '../../lib/config/schema.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { cli, cliJson, ROOT, type Told } from './cli.ts';
+
+const NAMES = ['init', 'start', 'stop', 'restart', 'shutdown', 'status', 'predict', 'enqueue', 'query'];
+
+test('the commands are these, and help lists each', async () => {
+  assert.deepEqual(Object.keys(COMMANDS), NAMES);
+  const { stdout, code } = await cli(['help']);
+  assert.equal(code, 0);
+  for (const name of NAMES) assert.match(stdout, new RegExp(`^  ${name} +\\w`, 'm'));
+  assert.equal((await cli(['--help'])).stdout, stdout);
+});
+
+test('docs/cli.md shows what each command says of itself', async () => {
+  const docs = await readFile(join(ROOT, 'docs/cli.md'), 'utf8');
+  const { stdout } = await cli(['help']);
+  assert.ok(docs.includes(`\`\`\`text\n${stdout}\`\`\`\n`), 'cluster-serving help');
+  for (const name of NAMES) {
+    const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
+    assert.ok(docs.includes(`## ${name}\n\`\`\`text\n${help}\n\`\`\`\n`), `cluster-serving ${name} --help`);
+  }
+});
+
+test('help of a command is told after it, before it and by its old name, and starts nothing', async () => {
+  const { help } = await (COMMANDS['stop'] as (typeof COMMANDS)[string]).load();
+  const told = { code: 0, stdout: `${help}\n`, stderr: '' };
+  assert.deepEqual(await cli(['stop', '--nonsense', '-h']), told);
+  assert.deepEqual(await cli(['help', 'stop']), told);
+  assert.deepEqual(await cli(['--help'], { script: 'cluster-serving-stop' }), told);
+});
+
+for (const name of NAMES) {
+  test(`the help of ${name} names every option it takes, and no other`, async () => {
+    const { help, options } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
+    const named = [...help.matchAll(/^ {2}(?: {4}|-\w, )--([\w-]+)/gm)].map((match) => match[1]);
+    assert.deepEqual(new Set(named), new Set(Object.keys(options)));
+    assert.equal(new Set(named).size, named.length);
+  });
+}
+
+test('every line fits a terminal of 120 columns', async () => {
+  for (const name of NAMES) {
+    const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
+    for (const line of help.split('\n')) assert.ok(line.length <= 120, line);
+  }
+});
+
+test('--version is that of package.json', async () => {
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  assert.deepEqual(await cli(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
+  const { json } = (await cliJson(['--version'])) as Told<{ version: string }>;
+  assert.equal(json.version, version);
+});
+
+const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['no command', [], /which command\?[\s\S]*Usage: cluster-serving/],
+  ['a command that is misspelled', ['enque'], /no command "enque"; did you mean enqueue\?/],
+  ['an unknown option', ['start', '--prot', '1'], /Unknown option '--prot'.*`cluster-serving start --help`/],
+  ['an argument where none is taken', ['stop', 'now'], /unexpected "now"/],
+  [
+    'a number that is none',
+    ['stop', '--timeout', 'soon'],
+    /--timeout: expected a whole number from 0 to 3600, got "soon"/,
+  ],
+  [
+    'a port that is none',
+    ['start', '--port', '70000'],
+    /--port: expected a port from 0 to 65535, got "70000"/,
+  ],
+  ['a config that is missing', ['start', '-c', 'nowhere.yaml'], /nowhere\.yaml cannot be read/],
+  ['predict of nothing', ['predict'], /predict what\?/],
+  ['query of nothing', ['query'], /query what\?/],
+  ['two sources of records', ['enqueue', 'a=b', '--dir', 'c'], /enqueue takes one of/],
+  [
+    'a record without its file',
+    ['enqueue', 'cat', '--url', 'http://localhost:1'],
+    /"cat": expected <uri>=<image>/,
+  ],
+];
+for (const [name, args, expected] of WRONG) {
+  test(`${name} is exit code 2 and says what to do`, async () => {
+    const said: string[] = [];
+    const silent = () => assert.fail('said more than the error');
+    const failure = ({ message }: Error) => void said.push(message);
+    const code = await run(args, { json: false, answer: silent, piece: silent, note: silent, failure });
+    assert.equal(code, 2);
+    assert.match(said.join('\n'), expected);
+  });
+}
+
+test('with --json a refusal is one JSON document, with its text on stderr', async () => {
+  const { code, json, stderr } = (await cliJson(['stop', '--wat'])) as Told<{ error: string; code: string }>;
+  assert.deepEqual([code, json.code], [2, 'bad_config']);
+  assert.equal(stderr, `error: ${json.error}\n`);
+});
+
+test('a client command where nothing runs is exit code 3 and names the way out', async (t) => {
+  const cwd = await temporaryFolder(t);
+  for (const args of [
+    ['predict', 'x.png'],
+    ['enqueue', 'a=b.png'],
+    ['query', 'x'],
+  ]) {
+    const { code, stderr } = await cli(args, { cwd });
+    assert.equal(code, 3);
+    assert.match(stderr, /no service runs on .*`cluster-serving start` starts one, --url.* names another/);
+  }
+});
+
+test('on an older Node every script says which one is needed', async () => {
+  const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
+  for (const script of ['cluster-serving', 'cluster-serving-start']) {
+    const started = promisify(execFile)(process.execPath, [
+      '--import',
+      older,
+      join(ROOT, `cli/bin/${script}.mjs`),
+    ]);
+    await assert.rejects(started, {
+      code: 1,
+      stderr: /^error: cluster-serving needs Node 24 or newer, this is Node 20/,
+    });
+  }
+});
+
+test('init writes a config.yaml that says nothing yet, and never replaces one unasked', async (t) => {
+  const cwd = await temporaryFolder(t);
+  const { code, json } = (await cliJson(['init'], { cwd })) as Told<{ config: string }>;
+  assert.equal(code, 0);
+  const path = join(cwd, 'config.yaml');
+  assert.equal((await stat(json.config)).ino, (await stat(path)).ino);
+  assert.deepEqual(readConfigText(await readFile(path, 'utf8'), path), { job: DEFAULT_JOB, notes: [] });
+  await writeFile(path, 'jobName: mine\n');
+  const again = await cli(['init'], { cwd });
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /config\.yaml is there already; --force replaces it/);
+  assert.equal(await readFile(path, 'utf8'), 'jobName: mine\n');
+  assert.equal((await cli(['init', '--force', '-c', 'config.yaml'], { cwd })).code, 0);
+  assert.equal(await readFile(path, 'utf8'), configText());
+  assert.equal((await cli(['init', '-c', 'no/such/folder.yaml'], { cwd })).code, 2);
+});
+
+test('init names every setting with its default, and each line can be uncommented by itself', () => {
+  const lines = configText().split('\n');
+  const missing = new Set(SETTING_PATHS);
+  let section = '';
+  for (const [i, line] of lines.entries()) {
+    if (/^\w/.test(line)) section = line.replace(':', '.');
+    else if (!line.startsWith('  ')) section = '';
+    const path = `${section}${/^ {0,2}# (\w+): \S/.exec(line)?.[1]}`;
+    if (!missing.has(path)) continue;
+    missing.delete(path);
+    // Width and height go together.
+    const uncommented = lines.with(i, line.replace('# ', ''));
+    if (path === 'image.width') uncommented[i + 1] = (lines[i + 1] as string).replace('# ', '');
+    if (path === 'image.height') uncommented[i - 1] = (lines[i - 1] as string).replace('# ', '');
+    const job = parseConfig(uncommented.join('\n'), path);
+    if (hasDefault(path)) assert.deepEqual(job, DEFAULT_JOB, path);
+    else assert.notDeepEqual(job, DEFAULT_JOB, path);
+  }
+  assert.deepEqual([...missing], []);
+});
+
+/** Some follow from the model or from another setting; the file shows an example of those. */
+function hasDefault(path: string): boolean {
+  return !/^image\.|^postProcessing$|^http\.timeoutMs$/.test(path);
+}
+
+test('a file of records is told what is wrong with it, and where', () => {
+  const read = (text: string) => () => recordsOf(Buffer.from(text), 'f');
+  assert.throws(read(''), { code: 'bad_request', message: 'f is empty' });
+  assert.throws(read('{"uri": "a"}'), { message: /^f: record 0: expected .*, got \{"uri":"a"\}/ });
+  assert.throws(read('{"uri": "a", "inputs": {"x": 1}}\n{"uri"'), { message: /line 2: / });
+  assert.throws(read('{\n"uri": oops\n}'), { message: /^f is not JSON, nor one JSON text a line: .*oops/s });
+  assert.throws(read('[1]'), { message: /record 0: expected .*, got 1/ });
+});
+
+test('progress is drawn on a terminal only, at most every 100 ms, and is gone at the end', () => {
+  let now = 0;
+  const drawn: string[] = [];
+  const terminal = { isTTY: true, columns: 80, write: (text: string) => drawn.push(text) };
+  const progress = showProgress(terminal, 1000, () => now);
+  for (let done = 1; done <= 1000; done++) {
+    now += 1;
+    progress.update(done);
+  }
+  progress.end();
+  assert.ok(drawn.length > 5 && drawn.length < 20, `${drawn.length}`);
+  assert.match(drawn.at(-2) ?? '', /\[#{38,40}\] 1,000 of 1,000 {2}1,000\/s {2}0 s left$/);
+  assert.equal(drawn.at(-1), '\r\u001b[K');
+  const silent = showProgress({ write: (text) => drawn.push(text) }, 10, () => now);
+  const before = drawn.length;
+  silent.update(10);
+  silent.end();
+  assert.equal(drawn.length, before);
+});
+
+test('the progress line fits its terminal', () => {
+  assert.equal(
+    progressLine(250, 1000, 5000, 60),
+    '[#######--------------------] 250 of 1,000  50/s  15 s left',
+  );
+  assert.ok(progressLine(250, 1000, 5000, 60).length < 60);
+  for (const columns of [5, 20, 40, 200])
+    assert.ok(progressLine(999, 100_000, 12_345, columns).length < columns);
+  assert.doesNotMatch(progressLine(0, 0, 0, 80), /NaN|Infinity/);
+});
