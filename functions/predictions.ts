@@ -32,7 +32,7 @@ export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEve
     const request = readRequest(event);
     const { method, path } = request;
     if (path === '/status' || path === '/cancel') {
-      const uri = assertUri(event.queryStringParameters?.['uri']);
+      const uri = assertUri(request.parameters['uri']);
       return path === '/status' ? tellStatus(uri, deps) : cancel(uri, deps);
     }
     return method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
@@ -52,7 +52,8 @@ async function look(
   deps: PredictionsDeps,
 ): Promise<HttpResponse> {
   const results = deps.results();
-  if (parameters['uri'] === undefined) return jsonText(200, pageText((await results.takePage(PAGE)) ?? []));
+  if (parameters['uri'] === undefined && method === 'DELETE')
+    return jsonText(200, pageText((await results.takePage(PAGE)) ?? []));
   const uri = assertUri(parameters['uri']);
   try {
     const result = await (method === 'DELETE'

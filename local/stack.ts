@@ -219,6 +219,7 @@ function routes(
   return [
     { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs },
     route('POST', '/predictions', 'predictions'),
+    route('GET', '/predictions', 'predictions'),
     route('DELETE', '/predictions', 'predictions'),
     route('GET', '/predictions/{uri+}', 'predictions'),
     route('DELETE', '/predictions/{uri+}', 'predictions'),

@@ -181,13 +181,7 @@ const UNREACHABLE: readonly (readonly [string, readonly string[]])[] = [
   ['functions/dead-letter.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml']],
   [
     'lib/index.ts',
-    [
-      'onnxruntime-node',
-      '@aws-sdk/client-s3',
-      'yaml',
-      'lib/config/environment.ts',
-      'lib/config/file.ts',
-    ],
+    ['onnxruntime-node', '@aws-sdk/client-s3', 'yaml', 'lib/config/environment.ts', 'lib/config/file.ts'],
   ],
 ];
 

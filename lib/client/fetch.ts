@@ -11,14 +11,18 @@ export interface Answer {
   readonly body: unknown;
 }
 
+/** `fetch`, or one that signs each request first (a deployed API asks for AWS Signature Version 4 by default). */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
 /** @throws by the service's code; timeout; unreachable is queue_unavailable */
-export async function postJson(url: string, body: string, timeoutMs = 30_000): Promise<unknown> {
-  const answer = await request(
-    url,
-    { method: 'POST', body, headers: { 'content-type': 'application/json' } },
-    timeoutMs,
-  );
-  return answer.body;
+export async function postJson(
+  url: string,
+  body: string,
+  timeoutMs = 30_000,
+  send: Fetch = fetch,
+): Promise<unknown> {
+  const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+  return (await request(url, init, timeoutMs, undefined, send)).body;
 }
 
 /** @throws as postJson; `not_found` is one of the codes */
@@ -27,12 +31,13 @@ export async function request(
   init: RequestInit,
   timeoutMs: number,
   signal?: AbortSignal,
+  send: Fetch = fetch,
 ): Promise<Answer> {
   const timeout = AbortSignal.timeout(timeoutMs);
   let response: Response;
   let text: string;
   try {
-    response = await fetch(url, { ...init, signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
+    response = await send(url, { ...init, signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
     text = await response.text();
   } catch (error) {
     if (timeout.aborted)

@@ -11,7 +11,7 @@ import { isRecordStatus, type RecordStatus } from '../results/states.ts';
 import type { Dequeued, WaitOptions } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 import { allocate, type DType } from '../tensor.ts';
-import { type Answer, request } from './fetch.ts';
+import { type Answer, type Fetch, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
@@ -20,8 +20,10 @@ const WAIT_SECONDS = 20;
 export class HttpResults {
   readonly #url: string;
   readonly #root: string;
+  readonly #send: Fetch;
 
-  constructor(url: string) {
+  constructor(url: string, send: Fetch) {
+    this.#send = send;
     this.#root = url.replace(/\/+$/, '');
     this.#url = `${this.#root}/predictions`;
   }
@@ -44,7 +46,7 @@ export class HttpResults {
   }
 
   #ask(method: string, what: 'status' | 'cancel', uri: string): Promise<Answer> {
-    return request(`${this.#root}/${what}?uri=${encodeURIComponent(uri)}`, { method }, ANSWER_MS);
+    return this.#request(`${this.#root}/${what}?uri=${encodeURIComponent(uri)}`, { method });
   }
 
   get(uri: string): Promise<Result | undefined> {
@@ -68,7 +70,7 @@ export class HttpResults {
 
   async *drain(): AsyncGenerator<Dequeued> {
     for (;;) {
-      const { body } = await request(this.#url, { method: 'DELETE' }, ANSWER_MS);
+      const { body } = await this.#request(this.#url, { method: 'DELETE' });
       const { results } = body as { results: ResultJson[] };
       if (results.length === 0) return;
       for (const json of results)
@@ -78,12 +80,16 @@ export class HttpResults {
     }
   }
 
+  #request(url: string, init: RequestInit, signal?: AbortSignal) {
+    return request(url, init, ANSWER_MS, signal, this.#send);
+  }
+
+  /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
   async #read(uri: string, method: string, headers: Record<string, string> = {}, signal?: AbortSignal) {
     try {
-      const { body } = await request(
-        `${this.#url}/${encodeURIComponent(uri)}`,
+      const { body } = await this.#request(
+        `${this.#url}?uri=${encodeURIComponent(uri)}`,
         { method, headers },
-        ANSWER_MS,
         signal,
       );
       const json = body as ResultJson;

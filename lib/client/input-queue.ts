@@ -12,7 +12,7 @@ import { submit } from '../queue/submit.ts';
 import { RedisConnection } from '../results/redis.ts';
 import { RecordStates, type SentRecord, sendClaimed } from '../results/states.ts';
 import type { PayloadStore } from '../s3/payloads.ts';
-import { postJson } from './fetch.ts';
+import { type Fetch, postJson } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
 
 export interface InputQueueOptions {
@@ -27,6 +27,8 @@ export interface InputQueueOptions {
   readonly bucket?: string;
   /** The HTTPS API: `predict` needs it, and without a queueUrl `enqueue` goes through it too. */
   readonly frontendUrl?: string;
+  /** Sends the HTTPS requests: one that signs them, for a deployed API. Default: fetch. */
+  readonly fetch?: Fetch;
   /**
    * redis://host:port or rediss://... of the service: with it, a uri is claimed before its record is sent. Enqueueing
    * the same payload again does no harm, another payload under a uri in use is refused, `status` knows what is queued.
@@ -78,7 +80,8 @@ export class InputQueue {
   }
 
   async #send(record: SentRecord): Promise<void> {
-    if (this.#overHttp) await postJson(this.#frontend('/predictions'), record.message);
+    if (this.#overHttp)
+      await postJson(this.#frontend('/predictions'), record.message, undefined, this.#options.fetch);
     else await submit(await this.#open(), this.#payloads, record);
   }
 
@@ -125,7 +128,7 @@ export class InputQueue {
     timeoutMs = 29_000,
   ): Promise<string[]> {
     const body = typeof request === 'string' ? request : JSON.stringify(request);
-    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs);
+    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#options.fetch);
     return (answer as { predictions: string[] }).predictions;
   }
 

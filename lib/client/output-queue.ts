@@ -9,6 +9,7 @@ import { RedisConnection } from '../results/redis.ts';
 import { RecordStates, type RecordStatus } from '../results/states.ts';
 import { type Dequeued, ResultStore } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
+import type { Fetch } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 
 export interface OutputQueueOptions {
@@ -16,6 +17,8 @@ export interface OutputQueueOptions {
   readonly name?: string;
   /** redis://host:port or rediss://..., or the HTTPS API's url. Default redis://localhost:6379. */
   readonly url?: string;
+  /** Sends the HTTPS requests: one that signs them, for a deployed API. Default: fetch. */
+  readonly fetch?: Fetch;
 }
 
 export interface WaitForOptions {
@@ -28,10 +31,11 @@ export class OutputQueue {
   readonly #results: ResultStore | HttpResults;
   readonly #states: RecordStates | HttpResults;
 
-  constructor({ name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' }: OutputQueueOptions = {}) {
+  constructor(options: OutputQueueOptions = {}) {
+    const { name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' } = options;
     const job = assertJobName(name);
     if (/^https?:/.test(url)) {
-      const overHttp = new HttpResults(url);
+      const overHttp = new HttpResults(url, options.fetch ?? fetch);
       this.#results = overHttp;
       this.#states = overHttp;
     } else {

@@ -13,6 +13,7 @@ export interface HttpRequest {
   readonly path: string;
   /** Lower-cased names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Of the path, and of the query: a uri with `?` or `..` fits into a query only. */
   readonly parameters: Readonly<Record<string, string | undefined>>;
   /** Decoded and unzipped on first use. @throws too_large, unsupported_media_type, bad_request */
   body(): Uint8Array;
@@ -24,7 +25,7 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
     method: http.method,
     path: event.rawPath,
     headers: event.headers,
-    parameters: event.pathParameters ?? {},
+    parameters: { ...event.queryStringParameters, ...event.pathParameters },
     body: () => readBody(event),
   };
 }

@@ -96,7 +96,7 @@ function toOrt(tensor: Tensor): OrtTensor {
 
 function fromOrt(name: string, tensor: OrtTensor): NamedTensor {
   const dtype = dtypeOf(tensor.type, name);
-  if (dtype === 'string') return { name, dtype, shape: tensor.dims, data: tensor.data as string[] };
+  if (dtype === 'string') return { name, dtype, shape: tensor.dims, data: tensor.data };
   const raw = tensor.data as Exclude<typeof tensor.data, string[]>;
   const data =
     dtype === 'float16' ? new Uint16Array(raw.buffer as ArrayBuffer, raw.byteOffset, raw.length) : raw;

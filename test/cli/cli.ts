@@ -56,6 +56,18 @@ export async function cliJson(args: readonly string[], options: RunOptions = {})
   }
 }
 
+/** For a suite's `before`: what it opened goes also when it fails, for then no `after` runs. */
+export function cleaningUp(cleanups: readonly (() => Promise<void>)[], work: () => Promise<void>) {
+  return async () => {
+    try {
+      await work();
+    } catch (error) {
+      for (const cleanup of cleanups) await cleanup();
+      throw error;
+    }
+  };
+}
+
 interface Hooks {
   after(hook: () => Promise<void>): unknown;
 }

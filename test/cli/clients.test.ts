@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { StackRecord } from '../../local/data-folder.ts';
-import { cli, cliJson, IMAGES, MODEL, serviceFolder, type Told } from './cli.ts';
+import { cleaningUp, cli, cliJson, IMAGES, MODEL, serviceFolder, type Told } from './cli.ts';
 
 interface Results {
   readonly results: readonly {
@@ -37,13 +37,15 @@ describe('with a service in the background', () => {
 
   const cleanups: (() => Promise<void>)[] = [];
 
-  before(async () => {
-    cwd = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
-    await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\n`);
-    const started = (await cliJson(['start', '--port', '0'], { cwd })) as Told<StackRecord>;
-    assert.equal(started.code, 0, started.stderr);
-    service = started.json;
-  });
+  before(
+    cleaningUp(cleanups, async () => {
+      cwd = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
+      await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\n`);
+      const started = (await cliJson(['start', '--port', '0'], { cwd })) as Told<StackRecord>;
+      assert.equal(started.code, 0, started.stderr);
+      service = started.json;
+    }),
+  );
 
   after(async () => {
     for (const cleanup of cleanups) await cleanup();
@@ -115,6 +117,13 @@ describe('with a service in the background', () => {
     );
     assert.match(stderr, /^error: missing: input "image": .*nowhere\.png/);
     assert.equal((await cli(['query', 'there', '--wait', '20'], { cwd })).code, 0);
+  });
+
+  test('another record under a uri in use is refused, the same one again is not', async () => {
+    assert.equal((await cli(['enqueue', `used=${image(1)}`], { cwd })).code, 0);
+    assert.equal((await cli(['enqueue', `used=${image(1)}`], { cwd })).code, 0);
+    const other = (await cliJson(['enqueue', `used=${image(2)}`], { cwd })) as Told<Enqueued>;
+    assert.deepEqual([other.code, other.json.failed[0]?.code], [1, 'conflict']);
   });
 
   test('--dir enqueues every picture below a folder under its path, and --all --delete takes all results', async () => {

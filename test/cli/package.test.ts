@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildPackage } from '../../infra/package.ts';
 import { testStack } from '../support/stack.ts';
-import { IMAGES, ROOT, serviceFolder } from './cli.ts';
+import { cleaningUp, IMAGES, ROOT, serviceFolder } from './cli.ts';
 
 const execute = promisify(execFile);
 
@@ -53,18 +53,20 @@ describe('the package as it is installed', () => {
   let folder: string;
   let installed: string;
 
-  before(async () => {
-    folder = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
-    const staged = join(folder, 'staged');
-    await buildPackage({ root: ROOT, outFolder: staged });
-    const { stdout } = await execute('npm', ['pack', staged, '--silent', '--offline'], { cwd: folder });
-    installed = join(folder, 'node_modules', 'cluster-serving');
-    await mkdir(installed, { recursive: true });
-    const archive = join(folder, stdout.trim());
-    await execute('tar', ['-xzf', archive, '-C', installed, '--strip-components=1']);
-    await link('dependencies');
-    await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
-  });
+  before(
+    cleaningUp(cleanups, async () => {
+      folder = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
+      const staged = join(folder, 'staged');
+      await buildPackage({ root: ROOT, outFolder: staged });
+      const { stdout } = await execute('npm', ['pack', staged, '--silent', '--offline'], { cwd: folder });
+      installed = join(folder, 'node_modules', 'cluster-serving');
+      await mkdir(installed, { recursive: true });
+      const archive = join(folder, stdout.trim());
+      await execute('tar', ['-xzf', archive, '-C', installed, '--strip-components=1']);
+      await link('dependencies');
+      await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+    }),
+  );
 
   after(async () => {
     for (const cleanup of cleanups) await cleanup();

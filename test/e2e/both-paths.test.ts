@@ -362,9 +362,40 @@ test('over the configured rate /predict answers 429 with Retry-After, and other 
     Array.from({ length: 5 }, () => fetch(`${stack.url}/predict`, { method: 'POST', body })),
   );
   const limited = responses.filter(({ status }) => status === 429);
-  assert.ok(limited.length >= 3, `${responses.map(({ status }) => status)}`);
+  assert.ok(limited.length >= 3, responses.map(({ status }) => status).join());
   assert.ok(responses.some(({ status }) => status === 200));
   assert.equal(limited[0]?.headers.get('retry-after'), '1');
   assert.equal(((await limited[0]?.json()) as { code: string }).code, 'rate_limited');
   assert.equal((await fetch(stack.url)).status, 200);
+});
+
+test('over HTTPS a uri with a question mark, a slash or a script of its own finds its own result', async (t) => {
+  const { overHttp } = await clients(t);
+  const uris = ['a?b', 'a', 'a/b', '../a', 'ä画像 &c=d', '100%'];
+  for (const [digit, uri] of uris.entries())
+    await overHttp.input.enqueue(uri, { image: { path: image(digit) } });
+  for (const [digit, uri] of uris.entries()) {
+    const data = dataOf(await overHttp.output.wait(uri));
+    assert.equal(data.indexOf(Math.max(...data)), digit, uri);
+    assert.ok(await overHttp.output.queryAndDelete(uri));
+    assert.equal(await overHttp.output.query(uri), undefined);
+  }
+});
+
+test('requests over HTTPS go through the given fetch, which may sign them', async (t) => {
+  const { stack } = await clients(t);
+  const signed: string[] = [];
+  const sign = (url: string, init: RequestInit) => {
+    signed.push(`${init.method} ${new URL(url).pathname}`);
+    return fetch(url, {
+      ...init,
+      headers: { ...(init.headers as object), authorization: 'AWS4-HMAC-SHA256 ...' },
+    });
+  };
+  const input = new InputQueue({ frontendUrl: stack.url, fetch: sign });
+  const output = new OutputQueue({ url: stack.url, fetch: sign });
+  await input.enqueue('signed', { image: { path: image(1) } });
+  await output.wait('signed');
+  assert.equal(await output.status('signed'), 'succeeded');
+  assert.deepEqual(signed, ['POST /predictions', 'GET /predictions', 'GET /status']);
 });

@@ -31,7 +31,7 @@ async function serve(t: TestContext, model: Uint8Array, config = '') {
 
 type Outputs = { data: unknown[]; shape: number[] }[];
 const outputsOf = (prediction: string) =>
-  [JSON.parse(prediction.slice('{value='.length, -1)) as Outputs].flat() as Outputs;
+  [JSON.parse(prediction.slice('{value='.length, -1)) as Outputs].flat();
 
 const input = (name: string, dtype: ValueSpec['dtype'], rank: number): ValueSpec => ({
   name,

@@ -19,6 +19,9 @@ const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', '
 const ROUTES: Readonly<Record<string, string>> = {
   'POST /predict': 'predict',
   'POST /predictions': 'submit',
+  'GET /predictions': 'predictions',
+  'GET /status': 'predictions',
+  'POST /cancel': 'predictions',
   'DELETE /predictions': 'predictions',
   'GET /predictions/{uri+}': 'predictions',
   'DELETE /predictions/{uri+}': 'predictions',
