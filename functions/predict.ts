@@ -2,12 +2,12 @@
  * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { predictionTexts } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
-import { type HttpResponse, json, respond } from '../lib/http/response.ts';
+import { type HttpResponse, json, respondWithin } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
@@ -28,21 +28,27 @@ export interface PredictDeps {
   readonly reporter: Reporter;
 }
 
-export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2) =>
-  respond(async (): Promise<HttpResponse> => {
-    const stop = deps.reporter.start('zoo.serving.request.overall');
-    await deps.limiter?.acquire();
-    const request = readRequest(event);
-    if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
-    const instances = decodeInstances(request.body());
-    const run = deps.reporter.start('zoo.serving.request.predict');
-    const outcomes = await deps.model.use((runner) => runner.run(instances));
-    run();
-    const predictions = predictionTexts(outcomes, deps.filter);
-    stop();
-    await deps.reporter.flushWhenDue();
-    return json(200, { predictions });
-  }, logError);
+type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
+
+export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, context?: Clock) =>
+  respondWithin(
+    context?.getRemainingTimeInMillis(),
+    async (): Promise<HttpResponse> => {
+      const stop = deps.reporter.start('zoo.serving.request.overall');
+      await deps.limiter?.acquire();
+      const request = readRequest(event);
+      if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
+      const instances = decodeInstances(request.body());
+      const run = deps.reporter.start('zoo.serving.request.predict');
+      const outcomes = await deps.model.use((runner) => runner.run(instances));
+      run();
+      const predictions = predictionTexts(outcomes, deps.filter);
+      stop();
+      await deps.reporter.flushWhenDue();
+      return json(200, { predictions });
+    },
+    logError,
+  );
 
 export const handler = await live(predict, async (environment) => {
   const connection = liveConnection(environment);

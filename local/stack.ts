@@ -220,13 +220,18 @@ function routes(
     { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs },
     route('POST', '/predictions', 'predictions'),
     route('GET', '/predictions', 'predictions'),
+    route('HEAD', '/predictions', 'predictions'),
     route('DELETE', '/predictions', 'predictions'),
     route('GET', '/predictions/{uri+}', 'predictions'),
+    route('HEAD', '/predictions/{uri+}', 'predictions'),
     route('DELETE', '/predictions/{uri+}', 'predictions'),
     route('GET', '/status', 'predictions'),
     route('POST', '/cancel', 'predictions'),
     route('GET', '/', 'status'),
+    route('HEAD', '/', 'status'),
     route('GET', '/metrics', 'status'),
+    route('HEAD', '/metrics', 'status'),
     route('GET', '/ready', 'status'),
+    route('HEAD', '/ready', 'status'),
   ];
 }

@@ -34,6 +34,32 @@ export async function respond(work: () => Promise<HttpResponse>, log: LogError):
   }
 }
 
+/** Kept back of the time that is left, for the answer itself. */
+const ANSWER_MS = 500;
+
+/**
+ * `respond` that answers 504 before Lambda's own end comes, which clients would see as a bare 503 of the gateway.
+ * It ends the waiting (for a model to load, for a token), not a run: onnxruntime holds the thread until it is done.
+ * @param leftMs what Lambda says is left; undefined: no limit
+ */
+export async function respondWithin(
+  leftMs: number | undefined,
+  work: () => Promise<HttpResponse>,
+  log: LogError,
+): Promise<HttpResponse> {
+  if (leftMs === undefined) return respond(work, log);
+  const waitMs = Math.max(0, leftMs - ANSWER_MS);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${waitMs} ms`)), waitMs);
+  });
+  try {
+    return await respond(() => Promise.race([work(), late]), log);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 function errorResponse(error: ServingError, log: LogError): HttpResponse {
   if (error.status >= 500) log(error);
   // The passing ones say when to come back: an environment that opens its model needs a moment.

@@ -399,3 +399,17 @@ test('requests over HTTPS go through the given fetch, which may sign them', asyn
   assert.equal(await output.status('signed'), 'succeeded');
   assert.deepEqual(signed, ['POST /predictions', 'GET /predictions', 'GET /status']);
 });
+
+test('HEAD answers as GET does, without a body', async (t) => {
+  const { stack } = await clients(t);
+  for (const [path, status] of [
+    ['/', 200],
+    ['/ready', 200],
+    ['/metrics', 200],
+    ['/predictions/nobody', 404],
+  ] as const) {
+    const response = await fetch(stack.url + path, { method: 'HEAD' });
+    assert.equal(response.status, status, path);
+    assert.equal(await response.text(), '');
+  }
+});
