@@ -8,7 +8,7 @@ import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
-import { type Filter, filterText } from '../pipeline/filter.ts';
+import { type Filter, filterText, outputsText } from '../pipeline/filter.ts';
 
 /** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */
 export interface StoredFields {
@@ -50,9 +50,11 @@ export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFi
     }
     const { outputs } = outcome;
     const allFloat = outputs.every((output) => output.dtype === 'float32');
+    // Arrow results of the contract hold numbers only; text outputs are told as the JSON that /predict gives.
+    const hasText = outputs.some((output) => output.dtype === 'string');
     return {
       status: 'succeeded',
-      value: base64(encodeArrowResult(outputs)),
+      value: hasText ? outputsText(outputs) : base64(encodeArrowResult(outputs)),
       error: '',
       outputs: JSON.stringify(outputs.map((output) => output.name)),
       exact: allFloat ? '' : base64(encodeTensors(new Map(outputs.map((output) => [output.name, output])))),

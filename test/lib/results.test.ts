@@ -162,6 +162,14 @@ for (const dtype of ['int64', 'float64', 'uint8', 'bool', 'float16'] as NumericD
   });
 }
 
+test('a text output comes back as it left, and its stored value is JSON', async (t) => {
+  const { results, redis } = store(t, await redisUrl(t));
+  const outputs = [{ name: 'y', dtype: 'string' as const, shape: [2], data: ['héllo', 'a|b'] }];
+  await results.save([{ uri: 'a', fields: toFields({ ok: true, outputs }, undefined) }], 'v');
+  assert.deepEqual((await results.get('a'))?.outputs, outputs);
+  assert.equal(await redis.hget('cluster-serving_job:a', 'value'), '{"data":["héllo","a|b"],"shape":[2]}');
+});
+
 test('a filter text comes back parsed', async (t) => {
   const { results, redis } = store(t, await redisUrl(t));
   const outcome = { ok: true as const, outputs: [{ name: 'y', ...tensor(3, 4, 5) }] };
