@@ -1,0 +1,20 @@
+/**
+ * In: the command line of one of the scripts beside this file. Out: the command, run.
+ * Trap: this is read by whatever Node there is, so it is plain JavaScript, and the rest is loaded after the check.
+ */
+const NEEDED_MAJOR = 24;
+
+/** `command` comes from the script's own name: cluster-serving-start is `cluster-serving start`. */
+export async function launch(command) {
+  const { node } = process.versions;
+  if (Number(node.split('.')[0]) < NEEDED_MAJOR) {
+    console.error(
+      `error: cluster-serving needs Node ${NEEDED_MAJOR} or newer, this is Node ${node} (${process.execPath}); ` +
+        `install Node ${NEEDED_MAJOR}, or put it first on the PATH`,
+    );
+    process.exit(1);
+  }
+  const { main } = await import('../main.ts');
+  const args = process.argv.slice(2);
+  process.exit(await main(command === undefined ? args : [command, ...args]));
+}

@@ -1,0 +1,120 @@
+/**
+ * `cluster-serving init`. In: nothing. Out: a config.yaml with every key, its meaning and its default.
+ * Trap: every setting is commented out, so the file says nothing that a later version's defaults would contradict;
+ * the sections are not, so that one line alone can be uncommented.
+ */
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { DEFAULT_JOB } from '../lib/config/job.ts';
+import { ServingError } from '../lib/errors.ts';
+import { COMMON_HELP, defineCommand } from './command.ts';
+import { EXIT } from './output.ts';
+
+const HELP = `Usage: cluster-serving init [options]
+
+Writes a config.yaml with every setting, its meaning and its default, all commented out.
+
+  -c, --config <file>     the file to write (default config.yaml)
+      --force             replace a file that is there
+${COMMON_HELP}`;
+
+export const init = defineCommand({
+  name: 'init',
+  help: HELP,
+  options: { config: { type: 'string', short: 'c' }, force: { type: 'boolean' } },
+  async run({ config = 'config.yaml', force = false }, output) {
+    const path = resolve(config);
+    try {
+      await writeFile(path, configText(), { flag: force ? 'w' : 'wx' });
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const why =
+        code === 'EEXIST' ? 'is there already; --force replaces it' : `cannot be written: ${message}`;
+      throw new ServingError('bad_config', `${config} ${why}`, { cause: error });
+    }
+    output.answer(
+      { config: path },
+      `wrote ${config}; put your *.onnx into ${DEFAULT_JOB.modelPath}/ beside it, then: cluster-serving start -c ${config}`,
+    );
+    return EXIT.ok;
+  },
+});
+
+/** Values come from the defaults themselves; a test holds that no key is missing. */
+export function configText(): string {
+  const { queue, function: lambda, http, ...job } = DEFAULT_JOB;
+  return `# Settings of one job. Every line is a default: uncomment what you want to change.
+# Unknown keys are refused, with the one that was probably meant.
+
+# Folder with one *.onnx, relative to this file.
+# modelPath: ${job.modelPath}
+
+# Names the queue, the results and the model: 1 to 60 letters, digits, "-" or "_".
+# jobName: ${job.jobName}
+
+# Filter of the results: topN(n), the n largest values, or pickTopN(n), the first n rows. Default: none.
+# postProcessing: topN(5)
+
+# Pictures are scaled to this: height,width in pixels. Default: the model's own size, where it is fixed.
+# imageResize: 224,224
+
+# Records carry the batch dimension.
+# inputAlreadyBatched: ${job.inputAlreadyBatched}
+
+# Most rows of one run of the model.
+# batchSize: ${job.batchSize}
+
+# Threads of one run; 0 is one per vCPU.
+# threadPerModel: ${job.threadPerModel}
+
+# How often to look for a new model.
+# modelRefreshSeconds: ${job.modelRefreshSeconds}
+
+# How long a result stays.
+# resultTtlSeconds: ${job.resultTtlSeconds}
+
+# How a picture becomes a tensor: value = (pixel x scale - mean) / std, pixels from 0 to 255.
+image:
+  # Target size in pixels, as imageResize; both or none.
+  # width: 224
+  # height: 224
+  # bgr, rgb or grey. Default: bgr; grey for a model with one channel.
+  # channels: bgr
+  # chw or hwc. Default: read off the model's input, else chw.
+  # layout: chw
+  # scale: 1
+  # One number, or one per channel: [103.9, 116.8, 123.7].
+  # mean: 0
+  # std: 1
+
+# The SQS queue and the functions that read it.
+queue:
+  # Records of one batch event; above 10 needs windowSeconds of 1 or more.
+  # batchSize: ${queue.batchSize}
+  # How long SQS gathers a batch, 0 to 300.
+  # windowSeconds: ${queue.windowSeconds}
+  # Batch functions at the same time, 2 to 1,000.
+  # maximumConcurrency: ${queue.maximumConcurrency}
+  # Deliveries before a record goes to the dead letters.
+  # maxReceiveCount: ${queue.maxReceiveCount}
+
+# The Lambda functions.
+function:
+  # 1769 is one vCPU.
+  # memoryMB: ${lambda.memoryMB}
+  # Of the batch function.
+  # timeoutSeconds: ${lambda.timeoutSeconds}
+
+# The HTTPS API.
+http:
+  # true: more than tokensPerSecond requests to POST /predict are answered with 429.
+  # tokenBucketEnabled: ${http.tokenBucketEnabled}
+  # tokensPerSecond: ${http.tokensPerSecond}
+  # How long a request waits for its turn.
+  # tokenAcquireTimeoutMs: ${http.tokenAcquireTimeoutMs}
+  # How long POST /predict may take, at most 29000. Default: function.timeoutSeconds, at most 29 s.
+  # timeoutMs: 29000
+  # Web pages that may call from a browser: ["https://example.com"], or "*" for all.
+  # corsOrigins: ${JSON.stringify(http.corsOrigins)}
+`;
+}

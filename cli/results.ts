@@ -1,0 +1,45 @@
+/**
+ * In: a result. Out: a few lines that a person reads: what came out, its shape, the largest value and the first ones.
+ * Trap: an output may have millions of elements; eight are shown, --json has them all.
+ */
+import type { NamedTensor } from '../lib/contract/values.ts';
+import type { ServingError } from '../lib/errors.ts';
+import type { Result } from '../lib/index.ts';
+import { float16Value } from '../lib/pipeline/cast.ts';
+
+const SHOWN = 8;
+
+export function resultLines({ uri, outputs, filtered }: Result): string {
+  if (filtered !== undefined) return `${uri}  ${JSON.stringify(filtered)}`;
+  const [only, second] = outputs;
+  if (only && !second) return `${uri}  ${outputText(only)}`;
+  return [uri, ...outputs.map((output) => `  ${outputText(output)}`)].join('\n');
+}
+
+export function failedLine({ uri, code, message }: ServingError): string {
+  return `${uri}  failed: ${message} (${code})`;
+}
+
+export function pendingLine(uri: string): string {
+  return `${uri}  no result (yet)`;
+}
+
+function outputText({ name, dtype, shape, data }: NamedTensor): string {
+  const numbers = dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
+  function valueOf(element: number | bigint): number {
+    return dtype === 'float16' ? float16Value(Number(element)) : Number(element);
+  }
+  const shown = numbers
+    ? numbers.slice(0, SHOWN).map((value) => String(Number(value.toPrecision(6))))
+    : (data as readonly string[]).slice(0, SHOWN).map((text) => JSON.stringify(text));
+  const rest = data.length > SHOWN ? ', …' : '';
+  return `${name} ${dtype}[${shape.join(',')}]${largestText(numbers)}  ${shown.join(', ')}${rest}`;
+}
+
+/** The class a classifier means: "largest 0.999 at 3". */
+function largestText(numbers: readonly number[] | undefined): string {
+  if (!numbers || numbers.length < 2) return '';
+  let at = 0;
+  for (const [i, value] of numbers.entries()) if (value > (numbers[at] as number)) at = i;
+  return `  largest ${Number((numbers[at] as number).toPrecision(6))} at ${at}`;
+}
