@@ -68,12 +68,6 @@ export async function claimFolder(dataDir: string): Promise<void> {
   }
 }
 
-/** A lock whose process has ended (a zombie included) must not hold up a start. */
-export async function dropDeadLock(dataDir: string): Promise<void> {
-  const holder = await readJson<ProcessIdentity>(join(dataDir, LOCK));
-  if (holder && !(await isAlive(holder))) await rm(join(dataDir, LOCK), { force: true });
-}
-
 /** What runs on the folder now; files of a process that has ended count for nothing. */
 export async function findRunning(dataDir: string): Promise<Running | undefined> {
   const record = await lastRecord(dataDir);

@@ -6,12 +6,7 @@
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServingError } from '../lib/errors.ts';
-
-interface Holder {
-  readonly pid: number;
-  /** When that process started, in clock ticks since boot; undefined where the system does not tell. */
-  readonly startedAt: string | undefined;
-}
+import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**
  * @returns lets go of the folder
@@ -20,8 +15,7 @@ interface Holder {
 export async function holdFolder(dataDir: string): Promise<() => Promise<void>> {
   const path = join(dataDir, 'lock.json');
   const own = `${path}.${process.pid}`;
-  const self: Holder = { pid: process.pid, startedAt: await startOf(process.pid) };
-  await writeFile(own, `${JSON.stringify(self)}\n`);
+  await writeFile(own, `${JSON.stringify(await identify(process.pid))}\n`);
   try {
     return await takeOver(path, own, dataDir);
   } finally {
@@ -50,26 +44,10 @@ async function takeOver(path: string, own: string, dataDir: string): Promise<() 
   throw new ServingError('bad_config', `cannot lock the folder ${dataDir}: others keep taking it`);
 }
 
-async function readHolder(path: string): Promise<Holder | undefined> {
+async function readHolder(path: string): Promise<ProcessIdentity | undefined> {
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as Holder;
+    return JSON.parse(await readFile(path, 'utf8')) as ProcessIdentity;
   } catch {
     return undefined;
   }
-}
-
-async function isAlive(holder: Holder): Promise<boolean> {
-  try {
-    process.kill(holder.pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-  const startedAt = await startOf(holder.pid);
-  return startedAt === undefined || holder.startedAt === undefined || startedAt === holder.startedAt;
-}
-
-/** Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. */
-async function startOf(pid: number): Promise<string | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
 }

@@ -4,7 +4,7 @@
  * Trap: "ready" is the last word of the start and is never said before a request would be answered.
  */
 import type { LocalLog } from './aws-lambda.ts';
-import { type Addresses, claimFolder, dropDeadLock, type StackRecord, writeRecord } from './data-folder.ts';
+import { type Addresses, claimFolder, type StackRecord, writeRecord } from './data-folder.ts';
 import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -25,7 +25,6 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   const stopped = stopSignal();
   for (const note of settings.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
-  await dropDeadLock(dataDir);
   const stack = await startStack({
     job,
     modelDirectory: settings.modelDirectory,

@@ -5,9 +5,11 @@ import { json, respond, respondWithin } from '../../lib/http/response.ts';
 
 test('an error of ours is told with its code and status, anything else only as an internal error', async () => {
   const logged: ServingError[] = [];
-  const fail = (error: unknown) =>
+  const fail = (error: Error) =>
     respond(
-      () => Promise.reject(error as Error),
+      async () => {
+        throw error;
+      },
       (told) => logged.push(told),
     );
   const ours = await fail(new ServingError('bad_input', 'input "x": no'));
@@ -27,7 +29,9 @@ test('an error of ours is told with its code and status, anything else only as a
 test('a passing error says when to come back', async () => {
   const answer = (error: ServingError) =>
     respond(
-      () => Promise.reject(error),
+      async () => {
+        throw error;
+      },
       () => undefined,
     );
   assert.equal((await answer(new ServingError('model_unavailable', 'x'))).headers?.['retry-after'], '1');
@@ -39,7 +43,8 @@ test('a passing error says when to come back', async () => {
 test('work that does not end in time is answered with 504, and work that does is not delayed', async () => {
   const logged: ServingError[] = [];
   const log = (error: ServingError) => void logged.push(error);
-  const stuck = await respondWithin(510, () => new Promise(() => undefined), log);
+  const never = new Promise<never>(() => undefined);
+  const stuck = await respondWithin(510, () => never, log);
   assert.deepEqual(
     [stuck.statusCode, JSON.parse(stuck.body as string)],
     [504, { error: 'no answer within 10 ms', code: 'timeout' }],
