@@ -82,7 +82,7 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
     invoke(event) {
       const next = last.then(async () => {
         const answering = reply();
-        child.send({ event, context: {} });
+        child.send({ event, timeoutMs: MAX_WAIT_MS });
         const answer = await answering;
         if ('error' in answer) throw new Error(answer.error);
         return 'answer' in answer ? answer.answer : undefined;

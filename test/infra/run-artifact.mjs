@@ -11,8 +11,14 @@ const dot = handlerName.lastIndexOf('.');
 const module_ = await import(pathToFileURL(join(folder, `${handlerName.slice(0, dot)}.mjs`)).href);
 const handler = module_[handlerName.slice(dot + 1)];
 
-process.on('message', ({ event, context }) => {
-  handler(event, context).then(
+/** A function does not cross to another process: the clock of the invocation is made here, as Lambda's runtime does. */
+const contextWithin = (timeoutMs) => {
+  const endAt = Date.now() + timeoutMs;
+  return { getRemainingTimeInMillis: () => endAt - Date.now() };
+};
+
+process.on('message', ({ event, timeoutMs }) => {
+  handler(event, contextWithin(timeoutMs)).then(
     (answer) => process.send({ answer }),
     (error) => process.send({ error: String(error?.stack ?? error) }),
   );
