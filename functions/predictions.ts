@@ -9,7 +9,7 @@ import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { assertUri } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
-import { failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
+import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
@@ -24,8 +24,9 @@ export interface PredictionsDeps extends AcceptDeps {
   readonly states: () => Pick<RecordStates, 'status' | 'cancel'>;
 }
 
-/** Results of one DELETE /predictions. */
+/** Results of one DELETE /predictions, and bytes of their stored values: as JSON they are up to three times that. */
 const PAGE = 100;
+const PAGE_BYTES = 1_500_000;
 
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
@@ -53,18 +54,21 @@ async function look(
 ): Promise<HttpResponse> {
   const results = deps.results();
   if (parameters['uri'] === undefined && method === 'DELETE')
-    return jsonText(200, pageText((await results.takePage(PAGE)) ?? []));
+    return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
   const uri = assertUri(parameters['uri']);
   try {
-    const result = await (method === 'DELETE'
-      ? results.take(uri)
-      : results.getWithin(uri, preferredWaitMs(headers['prefer'])));
+    const result = await results.getWithin(uri, method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']));
     if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
-    return jsonText(200, resultText(result));
+    const answer = jsonText(200, assertAnswer(resultText(result)));
+    // Of two who delete at once, one gets it.
+    if (method === 'DELETE' && !(await results.take(uri)))
+      throw new ServingError('not_found', 'already taken');
+    return answer;
   } catch (error) {
     // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
-    if (error instanceof ServingError && error.uri === uri) return json(200, failureBody(error));
-    throw error;
+    if (!(error instanceof ServingError) || error.uri !== uri) throw error;
+    if (method === 'DELETE') await results.take(uri).catch(() => undefined);
+    return json(200, failureBody(error));
   }
 }
 

@@ -53,6 +53,12 @@ export async function request(
   if (response.ok) return { status: response.status, body };
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
   const known = isErrorCode(code) ? code : codeOfStatus(response.status);
+  if (response.status === 404 && !isErrorCode(code)) {
+    throw new ServingError(
+      'bad_config',
+      `${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`,
+    );
+  }
   throw new ServingError(known, textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`);
 }
 
@@ -76,7 +82,6 @@ function parse(text: string): unknown {
 function codeOfStatus(status: number): ErrorCode {
   if (status === 429) return 'rate_limited';
   if (status === 413) return 'too_large';
-  if (status === 404) return 'not_found';
   if (status === 401 || status === 403) return 'unauthorized';
   if (status === 504) return 'timeout';
   return status < 500 ? 'bad_request' : status === 503 ? 'queue_unavailable' : 'internal';

@@ -7,6 +7,7 @@
 import type { NamedTensor } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
 import { float16Bits } from '../pipeline/cast.ts';
+import { assertWaitMs } from '../results/patience.ts';
 import { isRecordStatus, type RecordStatus } from '../results/states.ts';
 import type { Dequeued, WaitOptions } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
@@ -16,6 +17,7 @@ import { type Answer, type Fetch, request } from './fetch.ts';
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
 const WAIT_SECONDS = 20;
+const MIN_ASK_MS = 250;
 
 export class HttpResults {
   readonly #url: string;
@@ -58,25 +60,29 @@ export class HttpResults {
   }
 
   async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
-    const endAt = performance.now() + timeoutMs;
+    const endAt = performance.now() + assertWaitMs(timeoutMs);
     for (;;) {
-      const leftMs = endAt - performance.now();
+      const askedAt = performance.now();
+      const leftMs = endAt - askedAt;
       const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.ceil(leftMs / 1000)));
       const result = await this.#read(uri, 'GET', { prefer: `wait=${seconds}` }, signal);
       if (result) return result;
       if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+      // A server that does not wait (an old one, a proxy's answer) must not be asked without a pause.
+      const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 
   async *drain(): AsyncGenerator<Dequeued> {
     for (;;) {
       const { body } = await this.#request(this.#url, { method: 'DELETE' });
-      const { results } = body as { results: ResultJson[] };
-      if (results.length === 0) return;
+      const { results, more } = body as { results: ResultJson[]; more: boolean };
       for (const json of results)
         yield json.status !== 'succeeded'
           ? { uri: json.uri, error: failureOf(json) }
           : { uri: json.uri, result: resultOf(json) };
+      if (!more) return;
     }
   }
 

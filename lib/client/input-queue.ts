@@ -53,6 +53,7 @@ export class InputQueue {
   readonly #connection: RedisConnection | undefined;
   readonly #claims: RecordStates | undefined;
   #sender: Promise<QueueSender> | undefined;
+  #closed = false;
   #payloadStore: Promise<PayloadStore> | undefined;
 
   constructor(options: InputQueueOptions = {}) {
@@ -87,7 +88,7 @@ export class InputQueue {
 
   /**
    * Enqueues any number of records with bounded memory; an iterable is read as fast as the queue takes.
-   * @param onProgress hears the number taken so far
+   * @param onProgress hears the number taken so far, now and then and at the end
    * @returns how many the queue took, which is all of them
    * @throws AggregateError with one error (with its uri) per record that was not taken; the others were
    */
@@ -98,17 +99,23 @@ export class InputQueue {
     const errors: unknown[] = [];
     const flying = new Set<Promise<void>>();
     let taken = 0;
-    for await (const { uri, inputs } of records) {
-      const flight = this.enqueue(uri, inputs)
-        .then(
-          () => onProgress(++taken),
+    try {
+      for await (const { uri, inputs } of records) {
+        const flight = this.enqueue(uri, inputs).then(
+          () => void taken++,
           (error: unknown) => void errors.push(error),
-        )
-        .finally(() => flying.delete(flight));
-      flying.add(flight);
-      if (flying.size >= IN_FLIGHT) await Promise.race(flying);
+        );
+        const landed = flight.then(() => void flying.delete(landed));
+        flying.add(landed);
+        if (flying.size < IN_FLIGHT) continue;
+        await Promise.race(flying);
+        onProgress(taken);
+      }
+    } finally {
+      // Also when the iterable or onProgress throws: whoever catches it knows that nothing is under way any more.
+      await Promise.all(flying);
     }
-    await Promise.all(flying);
+    onProgress(taken);
     if (errors.length > 0) {
       throw new AggregateError(
         errors,
@@ -151,6 +158,7 @@ export class InputQueue {
   }
 
   #open(): Promise<QueueSender> {
+    if (this.#closed) throw new ServingError('bad_request', 'this queue was closed');
     this.#sender ??= this.#openSender().catch((error: unknown) => {
       this.#sender = undefined;
       throw error;
@@ -179,6 +187,7 @@ export class InputQueue {
 
   /** Lets go of the connections. Records that were not awaited may not have left. */
   async close(): Promise<void> {
+    this.#closed = true;
     const sender = await this.#sender?.catch(() => undefined);
     sender?.close();
     await this.#connection?.close();

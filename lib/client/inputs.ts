@@ -5,6 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { decodeBase64 } from '../codecs/base64.ts';
+import { kindOf } from '../codecs/instances.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -55,6 +56,12 @@ export type RecordInputs = Readonly<Record<string, InputValue>>;
  * @throws bad_request naming the input; a file that cannot be read is one too
  */
 export async function toInputs(values: RecordInputs): Promise<Inputs> {
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    throw new ServingError(
+      'bad_request',
+      `inputs: expected an object of inputs by name, got ${kindOf(values)}`,
+    );
+  }
   const entries = Object.entries(values);
   if (entries.length === 0) throw new ServingError('bad_request', 'a record needs at least one input');
   const inputs = new Map<string, Value>();
@@ -71,18 +78,52 @@ export async function toInputs(values: RecordInputs): Promise<Inputs> {
 }
 
 async function toValue(value: InputValue): Promise<Value> {
-  if (typeof value === 'string') return { kind: 'image', bytes: await readFile(value) };
+  if (typeof value === 'string') return { kind: 'image', bytes: await readImage(value) };
+  if (Buffer.isBuffer(value)) {
+    throw new ServingError(
+      'bad_request',
+      'got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers',
+    );
+  }
+  if (value === null || !['object', 'number', 'boolean'].includes(typeof value)) {
+    throw new ServingError(
+      'bad_request',
+      `expected numbers, texts, a tensor or an image, got ${kindOf(value)}`,
+    );
+  }
   if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
   if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
-  if ('path' in value) return { kind: 'image', bytes: await readFile(value.path) };
-  if ('b64' in value) return { kind: 'image', bytes: decodeBase64(value.b64) };
-  if ('bytes' in value) return { kind: 'image', bytes: value.bytes };
+  if ('path' in value) return { kind: 'image', bytes: await readImage(value.path) };
+  if ('b64' in value)
+    return { kind: 'image', bytes: decodeBase64(checked(value.b64, 'b64', 'a text', isText)) };
+  if ('bytes' in value)
+    return { kind: 'image', bytes: checked(value.bytes, 'bytes', 'a Uint8Array', isBytes) };
   if ('indices' in value && 'values' in value) return sparseValue(value);
   if ('data' in value && 'shape' in value) return tensorValue(value);
   throw new ServingError(
     'bad_request',
     `expected a path, {path}, {b64}, {bytes}, numbers, texts, {data,shape} or {indices,values,shape}, got the keys ${JSON.stringify(Object.keys(value))}`,
   );
+}
+
+const isText = (value: unknown) => typeof value === 'string';
+const isBytes = (value: unknown) => value instanceof Uint8Array;
+
+function checked<T>(value: T, key: string, expected: string, is: (value: unknown) => boolean): T {
+  if (is(value)) return value;
+  throw new ServingError('bad_request', `${key}: expected ${expected}, got ${kindOf(value)}`);
+}
+
+/** A bare text is a path, which is easily forgotten: the message says so. */
+async function readImage(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new ServingError('bad_request', `cannot read the image file (a text is a path): ${message}`, {
+      cause: error,
+    });
+  }
 }
 
 function nested(value: NestedNumbers | NestedStrings): Tensor {
@@ -104,6 +145,9 @@ function tensorValue(value: {
   dtype?: DType;
 }): Value {
   const { data, shape, dtype } = value;
+  if (dtype !== undefined && dtype !== 'string' && !isNumericDType(dtype)) {
+    throw new ServingError('bad_request', `dtype ${JSON.stringify(dtype)} is none of ONNX`);
+  }
   const count = elementCount(shape, LIMITS.tensorElements);
   if (data.length !== count) {
     throw new ServingError('bad_request', `${data.length} elements are not of shape [${shape.join(',')}]`);

@@ -1,5 +1,5 @@
 /**
- * In: nothing. Out: every limit of the doors, in one place; docs/limits.md explains them.
+ * In: nothing. Out: every limit of the doors, in one place; the README lists those that users meet.
  * Trap: a limit is only one when it is checked before the bytes are expanded.
  */
 
@@ -10,6 +10,8 @@ export const LIMITS = {
   messageBytes: MiB,
   /** A record that is too large for a message travels through S3, up to this. */
   payloadBytes: 32 * MiB,
+  /** What one result may take in Redis, as base64. */
+  resultBytes: 32 * MiB,
   /** Entries and bytes of one SendMessageBatch call. */
   sendEntries: 10,
   /** API Gateway to Lambda payload. */

@@ -27,9 +27,12 @@ export async function acceptRecords(
   await sendClaimed(claims?.(), submissions, (submission) => submit(sender, payloads, submission));
   const uris = submissions.map(({ uri }) => uri);
   const [uri] = uris as [string];
-  return uris.length > 1
-    ? json(202, { uris })
-    : json(202, { uri }, { location: `/predictions/${encodeURIComponent(uri)}` });
+  return uris.length > 1 ? json(202, { uris }) : json(202, { uri }, { location: locationOf(uri) });
+}
+
+/** In a path API Gateway would take `?`, `/` and `..` of the uri for its own. */
+function locationOf(uri: string): string {
+  return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }
 
 /** `Prefer: respond-async` (RFC 7240). */

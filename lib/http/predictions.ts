@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { decodeInstances, isObject, parseJson } from '../codecs/instances.ts';
 import { wireRecord } from '../codecs/message.ts';
+import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -56,6 +57,7 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
  * @throws the first failed instance's error, saying which one it was: the answer has no place for it
  */
 export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | undefined): string[] {
+  if (!filter) assertElements(outcomes);
   return outcomes.map((outcome, index) => {
     if (outcome.ok)
       return `{value=${filter ? filterText(outcome.outputs, filter) : outputsText(outcome.outputs)}}`;
@@ -63,6 +65,18 @@ export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | u
     const where = outcomes.length > 1 ? `instances[${index}]: ` : '';
     throw new ServingError(code, where + message, { cause: outcome.error });
   });
+}
+
+/** No element takes less than two characters: more than that many cannot fit, and are not even written. */
+function assertElements(outcomes: readonly Outcome[]): void {
+  let elements = 0;
+  for (const outcome of outcomes)
+    if (outcome.ok) for (const { data } of outcome.outputs) elements += data.length;
+  if (elements * 2 <= LIMITS.httpBodyBytes) return;
+  throw new ServingError(
+    'too_large',
+    `the answer would have ${elements} numbers, over the limit of ${LIMITS.httpBodyBytes} bytes; keep less of them with postProcessing`,
+  );
 }
 
 /** JSON text of a finished result; built by hand so that float32 values keep their short form. */
@@ -99,12 +113,24 @@ export function failureBody(error: ServingError): Record<string, unknown> {
   return { uri: error.uri, status, error: error.publicMessage, code: error.code };
 }
 
-/** JSON text of a page of DELETE /predictions. */
-export function pageText(page: readonly Dequeued[]): string {
-  const texts = page.map((item) =>
+/** JSON text of a page of DELETE /predictions; undefined: there are none left. */
+export function pageText(page: readonly Dequeued[] | undefined): string {
+  const texts = (page ?? []).map((item) =>
     'error' in item ? JSON.stringify(failureBody(item.error)) : resultText(item.result),
   );
-  return `{"results":[${texts.join(',')}]}`;
+  return `{"results":[${texts.join(',')}],"more":${page !== undefined}}`;
+}
+
+/** An answer has to fit into Lambda's 6 MiB. @throws too_large, before anything is deleted */
+export function assertAnswer(text: string): string {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > LIMITS.httpBodyBytes) {
+    throw new ServingError(
+      'too_large',
+      `the answer is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes}; read it from Redis, or keep less of it with postProcessing`,
+    );
+  }
+  return text;
 }
 
 /** Longest wait of one GET: below the gateway's 30 s. */
@@ -112,6 +138,6 @@ const MAX_WAIT_SECONDS = 20;
 
 /** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
 export function preferredWaitMs(prefer: string | undefined): number {
-  const seconds = Number(/(?:^|[,;\s])wait=(\d{1,4})(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
+  const seconds = Number(/(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
   return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
 }

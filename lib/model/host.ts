@@ -25,6 +25,7 @@ interface Lease<R> {
   readonly runner: R;
   users: number;
   retired: boolean;
+  closed: boolean;
 }
 
 export class ModelHost<R extends Runner = Runner> {
@@ -55,7 +56,9 @@ export class ModelHost<R extends Runner = Runner> {
    * @throws model_unavailable when none has loaded yet, and whatever `work` throws
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
-    const lease = await this.#lease();
+    let lease = await this.#lease();
+    // Between the promise's end and this line a swap may have closed it; from here to `users++` nothing can.
+    while (lease.closed) lease = await this.#lease();
     lease.users++;
     try {
       return await work(lease.runner);
@@ -67,6 +70,12 @@ export class ModelHost<R extends Runner = Runner> {
 
   /** Looks for a new version now; resolves when it serves, or the old one stays. Never throws. */
   refresh(): Promise<void> {
+    // The first opening asks for the version itself; two openings at once would leave one of them open for ever.
+    if (!this.#current)
+      return this.#openFirst().then(
+        () => undefined,
+        (error: unknown) => this.#options.onError(asModelError(error)),
+      );
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
     });
@@ -104,7 +113,7 @@ export class ModelHost<R extends Runner = Runner> {
     this.#checkedAt = this.#options.now();
     try {
       const runner = await this.#source.open(await this.#source.version());
-      return { runner, users: 0, retired: false };
+      return { runner, users: 0, retired: false, closed: false };
     } catch (error) {
       throw asModelError(error);
     }
@@ -117,7 +126,7 @@ export class ModelHost<R extends Runner = Runner> {
       const old = this.#current;
       if (version === old?.runner.version) return;
       const runner = await this.#source.open(version);
-      this.#current = { runner, users: 0, retired: false };
+      this.#current = { runner, users: 0, retired: false, closed: false };
       if (old) this.#retire(old);
     } catch (error) {
       this.#options.onError(asModelError(error));
@@ -130,7 +139,8 @@ export class ModelHost<R extends Runner = Runner> {
   }
 
   #closeWhenIdle(lease: Lease<R>): void {
-    if (!lease.retired || lease.users > 0) return;
+    if (!lease.retired || lease.closed || lease.users > 0) return;
+    lease.closed = true;
     lease.runner.close().catch((error: unknown) => this.#options.onError(asModelError(error)));
   }
 }

@@ -43,9 +43,13 @@ export async function openSession(path: string, options: SessionOptions): Promis
       extra: { session: { intra_op: { allow_spinning: '0' } } },
     });
   } catch (error) {
-    throw new ServingError('model_unavailable', `onnxruntime cannot load the model: ${reason(error)}`, {
-      cause: error,
-    });
+    throw new ServingError(
+      'model_unavailable',
+      `onnxruntime cannot load the model: ${reason(error)}${hint(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
   const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
   const outputs = session.outputMetadata.map((meta) => specOf(meta, 'output'));
@@ -61,6 +65,13 @@ export async function openSession(path: string, options: SessionOptions): Promis
     },
     close: () => session.release(),
   };
+}
+
+/** What helps against the commonest reason: kernels exist from opset 7 on. */
+function hint(error: unknown): string {
+  return /Could not find an implementation|opset/i.test(reason(error))
+    ? ' (export the model again with opset 13 or newer)'
+    : '';
 }
 
 function reason(error: unknown): string {

@@ -62,7 +62,12 @@ export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocatio
 function parsePointer(text: string, prefix: string, where: string): ModelPointer {
   try {
     const { version, files } = JSON.parse(text) as { version: unknown; files: unknown };
-    if (typeof version !== 'string' || !/^[\w.-]{1,80}$/.test(version) || !Array.isArray(files))
+    if (
+      typeof version !== 'string' ||
+      !/^\w[\w.-]{0,79}$/.test(version) ||
+      !Array.isArray(files) ||
+      files.length === 0
+    )
       throw new Error('shape');
     return {
       version,

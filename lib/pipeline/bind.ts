@@ -14,7 +14,7 @@ import { castTensor } from './cast.ts';
 import { type Fitted, fitTensor, formatSpec } from './fit.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
-import { densify } from './sparse.ts';
+import { densify, type Sparse } from './sparse.ts';
 
 export interface BindSettings {
   /** The caller's tensors carry the batch dimension already. */
@@ -43,7 +43,7 @@ export async function bindRecord(
   for (const [i, spec] of specs.entries()) {
     const { name, value } = values[i] as NamedValue;
     try {
-      const made = toTensor(value, spec, settings.image);
+      const made = toTensor(value, spec, settings);
       // Only images are asynchronous; an await for every tensor would cost more than the tensor.
       const tensor = made instanceof Promise ? await made : made;
       fitted.push(fitTensor(castTensor(tensor, spec.dtype), spec, settings.inputAlreadyBatched));
@@ -93,7 +93,8 @@ function inInput(name: string, error: unknown): ServingError {
   return new ServingError(known.code, `input ${JSON.stringify(name)}: ${known.message}`, { cause: error });
 }
 
-function toTensor(value: Value, spec: TensorSpec, image: ImageChoice): Tensor | Promise<Tensor> {
+function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tensor | Promise<Tensor> {
+  const { image } = settings;
   switch (value.kind) {
     case 'tensor':
       return value.tensor;
@@ -103,9 +104,9 @@ function toTensor(value: Value, spec: TensorSpec, image: ImageChoice): Tensor | 
       if (spec.dtype !== 'string') return toImage(value.text, spec, image);
       return textTensor(value.text, spec);
     case 'sparse':
-      return densify(value, spec.dtype, false);
+      return densifyFor(value, spec, settings, false);
     case 'json':
-      return fromJson(value.value, spec, image);
+      return fromJson(value.value, spec, settings);
   }
 }
 
@@ -116,7 +117,8 @@ function textTensor(text: string, spec: TensorSpec): Tensor {
   return { dtype: 'string', shape: [items.length], data: items };
 }
 
-function fromJson(value: unknown, spec: TensorSpec, image: ImageChoice): Tensor | Promise<Tensor> {
+function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Tensor | Promise<Tensor> {
+  const { image } = settings;
   if (typeof value === 'string' && spec.dtype !== 'string') return toImage(value, spec, image);
   if (!isObject(value)) return nestedTensor(value, spec.dtype);
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
@@ -138,12 +140,20 @@ function fromJson(value: unknown, spec: TensorSpec, image: ImageChoice): Tensor 
     indicesShape: flat.shape,
     values,
   };
-  return densify(sparse, spec.dtype, true);
+  return densifyFor(sparse, spec, settings, true);
+}
+
+/** A shape that does not fit is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
+function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
+  fitTensor({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
+  return densify(sparse, spec.dtype, pointsFirst);
 }
 
 async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: ImageChoice): Promise<Tensor> {
   const settings = imageSettings(spec, choice);
   const bytes = typeof encoded === 'string' ? imageBytes(encoded) : encoded;
+  // Decoding holds the thread: between two images whoever else waits gets a turn.
+  await new Promise((resolve) => setImmediate(resolve));
   const pixels = await decodeImage(bytes);
   return imageTensor(pixels, settings, spec.dtype as NumericDType);
 }

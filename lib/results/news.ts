@@ -10,8 +10,8 @@ import type { RedisConnection } from './redis.ts';
 const LOOK_AGAIN_MS = 5_000;
 
 export interface News {
-  /** Resolves at the next message, after `timeoutMs`, or after a while. @throws the signal's reason */
-  next(timeoutMs: number, signal?: AbortSignal): Promise<void>;
+  /** Resolves at the next message, or after a while. @throws the signal's reason */
+  next(signal: AbortSignal): Promise<void>;
   stop(): void;
 }
 
@@ -49,19 +49,19 @@ export class DoneNews {
     }
     return {
       stop,
-      next: (timeoutMs, signal) =>
+      next: (signal) =>
         new Promise((resolve, reject) => {
           const done = (settle: () => void) => {
             clearTimeout(timer);
-            signal?.removeEventListener('abort', onAbort);
+            signal.removeEventListener('abort', onAbort);
             heard = false;
             wake = () => undefined;
             settle();
           };
-          const onAbort = () => done(() => reject(signal?.reason as Error));
-          const timer = setTimeout(() => done(resolve), Math.min(timeoutMs, LOOK_AGAIN_MS));
-          if (signal?.aborted) return onAbort();
-          signal?.addEventListener('abort', onAbort);
+          const onAbort = () => done(() => reject(signal.reason as Error));
+          const timer = setTimeout(() => done(resolve), LOOK_AGAIN_MS);
+          if (signal.aborted) return onAbort();
+          signal.addEventListener('abort', onAbort);
           wake = () => done(resolve);
           if (heard) wake();
         }),

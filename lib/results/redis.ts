@@ -21,6 +21,7 @@ export class RedisConnection {
   /** Counts connections, so that an error of an old one does not end a new one. */
   #connection = 0;
   #dropping: Promise<void> | undefined;
+  #closed = false;
 
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
@@ -51,15 +52,18 @@ export class RedisConnection {
         connection = await this.#connected();
         return await work(this.redis);
       } catch (error) {
+        // Redis answered, and said no: the connection is as good as before, and asking again changes nothing.
+        if ((error as Error).name === 'ReplyError') throw this.unavailable(error);
         // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
         await this.#drop(connection);
-        if (attempt >= 2) throw this.unavailable(error);
+        if (attempt >= 2 || this.#closed) throw this.unavailable(error);
       }
     }
   }
 
   /** The number of the connection that stands. */
   async #connected(): Promise<number> {
+    if (this.#closed) throw new ServingError('bad_request', 'this connection to Redis was closed');
     if (this.redis.status !== 'ready') {
       this.#connecting ??= this.redis.connect().finally(() => {
         this.#connecting = undefined;
@@ -95,6 +99,8 @@ export class RedisConnection {
     const redis = new Redis(this.#url, {
       lazyConnect: true,
       connectTimeout: 5_000,
+      commandTimeout: 5_000,
+      maxRetriesPerRequest: 1,
       retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
       autoResubscribe: true,
     });
@@ -116,6 +122,7 @@ export class RedisConnection {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     if (this.redis.status === 'ready') await this.redis.quit().catch(() => undefined);
     this.redis.disconnect();
   }

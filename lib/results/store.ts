@@ -9,6 +9,7 @@ import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { DoneNews } from './news.ts';
+import { assertWaitMs, orAborted } from './patience.ts';
 import type { RedisConnection } from './redis.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
 
@@ -181,16 +182,26 @@ export class ResultStore {
    * @throws timeout, the signal's reason, the record's own error, results_unavailable
    */
   async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
+    const timeout = AbortSignal.timeout(assertWaitMs(timeoutMs));
+    const stop = signal ? AbortSignal.any([timeout, signal]) : timeout;
+    try {
+      return await orAborted(this.#waitUntil(uri, stop), stop);
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (timeout.aborted) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+      throw error;
+    }
+  }
+
+  async #waitUntil(uri: string, stop: AbortSignal): Promise<Result> {
     const news = await this.#news.listen(doneChannel(this.#options.job, uri));
     try {
-      const endAt = performance.now() + timeoutMs;
       for (;;) {
         // Asked after the listening began: what came before is found, what comes later is heard.
         const result = await this.get(uri);
         if (result) return result;
-        const leftMs = endAt - performance.now();
-        if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
-        await news.next(leftMs, signal);
+        stop.throwIfAborted();
+        await news.next(stop);
       }
     } finally {
       news.stop();
@@ -215,14 +226,46 @@ export class ResultStore {
     }
   }
 
-  /** Takes up to `count` finished results, the oldest first; undefined when there are none left. */
-  async takePage(count: number): Promise<Dequeued[] | undefined> {
+  /**
+   * Takes up to `count` finished results, the oldest first; undefined when there are none left.
+   * @param maxBytes of their stored values together. One that is larger alone is told as `too_large`; it stays under
+   *   its uri, but is dequeued no more.
+   */
+  async takePage(count: number, maxBytes = Number.POSITIVE_INFINITY): Promise<Dequeued[] | undefined> {
     const index = indexKey(this.#options.job);
     const uris = await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
-    const taken = await this.#takeMany(uris);
+    const fitting = maxBytes === Number.POSITIVE_INFINITY ? uris : await this.#fitting(uris, maxBytes);
+    if (fitting.length === 0) {
+      const uri = uris[0] as string;
+      await this.#connection.use((redis) => redis.zrem(index, uri), false);
+      return [
+        {
+          uri,
+          error: new ServingError('too_large', 'the result is too large for a page; query it by its uri', {
+            uri,
+          }),
+        },
+      ];
+    }
+    const taken = await this.#takeMany(fitting);
     // An entry whose result another taker got, or that was read and deleted, is just passed over.
-    return uris.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i].fields) ?? []) : []));
+    return fitting.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i].fields) ?? []) : []));
+  }
+
+  /** The first of `uris` whose values have `maxBytes` together. */
+  async #fitting(uris: readonly string[], maxBytes: number): Promise<string[]> {
+    const values = await this.#connection.use((redis) => {
+      return Promise.all(
+        uris.map((uri) => redis.hmget(resultKey(this.#options.job, uri), 'value', 'exact', 'error')),
+      );
+    }, true);
+    let bytes = 0;
+    const first = values.findIndex((texts) => {
+      for (const text of texts) bytes += text?.length ?? 0;
+      return bytes > maxBytes;
+    });
+    return first === -1 ? [...uris] : uris.slice(0, first);
   }
 
   /** Reads and deletes in one transaction, so that of two takers only one gets it. */

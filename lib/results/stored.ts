@@ -6,6 +6,7 @@
 import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow-result.ts';
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
+import { LIMITS } from '../contract/limits.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { isErrorCode, ServingError } from '../errors.ts';
 import { type Filter, filterText, outputsText } from '../pipeline/filter.ts';
@@ -49,6 +50,7 @@ export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFi
       };
     }
     const { outputs } = outcome;
+    assertResultSize(outputs);
     const allFloat = outputs.every((output) => output.dtype === 'float32');
     // Arrow results of the contract hold numbers only; text outputs are told as the JSON that /predict gives.
     const hasText = outputs.some((output) => output.dtype === 'string');
@@ -62,6 +64,17 @@ export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFi
   } catch (error) {
     return failed(ServingError.from(error));
   }
+}
+
+/** Before anything is encoded: four bytes an element, a third more as base64. */
+function assertResultSize(outputs: readonly NamedTensor[]): void {
+  const elements = outputs.reduce((sum, { data }) => sum + data.length, 0);
+  const bytes = Math.ceil((elements * 4 * 4) / 3);
+  if (bytes <= LIMITS.resultBytes) return;
+  throw new ServingError(
+    'too_large',
+    `the result has ${elements} numbers, about ${bytes} bytes, over the limit of ${LIMITS.resultBytes}; keep less of it with postProcessing`,
+  );
 }
 
 function failed(error: ServingError): StoredFields {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { InputQueue, OutputQueue, type Result } from '../../lib/index.ts';
+import { RedisConnection } from '../../lib/results/redis.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
@@ -260,7 +261,7 @@ test('an input queue that cannot take a record throws with its uri', async (t) =
   await assert.rejects(input.enqueue('no file', { image: '/no/such.png' }), {
     code: 'bad_request',
     uri: 'no file',
-    message: /input "image": ENOENT/,
+    message: /input "image": cannot read the image file \(a text is a path\): ENOENT/,
   });
   await assert.rejects(input.enqueue('', { x: 1 }), { code: 'bad_request' });
   const wrong = [
@@ -411,5 +412,141 @@ test('HEAD answers as GET does, without a body', async (t) => {
     const response = await fetch(stack.url + path, { method: 'HEAD' });
     assert.equal(response.status, status, path);
     assert.equal(await response.text(), '');
+  }
+});
+
+test('what does not fit into an answer over HTTPS is refused before it is deleted, and its neighbours are answered', async (t) => {
+  const modelDirectory = await temporaryFolder(t);
+  await writeFile(
+    join(modelDirectory, 'model.onnx'),
+    identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 'n'] }]),
+  );
+  const stack = await testStack(t, { config: '', modelDirectory });
+  const options = clientOptions(stack);
+  const input = new InputQueue({ ...options.input, bucket: stack.bucket });
+  const output = new OutputQueue(options.output);
+  const overHttp = new OutputQueue({ url: stack.url });
+  t.after(() => Promise.all([input.close(), output.close(), overHttp.close()]));
+  const large = Float32Array.from({ length: 900_000 }, (_, i) => i / 7);
+  for (const [uri, x] of [
+    ['small 1', [1]],
+    ['large', large],
+    ['small 2', [2]],
+  ] as const) {
+    await input.enqueue(uri, { x });
+    await output.wait(uri);
+  }
+  await assert.rejects(overHttp.query('large'), { code: 'too_large', message: /the answer is \d+ bytes/ });
+  await assert.rejects(overHttp.queryAndDelete('large'), { code: 'too_large' });
+  const all = await overHttp.dequeue();
+  assert.deepEqual([...all.keys()].sort(), ['large', 'small 1', 'small 2']);
+  assert.equal((all.get('large') as { code?: string }).code, 'too_large');
+  assert.deepEqual((await output.query('large'))?.outputs[0]?.data, large);
+  await assert.rejects(
+    input.predict({ instances: [{ x: { shape: [4_000_000], data: [1], indices: [[0]] } }] }),
+    {
+      code: 'too_large',
+      message: /the answer would have 4000000 numbers/,
+    },
+  );
+});
+
+test('dequeue over HTTPS goes on past a page whose results others have deleted', async (t) => {
+  const { stack, input, output, overHttp } = await clients(t);
+  const uris = Array.from({ length: 130 }, (_, i) => `gone-${i}`);
+  await input.enqueueMany(uris.map((uri) => ({ uri, inputs: { image: [1] } })));
+  for (const uri of uris) await assert.rejects(output.wait(uri));
+  const connection = new RedisConnection(stack.redisUrl);
+  t.after(() => connection.close());
+  const oldest = await connection.use(
+    (redis) => redis.zrange('cluster-serving-index_serving_stream', '0', '99'),
+    true,
+  );
+  await connection.use(
+    (redis) => redis.del(...oldest.map((uri) => `cluster-serving_serving_stream:${uri}`)),
+    false,
+  );
+  assert.equal((await overHttp.output.dequeue()).size, 30);
+});
+
+test('the Location of an accepted record leads to its result, whatever its uri', async (t) => {
+  const { stack } = await clients(t);
+  const b64 = (await readFile(image(8))).toString('base64');
+  for (const uri of ['plain-1', 'q?1', 'a/b', '..']) {
+    const body = JSON.stringify({ uri, instances: [{ image: b64 }] });
+    const { headers } = await fetch(`${stack.url}/predictions`, { method: 'POST', body });
+    const result = await fetch(new URL(headers.get('location') as string, stack.url), {
+      headers: { prefer: 'wait=20000' },
+    });
+    assert.equal(result.status, 200, uri);
+    assert.equal(((await result.json()) as { uri: string }).uri, uri);
+  }
+});
+
+test('a wrong url of the API is an error, not "no result yet"', async (t) => {
+  const { stack } = await clients(t);
+  const wrong = new OutputQueue({ url: `${stack.url}/v1` });
+  for (const call of [wrong.query('a'), wrong.wait('a'), wrong.dequeue()]) {
+    await assert.rejects(call, {
+      code: 'bad_config',
+      message: /has no \/v1\/predictions: is it the url of the API\?/,
+    });
+  }
+});
+
+test('waits that make no sense are refused, and a closed queue says so', async (t) => {
+  const { input, output, overHttp } = await clients(t);
+  for (const queue of [output, overHttp.output]) {
+    for (const timeoutMs of [Number.NaN, -1, '10s' as unknown as number]) {
+      await assert.rejects(queue.wait('a', { timeoutMs }), {
+        code: 'bad_request',
+        message: /timeoutMs: expected a number/,
+      });
+    }
+  }
+  await output.close();
+  await assert.rejects(output.query('a'), { code: 'bad_request', message: /was closed/ });
+  await input.close();
+  await assert.rejects(input.enqueue('a', { x: 1 }), { code: 'bad_request', message: /was closed/ });
+});
+
+test('an iterable or a progress that throws ends enqueueMany with nothing under way', async (t) => {
+  const { input, output } = await clients(t);
+  async function* breaking() {
+    for (let i = 0; i < 25; i++) yield { uri: `flown-${i}`, inputs: { image: { path: image(1) } } };
+    throw new Error('the source broke');
+  }
+  await assert.rejects(input.enqueueMany(breaking()), { message: 'the source broke' });
+  // All that had left was taken before the error was told.
+  for (let i = 0; i < 25; i++) await output.wait(`flown-${i}`);
+  const one = [{ uri: 'progress', inputs: { image: { path: image(1) } } }];
+  await assert.rejects(
+    input.enqueueMany(one, () => {
+      throw new Error('the bar broke');
+    }),
+    { message: 'the bar broke' },
+  );
+  await output.wait('progress');
+});
+
+test('what a person passes by mistake is refused with what to write instead', async (t) => {
+  const { input } = await clients(t);
+  const cases: [unknown, RegExp][] = [
+    [undefined, /inputs: expected an object of inputs by name/],
+    ['abc', /inputs: expected an object of inputs by name/],
+    [{ image: await readFile(image(1)) }, /got a Buffer; write \{ bytes \} for an image/],
+    [{ image: 'typo.png' }, /cannot read the image file \(a text is a path\)/],
+    [{ image: null }, /got null/],
+    [{ image: () => 1 }, /got a function/],
+    [{ image: { b64: Buffer.from('a') } }, /b64: expected a text/],
+    [{ image: { bytes: 'abc' } }, /bytes: expected a Uint8Array/],
+    [{ x: { data: [1], shape: [1], dtype: 'complex64' } }, /dtype "complex64" is none of ONNX/],
+  ];
+  for (const [inputs, expected] of cases) {
+    await assert.rejects(input.enqueue('u', inputs as never), {
+      code: 'bad_request',
+      uri: 'u',
+      message: expected,
+    });
   }
 });

@@ -181,6 +181,8 @@ for (const pointer of [
   '{',
   '[]',
   '{"version":"../x","files":[]}',
+  '{"version":"..","files":[{"path":"m.onnx","bytes":1,"sha256":"a"}]}',
+  '{"version":"v","files":[]}',
   '{"version":"v","files":[{"path":"../../etc/passwd","bytes":1,"sha256":"a"}]}',
 ]) {
   test(`the pointer ${pointer} is refused`, async (t) => {

@@ -229,6 +229,15 @@ test('a sparse tensor that is out of range, doubled, or too large is refused bef
   assert.match(messageOf(outcomes[4]), /sparse shape: expected whole numbers/);
 });
 
+test('a sparse shape that does not fit is refused for its shape, not for its size', async (t) => {
+  const runner = await openModelBytes(
+    t,
+    identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2, 3] }]),
+  );
+  const [outcome] = await runner.run(json([{ x: { shape: [67_108_864], data: [1], indices: [[0]] } }]));
+  assert.match(messageOf(outcome), /expected float32 \[2,3\], got shape \[67108864\]/);
+});
+
 test('a model with a fixed batch of four runs fewer records and drops the padding', async (t) => {
   const fixed = onnxModel({
     inputs: [{ name: 'x', dtype: 'float32', shape: [4, 2] }],

@@ -251,3 +251,45 @@ test('a connection that Redis closed is opened again by the next command', async
   await results.save([success('b', 1)], 'v');
   assert.ok(await results.get('b'));
 });
+
+test('wait keeps to its time and its signal also when Redis is away or silent', async (t) => {
+  for (const url of ['redis://127.0.0.1:1', await silentServer(t)]) {
+    const { results } = store(t, url);
+    const startedAt = performance.now();
+    await assert.rejects(results.wait('a', { timeoutMs: 200 }), (error: ServingError) => {
+      assert.ok(error.code === 'timeout' || error.code === 'results_unavailable', error.code);
+      return true;
+    });
+    const signal = AbortSignal.timeout(100);
+    await assert.rejects(results.wait('a', { timeoutMs: 60_000, signal }), (error: Error) => {
+      assert.ok(
+        error.name === 'TimeoutError' || (error as ServingError).code === 'results_unavailable',
+        error.name,
+      );
+      return true;
+    });
+    // Far below the seconds that connecting may take: a limit for "keeps to its time", not a measurement.
+    assert.ok(performance.now() - startedAt < 10_000);
+  }
+});
+
+test('an answer of Redis that says no does not cost the others their connection', async (t) => {
+  const { results, redis } = store(t, await redisUrl(t));
+  await results.save([success('good', 1)], 'v');
+  await redis.set('cluster-serving_job:poison', 'no hash');
+  const [poison, good] = await Promise.allSettled([results.get('poison'), results.get('good')]);
+  assert.equal(poison.status, 'rejected');
+  assert.match(String(poison.status === 'rejected' && poison.reason), /WRONGTYPE/);
+  assert.equal(good.status, 'fulfilled');
+  assert.equal(redis.status, 'ready');
+});
+
+test('a result that is too large to store fails with what to do, before it is encoded', () => {
+  const data = new Float32Array(7_000_000);
+  const fields = toFields(
+    { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [7_000_000], data }] },
+    undefined,
+  );
+  assert.equal(fields.status, 'failed');
+  assert.match(fields.error, /too_large.*7000000 numbers.*keep less of it with postProcessing/);
+});
