@@ -1,0 +1,76 @@
+/**
+ * In: nothing. Out: what scenarios share: a temporary folder, the models, a Redis in a process of its own.
+ * Trap: what was opened is closed in the opposite order, also when a scenario failed.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BenchModel, type ModelName, makeModel } from './models.ts';
+import { startChild } from './processes/child.ts';
+import type { RedisQuestion, RunningRedis } from './processes/redis.ts';
+import type { Line } from './report.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  run(bench: Bench): Promise<Line[]>;
+}
+
+export class Bench {
+  readonly folder: string;
+  readonly #closers: (() => Promise<unknown>)[] = [];
+  readonly #models = new Map<ModelName, Promise<BenchModel>>();
+  #redis: Promise<RunningRedis> | undefined;
+
+  readonly #only: string;
+
+  private constructor(folder: string, only: string) {
+    this.folder = folder;
+    this.#only = only.toLowerCase();
+  }
+
+  /** @param only cases whose name contains this, "" for all */
+  static async open(only = ''): Promise<Bench> {
+    const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-bench-'));
+    const bench = new Bench(folder, only);
+    bench.onClose(() => rm(folder, { recursive: true, force: true }));
+    return bench;
+  }
+
+  onClose(close: () => Promise<unknown>): void {
+    this.#closers.push(close);
+  }
+
+  wants(name: string): boolean {
+    return name.toLowerCase().includes(this.#only);
+  }
+
+  model(name: ModelName): Promise<BenchModel> {
+    const made = this.#models.get(name) ?? makeModel(name, join(this.folder, 'models'));
+    this.#models.set(name, made);
+    return made;
+  }
+
+  /** The models that were made so far. */
+  models(): Promise<BenchModel[]> {
+    return Promise.all(this.#models.values());
+  }
+
+  /** The machine's redis-server, else the embedded one; either in a process of its own. */
+  redis(): Promise<RunningRedis> {
+    this.#redis ??= this.#startRedis();
+    return this.#redis;
+  }
+
+  async #startRedis(): Promise<RunningRedis> {
+    const child = await startChild<RedisQuestion, RunningRedis>('redis');
+    this.onClose(() => child.close());
+    return child.ask({ dataDir: join(this.folder, 'redis') });
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closers.splice(0).toReversed()) {
+      await close().catch((error: unknown) => console.error(error));
+    }
+  }
+}

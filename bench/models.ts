@@ -1,0 +1,150 @@
+/**
+ * In: seeds. Out: the benchmark's models and inputs, the same bytes on every machine.
+ * Trap: only operations that IEEE 754 rounds exactly (+ - * / sqrt) make the numbers, so that the sha256 of a model
+ * does not depend on a libm.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
+
+export interface BenchModel {
+  readonly name: string;
+  readonly about: string;
+  /** The model file, alone in its folder. */
+  readonly path: string;
+  readonly folder: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly input: string;
+  readonly output: string;
+  /** Of one row, without the batch dimension. */
+  readonly rowShape: readonly number[];
+}
+
+/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** `count` different rows of numbers from -1 to 1, each a float32 that 9 digits of JSON carry exactly. */
+export function randomRows(seed: number, rowShape: readonly number[], count: number): Float32Array[] {
+  const random = randomNumbers(seed);
+  const length = rowShape.reduce((product, dim) => product * dim, 1);
+  return Array.from({ length: count }, () => Float32Array.from({ length }, () => random() * 2 - 1));
+}
+
+class Weights {
+  readonly all: WeightSpec[] = [];
+  readonly #random: () => number;
+
+  constructor(seed: number) {
+    this.#random = randomNumbers(seed);
+  }
+
+  /** Uniform, of a variance that keeps the size of what passes through (He). */
+  add(name: string, shape: readonly number[], fanIn: number): string {
+    const bound = Math.sqrt(6 / fanIn);
+    const length = shape.reduce((product, dim) => product * dim, 1);
+    const data = Float32Array.from({ length }, () => (this.#random() * 2 - 1) * bound);
+    this.all.push({ name, dtype: 'float32', shape, data });
+    return name;
+  }
+}
+
+/** Fully connected layers with ReLU between them. */
+function mlp(seed: number, widths: readonly number[]): Uint8Array {
+  const weights = new Weights(seed);
+  const nodes: NodeSpec[] = [];
+  let from = 'features';
+  for (const [layer, width] of widths.slice(1).entries()) {
+    const last = layer === widths.length - 2;
+    const inputs = [from, ...gemmWeights(weights, `fc${layer}`, widths[layer] as number, width)];
+    const to = last ? 'scores' : `fc${layer}`;
+    nodes.push({ op: 'Gemm', inputs, outputs: [to] });
+    if (!last) nodes.push({ op: 'Relu', inputs: [to], outputs: [`relu${layer}`] });
+    from = `relu${layer}`;
+  }
+  return onnxModel({
+    inputs: [{ name: 'features', dtype: 'float32', shape: ['N', widths[0] as number] }],
+    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', widths.at(-1) as number] }],
+    nodes,
+    weights: weights.all,
+  });
+}
+
+function gemmWeights(weights: Weights, name: string, from: number, to: number): string[] {
+  return [weights.add(`${name}.w`, [from, to], from), weights.add(`${name}.b`, [to], from)];
+}
+
+/** 3x3 convolutions with ReLU, all but the first with stride 2; the mean of each channel; one fully connected layer. */
+function convnet(seed: number, size: number, channels: readonly number[], classes: number): Uint8Array {
+  const weights = new Weights(seed);
+  const nodes: NodeSpec[] = [];
+  let from = 'image';
+  for (const [layer, width] of channels.slice(1).entries()) {
+    const fanIn = (channels[layer] as number) * 9;
+    const w = weights.add(`conv${layer}.w`, [width, channels[layer] as number, 3, 3], fanIn);
+    const b = weights.add(`conv${layer}.b`, [width], fanIn);
+    const stride = layer === 0 ? 1 : 2;
+    const attributes = { kernel_shape: [3, 3], strides: [stride, stride], pads: [1, 1, 1, 1] };
+    nodes.push({ op: 'Conv', inputs: [from, w, b], outputs: [`conv${layer}`], attributes });
+    nodes.push({ op: 'Relu', inputs: [`conv${layer}`], outputs: [`relu${layer}`] });
+    from = `relu${layer}`;
+  }
+  nodes.push({ op: 'GlobalAveragePool', inputs: [from], outputs: ['means'] });
+  nodes.push({ op: 'Flatten', inputs: ['means'], outputs: ['flat'] });
+  const last = channels.at(-1) as number;
+  nodes.push({
+    op: 'Gemm',
+    inputs: ['flat', ...gemmWeights(weights, 'fc', last, classes)],
+    outputs: ['scores'],
+  });
+  return onnxModel({
+    inputs: [{ name: 'image', dtype: 'float32', shape: ['N', channels[0] as number, size, size] }],
+    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', classes] }],
+    nodes,
+    weights: weights.all,
+  });
+}
+
+const MODELS = {
+  mlp: {
+    about: 'MLP 64-256-256-10',
+    input: 'features',
+    rowShape: [64],
+    make: () => mlp(1, [64, 256, 256, 10]),
+  },
+  // About 1 ms a row on one thread of a 2020s server.
+  convnet: {
+    about: 'convnet 3x96x96, 32-64-128-256 channels, 10 classes',
+    input: 'image',
+    rowShape: [3, 96, 96],
+    make: () => convnet(2, 96, [3, 32, 64, 128, 256], 10),
+  },
+  'mlp-5mb': {
+    about: 'MLP 64-1088-1088-10, 5 MB',
+    input: 'features',
+    rowShape: [64],
+    make: () => mlp(3, [64, 1088, 1088, 10]),
+  },
+} as const;
+
+export type ModelName = keyof typeof MODELS;
+
+export async function makeModel(name: ModelName, root: string): Promise<BenchModel> {
+  const { about, input, rowShape, make } = MODELS[name];
+  const bytes = make();
+  const folder = join(root, name);
+  const path = join(folder, 'model.onnx');
+  await mkdir(folder, { recursive: true });
+  await writeFile(path, bytes);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { name, about, path, folder, sha256, bytes: bytes.byteLength, input, output: 'scores', rowShape };
+}

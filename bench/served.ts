@@ -1,0 +1,146 @@
+/**
+ * In: a model and a Redis. Out: the handlers of functions/ as Lambda would call them, and events for them.
+ * Trap: texts of an event come from JSON on Lambda, so they are flat in memory; a text glued together here would be
+ * flattened in the handler's time. Every event goes through JSON once.
+ */
+import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { batch } from '../functions/batch.ts';
+import { predict } from '../functions/predict.ts';
+import { logError } from '../lib/log.ts';
+import { ModelHost } from '../lib/model/host.ts';
+import { type OnnxRunner, openOnnx } from '../lib/model/onnx.ts';
+import { RedisConnection } from '../lib/results/redis.ts';
+import { liveReporter } from '../lib/results/reporter.ts';
+import { ResultStore } from '../lib/results/store.ts';
+import { openS3 } from '../lib/s3/objects.ts';
+import { PayloadStore } from '../lib/s3/payloads.ts';
+import type { BenchModel } from './models.ts';
+import { THREADS } from './raw.ts';
+
+export const JOB = 'bench';
+const RESULT_TTL_SECONDS = 600;
+/** As config/job.ts has it. */
+const MODEL_REFRESH_MS = 30_000;
+
+export interface Served {
+  readonly predict: ReturnType<typeof predict>;
+  readonly batch: ReturnType<typeof batch>;
+  /** The batch function with a result store that takes everything at once: what Redis costs is the difference. */
+  readonly batchWithoutStore: ReturnType<typeof batch>;
+  readonly results: ResultStore;
+  close(): Promise<void>;
+}
+
+export function serve(model: BenchModel, redisUrl: string, batchSize: number): Served {
+  const results = new ResultStore(new RedisConnection(redisUrl), {
+    job: JOB,
+    ttlSeconds: RESULT_TTL_SECONDS,
+    now: Date.now,
+  });
+  const settings = { threads: THREADS, batchSize, inputAlreadyBatched: false, image: {} };
+  const host = new ModelHost<OnnxRunner>(
+    {
+      version: async () => model.sha256.slice(0, 12),
+      open: (version) => openOnnx(model.path, version, settings),
+    },
+    { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
+  );
+  // No record of the bench is large enough for S3; nothing listens there.
+  const payloads = new PayloadStore(openS3({ endpoint: 'http://127.0.0.1:9', region: 'none' }), 'none', JOB);
+  const deps = { model: host, payloads, filter: undefined, reporter: liveReporter(results) };
+  const save: ResultStore['save'] = async (finished, _, timers) => {
+    timers?.take();
+    return finished.length;
+  };
+  return {
+    predict: predict(deps),
+    batch: batch({ ...deps, results }),
+    batchWithoutStore: batch({ ...deps, results: { save } }),
+    results,
+    async close() {
+      await host.close();
+      await results.close();
+    },
+  };
+}
+
+/** POST /predict with a JSON body, as API Gateway's HTTP API sends it. */
+export function predictEvent(body: string): APIGatewayProxyEventV2 {
+  const event = {
+    version: '2.0',
+    routeKey: 'POST /predict',
+    rawPath: '/predict',
+    rawQueryString: '',
+    headers: {
+      accept: '*/*',
+      'content-length': String(body.length),
+      'content-type': 'application/json',
+      host: 'bench.execute-api.us-east-1.amazonaws.com',
+      'user-agent': 'bench',
+      'x-forwarded-for': '192.0.2.1',
+      'x-forwarded-port': '443',
+      'x-forwarded-proto': 'https',
+    },
+    requestContext: {
+      accountId: '000000000000',
+      apiId: 'bench',
+      domainName: 'bench.execute-api.us-east-1.amazonaws.com',
+      domainPrefix: 'bench',
+      http: {
+        method: 'POST',
+        path: '/predict',
+        protocol: 'HTTP/1.1',
+        sourceIp: '192.0.2.1',
+        userAgent: 'bench',
+      },
+      requestId: 'bench',
+      routeKey: 'POST /predict',
+      stage: '$default',
+      time: '01/Jan/2026:00:00:00 +0000',
+      timeEpoch: 1_767_225_600_000,
+    },
+    body,
+    isBase64Encoded: false,
+  };
+  return JSON.parse(JSON.stringify(event)) as APIGatewayProxyEventV2;
+}
+
+/** Messages of a queue, as the event source mapping hands them over. */
+export function queueEvent(bodies: readonly string[]): SQSEvent {
+  const records = bodies.map((body, i) => ({
+    messageId: `message-${i}`,
+    receiptHandle: 'bench',
+    body,
+    attributes: {
+      ApproximateReceiveCount: '1',
+      SentTimestamp: '1767225600000',
+      SenderId: 'bench',
+      ApproximateFirstReceiveTimestamp: '1767225600001',
+    },
+    messageAttributes: {},
+    md5OfBody: '',
+    eventSource: 'aws:sqs',
+    eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:cluster-serving-bench',
+    awsRegion: 'us-east-1',
+  }));
+  return JSON.parse(JSON.stringify({ Records: records })) as SQSEvent;
+}
+
+/** A row as a client writes it in JSON: nested, each number with the 9 digits that a float32 needs. */
+export function nestedNumbers(row: Float32Array, shape: readonly number[]): unknown {
+  let level: unknown[] = Array.from(row, (value) => Number(value.toPrecision(9)));
+  for (const dim of shape.slice(1).toReversed()) {
+    const below = level;
+    level = Array.from({ length: below.length / dim }, (_, i) => below.slice(i * dim, (i + 1) * dim));
+  }
+  return level;
+}
+
+/** The values of the only prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
+export function predictionOf(body: string | undefined): number[] {
+  const { predictions } = JSON.parse(body ?? '{}') as { predictions?: string[] };
+  const text = predictions?.[0];
+  if (predictions?.length !== 1 || !text) throw new Error(`expected one prediction, got ${body}`);
+  const { data } = JSON.parse(text.slice('{value='.length, -1)) as { data: number[] };
+  return data;
+}
