@@ -25,12 +25,17 @@ export interface BatchDeps {
   readonly payloads: Pick<PayloadStore, 'resolve'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
+  /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
+  readonly now?: () => number;
 }
 
 export const batch =
-  ({ model, results, payloads, filter, reporter }: BatchDeps) =>
+  ({ model, results, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
   async (event: SQSEvent): Promise<SQSBatchResponse> => {
     const ids = event.Records.map(({ messageId }) => messageId);
+    for (const { attributes } of event.Records) {
+      reporter.timers.record('zoo.serving.redis.wait', Math.max(0, now() - Number(attributes.SentTimestamp)));
+    }
     try {
       const bodies = await payloads.resolve(event.Records.map(({ body }) => body));
       const messages = bodies.map((body, i) => ({ id: ids[i] as string, body }));

@@ -12,15 +12,19 @@ import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
+import { answerState, isStatePath } from '../lib/http/states.ts';
 import { logError } from '../lib/log.ts';
+import type { Reporter } from '../lib/metrics/reporter.ts';
 import { liveQueue } from '../lib/queue/live.ts';
 import { liveConnection, liveResults } from '../lib/results/live.ts';
+import { liveReporter } from '../lib/results/reporter.ts';
 import { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { live } from './live.ts';
 
 export interface PredictionsDeps extends AcceptDeps {
   readonly results: () => Pick<ResultStore, 'getWithin' | 'take' | 'takePage'>;
+  readonly reporter: () => Reporter;
   readonly states: () => Pick<RecordStates, 'status' | 'cancel'>;
 }
 
@@ -31,22 +35,9 @@ const PAGE_BYTES = 1_500_000;
 export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEventV2) =>
   respond(async () => {
     const request = readRequest(event);
-    const { method, path } = request;
-    if (path === '/status' || path === '/cancel') {
-      const uri = assertUri(request.parameters['uri']);
-      return path === '/status' ? tellStatus(uri, deps) : cancel(uri, deps);
-    }
-    return method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
+    if (isStatePath(request.path)) return answerState(request, deps.states());
+    return request.method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
   }, logError);
-
-async function tellStatus(uri: string, { states }: PredictionsDeps): Promise<HttpResponse> {
-  return json(200, { uri, status: await states().status(uri) });
-}
-
-async function cancel(uri: string, { states }: PredictionsDeps): Promise<HttpResponse> {
-  if (await states().cancel(uri)) return json(200, { uri, status: 'cancelled' });
-  throw new ServingError('conflict', 'too late to cancel: the record has a result', { uri });
-}
 
 async function look(
   { method, parameters, headers }: HttpRequest,
@@ -56,6 +47,8 @@ async function look(
   if (parameters['uri'] === undefined && method === 'DELETE')
     return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
   const uri = assertUri(parameters['uri']);
+  const reporter = deps.reporter();
+  const stop = reporter.start('zoo.serving.redis.get');
   try {
     const result = await results.getWithin(uri, method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']));
     if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
@@ -69,6 +62,9 @@ async function look(
     if (!(error instanceof ServingError) || error.uri !== uri) throw error;
     if (method === 'DELETE') await results.take(uri).catch(() => undefined);
     return json(200, failureBody(error));
+  } finally {
+    stop();
+    await reporter.flushWhenDue();
   }
 }
 
@@ -78,6 +74,7 @@ export const handler = await live(predictions, async (environment) => {
     queue: once(() => liveQueue(environment)),
     payloads: once(async () => (await import('../lib/s3/live.ts')).livePayloads(environment)),
     results: once(() => liveResults(environment, connection())),
+    reporter: once(() => liveReporter(liveResults(environment, connection()))),
     states: once(() => new RecordStates(connection(), { job: environment.job.jobName, now: Date.now })),
   };
 });

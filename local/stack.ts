@@ -170,7 +170,12 @@ async function openStack(
     cors: corsRules(job.http.corsOrigins),
     routes: routes(predictTimeoutSeconds(job) * 1000, {
       predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
-      predictions: predictions({ ...accept, results: () => results, states: () => states }),
+      predictions: predictions({
+        ...accept,
+        reporter: () => reporter,
+        results: () => results,
+        states: () => states,
+      }),
       status: status({
         results,
         reporter,

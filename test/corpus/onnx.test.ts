@@ -118,7 +118,9 @@ async function throughPredict(runner: OnnxRunner, inputs: ReadonlyMap<string, Te
 
 async function throughQueue(runner: OnnxRunner, uri: string, inputs: ReadonlyMap<string, Tensor>) {
   const record: Inputs = new Map([...inputs].map(([name, tensor]) => [name, { kind: 'tensor', tensor }]));
-  const event = { Records: [{ messageId: 'm', body: encodeMessage(uri, record) }] } as unknown as SQSEvent;
+  const event = {
+    Records: [{ messageId: 'm', body: encodeMessage(uri, record), attributes: { SentTimestamp: '0' } }],
+  } as unknown as SQSEvent;
   assert.deepEqual(await batch(deps(runner))(event), { batchItemFailures: [] });
   const result = await results.get(uri);
   assert.ok(result);
