@@ -70,6 +70,10 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
     // One stack per folder: the lock goes with the process, so no stale file ever blocks the next start.
     // In WAL mode NORMAL survives kill -9 and saves an fsync per message; only a power cut loses the last ones.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT');
+    // Whoever held a message when the last process ended is gone, and would hide it for its whole visibility timeout.
+    db.exec(
+      'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE receipt_handle IS NOT NULL',
+    );
     const makeReady = db.prepare(
       'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE message_id = ?',
     );
