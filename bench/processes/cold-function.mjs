@@ -6,5 +6,6 @@ import { readFileSync } from 'node:fs';
 
 const [bundle, eventFile] = process.argv.slice(2);
 const { handler } = await import(bundle);
-const answer = await handler(JSON.parse(readFileSync(eventFile, 'utf8')), {});
+const context = { getRemainingTimeInMillis: () => 29_000 };
+const answer = await handler(JSON.parse(readFileSync(eventFile, 'utf8')), context);
 process.send(answer, () => process.exit(0));

@@ -13,7 +13,7 @@ import { type Child, startChild } from '../processes/child.ts';
 import type { HttpAnswer, HttpQuestion } from '../processes/http-client.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
-import { predictEvent, predictionOf, serve } from '../served.ts';
+import { CONTEXT, predictEvent, predictionOf, serve } from '../served.ts';
 import { type PredictCase, predictCases } from './single.ts';
 
 const CONNECTIONS = [1, 8, 32];
@@ -129,7 +129,7 @@ async function openGateway(bench: Bench, each: PredictCase, answers: readonly Fl
   const served = serve(each.model, (await bench.redis()).url, 1);
   const expected: string[] = [];
   for (const [i, body] of each.bodies.entries()) {
-    const response = await served.predict(predictEvent(body));
+    const response = await served.predict(predictEvent(body), CONTEXT);
     assertSame(predictionOf(response.body), answers[i] as Float32Array, each.name);
     expected.push(response.body as string);
   }

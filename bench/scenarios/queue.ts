@@ -52,8 +52,9 @@ export const queue: Scenario = {
     });
     await session.close();
     const work = { model, rows, answers, raw: raw as Measured };
-    const lines: Line[] = await latencyRows(bench, work);
-    for (const each of QUEUES) lines.push(await drainRow(bench, work, each));
+    const { rows: latencies, region } = await latencyRows(bench, work);
+    const lines: Line[] = [...latencies];
+    for (const each of QUEUES) lines.push(await drainRow(bench, work, each, region));
     lines.push({
       scenario: 'queue',
       name: 'jobs/s against BullMQ (target >= 3 x)',
@@ -113,14 +114,15 @@ function dataDirOf(bench: Bench, job: JobConfig): string {
   return join(bench.folder, `stack-${job.jobName}`);
 }
 
-async function latencyRows(bench: Bench, work: Work): Promise<Row[]> {
+/** Also tells the region of a stack's queues: in another one a queue of the same name is another queue. */
+async function latencyRows(bench: Bench, work: Work): Promise<{ rows: Row[]; region: string }> {
   const job = jobOf('bench-latency', { batchSize: 10, windowSeconds: 0 });
   return withStack(bench, work, job, async (ask, stack) => {
     await ask({ kind: 'latency', records: WARM_UP_RECORDS });
     const repeats: Float64Array[] = [];
     for (let repeat = 0; repeat < REPEATS; repeat++)
       repeats.push((await ask({ kind: 'latency', records: LATENCY_RECORDS })).ms);
-    return [0.5, 0.99].map((share): Row => {
+    const latencies = [0.5, 0.99].map((share): Row => {
       const ours = spreadOf(repeats.map((sorted) => quantile(sorted, share)));
       return {
         scenario: 'queue',
@@ -133,12 +135,18 @@ async function latencyRows(bench: Bench, work: Work): Promise<Row[]> {
         value: ours,
       };
     });
+    return { rows: latencies, region: stack.aws.region };
   });
 }
 
-async function drainRow(bench: Bench, work: Work, each: (typeof QUEUES)[number]): Promise<Row> {
+async function drainRow(
+  bench: Bench,
+  work: Work,
+  each: (typeof QUEUES)[number],
+  region: string,
+): Promise<Row> {
   const job = jobOf(`bench-drain-${each.queue.batchSize}`, each.queue);
-  await fillQueue(bench, work, job);
+  await fillQueue(bench, work, job, region);
   return withStack(bench, work, job, async (ask, stack) => {
     const { ms: rates } = await ask({ kind: 'drained', records: DRAIN_RECORDS });
     const value = spreadOf([...rates]);
@@ -157,9 +165,9 @@ async function drainRow(bench: Bench, work: Work, each: (typeof QUEUES)[number])
 }
 
 /** Puts the records into the queue of a stack that does not run: the emulator keeps them in its folder. */
-async function fillQueue(bench: Bench, { model, rows }: Work, job: JobConfig): Promise<void> {
+async function fillQueue(bench: Bench, { model, rows }: Work, job: JobConfig, region: string): Promise<void> {
   const log = { info: () => undefined, warn: console.error, error: console.error };
-  const aws = await startAws({ dataDir: join(dataDirOf(bench, job), 'aws'), port: 0, log });
+  const aws = await startAws({ dataDir: join(dataDirOf(bench, job), 'aws'), port: 0, region, log });
   try {
     const { url } = await aws.createQueue({
       name: queueName(job.jobName),

@@ -18,7 +18,7 @@ import {
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
 import type { Line, Row, Target } from '../report.ts';
-import { nestedNumbers, predictEvent, predictionOf, type Served, serve } from '../served.ts';
+import { CONTEXT, nestedNumbers, predictEvent, predictionOf, type Served, serve } from '../served.ts';
 
 const REPEAT_MS = 400;
 /** Different inputs that take turns; no cache may see the same one twice in a row. */
@@ -129,7 +129,7 @@ function handlerContender(
   const events = each.bodies.map(predictEvent);
   return {
     name: 'handler',
-    call: (index) => served.predict(events[index % events.length] as APIGatewayProxyEventV2),
+    call: (index) => served.predict(events[index % events.length] as APIGatewayProxyEventV2, CONTEXT),
     verify: (responses) => {
       for (const [i, { statusCode, body }] of responses.entries()) {
         if (statusCode !== 200) throw new Error(`${each.name}: ${statusCode} ${body}`);
