@@ -145,7 +145,7 @@ export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: Nume
         ? pixels.data.subarray(y * 3 * width, (y + 1) * 3 * width)
         : resized.row(y, colours);
     const samples = channels === 'grey' ? toGrey(row, greys) : row;
-    for (const plane of planes) place(samples, count, plane, y, data);
+    for (const plane of planes) place(samples, count, plane, y, data, width);
   }
   return { dtype, shape: layout === 'chw' ? [count, height, width] : [height, width, count], data };
 }
@@ -171,9 +171,11 @@ interface Plane {
 }
 
 /** Writes row `y` of one channel; `row` has `count` samples a pixel. */
-function place(row: Uint8Array, count: number, plane: Plane, y: number, out: Elements): void {
+function place(row: Uint8Array, count: number, plane: Plane, y: number, out: Elements, width: number): void {
   const { source, table, first, step, rowStep } = plane;
-  for (let from = source, to = first + y * rowStep; from < row.length; from += count, to += step) {
+  let from = source;
+  let to = first + y * rowStep;
+  for (let x = 0; x < width; x++, from += count, to += step) {
     out[to] = table[row[from]!];
   }
 }

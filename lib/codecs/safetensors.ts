@@ -34,6 +34,7 @@ const DTYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype
 /** Kind of a U8 entry that is no tensor of bytes: text as a JSON array, or an encoded image. */
 const STRINGS = 'strings';
 const HEADER_BYTES = 1024 * 1024;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Tensors by name -> bytes. Shapes are kept; strings become a JSON array in a U8 entry. */
 export function encodeTensors(
@@ -120,7 +121,7 @@ function readHeader(bytes: Uint8Array): { header: Record<string, unknown>; body:
   if (length > HEADER_BYTES || length > bytes.byteLength - 8) throw broken(`a header of ${length} bytes`);
   let header: unknown;
   try {
-    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(8, 8 + length)));
+    header = JSON.parse(utf8.decode(bytes.subarray(8, 8 + length)));
   } catch (error) {
     throw broken((error as Error).message);
   }
@@ -156,7 +157,7 @@ function readTensor(name: string, entry: unknown, body: Uint8Array, kind: string
 function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   let items: unknown;
   try {
-    items = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    items = JSON.parse(utf8.decode(bytes));
   } catch (error) {
     throw broken(`text ${JSON.stringify(name)}: ${(error as Error).message}`);
   }

@@ -25,7 +25,7 @@ export interface Submission {
  * it, with an optional `uri` (one instance) or `uris` (one each); missing uris are made up.
  * @throws bad_request, too_large
  */
-export function readSubmissions(body: Uint8Array): Submission[] {
+export function readSubmissions(body: Uint8Array | string): Submission[] {
   const parsed = parseJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
