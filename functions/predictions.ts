@@ -70,11 +70,12 @@ async function look(
 
 export const handler = await live(predictions, async (environment) => {
   const connection = once(() => liveConnection(environment));
+  const results = once(() => liveResults(environment, connection()));
   return {
     queue: once(() => liveQueue(environment)),
     payloads: once(async () => (await import('../lib/s3/live.ts')).livePayloads(environment)),
-    results: once(() => liveResults(environment, connection())),
-    reporter: once(() => liveReporter(liveResults(environment, connection()))),
+    results,
+    reporter: once(() => liveReporter(results())),
     states: once(() => new RecordStates(connection(), { job: environment.job.jobName, now: Date.now })),
   };
 });

@@ -6,10 +6,6 @@ import { ServingError } from './errors.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-export function logInfo(message: string, fields: Fields = {}): void {
-  write('info', message, fields);
-}
-
 /** The whole error with its causes: this line is the only place where an internal error is told. */
 export function logError(error: unknown, fields: Fields = {}): void {
   const known = ServingError.from(error);

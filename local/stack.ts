@@ -16,16 +16,15 @@ import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from 
 import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { logError } from '../lib/log.ts';
-import { openModel } from '../lib/model/open.ts';
+import { jobModel } from '../lib/model/live.ts';
 import { publishModel } from '../lib/model/publish.ts';
 import { readPointer } from '../lib/model/source.ts';
 import { parseFilter } from '../lib/pipeline/filter.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
-import { liveLimiter } from '../lib/results/live.ts';
+import { liveLimiter, liveResults } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import { RecordStates } from '../lib/results/states.ts';
-import { ResultStore } from '../lib/results/store.ts';
 import { putText } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from './aws.ts';
@@ -108,25 +107,14 @@ async function openStack(
   const { version } = await publishModel(aws.s3, location, modelDirectory);
 
   const connection = new RedisConnection(redis.url);
-  const results = new ResultStore(connection, {
-    job: job.jobName,
-    ttlSeconds: job.resultTtlSeconds,
-    now: Date.now,
-  });
+  const results = liveResults({ job, redisUrl: redis.url }, connection);
   onClose(() => results.close());
-  const model = openModel({
+  const model = jobModel({
+    job,
     s3: aws.s3,
-    location,
+    bucket: LOCAL_BUCKET,
     directory: join(dataDir, 'models', job.jobName),
-    settings: {
-      threads: job.threadPerModel || availableParallelism(),
-      batchSize: job.batchSize,
-      inputAlreadyBatched: job.inputAlreadyBatched,
-      image: job.image,
-    },
-    refreshMs: job.modelRefreshSeconds * 1000,
-    now: Date.now,
-    onError: (error) => logError(error, { phase: 'model' }),
+    defaultThreads: availableParallelism(),
   });
   onClose(() => model.close());
   await model.ready();

@@ -3,22 +3,33 @@
  * Trap: a model that cannot load now must not keep the function from starting; requests answer 503 and try again.
  */
 import type { Environment } from '../config/environment.ts';
+import type { JobConfig } from '../config/job.ts';
 import { modelPrefix } from '../contract/names.ts';
 import { logError } from '../log.ts';
-import { openS3 } from '../s3/objects.ts';
+import { openS3, type S3Client } from '../s3/objects.ts';
 import type { ModelHost } from './host.ts';
 import type { OnnxRunner } from './onnx.ts';
 import { openModel } from './open.ts';
 import { threadsForMemory } from './session.ts';
 
-export async function liveModel(environment: Environment): Promise<ModelHost<OnnxRunner>> {
-  const { job } = environment;
-  const host = openModel({
-    s3: openS3({ endpoint: environment.endpoint }),
-    location: { bucket: environment.bucket, prefix: modelPrefix(job.jobName) },
-    directory: environment.modelDirectory,
+export interface JobModel {
+  readonly job: JobConfig;
+  readonly s3: S3Client;
+  readonly bucket: string;
+  /** Where versions are downloaded to. */
+  readonly directory: string;
+  /** Threads of one run where the job leaves it open. */
+  readonly defaultThreads: number;
+}
+
+/** The host of a job's model, by the job's settings: the same deployed and local. Nothing is opened yet. */
+export function jobModel({ job, s3, bucket, directory, defaultThreads }: JobModel): ModelHost<OnnxRunner> {
+  return openModel({
+    s3,
+    location: { bucket, prefix: modelPrefix(job.jobName) },
+    directory,
     settings: {
-      threads: job.threadPerModel || threadsForMemory(environment.memoryMB),
+      threads: job.threadPerModel || defaultThreads,
       batchSize: job.batchSize,
       inputAlreadyBatched: job.inputAlreadyBatched,
       image: job.image,
@@ -26,6 +37,16 @@ export async function liveModel(environment: Environment): Promise<ModelHost<Onn
     refreshMs: job.modelRefreshSeconds * 1000,
     now: Date.now,
     onError: (error) => logError(error, { phase: 'model' }),
+  });
+}
+
+export async function liveModel(environment: Environment): Promise<ModelHost<OnnxRunner>> {
+  const host = jobModel({
+    job: environment.job,
+    s3: openS3({ endpoint: environment.endpoint }),
+    bucket: environment.bucket,
+    directory: environment.modelDirectory,
+    defaultThreads: threadsForMemory(environment.memoryMB),
   });
   await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));
   return host;

@@ -9,11 +9,16 @@ import { RateLimiter } from './limiter.ts';
 import { RedisConnection } from './redis.ts';
 import { ResultStore } from './store.ts';
 
-export function liveConnection(environment: Environment): RedisConnection {
+type RedisEnvironment = Pick<Environment, 'job' | 'redisUrl'>;
+
+export function liveConnection(environment: Pick<Environment, 'redisUrl'>): RedisConnection {
   return new RedisConnection(environment.redisUrl);
 }
 
-export function liveResults(environment: Environment, connection = liveConnection(environment)): ResultStore {
+export function liveResults(
+  environment: RedisEnvironment,
+  connection = liveConnection(environment),
+): ResultStore {
   const { jobName, resultTtlSeconds } = environment.job;
   return new ResultStore(connection, { job: jobName, ttlSeconds: resultTtlSeconds, now: Date.now });
 }

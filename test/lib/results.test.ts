@@ -7,19 +7,7 @@ import { RedisConnection } from '../../lib/results/redis.ts';
 import { ResultStore } from '../../lib/results/store.ts';
 import { toFields } from '../../lib/results/stored.ts';
 import { allocate, type NumericDType, type Tensor } from '../../lib/tensor.ts';
-import { startRedis } from '../../local/redis/start.ts';
-import { temporaryFolder } from '../support/runner.ts';
-
-async function redisUrl(t: TestContext, preferEmbedded = false): Promise<string> {
-  const redis = await startRedis({
-    dataDir: await temporaryFolder(t),
-    port: 0,
-    preferEmbedded,
-    log: () => undefined,
-  });
-  t.after(() => redis.close());
-  return redis.url;
-}
+import { redisUrl } from '../support/redis.ts';
 
 function store(
   t: TestContext,

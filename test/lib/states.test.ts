@@ -6,22 +6,10 @@ import { RedisConnection } from '../../lib/results/redis.ts';
 import { RecordStates, sendClaimed } from '../../lib/results/states.ts';
 import { ResultStore } from '../../lib/results/store.ts';
 import { toFields } from '../../lib/results/stored.ts';
-import { startRedis } from '../../local/redis/start.ts';
-import { temporaryFolder } from '../support/runner.ts';
+import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
-
-async function redisUrl(t: TestContext, preferEmbedded = false): Promise<string> {
-  const redis = await startRedis({
-    dataDir: await temporaryFolder(t),
-    port: 0,
-    preferEmbedded,
-    log: () => undefined,
-  });
-  t.after(() => redis.close());
-  return redis.url;
-}
 
 function open(t: TestContext, url: string, ttlSeconds = 60) {
   const connection = new RedisConnection(url);
