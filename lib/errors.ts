@@ -26,6 +26,8 @@ const FACTS = {
   /** A size or count limit; the message names the limit and the value. */
   too_large: { status: 413, retryable: false },
   unsupported_media_type: { status: 415, retryable: false },
+  /** A model's files cannot be read or converted; the message names file and node. */
+  bad_model: { status: 422, retryable: false },
   /** The model itself refused the record at run time. */
   model_failed: { status: 422, retryable: false },
   rate_limited: { status: 429, retryable: true },

@@ -1,0 +1,46 @@
+/**
+ * In: the attributes of a node. Out: their values, typed; and what an entry of the inference table is.
+ */
+import type { DType } from '../../lib/tensor.ts';
+import type { Fresh } from './shapes.ts';
+import type { Attributes, Value, ValueType } from './value.ts';
+
+export interface InferInput {
+  readonly inputs: readonly (Value | undefined)[];
+  readonly attributes: Attributes;
+  readonly outputs: number;
+  readonly fresh: Fresh;
+}
+
+/** One entry per ONNX operation. */
+export type Infer = (node: InferInput) => readonly ValueType[];
+
+export function int(attribute: Attributes[string], fallback: number): number {
+  return typeof attribute === 'number' ? attribute : fallback;
+}
+
+export function ints(attribute: Attributes[string]): readonly number[] | undefined {
+  return Array.isArray(attribute) ? (attribute as readonly number[]) : undefined;
+}
+
+/** Dtypes by ONNX's numbers. */
+export const ELEMENT_TYPES: Readonly<Record<DType, number>> = {
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  uint16: 4,
+  int16: 5,
+  int32: 6,
+  int64: 7,
+  string: 8,
+  bool: 9,
+  float16: 10,
+  float64: 11,
+  uint32: 12,
+  uint64: 13,
+};
+
+export function dtypeOf(element: Attributes[string], fallback: DType): DType {
+  const found = Object.entries(ELEMENT_TYPES).find(([, number]) => number === element);
+  return (found?.[0] as DType | undefined) ?? fallback;
+}

@@ -1,0 +1,119 @@
+/**
+ * The arithmetic of shapes. In: a node on small integer tensors. Out: what is known of each element: a number, or the
+ * name of a free size ("N", 784), so that a Reshape to (shape(x)[0], 784) is understood although N is free.
+ */
+import { numbersOf } from './numbers.ts';
+import { product } from './shapes.ts';
+import type { Attributes, Dim, Value } from './value.ts';
+
+type Elements = readonly (Dim | undefined)[];
+type Rule = (inputs: readonly (Value | undefined)[], attributes: Attributes) => Elements | undefined;
+
+/** Most elements that are followed: a shape has as many as the tensor has dimensions. */
+const MAX_ELEMENTS = 64;
+
+const first: Rule = ([x]) => x?.elements;
+
+const RULES: Readonly<Record<string, Rule>> = {
+  Shape: ([x], { start, end }) => x?.shape?.slice(int(start) ?? 0, int(end)),
+  Size: ([x]) => x?.shape && [product(x.shape)],
+  Identity: first,
+  Cast: first,
+  Squeeze: first,
+  Unsqueeze: first,
+  Reshape: first,
+  Concat: (inputs) => {
+    const parts = inputs.map((input) => input?.elements);
+    return parts.every((part) => part !== undefined) ? parts.flat() : undefined;
+  },
+  Gather: ([x, at]) => {
+    const elements = x?.elements;
+    if (!elements || !at?.elements) return undefined;
+    return at.elements.map((i) =>
+      typeof i === 'number' ? elements[i < 0 ? i + elements.length : i] : undefined,
+    );
+  },
+  Slice: ([x, starts, ends, , steps]) => {
+    const elements = x?.elements;
+    const [start, end, step] = [starts?.elements?.[0], ends?.elements?.[0], steps ? steps.elements?.[0] : 1];
+    if (!elements || typeof start !== 'number' || typeof end !== 'number') return undefined;
+    if (step === 1) return elements.slice(start, end);
+    if (step === -1) {
+      const [from, to] = sliceBounds(start, end, -1, elements.length);
+      return elements.slice(to + 1, from + 1).toReversed();
+    }
+    return undefined;
+  },
+  Add: pairwise((a, b) => a + b, 0),
+  Sub: pairwise((a, b) => a - b),
+  Mul: pairwise((a, b) => a * b, 1),
+  Div: pairwise((a, b) => (b === 0 ? Number.NaN : Math.trunc(a / b))),
+  Mod: pairwise((a, b) => (b === 0 ? Number.NaN : a - b * Math.floor(a / b))),
+  Max: pairwise(Math.max),
+  Min: pairwise(Math.min),
+  ReduceProd: ([x]) => x?.elements && [product(x.elements)],
+};
+
+/** The bounds of ONNX's Slice on an axis of `size`, clamped: [from, to), to being -1 for "before the first". */
+export function sliceBounds(start: number, end: number, step: number, size: number): [number, number] {
+  const from = start < 0 ? start + size : start;
+  const to = end < 0 ? end + size : end;
+  return step > 0
+    ? [clamp(from, 0, size), clamp(to, 0, size)]
+    : [clamp(from, -1, size - 1), clamp(to, -1, size - 1)];
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(Math.max(value, low), high);
+}
+
+function int(attribute: Attributes[string]): number | undefined {
+  return typeof attribute === 'number' ? attribute : undefined;
+}
+
+function pairwise(compute: (a: number, b: number) => number, neutral?: number): Rule {
+  const one = (a: Dim | undefined, b: Dim | undefined): Dim | undefined => {
+    if (typeof a === 'number' && typeof b === 'number') {
+      const result = compute(a, b);
+      return Number.isSafeInteger(result) ? result : undefined;
+    }
+    if (a === neutral && neutral !== undefined) return b;
+    if (b === neutral && neutral !== undefined) return a;
+    return undefined;
+  };
+  return ([x, y]) => {
+    const [a, b] = [x?.elements, y?.elements];
+    if (!a || !b || (a.length !== b.length && a.length !== 1 && b.length !== 1)) return undefined;
+    const length = a.length === 1 ? b.length : a.length;
+    return Array.from({ length }, (_, i) => one(a[a.length === 1 ? 0 : i], b[b.length === 1 ? 0 : i]));
+  };
+}
+
+/** Of a constant, or of what `op` makes of its inputs. */
+export function elementsOf(
+  value: Pick<Value, 'dtype' | 'shape' | 'constant'>,
+  op?: string,
+  inputs: readonly (Value | undefined)[] = [],
+  attributes: Attributes = {},
+): Elements | undefined {
+  if (value.dtype !== 'int32' && value.dtype !== 'int64') return undefined;
+  if (value.shape === undefined || value.shape.length > 1) return undefined;
+  if (value.constant) {
+    const numbers = value.constant.data.length <= MAX_ELEMENTS ? numbersOf(value.constant) : undefined;
+    return numbers && Array.from(numbers);
+  }
+  const rule = op !== undefined && Object.hasOwn(RULES, op) ? RULES[op] : undefined;
+  const elements = rule?.(inputs, attributes);
+  const length = value.shape.length === 0 ? 1 : value.shape[0];
+  return elements && elements.length === length && elements.length <= MAX_ELEMENTS ? elements : undefined;
+}
+
+/** What a shape input says: the dimensions, free ones by name; undefined where it is unknown. */
+export function shapeFrom(value: Value | undefined, fresh: () => string): Dim[] | undefined {
+  if (value?.elements) return value.elements.map((element) => element ?? fresh());
+  const numbers = value?.constant && numbersOf(value.constant);
+  if (numbers && numbers.length <= MAX_ELEMENTS) return Array.from(numbers);
+  const length = value?.shape?.[0];
+  if (value?.shape?.length !== 1 || typeof length !== 'number' || length > MAX_ELEMENTS) return undefined;
+  return Array.from({ length }, fresh);
+}

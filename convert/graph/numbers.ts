@@ -1,0 +1,58 @@
+/**
+ * Constants as numbers. In: a tensor. Out: its elements as doubles, and back.
+ * Trap: int64 beyond 2^53 is no double; `numbersOf` says undefined then, and nothing is folded.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import { allocate, type DType, elementCount, isNumericDType, type Tensor } from '../../lib/tensor.ts';
+import type { Value } from './value.ts';
+
+/** Most elements that constant folding makes: a hostile Expand or ConstantOfShape must not fill the memory. */
+export const MAX_FOLDED_ELEMENTS = 64 * 1024 * 1024;
+
+export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
+  if (tensor.dtype === 'string' || tensor.dtype === 'float16') return undefined;
+  const { data } = tensor;
+  if (!(data instanceof BigInt64Array || data instanceof BigUint64Array)) return data as ArrayLike<number>;
+  const numbers = new Float64Array(data.length);
+  for (const [i, value] of data.entries()) {
+    const number = Number(value);
+    if (!Number.isSafeInteger(number)) return undefined;
+    numbers[i] = number;
+  }
+  return numbers;
+}
+
+/** A tensor of `dtype` with these elements; integers are cut toward zero as a cast does. */
+export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLike<number>): Tensor {
+  if (!isNumericDType(dtype) || dtype === 'float16')
+    throw new ServingError('bad_model', `cannot compute with ${dtype}`);
+  const data = allocate(dtype, elementCount(shape, MAX_FOLDED_ELEMENTS));
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+    for (let i = 0; i < data.length; i++) data[i] = BigInt(Math.trunc(finite(values[i] as number)));
+  } else if (dtype === 'bool') {
+    for (let i = 0; i < data.length; i++) data[i] = (values[i] as number) === 0 ? 0 : 1;
+  } else {
+    data.set(values);
+  }
+  return { dtype, shape, data };
+}
+
+function finite(value: number): number {
+  if (Number.isFinite(value)) return value;
+  throw new ServingError('bad_model', `${value} is no integer`);
+}
+
+/** The elements of a constant input as plain numbers. @throws bad_model naming the input when it is not constant */
+export function constantNumbers(value: Value | undefined, what: string): number[] {
+  const numbers = value?.constant && numbersOf(value.constant);
+  if (numbers) return Array.from(numbers);
+  if (value?.elements?.every((element) => typeof element === 'number')) return [...value.elements];
+  throw new ServingError('bad_model', `needs a constant ${what}; it is computed while the model runs`);
+}
+
+/** Its only element. */
+export function constantNumber(value: Value | undefined, what: string): number {
+  const numbers = constantNumbers(value, what);
+  if (numbers.length === 1) return numbers[0] as number;
+  throw new ServingError('bad_model', `needs one number as ${what}, got ${numbers.length}`);
+}

@@ -1,0 +1,81 @@
+/**
+ * Shapes with free dimensions. In: values of a graph. Out: numbers where they are known, or a clear refusal.
+ * Trap: the product of free dimensions is no name; what cannot be said exactly becomes a new free dimension.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import { formatShape } from '../../lib/tensor.ts';
+import type { Dim, Shape, Value } from './value.ts';
+
+/** Makes a new free dimension. */
+export type Fresh = () => string;
+
+export function rank(value: Value): number {
+  return known(value).length;
+}
+
+export function known(value: Value): Shape {
+  if (value.shape) return value.shape;
+  throw new ServingError(
+    'bad_model',
+    `needs an input of known rank, "${value.name}" has none; give shapes with --input`,
+  );
+}
+
+/** The size of one axis; negative axes count from the end. @throws bad_model when it is free */
+export function fixed(value: Value, axis: number): number {
+  const shape = known(value);
+  const dim = shape[axis < 0 ? axis + shape.length : axis];
+  if (typeof dim === 'number') return dim;
+  throw new ServingError(
+    'bad_model',
+    `needs a fixed size at axis ${axis} of "${value.name}", which is ${formatShape(shape)}; give it with --input`,
+  );
+}
+
+/** An axis as 0..rank-1. */
+export function axisOf(axis: number, count: number): number {
+  const at = axis < 0 ? axis + count : axis;
+  if (Number.isInteger(at) && at >= 0 && at < count) return at;
+  throw new ServingError('bad_model', `axis ${axis} is outside of ${count} dimensions`);
+}
+
+/** NumPy's rule for two shapes. @throws bad_model when they do not fit */
+export function broadcast(a: Shape | undefined, b: Shape | undefined, fresh: Fresh): Shape | undefined {
+  if (!a || !b) return undefined;
+  const size = Math.max(a.length, b.length);
+  return Array.from({ length: size }, (_, i) => {
+    const x = a[a.length - size + i] ?? 1;
+    const y = b[b.length - size + i] ?? 1;
+    return broadcastDim(x, y, fresh, () => `${formatShape(a)} and ${formatShape(b)} do not broadcast`);
+  });
+}
+
+function broadcastDim(x: Dim, y: Dim, fresh: Fresh, message: () => string): Dim {
+  if (x === y || y === 1) return x;
+  if (x === 1) return y;
+  // A free size that meets a number > 1 is that number, or 1, which broadcasts to it.
+  if (typeof x === 'number' && typeof y === 'number') throw new ServingError('bad_model', message());
+  if (typeof x === 'number') return x;
+  if (typeof y === 'number') return y;
+  return fresh();
+}
+
+/** The product of dimensions: a number, the one free name when all others are 1, else undefined. */
+export function product(dims: readonly (Dim | undefined)[]): Dim | undefined {
+  let number = 1;
+  let free: string | undefined;
+  for (const dim of dims) {
+    if (dim === undefined) return undefined;
+    if (typeof dim === 'number') number *= dim;
+    else if (free === undefined) free = dim;
+    else return undefined;
+  }
+  if (number === 0) return 0;
+  if (free === undefined) return number;
+  return number === 1 ? free : undefined;
+}
+
+/** Whether two dimensions are surely equal. */
+export function sameDim(a: Dim | undefined, b: Dim | undefined): boolean {
+  return a !== undefined && a === b;
+}

@@ -1,0 +1,76 @@
+/**
+ * Pieces of a protobuf. In: fields. Out: lists of byte arrays and their length, without copying what is large.
+ */
+
+export interface Chunk {
+  readonly parts: readonly Uint8Array[];
+  /** Bytes of all parts. */
+  readonly length: number;
+}
+
+/** Pieces up to this size are copied into one, so that a graph of 10,000 nodes is not 100,000 writes. */
+const JOIN_BYTES = 4096;
+
+export function message(fields: readonly Chunk[]): Chunk {
+  const parts: Uint8Array[] = [];
+  let small: Uint8Array[] = [];
+  let length = 0;
+  const flush = () => {
+    if (small.length > 0) parts.push(small.length === 1 ? (small[0] as Uint8Array) : Buffer.concat(small));
+    small = [];
+  };
+  for (const field of fields) {
+    length += field.length;
+    for (const part of field.parts) {
+      if (part.byteLength <= JOIN_BYTES) small.push(part);
+      else {
+        flush();
+        parts.push(part);
+      }
+    }
+  }
+  flush();
+  return { parts, length };
+}
+
+/** A length-delimited field: a nested message, a text or raw bytes. */
+export function bytes(number: number, content: Chunk): Chunk {
+  const head = Buffer.concat([varint((number << 3) | 2), varint(content.length)]);
+  return { parts: [head, ...content.parts], length: head.byteLength + content.length };
+}
+
+export function text(number: number, value: string): Chunk {
+  const encoded = Buffer.from(value);
+  return bytes(number, { parts: [encoded], length: encoded.byteLength });
+}
+
+export function integer(number: number, value: number): Chunk {
+  return one(Buffer.concat([varint(number << 3), varint(value)]));
+}
+
+export function float(number: number, value: number): Chunk {
+  const encoded = Buffer.alloc(4);
+  encoded.writeFloatLE(value);
+  return one(Buffer.concat([varint((number << 3) | 5), encoded]));
+}
+
+export function packedFloats(number: number, values: readonly number[]): Chunk {
+  const encoded = Buffer.from(Float32Array.from(values).buffer);
+  return bytes(number, { parts: [encoded], length: encoded.byteLength });
+}
+
+function one(part: Uint8Array): Chunk {
+  return { parts: [part], length: part.byteLength };
+}
+
+function varint(value: number): Uint8Array {
+  const encoded: number[] = [];
+  // Negative numbers are ten bytes: the 64-bit two's complement.
+  let rest = BigInt.asUintN(64, BigInt(value));
+  do {
+    const low = Number(rest & 0x7fn);
+    rest >>= 7n;
+    encoded.push(rest > 0n ? low | 0x80 : low);
+  } while (rest > 0n);
+  return Uint8Array.from(encoded);
+}

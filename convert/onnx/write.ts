@@ -1,0 +1,205 @@
+/**
+ * In: a graph. Out: an ONNX file (opset 17, IR 8).
+ * Trap: protobuf writes a message's length before its content, so the lengths are added up first and the weights are
+ * then written from where they lie; a protobuf ends at 2 GB, so larger weights go into a file beside the model.
+ */
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { ServingError } from '../../lib/errors.ts';
+import type { Tensor } from '../../lib/tensor.ts';
+import { ELEMENT_TYPES } from '../graph/attributes.ts';
+import { bodyOf } from '../graph/prune.ts';
+import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
+
+export const OPSET = 17;
+const IR_VERSION = 8;
+/** Below protobuf's 2 GB, with room for everything that is no weight. */
+const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
+/** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */
+const EXTERNAL_FROM_BYTES = 1024;
+
+export interface WrittenOnnx {
+  /** Of all files together. */
+  readonly bytes: number;
+  /** Hex SHA-256 of the model's file. */
+  readonly sha256: string;
+  /** The model's file, and the file of its weights when it needed one. */
+  readonly files: readonly string[];
+}
+
+export interface WriteOptions {
+  readonly producerVersion: string;
+  /** For tests: where the weights move into a file of their own. */
+  readonly maxFileBytes?: number;
+  /** Hears of the bytes that are written, and of how many there will be. */
+  readonly onProgress?: (writtenBytes: number, totalBytes: number) => void;
+}
+
+/** Writes `path`, and `<path>.data` beside it when the weights are too large for one protobuf. */
+export async function writeOnnx(body: Body, path: string, options: WriteOptions): Promise<WrittenOnnx> {
+  const constants = constantsOf(body);
+  const whole = modelChunk(body, constants, undefined, options.producerVersion);
+  if (whole.length <= (options.maxFileBytes ?? MAX_FILE_BYTES)) {
+    const sha256 = await writeParts(path, whole.parts, (written) =>
+      options.onProgress?.(written, whole.length),
+    );
+    return { bytes: whole.length, sha256, files: [path] };
+  }
+  const external = new ExternalWeights(`${basename(path)}.data`);
+  const model = modelChunk(body, constants, external, options.producerVersion);
+  const total = model.length + external.length;
+  await writeParts(`${path}.data`, external.parts, (written) => options.onProgress?.(written, total));
+  const sha256 = await writeParts(path, model.parts, () => options.onProgress?.(total, total));
+  return { bytes: total, sha256, files: [path, `${path}.data`] };
+}
+
+/** The file as one array, for small models and tests. */
+export function onnxBytes(body: Body): Uint8Array {
+  return Buffer.concat(modelChunk(body, constantsOf(body), undefined, '').parts);
+}
+
+/** Largest write at once: a socket or disk takes it without a copy of everything. */
+const WRITE_BYTES = 16 * 1024 * 1024;
+
+async function writeParts(
+  path: string,
+  parts: readonly Uint8Array[],
+  onWritten: (bytes: number) => void,
+): Promise<string> {
+  const hash = createHash('sha256');
+  const file = await open(path, 'wx');
+  let written = 0;
+  try {
+    for (const part of parts) {
+      for (let at = 0; at < part.byteLength; at += WRITE_BYTES) {
+        const piece = part.subarray(at, at + WRITE_BYTES);
+        hash.update(piece);
+        await file.writeFile(piece);
+        written += piece.byteLength;
+        onWritten(written);
+      }
+    }
+  } finally {
+    await file.close();
+  }
+  return hash.digest('hex');
+}
+
+/** Weights in a file of their own, each at a page's begin so that it can be mapped. */
+class ExternalWeights {
+  readonly location: string;
+  readonly parts: Uint8Array[] = [];
+  length = 0;
+
+  constructor(location: string) {
+    this.location = location;
+  }
+
+  add(data: Uint8Array): { offset: number; length: number } {
+    const padding = (4096 - (this.length % 4096)) % 4096;
+    if (padding > 0) this.parts.push(new Uint8Array(padding));
+    const offset = this.length + padding;
+    this.parts.push(data);
+    this.length = offset + data.byteLength;
+    return { offset, length: data.byteLength };
+  }
+}
+
+/** Every constant the nodes and bodies use: all become initializers of the outermost graph. */
+function constantsOf(body: Body): Map<string, Value> {
+  const found = new Map<string, Value>();
+  const visit = (graph: Body) => {
+    for (const node of graph.nodes) {
+      for (const input of node.inputs) if (input?.constant) found.set(input.name, input);
+      for (const attribute of Object.values(node.attributes)) {
+        const inner = bodyOf(attribute);
+        if (inner) visit(inner);
+      }
+    }
+  };
+  visit(body);
+  return found;
+}
+
+function modelChunk(
+  body: Body,
+  constants: ReadonlyMap<string, Value>,
+  external: ExternalWeights | undefined,
+  version: string,
+): Chunk {
+  return message([
+    integer(1, IR_VERSION),
+    text(2, 'cluster-serving'),
+    ...(version ? [text(3, version)] : []),
+    bytes(7, graphChunk(body, constants, external)),
+    bytes(8, message([text(1, ''), integer(2, OPSET)])),
+  ]);
+}
+
+function graphChunk(body: Body, constants?: ReadonlyMap<string, Value>, external?: ExternalWeights): Chunk {
+  return message([
+    ...body.nodes.map((node) => bytes(1, nodeChunk(node))),
+    text(2, 'model'),
+    ...[...(constants?.values() ?? [])].map((value) =>
+      bytes(5, tensorChunk(value.constant as Tensor, value.name, external)),
+    ),
+    ...body.inputs.map((value) => bytes(11, valueChunk(value.name, value))),
+    ...body.outputs.map(({ value }) => bytes(12, valueChunk(value.name, value))),
+  ]);
+}
+
+function nodeChunk({ op, inputs, outputs, attributes }: Node): Chunk {
+  const last = inputs.findLastIndex((input) => input !== undefined);
+  return message([
+    ...inputs.slice(0, last + 1).map((input) => text(1, input?.name ?? '')),
+    ...outputs.map(({ name }) => text(2, name)),
+    text(3, outputs[0]?.name ?? ''),
+    text(4, op),
+    ...Object.entries(attributes).flatMap(([name, attribute]) =>
+      attribute === undefined ? [] : [bytes(5, attributeChunk(name, attribute))],
+    ),
+  ]);
+}
+
+function attributeChunk(name: string, attribute: Attribute): Chunk {
+  const of = (type: number, ...fields: Chunk[]) => message([text(1, name), ...fields, integer(20, type)]);
+  if (typeof attribute === 'number') return of(2, integer(3, attribute));
+  if (typeof attribute === 'string') return of(3, text(4, attribute));
+  if ('float' in attribute) return of(1, float(2, attribute.float));
+  if ('floats' in attribute) return of(6, packedFloats(7, attribute.floats));
+  if ('strings' in attribute) return of(8, ...attribute.strings.map((item) => text(9, item)));
+  if ('tensor' in attribute) return of(4, bytes(5, tensorChunk(attribute.tensor, '')));
+  if ('body' in attribute) return of(5, bytes(6, graphChunk(attribute.body)));
+  return of(7, ...attribute.map((item) => integer(8, item)));
+}
+
+function tensorChunk({ dtype, shape, data }: Tensor, name: string, external?: ExternalWeights): Chunk {
+  const head = [...shape.map((dim) => integer(1, dim)), integer(2, ELEMENT_TYPES[dtype])];
+  if (Array.isArray(data)) {
+    return message([...head, ...data.map((item: string) => text(6, item)), text(8, name)]);
+  }
+  const view = data as ArrayBufferView;
+  const raw = new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
+  if (!external || raw.byteLength < EXTERNAL_FROM_BYTES) {
+    return message([...head, text(8, name), bytes(9, { parts: [raw], length: raw.byteLength })]);
+  }
+  const { offset, length } = external.add(raw);
+  const entry = (key: string, value: string) => bytes(13, message([text(1, key), text(2, value)]));
+  const where = [
+    entry('location', external.location),
+    entry('offset', `${offset}`),
+    entry('length', `${length}`),
+  ];
+  return message([...head, text(8, name), ...where, integer(14, 1)]);
+}
+
+function valueChunk(name: string, { dtype, shape }: ValueType): Chunk {
+  const dims = shape?.map((dim) =>
+    bytes(1, message([typeof dim === 'number' ? integer(1, dim) : text(2, dim)])),
+  );
+  const type = message([integer(1, ELEMENT_TYPES[dtype]), ...(dims ? [bytes(2, message(dims))] : [])]);
+  if (name === '') throw new ServingError('internal', 'a value without a name');
+  return message([text(1, name), bytes(2, message([bytes(1, type)]))]);
+}

@@ -1,0 +1,53 @@
+/**
+ * In: what a converter cannot do, node by node. Out: one error that names all of it.
+ * Trap: stopping at the first one makes a person import ten times to learn of ten operations.
+ */
+import { ServingError } from '../lib/errors.ts';
+
+const SHOWN = 50;
+
+export interface Problem {
+  /** Operation or layer type. */
+  readonly op: string;
+  /** Name of the node or layer. */
+  readonly node: string;
+  /** What is the matter: "is not supported", "needs a fixed channel count, got [N,?,3]". */
+  readonly reason: string;
+}
+
+export class Problems {
+  readonly found: Problem[] = [];
+
+  /** The file the nodes are in, relative to the model's directory. */
+  readonly file: string;
+
+  constructor(file: string) {
+    this.file = file;
+  }
+
+  add(op: string, node: string, reason: string): void {
+    this.found.push({ op, node, reason });
+  }
+
+  /** Runs one node's conversion; a bad_model error becomes a problem of that node, anything else goes on as it is. */
+  collect<T>(op: string, node: string, convert: () => T): T | undefined {
+    try {
+      return convert();
+    } catch (error) {
+      if (!(error instanceof ServingError) || error.code !== 'bad_model') throw error;
+      this.add(op, node, error.message);
+      return undefined;
+    }
+  }
+
+  /** @throws bad_model naming operation, node and file of every problem */
+  throwIfAny(): void {
+    if (this.found.length === 0) return;
+    const lines = this.found
+      .slice(0, SHOWN)
+      .map(({ op, node, reason }) => `  ${op} (node "${node}"): ${reason}`);
+    if (this.found.length > SHOWN) lines.push(`  and ${this.found.length - SHOWN} more`);
+    const count = this.found.length === 1 ? 'one node' : `${this.found.length} nodes`;
+    throw new ServingError('bad_model', `${this.file}: ${count} cannot be converted:\n${lines.join('\n')}`);
+  }
+}
