@@ -11,6 +11,8 @@ import { ModelHost } from '../lib/model/host.ts';
 import { type OnnxRunner, openOnnx } from '../lib/model/onnx.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
+import { RunningNews } from '../lib/results/running.ts';
+import { RecordStates } from '../lib/results/states.ts';
 import { ResultStore } from '../lib/results/store.ts';
 import { openS3 } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
@@ -32,11 +34,9 @@ export interface Served {
 }
 
 export function serve(model: BenchModel, redisUrl: string, batchSize: number): Served {
-  const results = new ResultStore(new RedisConnection(redisUrl), {
-    job: JOB,
-    ttlSeconds: RESULT_TTL_SECONDS,
-    now: Date.now,
-  });
+  const connection = new RedisConnection(redisUrl);
+  const results = new ResultStore(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
   const settings = { threads: THREADS, batchSize, inputAlreadyBatched: false, image: {} };
   const host = new ModelHost<OnnxRunner>(
     {
@@ -48,14 +48,15 @@ export function serve(model: BenchModel, redisUrl: string, batchSize: number): S
   // No record of the bench is large enough for S3; nothing listens there.
   const payloads = new PayloadStore(openS3({ endpoint: 'http://127.0.0.1:9', region: 'none' }), 'none', JOB);
   const deps = { model: host, payloads, filter: undefined, reporter: liveReporter(results) };
+  const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   const save: ResultStore['save'] = async (finished, _, timers) => {
     timers?.take();
     return finished.length;
   };
   return {
     predict: predict(deps),
-    batch: batch({ ...deps, results }),
-    batchWithoutStore: batch({ ...deps, results: { save } }),
+    batch: batch({ ...deps, results, running }),
+    batchWithoutStore: batch({ ...deps, results: { save }, running: { begin: () => async () => undefined } }),
     results,
     async close() {
       await host.close();

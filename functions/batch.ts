@@ -10,8 +10,10 @@ import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
 import { runRecords } from '../lib/pipeline/records.ts';
-import { liveResults } from '../lib/results/live.ts';
+import { liveConnection, liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
+import { RunningNews } from '../lib/results/running.ts';
+import { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { toFields } from '../lib/results/stored.ts';
 import { livePayloads } from '../lib/s3/live.ts';
@@ -21,6 +23,7 @@ import { live } from './live.ts';
 export interface BatchDeps {
   readonly model: Pick<ModelHost, 'use'>;
   readonly results: Pick<ResultStore, 'save'>;
+  readonly running: Pick<RunningNews, 'begin'>;
   /** Where records lie that are too large for a message. */
   readonly payloads: Pick<PayloadStore, 'resolve'>;
   readonly filter: Filter | undefined;
@@ -30,7 +33,7 @@ export interface BatchDeps {
 }
 
 export const batch =
-  ({ model, results, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
+  ({ model, results, running, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
   async (event: SQSEvent): Promise<SQSBatchResponse> => {
     const ids = event.Records.map(({ messageId }) => messageId);
     for (const { attributes } of event.Records) {
@@ -41,11 +44,15 @@ export const batch =
       const messages = bodies.map((body, i) => ({ id: ids[i] as string, body }));
       const { finished, returned } = await model.use(async (runner) => {
         const stop = reporter.start('zoo.serving.request.predict');
-        const ran = await runRecords(messages, runner);
+        let told: (() => Promise<void>) | undefined;
+        const ran = await runRecords(messages, runner, (uris) => {
+          told = running.begin(uris);
+        });
+        const heard = told?.();
         stop();
         const fields = ran.finished.map(({ uri, outcome }) => ({ uri, fields: toFields(outcome, filter) }));
         const put = reporter.start('zoo.serving.redis.put');
-        await results.save(fields, runner.version, reporter.timers);
+        await Promise.all([results.save(fields, runner.version, reporter.timers), heard]);
         put();
         return ran;
       });
@@ -61,10 +68,14 @@ export const batch =
   };
 
 export const handler = await live(batch, async (environment) => {
-  const results = liveResults(environment);
+  const { jobName, function: lambda } = environment.job;
+  const connection = liveConnection(environment);
+  const results = liveResults(environment, connection);
+  const states = new RecordStates(connection, { job: jobName, now: Date.now });
   return {
     model: await liveModel(environment),
     results,
+    running: new RunningNews(states, lambda.timeoutSeconds * 1000, Date.now),
     payloads: livePayloads(environment),
     filter: parseFilter(environment.job.postProcessing),
     reporter: liveReporter(results),

@@ -24,6 +24,7 @@ import { QueueSender } from '../lib/queue/sender.ts';
 import { liveLimiter, liveResults } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
+import { RunningNews } from '../lib/results/running.ts';
 import { RecordStates } from '../lib/results/states.ts';
 import { putText } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
@@ -126,12 +127,13 @@ async function openStack(
   const states = new RecordStates(connection, { job: job.jobName, now: Date.now });
   const accept = { queue: () => sender, payloads: async () => payloads, claims: () => states };
   const timeoutMs = job.function.timeoutSeconds * 1000;
+  const running = new RunningNews(states, timeoutMs, Date.now);
   const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
   const batches = await startPoller({
     ...pollers,
     queueUrl: queue.url,
     functionName: 'batch',
-    handler: batch({ model, results, payloads, filter, reporter }),
+    handler: batch({ model, results, running, payloads, filter, reporter }),
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: job.queue.maximumConcurrency,

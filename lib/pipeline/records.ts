@@ -25,8 +25,15 @@ export interface RanRecords {
   readonly returned: readonly { readonly id: string; readonly error: ServingError }[];
 }
 
-/** Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake. */
-export async function runRecords(messages: readonly Message[], runner: Runner): Promise<RanRecords> {
+/**
+ * Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake.
+ * @param onRunning hears of the uris right before they run
+ */
+export async function runRecords(
+  messages: readonly Message[],
+  runner: Runner,
+  onRunning?: (uris: readonly string[]) => void,
+): Promise<RanRecords> {
   const returned: { id: string; error: ServingError }[] = [];
   const finished: FinishedRecord[] = [];
   const runnable: { id: string; uri: string; inputs: Inputs }[] = [];
@@ -41,6 +48,7 @@ export async function runRecords(messages: readonly Message[], runner: Runner): 
       returned.push({ id, error: ServingError.from(error) });
     }
   }
+  onRunning?.(runnable.map(({ uri }) => uri));
   const outcomes = await runner.run(runnable.map((record) => record.inputs));
   for (const [i, { id, uri }] of runnable.entries()) {
     const outcome = outcomes[i] as Outcome;

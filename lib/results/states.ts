@@ -42,21 +42,34 @@ if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KE
 redis.call('PUBLISH', ARGV[5], 'cancelled')
 return 1`;
 
+/**
+ * KEYS: states. ARGV: for how long, in ms. Only of records that are claimed and have no outcome. By Redis' own clock:
+ * the one who asks may have another. A key that holds something else (pcall) is not ours to touch.
+ */
+const MARK_RUNNING = `
+local now = redis.call('TIME')
+local over = now[1] * 1000 + math.floor(now[2] / 1000) + ARGV[1]
+for i = 1, #KEYS do
+  local held = redis.pcall('HMGET', KEYS[i], 'payload', 'done')
+  if held[1] and not held[2] then redis.call('HSET', KEYS[i], 'running', string.format('%.0f', over)) end
+end
+return 0`;
+
 /** The queue keeps a message for 4 days (infra/queue.yml); a day later none can be left that would run. */
 const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
 /**
- * `queued`: claimed and without a result: waiting, or being run right now. There is no `running`: to tell it, the
- * batch function would have to write to Redis once more per batch, before it runs.
+ * `queued`: claimed and without a result.
+ * `running`: the same, and a batch function has it right now.
  * `expired`: it had a result, whose time to live has passed; known for as long again.
  * `unknown`: never heard of, or taken, or sent by somebody who does not claim and not finished yet.
  */
-export type RecordStatus = 'queued' | 'succeeded' | 'failed' | 'expired' | 'cancelled' | 'unknown';
+const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown'] as const;
 
-const STATUSES: readonly unknown[] = ['queued', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown'];
+export type RecordStatus = (typeof STATUSES)[number];
 
 export function isRecordStatus(value: unknown): value is RecordStatus {
-  return STATUSES.includes(value);
+  return (STATUSES as readonly unknown[]).includes(value);
 }
 
 /** A record as it is sent. */
@@ -86,6 +99,7 @@ type ClaimCommand = (
   ttlMs: number,
 ) => Promise<'send' | 'done' | 'other'>;
 type ReleaseCommand = (keys: 1, state: string, payload: string) => Promise<number>;
+type MarkCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
 type CancelCommand = (keys: 3, ...rest: (string | number)[]) => Promise<number>;
 
 export class RecordStates {
@@ -101,6 +115,7 @@ export class RecordStates {
     connection.redis.defineCommand('claimUri', { lua: CLAIM });
     connection.redis.defineCommand('releaseUri', { lua: RELEASE });
     connection.redis.defineCommand('cancelUri', { lua: CANCEL });
+    connection.redis.defineCommand('markRunning', { lua: MARK_RUNNING });
   }
 
   /**
@@ -130,6 +145,20 @@ export class RecordStates {
     };
   }
 
+  /**
+   * Says that a batch function has these records, in one call; a run that never ends is forgotten after `forMs`.
+   * Never throws: it is news, and no record's outcome hangs on it. It need not be waited for before the run.
+   */
+  async markRunning(uris: readonly string[], forMs: number): Promise<void> {
+    if (uris.length === 0) return;
+    const keys = uris.map((uri) => stateKey(this.#job, uri));
+    const marked = this.#connection.use((redis) => {
+      const { markRunning } = redis as unknown as { markRunning: MarkCommand };
+      return markRunning.call(redis, keys.length, ...keys, forMs);
+    }, false);
+    await marked.catch(() => undefined);
+  }
+
   /** @throws results_unavailable */
   async status(uri: string): Promise<RecordStatus> {
     const replies = await this.#connection.use(
@@ -137,20 +166,24 @@ export class RecordStates {
         redis
           .multi()
           .hmget(resultKey(this.#job, uri), 'status', 'value')
-          .hmget(stateKey(this.#job, uri), 'payload', 'done')
+          .hmget(stateKey(this.#job, uri), 'payload', 'done', 'running')
+          .time()
           .exec(),
       true,
     );
-    const [result, state] = (replies ?? []).map(([error, fields]) => {
+    const [result, state, clock] = (replies ?? []).map(([error, fields]) => {
       if (error) throw this.#connection.unavailable(error);
-      return fields as (string | null)[];
+      return fields as (string | number | null)[];
     });
     const [status, value] = result ?? [];
     // A hash of the old server has a value and no status.
     if (value != null) return statusOf(status ?? (value === 'NaN' ? 'failed' : 'succeeded'));
-    const [payload, done] = state ?? [];
+    const [payload, done, runningUntilMs] = state ?? [];
     if (payload == null) return 'unknown';
-    return done == null ? 'queued' : 'expired';
+    if (done != null) return 'expired';
+    // TIME gives seconds and microseconds.
+    const nowMs = Number(clock?.[0]) * 1000 + Number(clock?.[1]) / 1000;
+    return Number(runningUntilMs ?? 0) > nowMs ? 'running' : 'queued';
   }
 
   /**
@@ -180,7 +213,7 @@ export class RecordStates {
   }
 }
 
-function statusOf(status: string): RecordStatus {
+function statusOf(status: string | number): RecordStatus {
   if (isRecordStatus(status)) return status;
   throw new ServingError('internal', `the stored result has the status ${JSON.stringify(status)}`);
 }

@@ -96,6 +96,7 @@ function deps(runner: OnnxRunner) {
     filter: undefined,
     reporter,
     results,
+    running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
   };
 }

@@ -30,6 +30,16 @@ const failure = (uri: string) => ({
 });
 const record = (uri: string, payload: string) => ({ uri, message: payload });
 
+test('marking records as running never throws, also when Redis is away or a key holds something else', async (t) => {
+  const { states, redis } = open(t, await redisUrl(t));
+  await states.claim(record('a', 'one'));
+  await redis.rpush('cluster-serving-state_job:b', 'a list');
+  await states.markRunning(['b', 'a'], 60_000);
+  assert.equal(await states.status('a'), 'running');
+  const gone = open(t, 'redis://127.0.0.1:1');
+  await gone.states.markRunning(['a'], 60_000);
+});
+
 for (const preferEmbedded of [false, true]) {
   const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
 
@@ -51,6 +61,21 @@ for (const preferEmbedded of [false, true]) {
     await results.take('c');
     await look('c');
     assert.deepEqual(seen, ['unknown', 'queued', 'succeeded', 'failed', 'expired', 'unknown']);
+  });
+
+  test(`${kind}: a claimed record is running once a batch function has it, until its outcome or its time is up`, async (t) => {
+    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
+    await Promise.all(['a', 'b', 'c'].map((uri) => states.claim(record(uri, 'one'))));
+    await states.markRunning(['a', 'b', 'nobody'], 60_000);
+    const seen = await Promise.all(['a', 'b', 'c', 'nobody'].map((uri) => states.status(uri)));
+    assert.deepEqual(seen, ['running', 'running', 'queued', 'unknown']);
+    await results.save([success('a', 1)], 'v');
+    assert.equal(await states.status('a'), 'succeeded');
+    await states.markRunning(['a'], 60_000);
+    assert.equal(await states.status('a'), 'succeeded');
+    // A worker that died says nothing more: the record is delivered again.
+    await states.markRunning(['b'], -1);
+    assert.equal(await states.status('b'), 'queued');
   });
 
   test(`${kind}: the same payload may be claimed again, and is not sent once it has its result`, async (t) => {
