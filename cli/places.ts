@@ -4,15 +4,18 @@ import type { StackRecord } from '../local/data-folder.ts';
 export function placesText(record: StackRecord): string {
   const redis = record.redis === 'redis-server' ? `redis-server ${record.redisVersion}` : 'embedded';
   const places: (readonly [string, string])[] = [
-    ['http', record.http],
-    ['queue', record.queueUrl],
     ['redis', `${record.redisUrl} (${redis})`],
     ['bucket', `s3://${record.bucket}`],
   ];
   if (record.log !== undefined) places.push(['log', record.log]);
   const environment = Object.entries(record.environment).map(([name, value]) => `${name}=${value}`);
   return [
-    `process ${record.pid}, job ${record.job}, model version ${record.model}`,
+    `process ${record.pid}`,
+    ...record.jobs.flatMap(({ job, model, http, queueUrl }) => [
+      `job ${job}, model version ${model}`,
+      `  http    ${http}`,
+      `  queue   ${queueUrl}`,
+    ]),
     ...places.map(([name, place]) => `  ${name.padEnd(7)} ${place}`),
     `  for the AWS SDK and the aws command line:`,
     ...environment.map((line) => `    export ${line}`),

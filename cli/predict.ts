@@ -7,7 +7,7 @@ import { ServingError } from '../lib/errors.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { isJson, readInput } from './files.ts';
 import { EXIT } from './output.ts';
-import { findService, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from './service.ts';
+import { findService, JOB_HELP, JOB_OPTION, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from './service.ts';
 
 const HELP = `Usage: cluster-serving predict [options] <image>... | <request.json> | -
 
@@ -15,6 +15,7 @@ Sends images, or a JSON request {"instances": [...]} (- reads it from stdin), to
 
       --input <name>      the model's input that images are for (default image; with one input any name will do)
 ${SERVICE_HELP}
+${JOB_HELP}
 ${COMMON_HELP}`;
 
 /** Of one request, in base64: below the 6 MiB that the service takes. */
@@ -24,7 +25,7 @@ const REQUEST_IMAGES = 100;
 export const predict = defineCommand({
   name: 'predict',
   help: HELP,
-  options: { input: { type: 'string' }, ...SERVICE_OPTIONS },
+  options: { input: { type: 'string' }, ...SERVICE_OPTIONS, ...JOB_OPTION },
   takesArguments: true,
   async run({ input = 'image', ...values }, output, paths) {
     const [first] = paths;

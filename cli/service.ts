@@ -18,7 +18,7 @@ export const SERVICE_HELP = `\
       --data-dir <dir>    folder of the local service (default .cluster-serving)
       --url <url>         HTTPS API of a service elsewhere`;
 
-export const JOB_HELP = `      --job <name>        job of a service elsewhere (default ${DEFAULT_JOB_NAME})`;
+export const JOB_HELP = `      --job <name>        which job (default: the first of the local service, elsewhere ${DEFAULT_JOB_NAME})`;
 
 export interface ServiceValues {
   readonly 'data-dir'?: string | undefined;
@@ -55,16 +55,18 @@ export async function findService(values: ServiceValues): Promise<Service | unde
 }
 
 function localService(record: StackRecord, { job, bucket }: ServiceValues): Service {
-  if (job !== undefined && job !== record.job) {
-    throw wrongUse(`the service of this folder serves the job ${record.job}, not ${job}; say --data-dir`);
+  const places = record.jobs.find((each) => each.job === (job ?? record.job));
+  if (!places) {
+    const names = record.jobs.map((each) => each.job).join(', ');
+    throw wrongUse(`the service of this folder serves ${names}, not the job ${job}; say --data-dir`);
   }
   delete process.env['AWS_PROFILE'];
   delete process.env['AWS_SESSION_TOKEN'];
   Object.assign(process.env, record.environment);
   return {
-    job: record.job,
-    http: record.http,
-    queueUrl: record.queueUrl,
+    job: places.job,
+    http: places.http,
+    queueUrl: places.queueUrl,
     endpoint: record.environment['AWS_ENDPOINT_URL'],
     region: record.environment['AWS_REGION'],
     bucket: bucket ?? record.bucket,

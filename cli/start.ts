@@ -57,7 +57,7 @@ export async function startAndTell(
   const document = { ...record, ...(sample ? { sample } : {}), ready: record.http };
   const lines = [placesText(record)];
   if (sample) lines.push(`  sample  ${sample.right} of ${sample.of} digits right, both ways the same`);
-  output.answer(document, [...lines, `ready ${record.http}`].join('\n'));
+  output.answer(document, [...lines, `ready ${record.jobs.map(({ http }) => http).join(' ')}`].join('\n'));
 }
 
 async function assertFree(dataDir: string): Promise<void> {

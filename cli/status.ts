@@ -54,10 +54,21 @@ export const status = defineCommand({
       output.answer(document, `process ${found.pid} runs on ${dataDir}\nnot ready: ${reason}`);
       return EXIT.notReady;
     }
-    const answers = await ask(record.http);
-    const { ready, reason, metrics } = answers;
-    const document = { running: true, ready, ...(ready ? {} : { reason }), ...record, dataDir, metrics };
-    output.answer(document, `${runningText(record)}\n${answerText(answers)}`);
+    const jobs = await Promise.all(record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http)) })));
+    const ready = jobs.every((job) => job.ready);
+    const [first] = jobs;
+    const document = {
+      running: true,
+      ready,
+      ...(ready ? {} : { reason: jobs.find((job) => !job.ready)?.reason }),
+      ...record,
+      dataDir,
+      metrics: first?.metrics ?? [],
+      jobs: jobs.map(({ unreachable: _, ...job }) => job),
+    };
+    const several = jobs.length > 1;
+    const texts = jobs.map((job) => (several ? `job ${job.job}: ${answerText(job)}` : answerText(job)));
+    output.answer(document, [runningText(record), ...texts].join('\n'));
     return ready ? EXIT.ok : EXIT.notReady;
   },
 });

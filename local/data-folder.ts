@@ -8,14 +8,20 @@ import { join } from 'node:path';
 import { ServingError } from '../lib/errors.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
-/** Where everything is. */
-export interface Addresses {
+/** Where one job is. */
+export interface JobPlaces {
   readonly job: string;
   /** Version of the model. */
   readonly model: string;
   readonly http: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
+}
+
+/** Where everything is; the first job's places are the service's own. */
+export interface Addresses extends JobPlaces {
+  /** All jobs, the first included. */
+  readonly jobs: readonly JobPlaces[];
   readonly redisUrl: string;
   readonly redis: 'redis-server' | 'embedded';
   readonly redisVersion: string;
@@ -25,7 +31,7 @@ export interface Addresses {
 }
 
 /** The options a service was started with, by their names on the command line. */
-export type StartedWith = Readonly<Record<string, string | boolean>>;
+export type StartedWith = Readonly<Record<string, string | boolean | readonly string[]>>;
 
 /** stack.json: there while a service is ready. */
 export interface StackRecord extends ProcessIdentity, Addresses {

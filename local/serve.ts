@@ -4,7 +4,8 @@
  * Trap: "ready" is the last word of the start and is never said before a request would be answered.
  */
 import type { LocalLog } from './aws-lambda.ts';
-import { type Addresses, claimFolder, type StackRecord, writeRecord } from './data-folder.ts';
+import { type Addresses, claimFolder, type JobPlaces, type StackRecord, writeRecord } from './data-folder.ts';
+import type { JobAddresses } from './job.ts';
 import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -21,13 +22,12 @@ export interface ServeOptions {
 
 /** @returns the exit code. @throws bad_config and what the parts could not do */
 export async function serve(settings: StartSettings, { json, log, onReady }: ServeOptions): Promise<number> {
-  const { dataDir, job, startedWith } = settings;
+  const { dataDir, jobs, startedWith } = settings;
   const stopped = stopSignal();
   for (const note of settings.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
   const stack = await startStack({
-    job,
-    modelDirectory: settings.modelDirectory,
+    jobs,
     dataDir,
     ports: settings.ports,
     preferEmbeddedRedis: settings.preferEmbeddedRedis,
@@ -35,9 +35,9 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   });
   let forget = async () => {};
   try {
-    const addresses = addressesOf(stack, job.jobName);
+    const addresses = addressesOf(stack);
     if (!json) console.log(addressText(addresses));
-    const sample = settings.sample ? await runSample(stack, job.jobName, settings.sample) : undefined;
+    const sample = settings.sample ? await runSample(stack, stack.job, settings.sample) : undefined;
     if (json) console.log(JSON.stringify({ ...addresses, ...(sample ? { sample } : {}) }));
     else if (sample) {
       console.log(`\nThe digits sample, from POST /predict and through the queue:\n${sampleTable(sample)}\n`);
@@ -51,7 +51,8 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
       startedWith,
     };
     forget = await writeRecord(dataDir, record);
-    console.log(json ? JSON.stringify({ ready: stack.url }) : `ready ${addresses.http}`);
+    const ready = addresses.jobs.map(({ http }) => http).join(' ');
+    console.log(json ? JSON.stringify({ ready: stack.url }) : `ready ${ready}`);
     await onReady?.(record, sample);
     const signal = await stopped;
     if (!json) console.log(`\n${signal}: stopping`);
@@ -63,13 +64,10 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   }
 }
 
-function addressesOf(stack: Stack, job: string): Addresses {
+function addressesOf(stack: Stack): Addresses {
   return {
-    job,
-    model: stack.modelVersion,
-    http: stack.url.replace('127.0.0.1', 'localhost'),
-    queueUrl: stack.queueUrl,
-    deadLetterUrl: stack.deadLetterUrl,
+    ...placesOf(stack),
+    jobs: stack.jobs.map(placesOf),
     redisUrl: stack.redisUrl,
     redis: stack.redis.kind,
     redisVersion: stack.redis.version,
@@ -78,16 +76,24 @@ function addressesOf(stack: Stack, job: string): Addresses {
   };
 }
 
+function placesOf({ job, model, url, queueUrl, deadLetterUrl }: JobAddresses): JobPlaces {
+  return { job, model, http: url.replace('127.0.0.1', 'localhost'), queueUrl, deadLetterUrl };
+}
+
 export function addressText(addresses: Addresses): string {
   const redis =
     addresses.redis === 'redis-server'
       ? `redis-server ${addresses.redisVersion}`
       : 'embedded, for local use only; install redis-server to use the real one';
   const environment = Object.entries(addresses.environment).map(([name, value]) => `export ${name}=${value}`);
+  const several = addresses.jobs.length > 1;
   return [
-    `job ${addresses.job}, model version ${addresses.model}`,
+    ...addresses.jobs.flatMap(({ job, model, http, queueUrl }) => [
+      `job ${job}, model version ${model}`,
+      ...(several ? [`  http    ${http}`] : []),
+      `  queue   ${queueUrl}`,
+    ]),
     `  redis   ${addresses.redisUrl} (${redis})`,
-    `  queue   ${addresses.queueUrl}`,
     `  bucket  s3://${addresses.bucket}`,
     `  for the AWS SDK and the aws command line:`,
     ...environment.map((line) => `    ${line}`),

@@ -1,72 +1,46 @@
 /**
- * In: a job's config and ports. Out: the whole service on this machine: SQS, S3, Redis, and the same handlers that
- * Lambda runs, behind an HTTP gateway and an event-source poller.
+ * In: jobs and ports. Out: the whole service on this machine: one SQS, S3 and Redis, and every job beside the others on
+ * them, each with its own queue, results, model and HTTP port.
  * Trap: parts are closed in the opposite order of their opening: first the doors, then what they need.
  */
 import { mkdir } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { batch } from '../functions/batch.ts';
-import { deadLetter } from '../functions/dead-letter.ts';
-import { predict } from '../functions/predict.ts';
-import { predictions } from '../functions/predictions.ts';
-import { status } from '../functions/status.ts';
-import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
-import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
-import { corsRules } from '../lib/http/cors.ts';
+import { ServingError } from '../lib/errors.ts';
 import { logError } from '../lib/log.ts';
-import { jobModel } from '../lib/model/live.ts';
-import { publishModel } from '../lib/model/publish.ts';
-import { readPointer } from '../lib/model/source.ts';
-import { parseFilter } from '../lib/pipeline/filter.ts';
-import { QueueSender } from '../lib/queue/sender.ts';
-import { liveLimiter, liveResults } from '../lib/results/live.ts';
-import { RedisConnection } from '../lib/results/redis.ts';
-import { liveReporter } from '../lib/results/reporter.ts';
-import { RunningNews } from '../lib/results/running.ts';
-import { RecordStates } from '../lib/results/states.ts';
-import { putText } from '../lib/s3/objects.ts';
-import { PayloadStore } from '../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from './aws.ts';
 import type { LocalLog } from './aws-lambda.ts';
-import { startGateway } from './gateway.ts';
-import type { GatewayRoute } from './gateway-routes.ts';
+import { type JobAddresses, LOCAL_BUCKET, openJob, type ServedJob } from './job.ts';
 import { holdFolder } from './lock.ts';
-import { startPoller } from './poller.ts';
 import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
 
 export interface StackOptions {
-  readonly job: JobConfig;
-  /** Local model directory; uploaded to the local S3 and served from there. */
-  readonly modelDirectory: string;
+  /** One or more, of different names. */
+  readonly jobs: readonly [ServedJob, ...ServedJob[]];
   /** Everything that survives a restart. */
   readonly dataDir: string;
-  /** 0 takes any free port. */
+  /** 0 takes any free port. A second job's HTTP port is three above the first's, a third's four, and so on. */
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
   /** Use our embedded Redis also where a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
   readonly log: LocalLog;
 }
 
-export interface Stack {
-  /** The HTTP gateway. */
-  readonly url: string;
-  readonly queueUrl: string;
-  readonly deadLetterUrl: string;
+export interface Stack extends JobAddresses {
+  /** All of them; the first is the stack's own `job`, `url`, `queueUrl`. */
+  readonly jobs: readonly JobAddresses[];
   readonly redisUrl: string;
   readonly redis: { readonly kind: 'redis-server' | 'embedded'; readonly version: string };
   readonly bucket: string;
   readonly aws: LocalAws;
-  readonly modelVersion: string;
   close(): Promise<void>;
 }
 
-export const LOCAL_BUCKET = 'cluster-serving';
-
 /** No region of AWS: for those, version 1 of the aws command line ignores AWS_ENDPOINT_URL and asks the real SQS. */
 const REGION = 'local';
+
+/** The ports right above the first HTTP port are SQS's and Redis's. */
+const PORTS_OF_THE_FIRST = 3;
 
 export async function startStack(options: StackOptions): Promise<Stack> {
   const closers: (() => Promise<void>)[] = [];
@@ -84,11 +58,13 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 }
 
 async function openStack(
-  { job, modelDirectory, dataDir, ports, preferEmbeddedRedis, log }: StackOptions,
+  { jobs, dataDir, ports, preferEmbeddedRedis, log }: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
+  assertDifferent(jobs);
+  const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree([
-    { port: ports.http, option: '--port' },
+    ...httpPorts.map((port) => ({ port, option: '--port' })),
     { port: ports.aws, option: '--aws-port' },
     { port: ports.redis, option: '--redis-port' },
   ]);
@@ -103,130 +79,32 @@ async function openStack(
   onClose(() => redis.close());
   const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, region: REGION, log });
   onClose(() => aws.close());
-  const { queue, deadLetterUrl } = await createResources(aws, job);
-  const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
-  const { version } = await publishModel(aws.s3, location, modelDirectory);
-
-  const connection = new RedisConnection(redis.url);
-  const results = liveResults({ job, redisUrl: redis.url }, connection);
-  onClose(() => results.close());
-  const model = jobModel({
-    job,
-    s3: aws.s3,
-    bucket: LOCAL_BUCKET,
-    directory: join(dataDir, 'models', job.jobName),
-    defaultThreads: availableParallelism(),
-  });
-  onClose(() => model.close());
-  await model.ready();
-
-  const filter = parseFilter(job.postProcessing);
-  const reporter = liveReporter(results);
-  const payloads = new PayloadStore(aws.s3, LOCAL_BUCKET, job.jobName);
-  const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
-  const states = new RecordStates(connection, { job: job.jobName, now: Date.now });
-  const accept = { queue: () => sender, payloads: async () => payloads, claims: () => states };
-  const timeoutMs = job.function.timeoutSeconds * 1000;
-  const running = new RunningNews(states, timeoutMs, Date.now);
-  const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
-  const batches = await startPoller({
-    ...pollers,
-    queueUrl: queue.url,
-    functionName: 'batch',
-    handler: batch({ model, results, running, payloads, filter, reporter }),
-    batchSize: job.queue.batchSize,
-    windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: job.queue.maximumConcurrency,
-  });
-  onClose(() => batches.close());
-  const deadLetters = await startPoller({
-    ...pollers,
-    queueUrl: deadLetterUrl,
-    functionName: 'dead-letter',
-    handler: deadLetter({
-      results,
-      park: (id, message) =>
-        putText(aws.s3, { bucket: LOCAL_BUCKET, key: `${parkedPrefix(job.jobName)}${id}.json` }, message),
-      tries: job.queue.maxReceiveCount,
-    }),
-    batchSize: 10,
-    windowSeconds: 0,
-    maximumConcurrency: 2,
-  });
-  onClose(() => deadLetters.close());
-  const gateway = await startGateway({
-    port: ports.http,
-    log,
-    cors: corsRules(job.http.corsOrigins),
-    routes: routes(predictTimeoutSeconds(job) * 1000, {
-      predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
-      predictions: predictions({
-        ...accept,
-        reporter: () => reporter,
-        results: () => results,
-        states: () => states,
-      }),
-      status: status({
-        results,
-        reporter,
-        modelVersion: async () => (await readPointer(aws.s3, location)).version,
-      }),
-    }),
-  });
-  onClose(() => gateway.close());
+  const services = { aws, redisUrl: redis.url, dataDir, log };
+  const opened: JobAddresses[] = [];
+  for (const [i, job] of jobs.entries()) {
+    opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));
+  }
   return {
-    url: gateway.url,
-    queueUrl: queue.url,
-    deadLetterUrl,
+    ...(opened[0] as JobAddresses),
+    jobs: opened,
     redisUrl: redis.url,
     redis,
     bucket: LOCAL_BUCKET,
     aws,
-    modelVersion: version,
   };
 }
 
-async function createResources(aws: LocalAws, job: JobConfig) {
-  await aws.createBucket(LOCAL_BUCKET);
-  const queue = await aws.createQueue({
-    name: queueName(job.jobName),
-    visibilitySeconds: visibilityTimeoutSeconds(job),
-    maxReceiveCount: job.queue.maxReceiveCount,
-  });
-  const deadLetterUrl = queue.deadLetter?.url;
-  if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
-  return { queue, deadLetterUrl };
+function httpPort(first: number, i: number): number {
+  return first === 0 || i === 0 ? first : first + PORTS_OF_THE_FIRST - 1 + i;
 }
 
-type HttpHandler = (event: APIGatewayProxyEventV2) => ReturnType<GatewayRoute['handler']>;
-
-/** The same routes as in serverless.yml. */
-function routes(
-  predictTimeoutMs: number,
-  handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>,
-): GatewayRoute[] {
-  const route = (method: GatewayRoute['method'], path: string, functionName: keyof typeof handlers) => ({
-    method,
-    path,
-    functionName,
-    handler: handlers[functionName],
-  });
-  return [
-    { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs },
-    route('POST', '/predictions', 'predictions'),
-    route('GET', '/predictions', 'predictions'),
-    route('HEAD', '/predictions', 'predictions'),
-    route('DELETE', '/predictions', 'predictions'),
-    route('GET', '/predictions/{uri+}', 'predictions'),
-    route('HEAD', '/predictions/{uri+}', 'predictions'),
-    route('DELETE', '/predictions/{uri+}', 'predictions'),
-    route('GET', '/status', 'predictions'),
-    route('POST', '/cancel', 'predictions'),
-    route('GET', '/', 'status'),
-    route('HEAD', '/', 'status'),
-    route('GET', '/metrics', 'status'),
-    route('HEAD', '/metrics', 'status'),
-    route('GET', '/ready', 'status'),
-    route('HEAD', '/ready', 'status'),
-  ];
+/** Two jobs of one name would take each other's records. */
+function assertDifferent(jobs: readonly ServedJob[]): void {
+  const names = jobs.map(({ job }) => job.jobName);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice === undefined) return;
+  throw new ServingError(
+    'bad_config',
+    `two configs have the jobName ${twice}; jobs side by side need different ones`,
+  );
 }

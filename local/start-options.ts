@@ -5,13 +5,16 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
-import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/errors.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
+import type { ServedJob } from './job.ts';
+
+/** Each has its own environment, model and memory; more is a machine's work. */
+const MAX_JOBS = 16;
 
 export const START_OPTIONS = {
-  config: { type: 'string', short: 'c' },
+  config: { type: 'string', short: 'c', multiple: true },
   once: { type: 'boolean' },
   port: { type: 'string' },
   'aws-port': { type: 'string' },
@@ -23,7 +26,8 @@ export const START_OPTIONS = {
 
 /** In the order a person wants to know of them. */
 export const START_OPTIONS_HELP = `\
-  -c, --config <file>     config.yaml to use (default: ./config.yaml if there is one, else the sample's)
+  -c, --config <file>     config.yaml to use (default: ./config.yaml if there is one, else the sample's);
+                          given again, one more job beside the first, on HTTP port +3, +4, ...
       --once              run the sample through both paths and exit
       --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
       --aws-port <n>      SQS and S3 port (default 10021)
@@ -33,7 +37,7 @@ export const START_OPTIONS_HELP = `\
       --verbose           print what the parts do`;
 
 export interface StartValues {
-  readonly config?: string | undefined;
+  readonly config?: readonly string[] | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;
   readonly 'aws-port'?: string | undefined;
@@ -44,11 +48,10 @@ export interface StartValues {
 }
 
 export interface StartSettings {
-  readonly job: JobConfig;
-  /** What the reader of the config should know about it. */
+  /** Model directories are absolute. */
+  readonly jobs: readonly [ServedJob, ...ServedJob[]];
+  /** What the reader of the configs should know about them. */
   readonly notes: readonly string[];
-  /** Absolute. */
-  readonly modelDirectory: string;
   /** Absolute. */
   readonly dataDir: string;
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
@@ -65,21 +68,30 @@ export interface StartSettings {
 export function readSettings(values: StartValues): StartSettings {
   const sample = join(packageFolder(), 'examples', 'digits');
   const sampleConfig = join(sample, 'config.yaml');
-  const config = resolve(values.config ?? (existsSync('config.yaml') ? 'config.yaml' : sampleConfig));
-  const { job, notes } = readConfig(config);
+  const said = [values.config ?? []].flat();
+  const config = said.length > 0 ? said : [existsSync('config.yaml') ? 'config.yaml' : sampleConfig];
+  if (config.length > MAX_JOBS)
+    throw new ServingError('bad_config', `--config: ${config.length} jobs are over the limit of ${MAX_JOBS}`);
+  const configs = config.map((path) => resolve(path));
+  const read = configs.map((path) => ({ path, ...readConfig(path) }));
   const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
-  const said = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
-  return {
+  const options = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
+  const served = read.map(({ path, job }) => ({
     job,
-    notes,
-    modelDirectory: resolve(dirname(config), job.modelPath),
+    modelDirectory: resolve(dirname(path), job.modelPath),
+  }));
+  return {
+    jobs: served as [ServedJob, ...ServedJob[]],
+    notes: read.flatMap(({ job, notes }) =>
+      read.length === 1 ? notes : notes.map((note) => `${job.jobName}: ${note}`),
+    ),
     dataDir,
     ports: portsOf(values),
     preferEmbeddedRedis: values['embedded-redis'] ?? false,
     once: values.once ?? false,
     verbose: values.verbose ?? false,
-    sample: config === sampleConfig ? sample : undefined,
-    startedWith: { ...(Object.fromEntries(said) as StartedWith), config, 'data-dir': dataDir },
+    sample: configs.length === 1 && configs[0] === sampleConfig ? sample : undefined,
+    startedWith: { ...(Object.fromEntries(options) as StartedWith), config: configs, 'data-dir': dataDir },
   };
 }
 
@@ -87,7 +99,7 @@ export function readSettings(values: StartValues): StartSettings {
 export function startArguments(startedWith: StartedWith): string[] {
   return Object.entries(startedWith).flatMap(([name, value]) => {
     if (typeof value === 'boolean') return value ? [`--${name}`] : [];
-    return [`--${name}=${value}`];
+    return [value].flat().map((text) => `--${name}=${text}`);
   });
 }
 

@@ -81,8 +81,7 @@ async function withStack<T>(
   measure: (ask: (question: QueueQuestion) => Promise<QueueAnswer>, stack: Stack) => Promise<T>,
 ): Promise<T> {
   const stack = await startStack({
-    job,
-    modelDirectory: work.model.folder,
+    jobs: [{ job, modelDirectory: work.model.folder }],
     dataDir: dataDirOf(bench, job),
     ports: { http: 0, aws: 0, redis: 0 },
     log: { info: () => undefined, warn: console.error, error: console.error },

@@ -230,7 +230,7 @@ describe('with a service in the background', () => {
     const query = await cli(['query', 'x', '--job', 'other']);
     assert.deepEqual([query.code, query.stderr.includes('--url or --redis-url')], [2, true]);
     const job = await cli(['query', 'x', '--job', 'other'], { cwd });
-    assert.match(job.stderr, /serves the job serving_stream, not other/);
+    assert.match(job.stderr, /serves serving_stream, not the job other/);
     const url = await cli(['predict', image(1), '--url', 'localhost:1']);
     assert.deepEqual([url.code, url.stderr.includes('--url: expected http')], [2, true]);
   });

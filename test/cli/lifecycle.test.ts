@@ -94,6 +94,38 @@ test('restart, from any folder, keeps the options and what is stored; a broken c
   );
 });
 
+test('two configs start two jobs; each command finds the one it is told, and restart brings both back', async (t) => {
+  const cwd = await serviceFolder(t);
+  for (const name of ['cats', 'dogs'])
+    await writeFile(join(cwd, `${name}.yaml`), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: ${name}\n`);
+  const args = ['start', '-c', 'cats.yaml', '-c', 'dogs.yaml', '--port', '0'];
+  const { json: started, code, stderr } = (await cliJson(args, { cwd })) as Told<Started>;
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(
+    started.jobs.map(({ job }) => job),
+    ['cats', 'dogs'],
+  );
+  const image = join(ROOT, 'examples/digits/images/digit-7.png');
+  assert.equal((await cli(['enqueue', '--job', 'dogs', `rex=${image}`], { cwd })).code, 0);
+  assert.equal((await cli(['query', '--job', 'dogs', 'rex', '--wait', '20'], { cwd })).code, 0);
+  assert.equal((await cli(['query', '--job', 'cats', 'rex'], { cwd })).code, 4);
+  assert.equal((await cli(['predict', '--job', 'dogs', image], { cwd })).code, 0);
+  const nobody = await cli(['query', '--job', 'cows', 'rex'], { cwd });
+  assert.equal(nobody.code, 2);
+  assert.match(nobody.stderr, /serves cats, dogs, not the job cows/);
+
+  const { json: again } = (await cliJson(['restart'], { cwd })) as Told<Started>;
+  assert.deepEqual(
+    again.jobs.map(({ job }) => job),
+    ['cats', 'dogs'],
+  );
+  const { json: status } = (await cliJson(['status'], { cwd })) as Told<{ jobs: { ready: boolean }[] }>;
+  assert.deepEqual(
+    status.jobs.map(({ ready }) => ready),
+    [true, true],
+  );
+});
+
 test('what a killed service leaves behind is not taken for one, and does not hold up the next start', async (t) => {
   const cwd = await serviceFolder(t);
   await writeConfig(cwd);
@@ -157,7 +189,10 @@ test('status is 4 while the service starts and while it cannot predict, with the
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await writeRecordOf(cwd, { ...(await identify(process.pid)), http: url });
+  await writeRecordOf(cwd, {
+    ...(await identify(process.pid)),
+    jobs: [{ job: 'serving_stream', model: 'v', http: url, queueUrl: '', deadLetterUrl: '' }],
+  });
   for (const where of [[], ['--url', url]]) {
     const { code, json } = (await cliJson(['status', ...where], { cwd })) as Told<{
       ready: boolean;

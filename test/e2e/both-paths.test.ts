@@ -209,7 +209,7 @@ test('the status routes answer: welcome, ready with the model, metrics with the 
   assert.equal(await (await fetch(stack.url)).text(), 'welcome to analytics zoo web serving frontend');
   assert.deepEqual(await (await fetch(`${stack.url}/ready`)).json(), {
     ready: true,
-    model: stack.modelVersion,
+    model: stack.model,
   });
   const b64 = (await readFile(image(3))).toString('base64');
   await input.enqueue('measured', { image: { b64 } });

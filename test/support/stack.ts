@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parseConfig } from '../../lib/config/file.ts';
+import type { ServedJob } from '../../local/job.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
 import { temporaryFolder } from './runner.ts';
 
@@ -15,12 +16,19 @@ export interface TestStackOptions {
   readonly modelDirectory?: string;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
+  /** Jobs beside the first. */
+  readonly more?: readonly ServedJob[];
 }
 
 export async function testStack(t: TestContext, options: TestStackOptions = {}): Promise<Stack> {
   const stack = await startStack({
-    job: parseConfig(options.config ?? 'imageResize: 8,8', 'test config'),
-    modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
+    jobs: [
+      {
+        job: parseConfig(options.config ?? 'imageResize: 8,8', 'test config'),
+        modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
+      },
+      ...(options.more ?? []),
+    ],
     dataDir: options.dataDir ?? (await temporaryFolder(t, 'cs-stack-')),
     ports: { http: 0, aws: 0, redis: 0 },
     preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
