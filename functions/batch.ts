@@ -3,19 +3,22 @@
  * Trap: results are written before the answer; a crash in between delivers the batch again, and the first written
  * result of a uri stays.
  */
-import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { Runner } from '../lib/contract/values.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
-import { runRecords } from '../lib/pipeline/records.ts';
+import { messagesOf, partsOf, runPart } from '../lib/pipeline/parts.ts';
+import { type Message, problemsOf, runRecords } from '../lib/pipeline/records.ts';
+import { runTime } from '../lib/pipeline/time.ts';
+import { saveFinished } from '../lib/results/finished.ts';
 import { liveConnection, liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import { RunningNews } from '../lib/results/running.ts';
 import { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
-import { toFields } from '../lib/results/stored.ts';
 import { livePayloads } from '../lib/s3/live.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { live } from './live.ts';
@@ -32,36 +35,40 @@ export interface BatchDeps {
   readonly now?: () => number;
 }
 
+type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
+
 export const batch =
   ({ model, results, running, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
-  async (event: SQSEvent): Promise<SQSBatchResponse> => {
-    const ids = event.Records.map(({ messageId }) => messageId);
-    for (const { attributes } of event.Records) {
+  async ({ Records }: SQSEvent, context?: Clock): Promise<SQSBatchResponse> => {
+    const time = runTime(context);
+    const ids = Records.map(({ messageId }) => messageId);
+    const failed: string[] = [];
+    for (const { attributes } of Records) {
       reporter.timers.record('zoo.serving.redis.wait', Math.max(0, now() - Number(attributes.SentTimestamp)));
     }
-    try {
-      const bodies = await payloads.resolve(event.Records.map(({ body }) => body));
-      const messages = bodies.map((body, i) => ({ id: ids[i] as string, body }));
-      const { finished, returned } = await model.use(async (runner) => {
-        const stop = reporter.start('zoo.serving.request.predict');
-        let told: (() => Promise<void>) | undefined;
-        const ran = await runRecords(messages, runner, (uris) => {
-          told = running.begin(uris);
-        });
-        const heard = told?.();
-        stop();
-        const fields = ran.finished.map(({ uri, outcome }) => ({ uri, fields: toFields(outcome, filter) }));
-        const put = reporter.start('zoo.serving.redis.put');
-        await Promise.all([results.save(fields, runner.version, reporter.timers), heard]);
-        put();
-        return ran;
+    const runAndSave = async (part: readonly Message[], runner: Runner) => {
+      const stop = reporter.start('zoo.serving.request.predict');
+      let told: (() => Promise<void>) | undefined;
+      const { finished, returned } = await runRecords(part, runPart(part, runner, time), (uris) => {
+        told = running.begin(uris);
       });
-      for (const { id, error } of returned) logError(error, { messageId: id });
-      for (const { uri, outcome } of finished)
-        if (!outcome.ok && outcome.error.status >= 500) logError(outcome.error, { uri });
-      return { batchItemFailures: returned.map(({ id }) => ({ itemIdentifier: id })) };
+      const heard = told?.();
+      stop();
+      const put = reporter.start('zoo.serving.redis.put');
+      const saving = { filter, model: runner.version, timers: reporter.timers };
+      const [unsaved] = await Promise.all([saveFinished(results, finished, saving), heard]);
+      put();
+      for (const { error, ...what } of problemsOf({ finished, returned })) logError(error, what);
+      failed.push(...returned.map(({ id }) => id), ...unsaved);
+    };
+    try {
+      const bodies = await payloads.resolve(Records.map(({ body }) => body));
+      await model.use(async (runner) => {
+        for (const part of partsOf(messagesOf(Records, bodies))) await runAndSave(part, runner);
+      });
+      return { batchItemFailures: failed.map((id) => ({ itemIdentifier: id })) };
     } catch (error) {
-      // The model or Redis is away: nothing is done, everything comes again.
+      // The model or Redis is away: everything comes again; a result that was written stays.
       logError(error, { messages: ids.length });
       return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
     }

@@ -13,16 +13,18 @@ import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
+import { keepTime } from '../lib/pipeline/time.ts';
 import type { RateLimiter } from '../lib/results/limiter.ts';
 import { liveConnection, liveLimiter, liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
+import { RecordStates } from '../lib/results/states.ts';
 import { live } from './live.ts';
 
 export interface PredictDeps {
   /** Undefined: no limit. */
   readonly limiter?: Pick<RateLimiter, 'acquire'> | undefined;
   /** Honours `Prefer: respond-async`; without it the preference is passed over, as RFC 7240 allows. */
-  readonly accept?: AcceptDeps;
+  readonly accept?: AcceptDeps | undefined;
   readonly model: Pick<ModelHost, 'use'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
@@ -40,7 +42,8 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const instances = decodeInstances(request.body());
       const run = deps.reporter.start('zoo.serving.request.predict');
-      const outcomes = await deps.model.use((runner) => runner.run(instances));
+      const isOver = context ? keepTime(() => context.getRemainingTimeInMillis()) : () => false;
+      const outcomes = await deps.model.use((runner) => runner.run(instances, { together: true, isOver }));
       run();
       const predictions = predictionTexts(outcomes, deps.filter);
       stop();
@@ -52,7 +55,10 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
 
 export const handler = await live(predict, async (environment) => {
   const connection = liveConnection(environment);
+  const states = new RecordStates(connection, { job: environment.job.jobName, now: Date.now });
+  const queueing = environment.hasQueue ? await import('../lib/http/live.ts') : undefined;
   return {
+    accept: queueing && { ...queueing.liveAccept(environment), claims: () => states },
     model: await liveModel(environment),
     filter: parseFilter(environment.job.postProcessing),
     limiter: liveLimiter(connection, environment),

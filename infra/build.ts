@@ -37,6 +37,15 @@ const RUNTIME_FILE = /^package\.json$|\.js$|\.node$|\.so\.1$/;
 const JPEG_READER = 'lib/codecs/image-libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
+/** What a function starts as a process of its own, by its name beside the bundle. */
+const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: string }[]>> = {
+  batch: [{ in: 'lib/model/fence-child.ts', out: 'fence-child' }],
+  'dead-letter': [],
+  predict: [],
+  predictions: [],
+  status: [],
+};
+
 /** CommonJS inside the bundle asks for Node's own modules with `require`, which an ES module does not have. */
 const REQUIRE =
   "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
@@ -59,7 +68,7 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
 
 function bundleOptions(name: FunctionName, root: string) {
   return {
-    entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }],
+    entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...PROCESSES[name]],
     outExtension: { '.js': '.mjs' },
     absWorkingDir: root,
     bundle: true,

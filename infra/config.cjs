@@ -5,7 +5,7 @@
  */
 const { configOf, importTypeScript, root } = require('./typescript.cjs');
 
-const PARAMETERS = ['auth', 'requestsPerSecond', 'redisNodes', 'logDays'];
+const PARAMETERS = ['auth', 'requestsPerSecond', 'respondAsync', 'redisNodes', 'logDays'];
 
 let loading;
 

@@ -83,7 +83,12 @@ export async function buildPackage({
 
 async function bundle(root: string, folder: string): Promise<Metafile> {
   const { metafile } = await build({
-    entryPoints: { sdk: 'lib/index.ts', cli: 'cli/main.ts' },
+    // The fence's process is looked for beside the chunk that starts it.
+    entryPoints: {
+      sdk: 'lib/index.ts',
+      cli: 'cli/main.ts',
+      'chunks/fence-child': 'lib/model/fence-child.ts',
+    },
     absWorkingDir: root,
     outdir: folder,
     outExtension: { '.js': '.mjs' },

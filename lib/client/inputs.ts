@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { decodeBase64 } from '../codecs/base64.ts';
-import { kindOf } from '../codecs/instances.ts';
+import { kindOf } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';

@@ -12,14 +12,8 @@ import { elementCount, formatShape, type Tensor, type TypedArray } from '../tens
 import { type FlatTable, scalar, structs } from './arrow-flatbuffers.ts';
 import { toFloat32 } from './arrow-float32.ts';
 import { align8, batchMessage, CONTINUATION, END_BYTES, schemaMessage } from './arrow-message.ts';
-import {
-  float32Column,
-  int32Column,
-  listColumn,
-  quoteName,
-  structColumn,
-  utf8Column,
-} from './arrow-schema.ts';
+import { float32Column, int32Column, listColumn, structColumn, utf8Column } from './arrow-schema.ts';
+import { quoteName } from './quote.ts';
 
 const TENSOR_ROWS = 4;
 /** Strings of one input travel in one cell, joined by this; the old server splits there. */

@@ -14,8 +14,9 @@ import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { elementCount, formatShape, type NumericDType, type Tensor, type TypedArray } from '../tensor.ts';
-import { type ArrowField, formatType, quoteName } from './arrow-schema.ts';
+import { type ArrowField, formatType } from './arrow-schema.ts';
 import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
+import { quoteName } from './quote.ts';
 
 /**
  * @throws bad_request naming the column, what was expected and what came; too_large over the limits

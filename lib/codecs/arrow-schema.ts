@@ -7,6 +7,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { ServingError } from '../errors.ts';
 import type { NumericDType } from '../tensor.ts';
 import { type FlatReader, type FlatTable, scalar, table, text, vector } from './arrow-flatbuffers.ts';
+import { quoteName } from './quote.ts';
 
 /** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
 export type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
@@ -160,11 +161,6 @@ function unsupported(path: string, type: string): ServingError {
     'bad_request',
     `Arrow column ${quoteName(path)}: type ${type} is not supported; ${EXPECTED}`,
   );
-}
-
-/** A stranger's name in quotes, at most 80 characters of it. */
-export function quoteName(name: string): string {
-  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name);
 }
 
 /** `struct<data: list<float32>, ...>`, for messages. */

@@ -146,6 +146,8 @@ function unexpected(type: number, atStart: boolean): ServingError {
 /** One record batch: the data of each column and child, as views. */
 export class ArrowBatch {
   readonly #message: Message;
+  /** Bytes handed out so far. */
+  #used = 0;
   readonly #nodes: { readonly start: number; readonly count: number };
   readonly #buffers: { readonly start: number; readonly count: number };
 
@@ -203,6 +205,14 @@ export class ArrowBatch {
       throw new ServingError(
         'bad_request',
         `expected a buffer of ${bytes} bytes, got ${length} at ${offset} of a body of ${body.length}`,
+      );
+    }
+    // Each byte belongs to one buffer: 256 columns that share one body would be copied 256 times.
+    this.#used += bytes;
+    if (this.#used > body.length) {
+      throw new ServingError(
+        'bad_request',
+        `Arrow batch: its buffers have more bytes together than its body of ${body.length}`,
       );
     }
     return body.subarray(offset, offset + bytes);

@@ -5,10 +5,15 @@
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
+import { parseText } from './json.ts';
+import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 const EXAMPLE = '{"instances":[{"<input>":<number, text, base64 image, nested array or sparse tensor>}]}';
+
+/** A byte order mark is passed over, as RFC 8259 allows; decoding bytes does so anyway. */
+const BYTE_ORDER_MARK = 0xfeff;
 
 /** @throws bad_request when the bytes are not UTF-8 or not JSON */
 export function parseJson(body: Uint8Array | string): unknown {
@@ -18,10 +23,12 @@ export function parseJson(body: Uint8Array | string): unknown {
   } catch {
     throw new ServingError('bad_request', 'the body is not valid UTF-8');
   }
+  if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
   if (text.trim() === '') throw new ServingError('bad_request', `the body is empty; expected ${EXAMPLE}`);
   try {
-    return JSON.parse(text);
+    return parseText(text);
   } catch (error) {
+    if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
     throw new ServingError('bad_request', `the body is not JSON: ${(error as Error).message}`);
   }
 }
@@ -31,12 +38,14 @@ export function parseJson(body: Uint8Array | string): unknown {
  * @throws bad_request naming what is missing; too_large over LIMITS.instances
  */
 export function decodeInstances(body: Uint8Array | string): Inputs[] {
-  const parsed = parseJson(body);
+  return instancesOf(parseJson(body));
+}
+
+/** `decodeInstances` of a body that is parsed already. */
+export function instancesOf(parsed: unknown): Inputs[] {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   if (!Array.isArray(instances)) {
-    const got = isObject(parsed)
-      ? `the keys ${JSON.stringify(Object.keys(parsed).slice(0, 8))}`
-      : kindOf(parsed);
+    const got = isObject(parsed) ? `the keys [${quoteNames(Object.keys(parsed))}]` : kindOf(parsed);
     throw new ServingError(
       'bad_request',
       `no "instances" array in the body (got ${got}); expected ${EXAMPLE}`,
@@ -54,6 +63,12 @@ export function decodeInstances(body: Uint8Array | string): Inputs[] {
   return instances.map((instance: unknown, index) => decodeInstance(instance, `instances[${index}]`));
 }
 
+/** The error of one instance of a request that fails as a whole, saying which one it was. */
+export function inInstance(error: ServingError, index: number, count: number): ServingError {
+  const where = count > 1 ? `instances[${index}]: ` : '';
+  return new ServingError(error.code, where + error.message, { cause: error });
+}
+
 /** One JSON object `{name: value}` as a record; `where` names it in errors. */
 export function decodeInstance(instance: unknown, where: string): Inputs {
   if (!isObject(instance)) {
@@ -63,7 +78,9 @@ export function decodeInstance(instance: unknown, where: string): Inputs {
     );
   }
   const entries = Object.entries(instance);
-  if (entries.length === 0) throw new ServingError('bad_request', `${where}: has no inputs`);
+  if (entries.length === 0) {
+    throw new ServingError('bad_request', `${where}: expected an object of inputs by name, got an empty one`);
+  }
   if (entries.length > LIMITS.inputsPerRecord) {
     throw new ServingError(
       'too_large',
@@ -71,16 +88,36 @@ export function decodeInstance(instance: unknown, where: string): Inputs {
     );
   }
   const inputs = new Map<string, Value>();
-  for (const [name, value] of entries) inputs.set(name, { kind: 'json', value });
+  for (const [name, value] of entries) {
+    if (name.length > LIMITS.inputNameLength) throw longName(name, `${where}: `);
+    inputs.set(name, { kind: 'json', value });
+  }
   return inputs;
+}
+
+export function longName(name: string, where = ''): ServingError {
+  return new ServingError(
+    'too_large',
+    `${where}the name ${quoteName(name)} has ${name.length} characters, over the limit of ${LIMITS.inputNameLength} (inputNameLength)`,
+  );
+}
+
+/**
+ * JSON text of one instance, as a message carries it.
+ * @throws too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a few
+ *   thousand
+ */
+export function instanceText(instance: unknown): string {
+  try {
+    return JSON.stringify({ instances: [instance] });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`, {
+      cause: error,
+    });
+  }
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function kindOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }

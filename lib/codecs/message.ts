@@ -4,14 +4,17 @@
  * (a JSON text {"instances":[{...}]}), `safetensors` (base64, ours: every dtype, no conversion).
  * Trap: a record that cannot be read but has a uri must still get its outcome; only one without a uri cannot.
  */
+import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import type { Tensor } from '../tensor.ts';
 import { decodeArrowRecord } from './arrow-record.ts';
 import { decodeBase64 } from './base64.ts';
-import { decodeInstances, isObject, kindOf } from './instances.ts';
-import { encodeTensors, readTensorFile } from './safetensors.ts';
+import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
+import { parseText } from './json.ts';
+import { kindOf, quoteName } from './quote.ts';
+import { dimensionsOf, encodeTensors, readTensorFile } from './safetensors.ts';
 
 /** The fields of one record on the wire. */
 export interface WireRecord {
@@ -45,7 +48,7 @@ function parseAround(body: string): Record<string, unknown> | undefined {
   const data = body.slice(start, end);
   if (data.includes('\\')) return undefined;
   try {
-    const record: unknown = JSON.parse(`${body.slice(0, start)}\\u0001${body.slice(end)}`);
+    const record: unknown = parseText(`${body.slice(0, start)}\\u0001${body.slice(end)}`);
     return isObject(record) && record['data'] === MARK ? { ...record, data } : undefined;
   } catch {
     return undefined;
@@ -56,15 +59,16 @@ function parseAround(body: string): Record<string, unknown> | undefined {
 export function decodeMessage(body: string): DecodedRecord {
   let record: unknown;
   try {
-    record = body.length > LARGE_CHARACTERS ? (parseAround(body) ?? JSON.parse(body)) : JSON.parse(body);
+    record = body.length > LARGE_CHARACTERS ? (parseAround(body) ?? parseText(body)) : JSON.parse(body);
   } catch (error) {
+    if (error instanceof ServingError) throw new ServingError(error.code, `the message is ${error.message}`);
     throw new ServingError('bad_request', `the message is not JSON: ${(error as Error).message}`);
   }
   if (!isObject(record))
     throw new ServingError('bad_request', `the message is ${kindOf(record)}, expected {uri, data}`);
   const uri = assertUri(record['uri']);
   try {
-    return { uri, inputs: decodeData(record) };
+    return { uri, inputs: decodeData(wireRecord(record)) };
   } catch (error) {
     return { uri, inputs: ServingError.from(error) };
   }
@@ -77,15 +81,17 @@ export function decodeMessage(body: string): DecodedRecord {
 export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecord {
   const { data, serde = 'arrow' } = record;
   const uri = assertUri(record['uri']);
-  if (typeof data !== 'string')
-    throw new ServingError('bad_request', `data: expected a text, got ${kindOf(data)}`);
+  if (typeof data !== 'string') {
+    const hint = 'pointer' in record ? '; its "pointer" names no payload of this job' : '';
+    throw new ServingError('bad_request', `data: expected a text, got ${kindOf(data)}${hint}`);
+  }
   if (typeof serde !== 'string')
     throw new ServingError('bad_request', `serde: expected a text, got ${kindOf(serde)}`);
   return { uri, data, serde };
 }
 
-function decodeData(record: Readonly<Record<string, unknown>>): Inputs {
-  const { data, serde } = wireRecord(record);
+/** @throws bad_request, too_large */
+export function decodeData({ data, serde = 'arrow' }: WireRecord): Inputs {
   switch (serde) {
     case 'arrow':
       return decodeArrowRecord(decodeBase64(data));
@@ -99,7 +105,7 @@ function decodeData(record: Readonly<Record<string, unknown>>): Inputs {
     default:
       throw new ServingError(
         'bad_request',
-        `serde ${JSON.stringify(serde)}: expected "arrow", "stream" or "safetensors"`,
+        `serde ${quoteName(serde)}: expected "arrow", "stream" or "safetensors"`,
       );
   }
 }
@@ -114,27 +120,39 @@ function inputsFromFile(bytes: Uint8Array): Inputs {
   for (const [name, tensor] of tensors) {
     const kind = metadata[`kind:${name}`] ?? '';
     if (kind === INDICES) continue;
+    if (name.length > LIMITS.inputNameLength) throw longName(name);
     if (kind === IMAGE) inputs.set(name, { kind: 'image', bytes: bytesOf(tensor) });
     else if (kind.startsWith(SPARSE)) inputs.set(name, sparseFrom(name, tensor, tensors, kind));
     else inputs.set(name, { kind: 'tensor', tensor });
   }
-  if (inputs.size === 0) throw new ServingError('bad_request', 'the record has no inputs');
+  if (inputs.size === 0) throw new ServingError('bad_request', 'expected at least one input, got none');
   return inputs;
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype !== 'uint8') throw new ServingError('bad_request', `an image is U8, got ${tensor.dtype}`);
+  if (tensor.dtype !== 'uint8') {
+    throw new ServingError('bad_request', `an image: expected uint8, got ${tensor.dtype}`);
+  }
   return tensor.data as Uint8Array;
 }
 
 function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, Tensor>, kind: string): Value {
   const indices = tensors.get(`${name}/indices`);
-  if (indices?.dtype !== 'int32')
-    throw new ServingError('bad_request', `sparse "${name}": no int32 "${name}/indices"`);
-  const shape = kind
-    .slice(SPARSE.length + 1)
-    .split(',')
-    .map(Number);
+  if (indices?.dtype !== 'int32') {
+    const got = indices?.dtype ?? 'nothing';
+    throw new ServingError(
+      'bad_request',
+      `sparse ${quoteName(name)}: expected int32 "…/indices", got ${got}`,
+    );
+  }
+  const dims = kind.slice(SPARSE.length + 1);
+  const shape = dimensionsOf(dims);
+  if (shape === undefined) {
+    throw new ServingError(
+      'bad_request',
+      `sparse ${quoteName(name)}: expected up to ${LIMITS.tensorRank} dimensions as in "2,3", got ${quoteName(dims)}`,
+    );
+  }
   return { kind: 'sparse', shape, indices: indices.data as Int32Array, indicesShape: indices.shape, values };
 }
 
@@ -150,7 +168,7 @@ function toWire(uri: string, inputs: Inputs): WireRecord {
   const only = [...inputs.values()][0];
   if (only?.kind === 'json') {
     const instance = Object.fromEntries([...inputs].map(([name, value]) => [name, jsonOf(name, value)]));
-    return { uri, data: JSON.stringify({ instances: [instance] }), serde: 'stream' };
+    return { uri, data: instanceText(instance), serde: 'stream' };
   }
   const tensors = new Map<string, Tensor>();
   const kinds: Record<string, string> = {};
@@ -160,7 +178,7 @@ function toWire(uri: string, inputs: Inputs): WireRecord {
 
 function jsonOf(name: string, value: Value): unknown {
   if (value.kind === 'json') return value.value;
-  throw new ServingError('bad_request', `input ${JSON.stringify(name)}: JSON and binary inputs do not mix`);
+  throw new ServingError('bad_request', `input ${quoteName(name)}: JSON and binary inputs do not mix`);
 }
 
 function addValue(
@@ -187,9 +205,6 @@ function addValue(
       tensors.set(name, { dtype: 'string', shape: [1], data: [value.text] });
       return;
     case 'json':
-      throw new ServingError(
-        'bad_request',
-        `input ${JSON.stringify(name)}: JSON and binary inputs do not mix`,
-      );
+      throw new ServingError('bad_request', `input ${quoteName(name)}: JSON and binary inputs do not mix`);
   }
 }

@@ -3,7 +3,7 @@
  * Trap: a pointer comes from strangers: only a key right under the job's own payload prefix is one, whatever it says
  * of buckets or folders.
  */
-import { payloadPrefix } from '../contract/names.ts';
+import { assertUri, payloadPrefix } from '../contract/names.ts';
 import { isObject } from './instances.ts';
 
 export function encodePointer(uri: string, key: string): string {
@@ -23,12 +23,13 @@ export function decodePointer(body: string, job: string): Pointer | undefined {
   if (body.length > POINTER_CHARACTERS || !body.includes('"pointer"')) return undefined;
   try {
     const parsed: unknown = JSON.parse(body);
-    if (!isObject(parsed) || typeof parsed['uri'] !== 'string' || typeof parsed['pointer'] !== 'string')
-      return undefined;
+    if (!isObject(parsed) || typeof parsed['pointer'] !== 'string') return undefined;
+    // What went wrong with the payload is stored under this uri.
+    const uri = assertUri(parsed['uri']);
     const key = parsed['pointer'];
     const prefix = payloadPrefix(job);
     const isOurs = key.startsWith(prefix) && /^[\w-]{1,80}$/.test(key.slice(prefix.length));
-    return isOurs ? { uri: parsed['uri'], key } : undefined;
+    return isOurs ? { uri, key } : undefined;
   } catch {
     return undefined;
   }

@@ -15,6 +15,8 @@ import {
   viewBytes,
 } from '../tensor.ts';
 import { isObject } from './instances.ts';
+import { parseText } from './json.ts';
+import { quoteName, quoteValue } from './quote.ts';
 
 const NAMES: Readonly<Record<NumericDType, string>> = {
   float64: 'F64',
@@ -107,18 +109,30 @@ export function readTensorFile(bytes: Uint8Array): TensorFile {
   const { header, body } = readHeader(bytes);
   const metadata = metadataOf(header['__metadata__']);
   const tensors = new Map<string, Tensor>();
+  let used = 0;
   for (const [name, entry] of Object.entries(header)) {
     if (name === '__metadata__') continue;
-    if (tensors.size >= LIMITS.inputsPerRecord) throw broken(`more than ${LIMITS.inputsPerRecord} tensors`);
-    tensors.set(name, readTensor(name, entry, body, metadata[`kind:${name}`]));
+    if (tensors.size >= LIMITS.inputsPerRecord) {
+      throw broken(
+        `${Object.keys(header).length} entries are over the limit of ${LIMITS.inputsPerRecord} tensors`,
+      );
+    }
+    const { start, end, ...head } = readEntry(name, entry, body.byteLength);
+    // Each byte belongs to one tensor: 256 that share one body would be copied 256 times.
+    used += end - start;
+    if (used > body.byteLength) {
+      throw broken(`its tensors have ${used} bytes together, its body ${body.byteLength}`);
+    }
+    tensors.set(name, readTensor(name, head, body.subarray(start, end), metadata[`kind:${name}`]));
   }
   return { tensors, metadata };
 }
 
 function readHeader(bytes: Uint8Array): { header: Record<string, unknown>; body: Uint8Array } {
-  if (bytes.byteLength < 8) throw broken(`${bytes.byteLength} bytes are too few`);
+  if (bytes.byteLength < 8) throw broken(`expected at least 8 bytes, got ${bytes.byteLength}`);
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
-  if (length > HEADER_BYTES || length > bytes.byteLength - 8) throw broken(`a header of ${length} bytes`);
+  const most = Math.min(HEADER_BYTES, bytes.byteLength - 8);
+  if (length > most) throw broken(`a header of ${length} bytes, expected at most ${most}`);
   let header: unknown;
   try {
     header = JSON.parse(utf8.decode(bytes.subarray(8, 8 + length)));
@@ -137,19 +151,38 @@ function metadataOf(value: unknown): Record<string, string> {
   return value as Record<string, string>;
 }
 
-function readTensor(name: string, entry: unknown, body: Uint8Array, kind: string | undefined): Tensor {
+interface Entry {
+  readonly dtype: NumericDType;
+  readonly shape: readonly number[];
+  readonly start: number;
+  readonly end: number;
+}
+
+function readEntry(name: string, entry: unknown, bodyBytes: number): Entry {
   const { dtype: typeName, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-  const dtype = DTYPES.get(String(typeName));
-  if (!dtype) throw broken(`tensor ${JSON.stringify(name)} is of unknown dtype ${JSON.stringify(typeName)}`);
+  const dtype = typeof typeName === 'string' ? DTYPES.get(typeName) : undefined;
+  if (!dtype) throw broken(`tensor ${quoteName(name)} is of unknown dtype ${quoteValue(typeName)}`);
   if (!isIndexes(shape) || shape.length > LIMITS.tensorRank || !isIndexes(offsets) || offsets.length !== 2) {
-    throw broken(`tensor ${JSON.stringify(name)} needs a shape and two data_offsets`);
+    throw broken(
+      `tensor ${quoteName(name)} needs a shape of up to ${LIMITS.tensorRank} dimensions and two data_offsets`,
+    );
   }
   const [start, end] = offsets as [number, number];
-  const count = elementCount(shape, LIMITS.tensorElements);
-  if (start > end || end > body.byteLength || end - start !== count * bytesPerElement(dtype)) {
-    throw broken(`tensor ${JSON.stringify(name)}: shape and data_offsets do not agree with the bytes`);
+  const expected = elementCount(shape, LIMITS.tensorElements) * bytesPerElement(dtype);
+  if (start > end || end > bodyBytes || end - start !== expected) {
+    throw broken(
+      `tensor ${quoteName(name)}: ${dtype} [${shape.join(',')}] takes ${expected} bytes, its data_offsets are [${start},${end}] of ${bodyBytes}`,
+    );
   }
-  const bytes = body.subarray(start, end);
+  return { dtype, shape, start, end };
+}
+
+function readTensor(
+  name: string,
+  { dtype, shape }: Pick<Entry, 'dtype' | 'shape'>,
+  bytes: Uint8Array,
+  kind: string | undefined,
+): Tensor {
   if (kind?.startsWith(STRINGS)) return readStrings(name, bytes, kind);
   return { dtype, shape, data: viewBytes(dtype, bytes) };
 }
@@ -157,19 +190,27 @@ function readTensor(name: string, entry: unknown, body: Uint8Array, kind: string
 function readStrings(name: string, bytes: Uint8Array, kind: string): Tensor {
   let items: unknown;
   try {
-    items = JSON.parse(utf8.decode(bytes));
+    items = parseText(utf8.decode(bytes));
   } catch (error) {
-    throw broken(`text ${JSON.stringify(name)}: ${(error as Error).message}`);
+    throw broken(`text ${quoteName(name)}: ${(error as Error).message}`);
   }
   const dims = kind.slice(STRINGS.length + 1);
-  const shape = dims === '' ? [] : dims.split(',').map(Number);
+  const shape = dims === '' ? [] : dimensionsOf(dims);
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string')) {
-    throw broken(`text ${JSON.stringify(name)} is no array of texts`);
+    throw broken(`text ${quoteName(name)} is no array of texts`);
   }
-  if (!isIndexes(shape) || elementCount(shape, LIMITS.tensorElements) !== items.length) {
-    throw broken(`text ${JSON.stringify(name)}: ${items.length} items are not of shape [${dims}]`);
+  if (shape === undefined || elementCount(shape, LIMITS.tensorElements) !== items.length) {
+    throw broken(`text ${quoteName(name)}: ${items.length} items are not of shape ${quoteName(dims)}`);
   }
   return { dtype: 'string', shape, data: items };
+}
+
+const DIMENSIONS = /^\d{1,15}(,\d{1,15})*$/;
+
+/** "2,3" -> [2, 3]; undefined for anything else, and over the limit of dimensions. */
+export function dimensionsOf(text: string): number[] | undefined {
+  const shape = DIMENSIONS.test(text) ? text.split(',').map(Number) : [];
+  return shape.length > 0 && shape.length <= LIMITS.tensorRank ? shape : undefined;
 }
 
 function isIndexes(value: unknown): value is number[] {

@@ -12,6 +12,8 @@ export interface Environment {
   /** Bucket of models and parked messages. */
   readonly bucket: string;
   readonly queueUrl: string;
+  /** False where the function has no queue to send to. */
+  readonly hasQueue: boolean;
   readonly redisUrl: string;
   /** Another endpoint than AWS's, e.g. an emulator. */
   readonly endpoint: string | undefined;
@@ -36,6 +38,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
     get queueUrl() {
       return required(variables, 'CLUSTER_SERVING_QUEUE_URL');
     },
+    hasQueue: Boolean(variables['CLUSTER_SERVING_QUEUE_URL']),
     get redisUrl() {
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },

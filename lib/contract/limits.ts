@@ -29,6 +29,13 @@ export const LIMITS = {
   /** Decoded pixels of one image. */
   imagePixels: 16_777_216,
   imageBytes: 32 * MiB,
+  /**
+   * Decoded pixels of all images of one HTTP request, or of one queued record: four of the largest. 852 kB of flat PNGs
+   * are five gigapixels, which held a process for 29 s; photos that fit into 6 MiB of base64 stay below.
+   */
+  pixelsPerRequest: 4 * 16_777_216,
+  /** Elements that the images and sparse tensors of the same become: a thousand images of 3x224x224 are 151 million. */
+  elementsPerRequest: 256 * MiB,
   /** Arrow columns, nested fields and record batches of one record or result. */
   arrowFields: 4_096,
   arrowBatches: 1_024,

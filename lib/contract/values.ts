@@ -49,6 +49,19 @@ export type Outcome =
   | { readonly ok: true; readonly outputs: readonly NamedTensor[] }
   | { readonly ok: false; readonly error: ServingError };
 
+export interface RunOptions {
+  /**
+   * True: the records are the instances of one request, which fails as a whole and has one budget. `run` may then stop
+   * at the first failure and throw it, with its place. Default false.
+   */
+  readonly together?: boolean;
+  /**
+   * Asked before each decoding and each run: true when there is no time for another. What has not run by then is a
+   * `timeout`, which is retryable. Default never.
+   */
+  readonly isOver?: () => boolean;
+}
+
 /**
  * The run stage. Records in, as many outcomes out, same order; a record's failure is its outcome and never throws.
  * The ONNX model is its default implementation; a user's own worker class is another.
@@ -56,6 +69,11 @@ export type Outcome =
 export interface Runner {
   /** Identifies the model version that made a result. */
   readonly version: string;
-  run(records: readonly Inputs[]): Promise<Outcome[]>;
+  run(records: readonly Inputs[], options?: RunOptions): Promise<Outcome[]>;
+  /**
+   * The same where a crash or an endless run does no harm; dear at the first call.
+   * @throws timeout after `limitMs`, model_failed when the records ended their process
+   */
+  fenced?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;
   close(): Promise<void>;
 }

@@ -3,8 +3,9 @@
  * Trap: JSON numbers are doubles; an int64 beyond 2^53 is written as a text so that it stays exact.
  */
 import { randomUUID } from 'node:crypto';
-import { decodeInstances, isObject, parseJson } from '../codecs/instances.ts';
-import { wireRecord } from '../codecs/message.ts';
+import { inInstance, instancesOf, instanceText, isObject, parseJson } from '../codecs/instances.ts';
+import { decodeData, wireRecord } from '../codecs/message.ts';
+import { quoteName } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
@@ -29,14 +30,16 @@ export function readSubmissions(body: Uint8Array | string): Submission[] {
   const parsed = parseJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
+    // Who asks now learns now what needs no model to see: broken base64, no Arrow, two instances.
+    decodeData(record);
     return [{ uri: record.uri, message: JSON.stringify(record) }];
   }
-  const instances = decodeInstances(body);
+  const instances = instancesOf(parsed);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
   const raw = (parsed as { instances: unknown[] }).instances;
   return raw.map((instance, i) => {
     const uri = uris[i] as string;
-    const record = { uri, data: JSON.stringify({ instances: [instance] }), serde: 'stream' };
+    const record = { uri, data: instanceText(instance), serde: 'stream' };
     return { uri, message: JSON.stringify(record) };
   });
 }
@@ -49,7 +52,16 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
     const got = Array.isArray(given) ? given.length : 'no array';
     throw new ServingError('bad_request', `uris: expected one per instance (${count}), got ${got}`);
   }
-  return given.map(assertUri);
+  const checked = given.map(assertUri);
+  const twice = checked.find((one, i) => checked.indexOf(one) !== i);
+  if (twice !== undefined) {
+    // A uri has one result: of two records under it, one would be lost.
+    throw new ServingError(
+      'bad_request',
+      `uris: expected a different one per instance, got ${quoteName(twice)} twice`,
+    );
+  }
+  return checked;
 }
 
 /**
@@ -61,9 +73,7 @@ export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | u
   return outcomes.map((outcome, index) => {
     if (outcome.ok)
       return `{value=${filter ? filterText(outcome.outputs, filter) : outputsText(outcome.outputs)}}`;
-    const { code, message } = outcome.error;
-    const where = outcomes.length > 1 ? `instances[${index}]: ` : '';
-    throw new ServingError(code, where + message, { cause: outcome.error });
+    throw inInstance(outcome.error, index, outcomes.length);
   });
 }
 

@@ -5,6 +5,7 @@
  */
 import { gunzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { quoteName } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { ServingError } from '../errors.ts';
 
@@ -32,7 +33,7 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
 
 function readBody(event: APIGatewayProxyEventV2): Uint8Array | string {
   const text = event.body ?? '';
-  const encoding = event.headers['content-encoding']?.toLowerCase() ?? 'identity';
+  const encoding = event.headers['content-encoding']?.trim().toLowerCase() || 'identity';
   if (!event.isBase64Encoded && encoding === 'identity') {
     // It is text already: to bytes and back would cost a quarter of a JSON tensor's time. A unit has 1 to 3 bytes.
     assertSize(text.length * 3 <= LIMITS.httpBodyBytes ? text.length : Buffer.byteLength(text));
@@ -42,19 +43,30 @@ function readBody(event: APIGatewayProxyEventV2): Uint8Array | string {
   assertSize(bytes.byteLength);
   if (encoding === 'identity') return bytes;
   if (encoding !== 'gzip') {
-    throw new ServingError('unsupported_media_type', `content-encoding ${encoding}: expected gzip or none`);
+    throw new ServingError(
+      'unsupported_media_type',
+      `content-encoding ${quoteName(encoding)}: expected gzip or none`,
+    );
   }
   try {
     return gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-      assertSize(LIMITS.httpBodyBytes + 1);
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+      // How much more it would have been is not known, and not found out.
+      throw new ServingError(
+        'too_large',
+        `the body is ${bytes.byteLength} bytes and unzipped over the limit of ${LIMITS.httpBodyBytes} bytes (httpBodyBytes)`,
+      );
+    }
     throw new ServingError('bad_request', `the gzip body cannot be read: ${(error as Error).message}`);
   }
 }
 
 function assertSize(bytes: number): void {
   if (bytes > LIMITS.httpBodyBytes) {
-    throw new ServingError('too_large', `the body is over the limit of ${LIMITS.httpBodyBytes} bytes`);
+    throw new ServingError(
+      'too_large',
+      `the body is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes} bytes (httpBodyBytes)`,
+    );
   }
 }

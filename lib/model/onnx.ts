@@ -7,6 +7,7 @@ import type { NamedTensor, Runner, TensorSpec } from '../contract/values.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import { infer } from '../pipeline/infer.ts';
 import { allocate, elementCount, type Tensor } from '../tensor.ts';
+import { Fence } from './fence.ts';
 import { openSession, type Session } from './session.ts';
 
 export interface OnnxSettings {
@@ -31,6 +32,8 @@ export interface OnnxRunner extends Runner {
  */
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
   const session = await openSession(file, { threads: settings.threads });
+  let closing: Promise<unknown> | undefined;
+  const fence = new Fence({ file, version, settings });
   const fixedRows = fixedBatch(session.inputs);
   const batch = {
     maxRows: settings.batchSize,
@@ -44,8 +47,12 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     version,
     inputs: session.inputs,
     outputs: session.outputs,
-    run: (records) => infer(records, session.inputs, batch, (feeds) => session.run(feeds)),
-    close: () => session.close(),
+    run: (records, options) => infer(records, session.inputs, batch, (feeds) => session.run(feeds), options),
+    fenced: (records, limitMs) => fence.run(records, limitMs),
+    async close() {
+      closing ??= Promise.all([session.close(), fence.close()]);
+      await closing;
+    },
   };
 }
 

@@ -92,7 +92,9 @@ async function runGroup(
     const outputs = await run(stack(records, settings.fixedRows));
     return split(outputs, records, settings.fixedRows ?? rows);
   } catch (error) {
-    if (records.length === 1) return [{ ok: false, error: runError(error) }];
+    // What may pass is no record's fault: there is nobody to look for.
+    const passing = error instanceof ServingError && error.retryable;
+    if (records.length === 1 || passing) return records.map(() => ({ ok: false, error: runError(error) }));
     const middle = records.length >> 1;
     const left = await runGroup(records.slice(0, middle), settings, run);
     const right = await runGroup(records.slice(middle), settings, run);

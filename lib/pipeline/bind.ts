@@ -5,16 +5,17 @@
  */
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeImage, imageTensor } from '../codecs/image.ts';
-import { isObject, kindOf } from '../codecs/instances.ts';
+import { isObject } from '../codecs/instances.ts';
+import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import type { NumericDType, Tensor } from '../tensor.ts';
+import type { DType, NumericDType, Tensor } from '../tensor.ts';
 import { castTensor } from './cast.ts';
 import { type Fitted, fitTensor, formatSpec } from './fit.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
-import { densify, type Sparse } from './sparse.ts';
+import { assertRank, densify, type Sparse } from './sparse.ts';
 
 export interface BindSettings {
   /** The caller's tensors carry the batch dimension already. */
@@ -45,8 +46,9 @@ export async function bindRecord(
     try {
       const made = toTensor(value, spec, settings);
       // Only images are asynchronous; an await for every tensor would cost more than the tensor.
-      const tensor = made instanceof Promise ? await made : made;
-      fitted.push(fitTensor(castTensor(tensor, spec.dtype), spec, settings.inputAlreadyBatched));
+      const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
+      if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);
+      fitted.push(fitTensor(tensor, spec, settings.inputAlreadyBatched));
     } catch (error) {
       throw inInput(name, error);
     }
@@ -56,18 +58,31 @@ export async function bindRecord(
   if (odd !== -1) {
     throw new ServingError(
       'bad_input',
-      `input ${JSON.stringify(values[odd]?.name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
+      `input ${quoteName((values[odd] as NamedValue).name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
     );
   }
   return { tensors: fitted.map((fit) => fit.tensor), rows, whole: fitted.every((fit) => fit.whole) };
 }
 
-interface NamedValue {
+/** onnxruntime takes texts as C strings in UTF-8: it would cut them at a NUL and replace half a character, in silence. */
+function assertTexts(texts: readonly string[]): void {
+  for (const text of texts) {
+    if (text.includes('\0') || !text.isWellFormed()) {
+      throw new ServingError(
+        'bad_input',
+        `expected text without NUL characters and lone surrogates, got ${quoteName(text)}`,
+      );
+    }
+  }
+}
+
+export interface NamedValue {
   readonly name: string;
   readonly value: Value;
 }
 
-function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[] {
+/** @throws bad_input when the names are not the model's */
+export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[] {
   const missing = specs.filter((spec) => !inputs.has(spec.name));
   if (missing.length === 0 && inputs.size === specs.length) {
     return specs.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
@@ -76,13 +91,12 @@ function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[]
     return [...inputs].map(([name, value]) => ({ name, value }));
   }
   const extra = [...inputs.keys()].filter((name) => !specs.some((spec) => spec.name === name));
-  const list = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');
   const expected = specs.map(
     (spec) => `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(spec.shape.slice(1))}`,
   );
   const parts = [
-    missing.length > 0 ? `missing input ${list(missing.map((spec) => spec.name))}` : '',
-    extra.length > 0 ? `unknown input ${list(extra.slice(0, 8))}` : '',
+    missing.length > 0 ? `missing input ${quoteNames(missing.map((spec) => spec.name))}` : '',
+    extra.length > 0 ? `unknown input ${quoteNames(extra)}` : '',
   ].filter((part) => part !== '');
   throw new ServingError('bad_input', `${parts.join(', ')}; the model expects ${expected.join(', ')}`);
 }
@@ -90,7 +104,7 @@ function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[]
 function inInput(name: string, error: unknown): ServingError {
   const known = ServingError.from(error);
   if (known.code === 'internal') return known;
-  return new ServingError(known.code, `input ${JSON.stringify(name)}: ${known.message}`, { cause: error });
+  return new ServingError(known.code, `input ${quoteName(name)}: ${known.message}`, { cause: error });
 }
 
 function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tensor | Promise<Tensor> {
@@ -123,17 +137,23 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if (!isObject(value)) return nestedTensor(value, spec.dtype);
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
+  if ('b64' in value)
+    throw new ServingError('bad_input', `"b64": expected a text, got ${quoteValue(value['b64'])}`);
   if (!Array.isArray(shape) || !Array.isArray(data) || !Array.isArray(indices)) {
     throw new ServingError(
       'bad_input',
-      `expected ${spec.dtype} ${formatSpec(spec.shape.slice(1))}, {"b64"} or a sparse {"shape","data","indices"}, got ${kindOf(value)} with ${JSON.stringify(Object.keys(value).slice(0, 8))}`,
+      `expected ${spec.dtype} ${formatSpec(spec.shape.slice(1))}, {"b64"} or a sparse {"shape","data","indices"}, got an object with [${quoteNames(Object.keys(value))}]`,
     );
   }
-  if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) {
-    throw new ServingError('bad_input', 'sparse shape: expected whole numbers >= 0');
+  const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
+  if (odd !== -1) {
+    throw new ServingError(
+      'bad_input',
+      `sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`,
+    );
   }
-  const flat = nestedTensor(indices, 'int32');
-  const values = nestedTensor(data, spec.dtype);
+  const flat = partOf('indices', indices, 'int32');
+  const values = partOf('data', data, spec.dtype);
   const sparse = {
     shape: shape as number[],
     indices: flat.data as Int32Array,
@@ -143,8 +163,18 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   return densifyFor(sparse, spec, settings, true);
 }
 
+function partOf(name: string, value: unknown, dtype: DType): Tensor {
+  try {
+    return nestedTensor(value, dtype);
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `sparse ${name}: ${message}`, { cause: error });
+  }
+}
+
 /** A shape that does not fit is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
 function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
+  assertRank(sparse.shape);
   fitTensor({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
   return densify(sparse, spec.dtype, pointsFirst);
 }
@@ -158,12 +188,12 @@ async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: I
   return imageTensor(pixels, settings, spec.dtype as NumericDType);
 }
 
-/** Base64, with or without a `data:` prefix. */
-function imageBytes(text: string): Uint8Array {
+/** Base64, with or without a `data:` prefix. @throws bad_input, too_large */
+export function imageBytes(text: string): Uint8Array {
   if (text.length > (LIMITS.imageBytes * 4) / 3 + 1024) {
     throw new ServingError(
       'too_large',
-      `an image of ${text.length} characters is over ${LIMITS.imageBytes} bytes`,
+      `an image of ${text.length} characters is over the limit of ${LIMITS.imageBytes} bytes (imageBytes)`,
     );
   }
   try {

@@ -19,7 +19,10 @@ export interface Fitted {
 export function fitTensor(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): Fitted {
   const { shape } = tensor;
   const rank = spec.shape.length;
-  if (shape.includes(0)) throw new ServingError('bad_input', `is empty (shape ${formatShape(shape)})`);
+  if (shape.includes(0)) {
+    const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : spec.shape.slice(1))}`;
+    throw new ServingError('bad_input', `is empty (shape ${formatShape(shape)}), expected ${expected}`);
+  }
   // Rank 0 is a scalar or a shape the model does not declare; onnxruntime cannot tell us which, and checks it itself.
   if (rank === 0) return { tensor, rows: 1, whole: true };
   if (alreadyBatched) {

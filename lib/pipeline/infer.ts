@@ -3,28 +3,44 @@
  * In: records as codecs read them (a slot may already be an error). Out: one outcome per slot, same order.
  * Trap: nothing here knows a clock, a network or an environment; what runs the model is a parameter.
  */
-import type { Inputs, Outcome, TensorSpec } from '../contract/values.ts';
+import { inInstance } from '../codecs/instances.ts';
+import type { Inputs, Outcome, RunOptions, TensorSpec } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { type BatchSettings, boundBytes, type RunTensors, runBatch } from './batch.ts';
 import { type BindSettings, type Bound, bindRecord } from './bind.ts';
+import { assertExpansion } from './expansion.ts';
 
+/**
+ * @throws with `together`: too_large when the records are over their budget, and the first failure that is found, with
+ *   its place. Nothing is decoded after it.
+ */
 export async function infer(
   records: readonly (Inputs | ServingError)[],
   specs: readonly TensorSpec[],
   settings: BindSettings & BatchSettings,
   run: RunTensors,
+  { together = false, isOver = () => false }: RunOptions = {},
 ): Promise<Outcome[]> {
+  const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds));
   const outcomes: Outcome[] = [];
   let slots: (Bound | ServingError)[] = [];
   let bytes = 0;
   const runSlots = async () => {
-    for (const outcome of await runBatch(slots, settings, run)) outcomes.push(outcome);
+    for (const outcome of await runBatch(slots, settings, runInTime)) {
+      if (together && !outcome.ok) throw inInstance(outcome.error, outcomes.length, records.length);
+      outcomes.push(outcome);
+    }
     slots = [];
     bytes = 0;
   };
+  if (together) {
+    const readable = records.filter((record): record is Inputs => !(record instanceof ServingError));
+    assertExpansion(readable, specs, settings.image, 'request');
+  }
   // One after the other: a decoded photo can be a thousand times its message, and only one may be in memory at a time.
-  for (const record of records) {
-    const slot = await bindOrError(record, specs, settings);
+  for (const [index, record] of records.entries()) {
+    const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, together);
+    if (together && slot instanceof ServingError) throw inInstance(slot, index, records.length);
     slots.push(slot);
     if (!(slot instanceof ServingError)) bytes += boundBytes(slot);
     if (bytes >= settings.maxBytes) await runSlots();
@@ -33,13 +49,20 @@ export async function infer(
   return outcomes;
 }
 
+function noTime(): ServingError {
+  return new ServingError('timeout', 'there was no time left for this record');
+}
+
+/** @param counted the budget has been looked at for all records together */
 async function bindOrError(
   record: Inputs | ServingError,
   specs: readonly TensorSpec[],
   settings: BindSettings,
+  counted: boolean,
 ): Promise<Bound | ServingError> {
   if (record instanceof ServingError) return record;
   try {
+    if (!counted) assertExpansion([record], specs, settings.image, 'record');
     return await bindRecord(record, specs, settings);
   } catch (error) {
     return ServingError.from(error);

@@ -2,6 +2,7 @@
  * In: a JSON value of numbers, booleans or strings, nested to any depth. Out: one tensor of the dtype the model wants.
  * Trap: JSON knows no shape; it is read off the first elements, and every other branch must agree with it.
  */
+import { quoteValue } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { ServingError } from '../errors.ts';
 import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../tensor.ts';
@@ -13,11 +14,17 @@ import { storeFor } from './cast.ts';
 export function nestedTensor(value: unknown, dtype: DType): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, LIMITS.tensorElements);
-  if (count === 0) throw new ServingError('bad_input', `is empty (shape [${shape.join(',')}])`);
+  if (count === 0) {
+    throw new ServingError(
+      'bad_input',
+      `is empty (shape [${shape.join(',')}]), expected at least one element`,
+    );
+  }
   if (dtype === 'string') {
     const strings: string[] = [];
     walk(value, shape, 0, (leaf) => {
-      if (typeof leaf !== 'string') throw new ServingError('bad_input', `expected text, got ${show(leaf)}`);
+      if (typeof leaf !== 'string')
+        throw new ServingError('bad_input', `expected text, got ${quoteValue(leaf)}`);
       strings.push(leaf);
     });
     return { dtype, shape, data: strings };
@@ -84,7 +91,8 @@ function leafNumber(leaf: unknown, shape: readonly number[]): number {
 
 /** The array at `axis`, of the length that `shape` says. */
 function branch(value: unknown, shape: readonly number[], axis: number): readonly unknown[] {
-  if (!Array.isArray(value)) throw ragged(shape, axis, `${show(value)} where the first element is an array`);
+  if (!Array.isArray(value))
+    throw ragged(shape, axis, `${quoteValue(value)} where the first element is an array`);
   if (value.length === shape[axis]) return value;
   throw ragged(shape, axis, `${value.length} elements where the first has ${shape[axis]}`);
 }
@@ -96,7 +104,7 @@ function outOfRange(number: number, dtype: DType): ServingError {
 function numberOf(leaf: unknown): number {
   if (typeof leaf === 'number') return leaf;
   if (typeof leaf === 'boolean') return leaf ? 1 : 0;
-  throw new ServingError('bad_input', `expected a number, got ${show(leaf)}`);
+  throw new ServingError('bad_input', `expected a number, got ${quoteValue(leaf)}`);
 }
 
 function shapeOf(value: unknown): number[] {
@@ -104,7 +112,7 @@ function shapeOf(value: unknown): number[] {
   let level = value;
   while (Array.isArray(level)) {
     if (shape.length === LIMITS.tensorRank) {
-      throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank}`);
+      throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`);
     }
     shape.push(level.length);
     level = level[0];
@@ -127,11 +135,4 @@ function ragged(shape: readonly number[], axis: number, got: string): ServingErr
     'bad_input',
     `arrays do not agree in shape: expected [${shape.join(',')}], got ${got} at depth ${axis}`,
   );
-}
-
-/** A short form of a value for an error message. */
-function show(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  const text = JSON.stringify(value);
-  return text.length > 40 ? `${text.slice(0, 37)}...` : text;
 }

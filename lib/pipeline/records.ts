@@ -4,11 +4,13 @@
  * sends it back; a message without a uri can be told to nobody and is sent back until the dead letters have it.
  */
 import { decodeMessage } from '../codecs/message.ts';
-import type { Inputs, Outcome, Runner } from '../contract/values.ts';
+import type { Inputs, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 
 export interface Message {
   readonly id: string;
+  /** How often it was delivered, this time included. */
+  readonly tries: number;
   /** The message, or why it could not be had (with its uri). */
   readonly body: string | ServingError;
 }
@@ -25,13 +27,16 @@ export interface RanRecords {
   readonly returned: readonly { readonly id: string; readonly error: ServingError }[];
 }
 
+/** Records in, as many outcomes out. */
+export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
+
 /**
  * Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake.
  * @param onRunning hears of the uris right before they run
  */
 export async function runRecords(
   messages: readonly Message[],
-  runner: Runner,
+  run: RunRecords,
   onRunning?: (uris: readonly string[]) => void,
 ): Promise<RanRecords> {
   const returned: { id: string; error: ServingError }[] = [];
@@ -49,7 +54,7 @@ export async function runRecords(
     }
   }
   onRunning?.(runnable.map(({ uri }) => uri));
-  const outcomes = await runner.run(runnable.map((record) => record.inputs));
+  const outcomes = await run(runnable.map((record) => record.inputs));
   for (const [i, { id, uri }] of runnable.entries()) {
     const outcome = outcomes[i] as Outcome;
     if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
@@ -62,4 +67,18 @@ export async function runRecords(
 function unread(error: ServingError): { uri: string; inputs: ServingError } {
   if (error.uri === undefined) throw error;
   return { uri: error.uri, inputs: error };
+}
+
+interface Problem {
+  readonly error: ServingError;
+  readonly messageId?: string;
+  readonly uri?: string;
+}
+
+/** What whoever runs the function should read: what came back, and failures that are not the record's own. */
+export function problemsOf({ finished, returned }: RanRecords): Problem[] {
+  const failures = finished.flatMap(({ uri, outcome }) =>
+    !outcome.ok && outcome.error.status >= 500 ? [{ error: outcome.error, uri }] : [],
+  );
+  return [...returned.map(({ id, error }) => ({ error, messageId: id })), ...failures];
 }

@@ -33,12 +33,7 @@ export interface Sparse {
 export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Tensor {
   const { shape, indices, indicesShape } = sparse;
   if (!isNumericDType(dtype)) throw new ServingError('bad_input', `expected ${dtype}, got a sparse tensor`);
-  if (shape.length > LIMITS.tensorRank) {
-    throw new ServingError(
-      'too_large',
-      `sparse rank ${shape.length} is over the limit of ${LIMITS.tensorRank}`,
-    );
-  }
+  assertRank(shape);
   const count = elementCount(shape, LIMITS.tensorElements);
   const values = castTensor(sparse.values, dtype).data as TypedArray;
   const points = values.length;
@@ -79,6 +74,15 @@ export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Ten
   const data = allocate(dtype, count);
   for (let point = 0; point < points; point++) data[offsets[point] as number] = values[point] as never;
   return { dtype, shape, data };
+}
+
+/** @throws too_large; before a shape of a million dimensions is compared, or told in a message */
+export function assertRank(shape: readonly number[]): void {
+  if (shape.length <= LIMITS.tensorRank) return;
+  throw new ServingError(
+    'too_large',
+    `sparse shape: ${shape.length} dimensions are over the limit of ${LIMITS.tensorRank} (tensorRank)`,
+  );
 }
 
 function assertDistinct(offsets: Float64Array): void {

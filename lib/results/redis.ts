@@ -12,6 +12,14 @@ export interface RedisOptions {
 }
 
 const RECONNECT_MS = 2_000;
+/** How long a connection we give up may take to end by itself: a dead one never does (ioredis waits 2 s for it). */
+const DISCONNECT_MS = 100;
+
+/**
+ * Answers of a server that is not (or not yet) the one that serves. After a failover the same name leads to another;
+ * whoever keeps the old connection is told no for as long as the environment lives.
+ */
+const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 
 export class RedisConnection {
   readonly redis: Redis;
@@ -32,6 +40,7 @@ export class RedisConnection {
       enableOfflineQueue: false,
       connectTimeout: connectTimeoutMs,
       commandTimeout: commandTimeoutMs,
+      disconnectTimeout: DISCONNECT_MS,
       maxRetriesPerRequest: 0,
       // We reconnect when there is something to say, not behind a frozen function's back.
       retryStrategy: () => null,
@@ -52,8 +61,9 @@ export class RedisConnection {
         connection = await this.#connected();
         return await work(this.redis);
       } catch (error) {
+        const { name, message } = error as Error;
         // Redis answered, and said no: the connection is as good as before, and asking again changes nothing.
-        if ((error as Error).name === 'ReplyError') throw this.unavailable(error);
+        if (name === 'ReplyError' && !WRONG_SERVER.test(message)) throw this.unavailable(error);
         // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
         await this.#drop(connection);
         if (attempt >= 2 || this.#closed) throw this.unavailable(error);

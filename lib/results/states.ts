@@ -37,7 +37,8 @@ if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'done', 1) end
-redis.call('ZADD', KEYS[3], ARGV[2] + ARGV[3], ARGV[1])
+local clock = redis.call('TIME')
+redis.call('ZADD', KEYS[3], clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3], ARGV[1])
 if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
 redis.call('PUBLISH', ARGV[5], 'cancelled')
 return 1`;

@@ -11,58 +11,15 @@ import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { DoneNews } from './news.ts';
 import { assertWaitMs, orAborted } from './patience.ts';
 import type { RedisConnection } from './redis.ts';
+import { FORGET, SAVE } from './scripts.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
-
-/**
- * KEYS: index, metrics, then one hash per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number
- * of metric pairs, state prefix; then those pairs, then 6 texts per record: uri, status, value, error, outputs, exact.
- * A claim, where there is one, is marked as done and outlives the result by its time to live.
- */
-const SAVE = `
-local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
-if pairs > 0 then
-  for i = 1, pairs do redis.call('HINCRBYFLOAT', KEYS[2], ARGV[6 + i * 2], ARGV[7 + i * 2]) end
-  redis.call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
-  redis.call('PEXPIRE', KEYS[2], ARGV[5])
-end
-local saved = 0
-for i = 3, #KEYS do
-  local a = 8 + pairs * 2 + (i - 3) * 6
-  if redis.call('HSETNX', KEYS[i], 'status', ARGV[a + 1]) == 1 then
-    redis.call('HSET', KEYS[i], 'value', ARGV[a + 2], 'model', model, 'finishedAt', now)
-    if ARGV[a + 3] ~= '' then redis.call('HSET', KEYS[i], 'error', ARGV[a + 3]) end
-    if ARGV[a + 4] ~= '' then redis.call('HSET', KEYS[i], 'outputs', ARGV[a + 4]) end
-    if ARGV[a + 5] ~= '' then redis.call('HSET', KEYS[i], 'exact', ARGV[a + 5]) end
-    redis.call('PEXPIRE', KEYS[i], ttl)
-    redis.call('ZADD', KEYS[1], now + ttl, ARGV[a])
-    local state = ARGV[7] .. ARGV[a]
-    if redis.call('PEXPIRE', state, 2 * ttl) == 1 then redis.call('HSET', state, 'done', 1) end
-    redis.call('PUBLISH', channel .. ARGV[a], ARGV[a + 1])
-    saved = saved + 1
-  end
-end
-if saved > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
-  if redis.call('PTTL', KEYS[1]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[1], ttl) end
-end
-return saved`;
-
-/**
- * KEYS: result, state; result, state; ... Deletes what has been read. A cancellation stays: it is what keeps a record
- * that is still in the queue from getting a result.
- */
-const FORGET = `
-for i = 1, #KEYS, 2 do
-  if redis.call('EXISTS', KEYS[i]) == 1 and redis.call('HGET', KEYS[i], 'status') ~= 'cancelled' then
-    redis.call('DEL', KEYS[i], KEYS[i + 1])
-  end
-end
-return 0`;
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
 /** One script call holds Redis up for its whole length: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
+/** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
+const TRIP_BYTES = 8 * 1024 * 1024;
 const DRAIN_PAGE = 100;
 
 export interface Finished {
@@ -88,11 +45,13 @@ export interface WaitOptions {
 
 interface Taken {
   readonly fields: Readonly<Record<string, string>>;
+  /** Why there are no fields: the key holds something else. */
+  readonly error: ServingError | undefined;
   /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
   readonly wasListed: boolean;
 }
 
-type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
+type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
 
 export class ResultStore {
   readonly #connection: RedisConnection;
@@ -107,31 +66,61 @@ export class ResultStore {
   }
 
   /**
-   * Writes the results of one batch, and with them what the timers have measured, in one round trip.
-   * A uri that already has a result keeps it.
+   * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
+   * several). A uri that already has a result keeps it.
    * @param model version of the model that made them; "" when none did
+   * @param onBlocked hears of each uri whose key holds something that is no result; without it, that throws
    * @returns how many were written
    * @throws results_unavailable; then none, some or all are written, and writing again does no harm
    */
-  async save(finished: readonly Finished[], model: string, timers?: Timers): Promise<number> {
-    const measured = timers?.take();
-    const pairs = measured ? toIncrements(measured) : [];
-    if (finished.length === 0 && pairs.length === 0) return 0;
+  async save(
+    finished: readonly Finished[],
+    model: string,
+    timers?: Timers,
+    onBlocked?: (uri: string, error: ServingError) => void,
+  ): Promise<number> {
+    let measured = timers?.take();
+    if (finished.length === 0 && !measured?.size) return 0;
+    let saved = 0;
+    const blocked: string[] = [];
     try {
-      return await this.#connection.use(async (redis) => {
-        const calls: Promise<number>[] = [];
-        // All calls leave in one tick and share one round trip.
-        for (let i = 0; i === 0 || i < finished.length; i += RECORDS_PER_CALL) {
-          calls.push(
-            this.#saveCall(redis, finished.slice(i, i + RECORDS_PER_CALL), model, i === 0 ? pairs : []),
-          );
-        }
-        return (await Promise.all(calls)).reduce((sum, saved) => sum + saved, 0);
-      }, true);
+      for (const trip of tripsOf(finished)) {
+        const replies = await this.#saveTrip(trip, model, measured ? toIncrements(measured) : []);
+        // They are counted now, whatever becomes of the rest.
+        measured = undefined;
+        saved += replies.saved;
+        blocked.push(...replies.blocked);
+      }
     } catch (error) {
       if (measured) timers?.restore(measured);
       throw error;
     }
+    for (const uri of blocked) {
+      const error = new ServingError('results_unavailable', 'the key of the result holds something else', {
+        uri,
+      });
+      if (!onBlocked) throw error;
+      onBlocked(uri, error);
+    }
+    return saved;
+  }
+
+  #saveTrip(trip: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
+    return this.#connection.use(async (redis) => {
+      const calls: Promise<number[]>[] = [];
+      // All calls leave in one tick and share one round trip.
+      for (let i = 0; i === 0 || i < trip.length; i += RECORDS_PER_CALL) {
+        const part = trip.slice(i, i + RECORDS_PER_CALL);
+        calls.push(this.#saveCall(redis, part, model, i === 0 ? pairs : []));
+      }
+      const replies = await Promise.all(calls);
+      return {
+        saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
+        blocked: replies.flatMap(([, ...places], call) =>
+          places.map((place) => (trip[call * RECORDS_PER_CALL + place] as Finished).uri),
+        ),
+      };
+    }, true);
   }
 
   #saveCall(
@@ -139,7 +128,7 @@ export class ResultStore {
     finished: readonly Finished[],
     model: string,
     pairs: readonly (readonly [string, number])[],
-  ): Promise<number> {
+  ): Promise<number[]> {
     const { job, ttlSeconds, now } = this.#options;
     const keys = [indexKey(job), metricsKey(job)];
     const values: (string | number)[] = [
@@ -174,6 +163,7 @@ export class ResultStore {
   /** `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays). */
   async take(uri: string): Promise<Result | undefined> {
     const [taken] = await this.#takeMany([uri]);
+    if (taken?.error) throw taken.error;
     return fromFields(uri, taken?.fields ?? {});
   }
 
@@ -250,14 +240,18 @@ export class ResultStore {
     }
     const taken = await this.#takeMany(fitting);
     // An entry whose result another taker got, or that was read and deleted, is just passed over.
-    return fitting.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i].fields) ?? []) : []));
+    return fitting.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i]) ?? []) : []));
   }
 
   /** The first of `uris` whose values have `maxBytes` together. */
   async #fitting(uris: readonly string[], maxBytes: number): Promise<string[]> {
     const values = await this.#connection.use((redis) => {
       return Promise.all(
-        uris.map((uri) => redis.hmget(resultKey(this.#options.job, uri), 'value', 'exact', 'error')),
+        uris.map((uri) =>
+          redis
+            .hmget(resultKey(this.#options.job, uri), 'value', 'exact', 'error')
+            .catch((error: unknown) => (isWrongType(error) ? [] : Promise.reject(error as Error))),
+        ),
       );
     }, true);
     let bytes = 0;
@@ -277,12 +271,14 @@ export class ResultStore {
       const keys = uris.flatMap((uri) => [resultKey(job, uri), stateKey(job, uri)]);
       transaction.eval(FORGET, keys.length, ...keys);
       const replies = ((await transaction.exec()) ?? []).map(([error, reply]) => {
-        if (error) throw error;
-        return reply;
+        // Redis went on behind it: the others are deleted, and thrown away if this threw.
+        if (error && !isWrongType(error)) throw error;
+        return { error, reply };
       });
       return uris.map((_, i) => ({
-        fields: (replies[i * 2] ?? {}) as Record<string, string>,
-        wasListed: replies[i * 2 + 1] === 1,
+        fields: (replies[i * 2]?.reply ?? {}) as Record<string, string>,
+        error: replies[i * 2]?.error ? this.#connection.unavailable(replies[i * 2]?.error) : undefined,
+        wasListed: replies[i * 2 + 1]?.reply === 1,
       }));
     }, false);
   }
@@ -306,11 +302,32 @@ export class ResultStore {
   }
 }
 
-function dequeuedOf(uri: string, fields: Readonly<Record<string, string>>): Dequeued | undefined {
+/** Cut where the results of one round trip become too many bytes; one trip, empty, for metrics alone. */
+function tripsOf(finished: readonly Finished[]): Finished[][] {
+  const trips: Finished[][] = [[]];
+  let bytes = 0;
+  for (const one of finished) {
+    const { value, exact } = one.fields;
+    bytes += value.length + exact.length;
+    if (bytes > TRIP_BYTES && (trips.at(-1) as Finished[]).length > 0) {
+      trips.push([]);
+      bytes = value.length + exact.length;
+    }
+    (trips.at(-1) as Finished[]).push(one);
+  }
+  return trips;
+}
+
+function isWrongType(error: unknown): boolean {
+  return (error as Error).message.startsWith('WRONGTYPE');
+}
+
+function dequeuedOf(uri: string, { fields, error }: Taken): Dequeued | undefined {
+  if (error) return { uri, error };
   try {
     const result = fromFields(uri, fields);
     return result && { uri, result };
-  } catch (error) {
-    return { uri, error: ServingError.from(error) };
+  } catch (failure) {
+    return { uri, error: ServingError.from(failure) };
   }
 }

@@ -96,6 +96,34 @@ export function archiveTests(packaged: () => Packaged): void {
     assert.equal(Contents.length, 1);
   });
 
+  test('a record that was delivered before runs in a process of its own, which lies beside the bundle', async () => {
+    const body = JSON.stringify({
+      uri: 'again',
+      data: JSON.stringify({ instances: [{ image: await digit(6) }] }),
+      serde: 'stream',
+    });
+    const attributes = { SentTimestamp: '0', ApproximateReceiveCount: '2' };
+    const event = { Records: [{ messageId: 'm', body, attributes }] };
+    assert.deepEqual(await deployed.artifacts.get('batch')?.invoke(event), { batchItemFailures: [] });
+    const { status, body: found } = await call('GET', '/predictions/again');
+    assert.equal(status, 200);
+    const { outputs } = found as { outputs: { data: number[] }[] };
+    assert.equal(outputs[0]?.data.indexOf(Math.max(...outputs[0].data)), 6);
+  });
+
+  test('POST /predict that prefers not to wait is queued, and refused when the uri has another payload', async () => {
+    const prefer = { prefer: 'respond-async' };
+    const body = { uri: 'not-waited-for', instances: [{ image: await digit(3) }] };
+    assert.deepEqual(await call('POST', '/predict', body, prefer), {
+      status: 202,
+      body: { uri: 'not-waited-for' },
+    });
+    const found = await call('GET', '/predictions/not-waited-for', undefined, { prefer: 'wait=20' });
+    assert.equal((found.body as { status: string }).status, 'succeeded');
+    const other = { ...body, instances: [{ image: await digit(4) }] };
+    assert.equal((await call('POST', '/predict', other, prefer)).status, 409);
+  });
+
   test('DELETE /predictions takes all results that are there', async () => {
     const image = await digit(4);
     const body = { uris: ['page-1', 'page-2'], instances: [{ image }, { image }] };

@@ -43,7 +43,14 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
   const reads = [folder, temp, RUNNER, ...readable].map((path) => `--allow-fs-read=${path}`);
   const child = fork(RUNNER, [folder, handler], {
     cwd: folder,
-    execArgv: ['--permission', '--allow-addons', ...reads, `--allow-fs-write=${temp}`],
+    execArgv: [
+      '--permission',
+      '--allow-addons',
+      '--allow-child-process',
+      '--allow-worker',
+      ...reads,
+      `--allow-fs-write=${temp}`,
+    ],
     env: { ...environment, TMPDIR: temp, HOME: temp },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

@@ -47,8 +47,9 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
   });
 
-  test('only predictions holds the SQS client', () => {
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predictions']);
+  test('only predictions and predict hold the SQS client, and predict loads it only where it has a queue', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predict', 'predictions']);
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['predictions']);
   });
 
   test('every function but predictions loads the S3 client when it starts', () => {

@@ -84,7 +84,12 @@ async function deploy(
   const starts = await Promise.allSettled(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
       const name = functionName(properties);
-      const variables = { ...aws.environment, ...environmentOf(properties, values, tls) };
+      const variables = {
+        ...aws.environment,
+        ...environmentOf(properties, values, tls),
+        // As with respondAsync=on; what the template says of that is tested with the parameters.
+        ...(name === 'predict' ? { CLUSTER_SERVING_QUEUE_URL: queues.Queue } : {}),
+      };
       artifacts.set(
         name,
         await unpackAndStart(packaged.archive(name), join(folder, name), properties, variables),

@@ -10,7 +10,7 @@ import { readEnvironment } from '../../lib/config/environment.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { readArchive } from './archive.ts';
 import { type Packaged, packageProject } from './packaging.ts';
-import { propertiesOf, resourcesOf, type Template } from './template.ts';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
 
 const CONFIG = `
 jobName: night_shift
@@ -30,6 +30,7 @@ const PARAMETERS = [
   'redisNodes=2',
   'redisNodeType=cache.r7g.large',
   'requestsPerSecond=50',
+  'respondAsync=on',
 ];
 
 /** A Node of this machine that cannot import TypeScript, as many who deploy have. */
@@ -127,6 +128,28 @@ describe('serverless package with a config.yaml and parameters', () => {
       assert.equal(route['AuthorizationType'], undefined);
   });
 
+  test('with respondAsync predict knows the queue, may send to it, and has a private way there', () => {
+    const { Variables } = functionNamed('predict')['Environment'] as { Variables: Record<string, unknown> };
+    assert.deepEqual(Variables['CLUSTER_SERVING_QUEUE_URL'], { Ref: 'Queue' });
+    const policy = propertiesOf(template, 'PredictQueuesPolicy');
+    assert.deepEqual(policy['RoleName'], { Ref: 'PredictRole' });
+    const { Statement } = policy['PolicyDocument'] as { Statement: readonly Record<string, unknown>[] };
+    assert.deepEqual(
+      Statement.map(({ Action, Resource }) => [Action, referencesOf(Resource)]),
+      [
+        ['sqs:SendMessage', ['Queue']],
+        ['s3:PutObject', ['Bucket']],
+      ],
+    );
+    const endpoint = propertiesOf(template, 'SqsEndpoint');
+    assert.deepEqual(
+      [endpoint['VpcEndpointType'], endpoint['PrivateDnsEnabled'], endpoint['SubnetIds']],
+      ['Interface', true, [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]],
+    );
+    const group = propertiesOf(template, 'SqsEndpointSecurityGroup')['SecurityGroupIngress'];
+    assert.deepEqual(referencesOf(group), ['FunctionSecurityGroup']);
+  });
+
   test('an archive for arm64 holds the runtime of arm64', async () => {
     const names = (await readArchive(packaged.archive('predict'))).map(({ name }) => name);
     const binaries = names.filter((name) => name.includes('/bin/napi-v6/'));
@@ -165,6 +188,7 @@ describe('the settings of a deployment', () => {
     config: undefined,
     auth: 'iam',
     requestsPerSecond: '1000',
+    respondAsync: 'off',
     redisNodes: 1,
     logDays: 14,
   };
@@ -199,6 +223,7 @@ describe('the settings of a deployment', () => {
       stage: 'a_b',
       auth: 'maybe',
       requestsPerSecond: '0',
+      respondAsync: 'yes',
       redisNodes: 1.5,
       logDays: '',
     };
@@ -206,7 +231,7 @@ describe('the settings of a deployment', () => {
       () => readSettings(folder, wrong),
       (error: Error & { code?: string }) => {
         assert.equal(error.code, 'bad_config');
-        for (const name of ['stage', 'auth', 'requestsPerSecond', 'redisNodes', 'logDays'])
+        for (const name of ['stage', 'auth', 'requestsPerSecond', 'respondAsync', 'redisNodes', 'logDays'])
           assert.match(error.message, new RegExp(`${name} "?`));
         return true;
       },

@@ -1,0 +1,35 @@
+/**
+ * In: a stranger's name or value. Out: a short form of it for an error message.
+ * Trap: what came may be megabytes long or nested a million deep, where JSON.stringify overflows the stack; the
+ * message goes into a response, a log and Redis.
+ */
+
+const LONGEST = 80;
+/** Names shown of a list. */
+const MOST_NAMES = 8;
+
+/** A stranger's name in quotes, at most 80 characters of it. */
+export function quoteName(name: string): string {
+  return JSON.stringify(name.length > LONGEST ? `${name.slice(0, LONGEST)}...` : name);
+}
+
+/** `"a", "b"`: the first eight, and how many more there are. */
+export function quoteNames(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMES).map(quoteName).join(', ');
+  return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown;
+}
+
+/** A JSON value in short: texts and numbers as they are, anything nested by its kind. */
+export function quoteValue(value: unknown): string {
+  if (typeof value === 'string') return quoteName(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return kindOf(value);
+}
+
+/** `a text`, `null`, `an array`: what a JSON value is. */
+export function kindOf(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

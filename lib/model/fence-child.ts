@@ -1,0 +1,48 @@
+/**
+ * The process behind the fence. In: a model to open, then records. Out: their outcomes, or why the model cannot open.
+ * Trap: a run that never ends hears of nothing, also not that its parent has gone; a thread of its own watches for that.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Inputs, Outcome } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './fence.ts';
+import { type OnnxRunner, openOnnx } from './onnx.ts';
+
+/** Ends the process when its parent is another than at the start: 1, or whoever takes orphans. */
+const WATCH = `
+const parent = process.ppid;
+setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 500);`;
+
+new Worker(WATCH, { eval: true, execArgv: [] }).unref();
+
+let runner: Promise<OnnxRunner> | undefined;
+
+function open({ file, version, settings }: FencedModel): void {
+  runner = openOnnx(file, version, settings);
+  // Told to the first who asks.
+  runner.catch(() => undefined);
+}
+
+async function run(records: readonly Inputs[]): Promise<FenceAnswer> {
+  try {
+    if (!runner) throw new ServingError('internal', 'no model was opened');
+    return { outcomes: (await (await runner).run(records)).map(sent) };
+  } catch (error) {
+    return { failed: recordOf(ServingError.from(error)) };
+  }
+}
+
+function sent(outcome: Outcome): SentOutcome {
+  return outcome.ok ? { ok: true, outputs: outcome.outputs } : { ok: false, error: recordOf(outcome.error) };
+}
+
+/** The whole message, that of a defect too: it stays within the function, which logs it. */
+function recordOf({ code, message }: ServingError) {
+  return { code, message };
+}
+
+process.on('message', (question: FenceQuestion) => {
+  if ('open' in question) open(question.open);
+  else void run(question.run).then((answer) => process.send?.(answer));
+});
+process.on('disconnect', () => process.exit());

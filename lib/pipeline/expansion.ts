@@ -1,0 +1,131 @@
+/**
+ * In: the records of one request (or one queued record) and the model's inputs. Out: nothing, or one error when their
+ * images and sparse tensors would grow beyond the budget.
+ * Trap: a few bytes of either promise gigabytes, so sizes are read off headers and shapes, before anything is decoded.
+ * Dense tensors are not counted: they bring their own bytes, which the door has counted.
+ */
+import { type ImageSize, imageSize } from '../codecs/image.ts';
+import { isObject } from '../codecs/instances.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { elementCount } from '../tensor.ts';
+import { imageBytes, matchInputs } from './bind.ts';
+import { type ImageChoice, imageSettings } from './image-choice.ts';
+
+interface Expansion {
+  /** Of decoded images. */
+  pixels: number;
+  /** Of the tensors that images and sparse tensors become. */
+  elements: number;
+}
+
+/** Both budgets are four of the largest image and tensor: up to four values need no look, which is nearly every call. */
+const ALWAYS_FIT = 4;
+
+/**
+ * What cannot be read counts nothing: binding it says what is wrong with it.
+ * @throws too_large
+ */
+export function assertExpansion(
+  records: readonly Inputs[],
+  specs: readonly TensorSpec[],
+  choice: ImageChoice,
+  what: 'request' | 'record',
+): void {
+  if (!mayBeMany(records)) return;
+  const sum: Expansion = { pixels: 0, elements: 0 };
+  for (const record of records) {
+    const values = namedValues(record, specs);
+    for (const [i, value] of values.entries()) {
+      const { pixels, elements } = expansionOf(value, specs[i] as TensorSpec, choice);
+      sum.pixels += pixels;
+      sum.elements += elements;
+    }
+  }
+  refuseOver(sum.pixels, 'pixelsPerRequest', `the images of this ${what} have`, 'pixels');
+  refuseOver(
+    sum.elements,
+    'elementsPerRequest',
+    `the images and sparse tensors of this ${what} become`,
+    'elements',
+  );
+}
+
+function refuseOver(
+  count: number,
+  limit: 'pixelsPerRequest' | 'elementsPerRequest',
+  what: string,
+  unit: string,
+): void {
+  if (count <= LIMITS[limit]) return;
+  throw new ServingError(
+    'too_large',
+    `${what} ${count} ${unit} together, over the limit of ${LIMITS[limit]} (${limit})`,
+  );
+}
+
+function mayBeMany(records: readonly Inputs[]): boolean {
+  let count = 0;
+  for (const record of records) {
+    for (const value of record.values()) if (mayExpand(value)) count++;
+    if (count > ALWAYS_FIT) return true;
+  }
+  return false;
+}
+
+function mayExpand(value: Value): boolean {
+  if (value.kind === 'json') return typeof value.value === 'string' || isObject(value.value);
+  return value.kind !== 'tensor';
+}
+
+function namedValues(record: Inputs, specs: readonly TensorSpec[]): Value[] {
+  try {
+    return matchInputs(record, specs).map(({ value }) => value);
+  } catch {
+    return [];
+  }
+}
+
+const NONE: Readonly<Expansion> = { pixels: 0, elements: 0 };
+
+function expansionOf(value: Value, spec: TensorSpec, choice: ImageChoice): Readonly<Expansion> {
+  try {
+    const image = imageOf(value, spec);
+    if (image !== undefined) return imageExpansion(imageSize(image), spec, choice);
+    const shape = sparseShape(value);
+    return shape === undefined ? NONE : { pixels: 0, elements: elementCount(shape, LIMITS.tensorElements) };
+  } catch {
+    return NONE;
+  }
+}
+
+/** One that is over its own limit is refused for that. */
+function imageExpansion({ width, height }: ImageSize, spec: TensorSpec, choice: ImageChoice): Expansion {
+  const settings = imageSettings(spec, choice);
+  const channels = settings.channels === 'grey' ? 1 : 3;
+  const pixels = width * height;
+  const target = (settings.width ?? width) * (settings.height ?? height);
+  if (Math.max(pixels, target) > LIMITS.imagePixels) return NONE;
+  return { pixels, elements: channels * target };
+}
+
+/** The bytes of an encoded image, as bind takes them; undefined when the value is none. */
+function imageOf(value: Value, spec: TensorSpec): Uint8Array | undefined {
+  if (value.kind === 'image') return value.bytes;
+  const text =
+    value.kind === 'text'
+      ? value.text
+      : value.kind === 'json'
+        ? isObject(value.value)
+          ? value.value['b64']
+          : value.value
+        : undefined;
+  return typeof text === 'string' && spec.dtype !== 'string' ? imageBytes(text) : undefined;
+}
+
+function sparseShape(value: Value): readonly number[] | undefined {
+  if (value.kind === 'sparse') return value.shape;
+  const shape = value.kind === 'json' && isObject(value.value) ? value.value['shape'] : undefined;
+  return Array.isArray(shape) ? (shape as number[]) : undefined;
+}

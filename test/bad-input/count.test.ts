@@ -1,0 +1,75 @@
+/** docs/reliability.md counts the cases and docs/http.md names the limits; both must say what is so. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { ARROW, ARROW_UNFIT } from './tables/arrow.ts';
+import { ENVELOPES as ENCODINGS, SOCKET } from './tables/envelopes.ts';
+import { BASE64, IMAGES } from './tables/images.ts';
+import { ENVELOPES, POINTERS, UNADDRESSED } from './tables/messages.ts';
+import { MODELS } from './tables/models.ts';
+import { SAFETENSORS, SAFETENSORS_UNFIT } from './tables/safetensors.ts';
+import { SPARSE } from './tables/sparse.ts';
+import { STRUCTURE, SYNTAX } from './tables/syntax.ts';
+import { DOOR, URIS } from './tables/uris.ts';
+import { VALUES } from './tables/values.ts';
+
+type Named = readonly [name: string, ...unknown[]];
+
+const GROUPS: Readonly<Record<string, readonly Named[]>> = {
+  'no JSON': SYNTAX,
+  'no instances': STRUCTURE,
+  'numbers, texts, shapes, names': VALUES,
+  'sparse tensors': SPARSE,
+  base64: BASE64,
+  images: IMAGES,
+  Arrow: [...ARROW, ...ARROW_UNFIT],
+  safetensors: [...SAFETENSORS, ...SAFETENSORS_UNFIT],
+  'queue messages and pointers': [...ENVELOPES, ...POINTERS, ...UNADDRESSED],
+  'encodings and sizes': [...ENCODINGS],
+  'requests on a socket': SOCKET,
+  uris: [...URIS, ...DOOR],
+  'model files': MODELS,
+};
+
+const docs = (name: string) => readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+
+test('there are at least 400 cases, each of another name within its group', () => {
+  let sum = 0;
+  for (const [group, cases] of Object.entries(GROUPS)) {
+    sum += cases.length;
+    assert.equal(new Set(cases.map(([name]) => name)).size, cases.length, group);
+  }
+  assert.ok(sum >= 400, `${sum} cases`);
+});
+
+test('docs/reliability.md counts the cases that run', async (t) => {
+  const text = await docs('reliability.md').catch(() => '');
+  if (!text.includes('## Bad input')) return t.skip('needs the section "Bad input" of docs/reliability.md');
+  for (const [group, { length }] of Object.entries(GROUPS)) {
+    assert.ok(text.includes(`| ${group} | ${length} |`), `| ${group} | ${length} |`);
+  }
+  const sum = Object.values(GROUPS).reduce((total, { length }) => total + length, 0);
+  assert.ok(text.includes(`| together | ${sum} |`), `| together | ${sum} |`);
+});
+
+test('docs/http.md names the limits of a request as they are', async () => {
+  const text = await docs('http.md');
+  const limits = [
+    'httpBodyBytes',
+    'instances',
+    'inputsPerRecord',
+    'inputNameLength',
+    'tensorRank',
+    'tensorElements',
+    'sparseValues',
+    'imagePixels',
+    'pixelsPerRequest',
+    'elementsPerRequest',
+    'uriBytes',
+  ] as const;
+  for (const limit of limits) {
+    const row = text.split('\n').find((line) => line.startsWith('|') && line.includes(`\`${limit}\``));
+    assert.ok(row?.includes(LIMITS[limit].toLocaleString('en')), `${limit}: ${row}`);
+  }
+});

@@ -1,0 +1,175 @@
+/**
+ * In: a model. Out: the real handlers of POST /predict, POST /predictions and of the queue, called in this process.
+ * Trap: the batch handler's answer says nothing of a record's fate; that is read from Redis, where it was written.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { batch } from '../../functions/batch.ts';
+import { predict } from '../../functions/predict.ts';
+import { predictions } from '../../functions/predictions.ts';
+import { resultKey } from '../../lib/contract/names.ts';
+import type { Runner } from '../../lib/contract/values.ts';
+import type { HttpResponse } from '../../lib/http/response.ts';
+import { Reporter } from '../../lib/metrics/reporter.ts';
+import { RedisConnection } from '../../lib/results/redis.ts';
+import { RecordStates } from '../../lib/results/states.ts';
+import { ResultStore } from '../../lib/results/store.ts';
+import type { PayloadStore } from '../../lib/s3/payloads.ts';
+import { redisUrl } from '../support/redis.ts';
+import type { Refusal } from './cases.ts';
+
+export interface Envelope {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly pathParameters?: Readonly<Record<string, string>>;
+}
+
+export interface Answer extends Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  /** The body as JSON. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export type Door = (body: string | Uint8Array, envelope?: Envelope) => Promise<Answer>;
+
+/** Bytes come base64-encoded, texts as they are: both ways API Gateway has. */
+function eventOf(body: string | Uint8Array, envelope: Envelope): APIGatewayProxyEventV2 {
+  const { method = 'POST', path = '/predict', headers = {}, query, pathParameters } = envelope;
+  const isBase64Encoded = typeof body !== 'string';
+  return {
+    version: '2.0',
+    routeKey: `${method} ${path}`,
+    rawPath: path,
+    rawQueryString: '',
+    headers: { ...headers },
+    ...(query ? { queryStringParameters: { ...query } } : {}),
+    ...(pathParameters ? { pathParameters: { ...pathParameters } } : {}),
+    requestContext: { http: { method, path } } as APIGatewayProxyEventV2['requestContext'],
+    body: isBase64Encoded ? Buffer.from(body).toString('base64') : body,
+    isBase64Encoded,
+  };
+}
+
+function answerOf(response: HttpResponse): Answer {
+  const body = JSON.parse(response.body ?? '{}') as Record<string, unknown>;
+  const { statusCode: status = 200, headers = {} } = response;
+  return { status, headers, body, code: body['code'], error: body['error'] };
+}
+
+export function quietReporter(): Reporter {
+  return new Reporter({
+    deliver: async () => undefined,
+    now: () => performance.now(),
+    onError: () => undefined,
+  });
+}
+
+export function predictHandler(runner: Runner) {
+  return predict({
+    model: { use: (work) => work(runner) },
+    filter: undefined,
+    reporter: quietReporter(),
+  });
+}
+
+export function predictDoor(runner: Runner): Door {
+  const handle = predictHandler(runner);
+  return async (body, envelope = {}) => answerOf(await handle(eventOf(body, envelope)));
+}
+
+export interface Store {
+  readonly results: ResultStore;
+  readonly connection: RedisConnection;
+  readonly job: string;
+}
+
+/** A Redis of its own for one test. */
+export async function openStore(t: TestContext): Promise<Store> {
+  const connection = new RedisConnection(await redisUrl(t));
+  const job = 'bad-input';
+  const results = new ResultStore(connection, { job, ttlSeconds: 600, now: Date.now });
+  t.after(() => results.close());
+  return { results, connection, job };
+}
+
+export interface PredictionsDoor {
+  readonly door: Door;
+  readonly handle: ReturnType<typeof predictions>;
+  /** Messages that went into the queue. */
+  readonly sent: string[];
+}
+
+export function predictionsDoor(store?: Store): PredictionsDoor {
+  const sent: string[] = [];
+  const none = () => {
+    throw new Error('there is no Redis behind this door');
+  };
+  const states = store && new RecordStates(store.connection, { job: store.job, now: Date.now });
+  const handle = predictions({
+    queue: () => ({ send: async (message) => void sent.push(message) }),
+    payloads: async () => ({
+      put: async (message) => {
+        sent.push(message);
+        return 'payloads/bad-input/0';
+      },
+    }),
+    results: () => store?.results ?? none(),
+    states: () => states ?? none(),
+    reporter: quietReporter,
+  });
+  const door: Door = async (body, envelope = {}) =>
+    answerOf(await handle(eventOf(body, { path: '/predictions', ...envelope })));
+  return { door, handle, sent };
+}
+
+export interface Message {
+  readonly id: string;
+  readonly body: string;
+}
+
+/** Bodies as they came: records travel within their messages. */
+const NO_POINTERS: Pick<PayloadStore, 'resolve'> = { resolve: async (bodies) => [...bodies] };
+
+/** One invocation of the batch handler. @returns the ids it gives back */
+export async function deliver(
+  { results }: Pick<Store, 'results'>,
+  runner: Runner,
+  messages: readonly Message[],
+  payloads = NO_POINTERS,
+): Promise<string[]> {
+  const handle = batch({
+    model: { use: (work) => work(runner) },
+    results,
+    running: { begin: () => async () => undefined },
+    payloads,
+    filter: undefined,
+    reporter: quietReporter(),
+  });
+  const records = messages.map(({ id, body }) => ({
+    messageId: id,
+    body,
+    attributes: { SentTimestamp: '0' },
+  }));
+  const { batchItemFailures } = await handle({ Records: records } as unknown as SQSEvent);
+  return batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
+}
+
+/** What Redis holds under a uri: the failure, or undefined for a success. */
+export async function storedFailure({ connection, job }: Store, uri: string): Promise<Refusal | undefined> {
+  const hash = await connection.redis.hgetall(resultKey(job, uri));
+  assert.ok(hash['status'] === 'failed' || hash['status'] === 'succeeded', `${uri} has no result`);
+  if (hash['status'] === 'succeeded') return undefined;
+  assert.equal(hash['value'], 'NaN', 'what an old client reads of a failure');
+  const { code, message } = JSON.parse(hash['error'] as string) as { code: unknown; message: unknown };
+  return { code, error: message };
+}
+
+/** Uris that have a result, of all that were ever delivered. */
+export async function storedUris({ connection, job }: Store): Promise<string[]> {
+  const keys = await connection.redis.keys(resultKey(job, '*'));
+  return keys.map((key) => key.slice(resultKey(job, '').length)).sort();
+}

@@ -1,0 +1,148 @@
+/** POST /predict through its handler, with real models in onnxruntime. */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext, test } from 'node:test';
+import { assertRefusal, type BodyCase, bodyOf, type InstanceCase, textOf, watchMemory } from './cases.ts';
+import { type Door, predictDoor } from './doors.ts';
+import { withImage } from './encoded-images.ts';
+import { GOOD, type ModelName, Models } from './models.ts';
+import { BASE64, CUT_IMAGES, IMAGES } from './tables/images.ts';
+import { SPARSE } from './tables/sparse.ts';
+import { CUTS, STRUCTURE, SYNTAX } from './tables/syntax.ts';
+import { VALUES } from './tables/values.ts';
+
+const around = (instance: string) => `{"instances":[${instance}]}`;
+
+async function assertServes(door: Door, model: ModelName): Promise<void> {
+  const { status, body } = await door(around(GOOD[model]));
+  assert.equal(status, 200, JSON.stringify(body).slice(0, 300));
+  assert.equal((body['predictions'] as string[]).length, 1);
+}
+
+function bodies(title: string, cases: readonly BodyCase[]): void {
+  test(title, async (t: TestContext) => {
+    const door = predictDoor(await new Models(t).runner('pair'));
+    const assertMemory = watchMemory();
+    for (const [name, body, code, message] of cases) {
+      await t.test(name, async () => assertRefusal(await door(bodyOf(body)), code, message));
+    }
+    await assertServes(door, 'pair');
+    assertMemory();
+  });
+}
+
+function instances(title: string, cases: readonly InstanceCase[]): void {
+  test(title, async (t: TestContext) => {
+    const models = new Models(t);
+    const assertMemory = watchMemory();
+    const used = new Set<ModelName>();
+    for (const [name, model, instance, code, message] of cases) {
+      used.add(model);
+      const door = predictDoor(await models.runner(model));
+      await t.test(name, async () => {
+        assertRefusal(await door(around(textOf(instance))), code, message);
+      });
+    }
+    for (const model of used) await assertServes(predictDoor(await models.runner(model)), model);
+    assertMemory();
+  });
+}
+
+bodies('a body that is no JSON is refused, and the next one is served', SYNTAX);
+bodies('a body without proper instances is refused, and the next one is served', STRUCTURE);
+instances('numbers, texts, shapes and names that do not fit are refused, and the next is served', VALUES);
+instances('a sparse tensor that does not fit is refused, and the next is served', SPARSE);
+instances('broken base64 is refused, and the next image is served', BASE64);
+instances('an image that cannot be decoded is refused, and the next is served', IMAGES);
+
+test('a good body that is cut at any byte is refused', async (t) => {
+  const door = predictDoor(await new Models(t).runner('pair'));
+  for (const cut of CUTS) assertRefusal(await door(cut), 'bad_request', /^the body is (not JSON|empty)/);
+  await assertServes(door, 'pair');
+});
+
+test('a good image that is cut at any of 50 places is refused', async (t) => {
+  const door = predictDoor(await new Models(t).runner('image'));
+  for (const cut of CUT_IMAGES) {
+    assertRefusal(
+      await door(around(withImage(cut))),
+      'bad_input',
+      /broken (PNG|JPEG): |expected a JPEG or PNG image, got \d+ bytes/,
+    );
+  }
+  await assertServes(door, 'image');
+});
+
+describe('what only looks wrong is served', () => {
+  const SERVED: readonly (readonly [name: string, model: ModelName, body: string, prediction: string])[] = [
+    ['a byte order mark', 'pair', `\ufeff${around(GOOD.pair)}`, '{value={"data":[1.0,2.0],"shape":[2]}}'],
+    ['-0', 'pair', around('{"x":[-0,0]}'), '{value={"data":[-0.0,0.0],"shape":[2]}}'],
+    ['-0 as an integer', 'int8', around('{"x":[-0,0]}'), '{value={"data":[0,0],"shape":[2]}}'],
+    ['1.0 as an integer', 'int32', around('{"x":[1.0,1e2]}'), '{value={"data":[1,100],"shape":[2]}}'],
+    [
+      '2^53 - 1',
+      'int64',
+      around('{"x":[9007199254740991,-9007199254740991]}'),
+      '{value={"data":[9007199254740991,-9007199254740991],"shape":[2]}}',
+    ],
+    [
+      'a number too small for a float',
+      'pair',
+      around('{"x":[1e-320,0]}'),
+      '{value={"data":[0.0,0.0],"shape":[2]}}',
+    ],
+    [
+      'a name twice, the last one good',
+      'pair',
+      around('{"x":"no","x":[3,4]}'),
+      '{value={"data":[3.0,4.0],"shape":[2]}}',
+    ],
+    [
+      '__proto__ as the only name',
+      'pair',
+      around('{"__proto__":[3,4]}'),
+      '{value={"data":[3.0,4.0],"shape":[2]}}',
+    ],
+    [
+      'emoji and a replacement character',
+      'texts',
+      around('{"x":["😀\\ufffd"]}'),
+      '{value={"data":["😀\ufffd"],"shape":[1]}}',
+    ],
+    [
+      'unsorted points',
+      'grid',
+      around('{"x":{"shape":[1,3],"data":[7,8,9],"indices":[[0,2],[0,0],[0,1]]}}'),
+      '{value={"data":[8.0,9.0,7.0],"shape":[1,3]}}',
+    ],
+    [
+      'a batch of one more than batchSize',
+      'whole',
+      around(`{"a":[${Array(33).fill('[1,2]').join()}],"b":[${Array(33).fill('[3]').join()}]}`),
+      `{value=[{"data":[${Array(33).fill('1.0,2.0').join()}],"shape":[33,2]},{"data":[${Array(33).fill(3).join()}],"shape":[33,1]}]}`,
+    ],
+    ['16 dimensions', 'pair', around(`{"x":${'['.repeat(15)}[1,2]${']'.repeat(15)}}`), 'refused'],
+  ];
+  for (const [name, model, body, prediction] of SERVED) {
+    it(name, async (t) => {
+      const answer = await predictDoor(await new Models(t).runner(model))(body);
+      if (prediction === 'refused') return assertRefusal(answer, 'bad_input', /got shape \[1,1,/);
+      assert.deepEqual(answer.body, { predictions: [prediction] });
+    });
+  }
+});
+
+test('the first bad instance is named, and fails its request', async (t) => {
+  const door = predictDoor(await new Models(t).runner('pair'));
+  const good = GOOD.pair;
+  for (const index of [0, 1, 499, 999]) {
+    const list = Array.from({ length: 1000 }, (_, i) => (i < index ? good : '{"x":[1]}'));
+    const answer = await door(`{"instances":[${list.join()}]}`);
+    assertRefusal(
+      answer,
+      'bad_input',
+      new RegExp(`^instances\\[${index}\\]: input "x": expected float32 \\[2\\]`),
+    );
+  }
+  const { body } = await door(`{"instances":[${Array(1000).fill(good).join()}]}`);
+  assert.equal((body['predictions'] as string[]).length, 1000);
+});

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { type TestContext, test } from 'node:test';
+import type { SQSEvent } from 'aws-lambda';
+import { batch } from '../../functions/batch.ts';
+import { encodeMessage } from '../../lib/codecs/message.ts';
+import type { Inputs } from '../../lib/contract/values.ts';
+import type { ServingError } from '../../lib/errors.ts';
+import { RedisConnection } from '../../lib/results/redis.ts';
+import { liveReporter } from '../../lib/results/reporter.ts';
+import { ResultStore } from '../../lib/results/store.ts';
+import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
+import { redisUrl } from '../support/redis.ts';
+import { openModelBytes } from '../support/runner.ts';
+import { until } from '../support/until.ts';
+
+function inputsOf(rounds: number): Inputs {
+  const tensor = { dtype: 'float64' as const, shape: [], data: Float64Array.of(rounds) };
+  return new Map([['rounds', { kind: 'tensor', tensor }]]);
+}
+
+/** A batch function on the model, and how many processes it has started. */
+async function open(t: TestContext, batchSize = 32) {
+  const runner = await openModelBytes(t, loopModel(), { batchSize });
+  const results = new ResultStore(new RedisConnection(await redisUrl(t)), {
+    job: 'job',
+    ttlSeconds: 60,
+    now: Date.now,
+  });
+  t.after(() => results.close());
+  const handler = batch({
+    model: { use: (work) => work(runner) },
+    results,
+    running: { begin: () => async () => undefined },
+    payloads: { resolve: async (bodies) => [...bodies] },
+    filter: undefined,
+    reporter: liveReporter(results),
+  });
+  /** @param tries how often the messages were delivered */
+  const deliver = async (records: Readonly<Record<string, number>>, tries: number, timeoutMs: number) => {
+    const endsAt = performance.now() + timeoutMs;
+    const Records = Object.entries(records).map(([uri, rounds]) => ({
+      messageId: uri,
+      body: encodeMessage(uri, inputsOf(rounds)),
+      attributes: { SentTimestamp: '0', ApproximateReceiveCount: String(tries) },
+    }));
+    const context = { getRemainingTimeInMillis: () => endsAt - performance.now() };
+    const { batchItemFailures } = await handler({ Records } as unknown as SQSEvent, context);
+    assert.ok(performance.now() < endsAt, 'the function outlived its time');
+    return batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
+  };
+  const outcomeOf = (uri: string) =>
+    results.get(uri).then(
+      (result) => result?.outputs[0]?.data[0],
+      (error: ServingError) => error.code,
+    );
+  return { runner, deliver, outcomeOf };
+}
+
+/** Of processes that run the fence's child: they die without leaving anything. */
+async function fencePids(): Promise<number[]> {
+  const tasks = await readdir('/proc/self/task');
+  const texts = await Promise.all(
+    tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
+  );
+  const pids = texts.join(' ').split(/\s+/).filter(Boolean).map(Number);
+  const commands = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
+  );
+  return pids.filter((_, i) => commands[i]?.includes('fence-child'));
+}
+
+test('the neighbours of a record that never ends get their results; it comes again, and fails when it had all the time', async (t) => {
+  const { deliver, outcomeOf } = await open(t);
+  const returned = await deliver({ a: QUICK, endless: ENDLESS, b: QUICK }, 2, 12_000);
+  assert.deepEqual(returned, ['endless']);
+  assert.deepEqual(await Promise.all(['a', 'endless', 'b'].map(outcomeOf)), [QUICK, undefined, QUICK]);
+  assert.deepEqual(await deliver({ endless: ENDLESS }, 3, 4_000), []);
+  assert.equal(await outcomeOf('endless'), 'model_failed');
+});
+
+test('a record that ends the process fails alone, and the next one finds a new process', async (t) => {
+  const { deliver, outcomeOf } = await open(t);
+  // The record stands for one that a defect of the native runtime ends: it is killed whenever it runs.
+  let over = false;
+  const killer = (async () => {
+    while (!over) {
+      for (const pid of await fencePids()) if (await hasRunFor(pid, 700)) process.kill(pid, 'SIGSEGV');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  })();
+  const returned = await deliver({ a: QUICK, deadly: ENDLESS, b: QUICK }, 2, 60_000);
+  over = true;
+  await killer;
+  assert.deepEqual(returned, []);
+  assert.deepEqual(await Promise.all(['a', 'deadly', 'b'].map(outcomeOf)), [QUICK, 'model_failed', QUICK]);
+});
+
+/** Processor time in ms, which a process that waits does not use. */
+async function hasRunFor(pid: number, ms: number): Promise<boolean> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10 > ms;
+}
+
+test('records that came back for no fault of their own run together, and one process serves the next event too', async (t) => {
+  const { runner, deliver, outcomeOf } = await open(t);
+  assert.deepEqual(await deliver({ a: 1, b: 2, c: 3 }, 2, 20_000), []);
+  assert.deepEqual(await Promise.all(['a', 'b', 'c'].map(outcomeOf)), [1, 2, 3]);
+  const [pid] = await fencePids();
+  assert.ok(pid !== undefined);
+  assert.deepEqual(await deliver({ d: 4 }, 5, 20_000), []);
+  assert.deepEqual(await fencePids(), [pid]);
+  await runner.close();
+  await until(async () => (await fencePids()).length === 0);
+});
+
+test('a record that is delivered for the first time starts no process', async (t) => {
+  const { deliver, outcomeOf } = await open(t);
+  assert.deepEqual(await deliver({ a: 1 }, 1, 20_000), []);
+  assert.equal(await outcomeOf('a'), 1);
+  assert.deepEqual(await fencePids(), []);
+});
+
+test('runs that would outlive the function are not begun: those before are saved, those after come again', async (t) => {
+  const { runner, deliver, outcomeOf } = await open(t, 1);
+  // As many rounds as take about a second here.
+  const startedMs = performance.now();
+  await runner.run([inputsOf(200_000)]);
+  const rounds = Math.ceil((200_000 * 1000) / (performance.now() - startedMs));
+  const records = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`r${i}`, rounds + i]));
+  const returned = await deliver(records, 1, 5_500);
+  assert.ok(returned.length > 0 && returned.length < 12, `${returned.length} came back`);
+  for (const [uri, value] of Object.entries(records)) {
+    assert.equal(await outcomeOf(uri), returned.includes(uri) ? undefined : value);
+  }
+});

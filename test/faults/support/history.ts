@@ -1,0 +1,130 @@
+/**
+ * In: what was enqueued, what the service told. Out: every way in which the two do not fit.
+ * Trap: a doubled outcome can hide in a store that keeps one value per key, so outcomes are counted twice: as they
+ * are announced (one message on a uri's channel each time one is written) and as a reader takes them.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { Redis } from 'ioredis';
+import { doneChannel } from '../../../lib/contract/names.ts';
+import { RedisConnection } from '../../../lib/results/redis.ts';
+import { ResultStore } from '../../../lib/results/store.ts';
+import type { Result } from '../../../lib/results/stored.ts';
+
+/** What a record may come to: the number its model makes of it, or the code of its failure. */
+export type Told = number | string;
+
+export interface Findings {
+  /** Enqueued and without an outcome. */
+  readonly lost: readonly string[];
+  /** Told more than once. */
+  readonly doubled: readonly string[];
+  /** An outcome of a uri that nobody enqueued. */
+  readonly unasked: readonly string[];
+  /** `uri: got, expected`. */
+  readonly wrong: readonly string[];
+}
+
+export const CLEAN: Findings = { lost: [], doubled: [], unasked: [], wrong: [] };
+
+/** The pure half: what was allowed for each uri against what came. */
+export function findings(
+  allowed: ReadonlyMap<string, readonly Told[]>,
+  told: readonly (readonly [uri: string, Told])[],
+): Findings {
+  const seen = new Set<string>();
+  const doubled: string[] = [];
+  const unasked: string[] = [];
+  const wrong: string[] = [];
+  for (const [uri, outcome] of told) {
+    if (seen.has(uri)) doubled.push(uri);
+    seen.add(uri);
+    const fitting = allowed.get(uri);
+    if (!fitting) unasked.push(uri);
+    else if (!fitting.includes(outcome)) wrong.push(`${uri}: ${outcome}, expected ${fitting.join(' or ')}`);
+  }
+  return { lost: [...allowed.keys()].filter((uri) => !seen.has(uri)), doubled, unasked, wrong };
+}
+
+export class History {
+  readonly #allowed = new Map<string, readonly Told[]>();
+  readonly #announced = new Map<string, number>();
+
+  /** Enqueue accepted this uri; these are the outcomes it may have. */
+  enqueued(uri: string, ...allowed: readonly Told[]): void {
+    this.#allowed.set(uri, allowed);
+  }
+
+  get size(): number {
+    return this.#allowed.size;
+  }
+
+  uris(): string[] {
+    return [...this.#allowed.keys()];
+  }
+
+  /** Counts announcements from now on, by the Redis itself and not through a proxy. */
+  async listen(t: TestContext, url: string, job: string): Promise<void> {
+    const redis = new Redis(url, { lazyConnect: true, retryStrategy: (times) => Math.min(times * 50, 500) });
+    redis.on('error', () => undefined);
+    t.after(() => redis.disconnect());
+    const prefix = doneChannel(job, '');
+    redis.on('pmessage', (_pattern: string, channel: string) => {
+      const uri = channel.slice(prefix.length);
+      this.#announced.set(uri, (this.#announced.get(uri) ?? 0) + 1);
+    });
+    await redis.connect();
+    await redis.psubscribe(`${prefix}*`);
+  }
+
+  announcements(uri: string): number {
+    return this.#announced.get(uri) ?? 0;
+  }
+
+  /** Takes every outcome out of the store and holds it against what was enqueued. */
+  async check(url: string, job: string): Promise<Findings> {
+    const told = await takeAll(url, job);
+    const found = findings(this.#allowed, told);
+    const twice = [...this.#announced].filter(([, times]) => times > 1).map(([uri]) => uri);
+    return { ...found, doubled: [...new Set([...found.doubled, ...twice])] };
+  }
+
+  async assertClean(url: string, job: string, what = ''): Promise<void> {
+    assert.deepEqual(shortened(await this.check(url, job)), CLEAN, what);
+  }
+}
+
+/** What a reader who dequeues until nothing is left is told. */
+export async function takeAll(url: string, job: string): Promise<[uri: string, Told][]> {
+  const store = new ResultStore(new RedisConnection(url, { commandTimeoutMs: 10_000 }), {
+    job,
+    ttlSeconds: 60,
+    now: Date.now,
+  });
+  try {
+    const told: [string, Told][] = [];
+    for await (const item of store.drain()) {
+      told.push([item.uri, 'error' in item ? item.error.code : numberOf(item.result)]);
+    }
+    return told;
+  } finally {
+    await store.close();
+  }
+}
+
+/** The number the test model made (support/model.ts): its first output. */
+export function numberOf(result: Result): number {
+  return Number(result.outputs[0]?.data[0]);
+}
+
+/** A message of a hundred thousand uris helps nobody. */
+function shortened(found: Findings): Findings {
+  const first = (uris: readonly string[]) =>
+    uris.length <= 5 ? uris : [...uris.slice(0, 5), `and ${uris.length - 5} more`];
+  return {
+    lost: first(found.lost),
+    doubled: first(found.doubled),
+    unasked: first(found.unasked),
+    wrong: first(found.wrong),
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * F4: partial failure. In: how many random masks. Out: for each mask over ten messages, the answer names exactly the
+ * messages that must come again, and every other uri has its outcome.
+ * Trap: there are four ways to be bad, and only two of them go back: a record that can never work is told so at once.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import type { SQSRecord } from 'aws-lambda';
+import { toInputs } from '../../../lib/client/inputs.ts';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { encodePointer } from '../../../lib/codecs/pointer.ts';
+import { payloadPrefix } from '../../../lib/contract/names.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { sqsRecord } from './events.ts';
+import { History, type Told } from './history.ts';
+import { s3Error, startHttpProxy } from './http-proxy.ts';
+import { lineOf, misfit, poison, record } from './model.ts';
+import { quietLog } from './quiet.ts';
+import { pick, seeded } from './seeds.ts';
+import { JOB, lineRunner, openWorker, startQueue } from './service.ts';
+
+const SIZE = 10;
+
+const KINDS = ['misfit', 'poison', 'nobody', 'no payload', 'payload away'] as const;
+type Kind = (typeof KINDS)[number] | 'good';
+
+/** What becomes of a kind: its outcome, or undefined where the message goes back. */
+function outcomeOf(kind: Kind, x: number): Told | undefined {
+  if (kind === 'good') return lineOf(x);
+  if (kind === 'misfit') return 'bad_input';
+  if (kind === 'poison') return 'model_failed';
+  return kind === 'no payload' ? 'bad_request' : undefined;
+}
+
+async function bodyOf(kind: Kind, uri: string, x: number): Promise<string> {
+  if (kind === 'nobody') return `{"data": "nobody can be told ${x}"}`;
+  if (kind === 'no payload') return encodePointer(uri, `${payloadPrefix(JOB)}gone`);
+  if (kind === 'payload away') return encodePointer(uri, `${payloadPrefix(JOB)}away`);
+  const inputs = kind === 'misfit' ? misfit(x) : kind === 'poison' ? poison(x) : record(x);
+  return encodeMessage(uri, await toInputs(inputs));
+}
+
+export async function everyMask(
+  t: TestContext,
+  { randomMasks }: { readonly randomMasks: number },
+): Promise<void> {
+  quietLog(t);
+  const queue = await startQueue(t);
+  const s3 = await startHttpProxy(t, queue.aws.url);
+  s3.onRequest = ({ path }) =>
+    path.includes('/away') ? { kind: 'answer', answer: s3Error(403, 'AccessDenied') } : { kind: 'pass' };
+  const url = await redisUrl(t);
+  const worker = await openWorker(t, { redisUrl: url, runner: await lineRunner(t), s3Endpoint: s3.url });
+  const random = seeded(4);
+  const masks = [
+    ...Array.from({ length: SIZE }, (_, k) => 2 ** (k + 1) - 1),
+    ...Array.from({ length: randomMasks }, () => Math.floor(random() * 2 ** SIZE)),
+  ];
+  const history = new History();
+  await history.listen(t, url, JOB);
+  for (const [number, mask] of masks.entries()) {
+    const records: SQSRecord[] = [];
+    const goesBack: string[] = [];
+    for (let i = 0; i < SIZE; i++) {
+      const kind = mask & (1 << i) ? pick(random, KINDS) : 'good';
+      const uri = `m${number}-${i}`;
+      const told = outcomeOf(kind, number * SIZE + i);
+      if (told === undefined) goesBack.push(uri);
+      else history.enqueued(uri, told);
+      records.push(sqsRecord(uri, await bodyOf(kind, uri, number * SIZE + i)));
+    }
+    const { batchItemFailures } = await worker({ Records: records });
+    assert.deepEqual(
+      batchItemFailures.map(({ itemIdentifier }) => itemIdentifier).sort(),
+      goesBack.sort(),
+      `mask ${number}: ${mask.toString(2).padStart(SIZE, '0')}`,
+    );
+  }
+  await history.assertClean(url, JOB);
+}

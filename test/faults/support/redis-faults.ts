@@ -1,0 +1,188 @@
+/**
+ * F6: faults of Redis against each thing we ask of it. In: a fault, an operation. Out: while it lasts nothing but
+ * `results_unavailable` is told and the queue keeps its messages; when it is over, the same connection object serves
+ * and nothing is lost, doubled or mixed.
+ * Trap: an environment lives for hours. A connection that never recovers from a fault that has passed is the loss of
+ * every record this environment is given from then on.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { toInputs } from '../../../lib/client/inputs.ts';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import type { Runner } from '../../../lib/contract/values.ts';
+import { ServingError } from '../../../lib/errors.ts';
+import { RedisConnection } from '../../../lib/results/redis.ts';
+import { RecordStates } from '../../../lib/results/states.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { sqsRecord } from './events.ts';
+import { History } from './history.ts';
+import { lineOf, record } from './model.ts';
+import { quietLog } from './quiet.ts';
+import { type CommandFate, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
+import { JOB, lineRunner, openStore, openWorker } from './service.ts';
+
+const TIMEOUTS = { connectTimeoutMs: 150, commandTimeoutMs: 150 };
+
+export interface Fault {
+  readonly name: string;
+  readonly start: (proxy: RedisProxy) => void;
+}
+
+/** Says no to everything but what opens a connection, or to that too. */
+const saysNo = (text: string): Fault => ({
+  name: `Redis says ${text.split(' ')[0]}`,
+  start: (proxy) => {
+    proxy.onCommand = () => ({ kind: 'reply', text: `-${text}\r\n` });
+  },
+});
+
+const commands = (name: string, fate: CommandFate): Fault => ({
+  name,
+  start: (proxy) => {
+    proxy.onCommand = ({ name: command }) => (OPENING.has(command) ? PASS : fate);
+  },
+});
+
+/** What ioredis says before anything of ours. */
+const OPENING = new Set(['HELLO', 'INFO', 'CLIENT', 'AUTH', 'SELECT']);
+
+const connections = (name: string, word: 'reset' | 'silent'): Fault => ({
+  name,
+  start: (proxy) => {
+    proxy.onConnect = () => word;
+    proxy.resetAll();
+  },
+});
+
+export const FAULTS: readonly Fault[] = [
+  saysNo("READONLY You can't write against a read only replica."),
+  saysNo('MOVED 3999 127.0.0.1:6381'),
+  saysNo("OOM command not allowed when used memory > 'maxmemory'."),
+  saysNo('LOADING Redis is loading the dataset in memory'),
+  saysNo('NOAUTH Authentication required.'),
+  saysNo('WRONGPASS invalid username-password pair or user is disabled.'),
+  saysNo("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+  saysNo('CLUSTERDOWN The cluster is down'),
+  saysNo('BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.'),
+  saysNo('MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist on disk.'),
+  saysNo('NOREPLICAS Not enough good replicas to write.'),
+  saysNo('NOPERM this user has no permissions to run the command'),
+  connections('connections are reset at once', 'reset'),
+  connections('connections are taken and never answered', 'silent'),
+  commands('the command is reset in its first byte', { kind: 'cut', bytes: 1 }),
+  commands('the command is reset in its middle', { kind: 'cut', bytes: 40 }),
+  commands('the answer is lost with the connection', { kind: 'cutReply', bytes: 0 }),
+  commands('the answer is cut after its first byte', { kind: 'cutReply', bytes: 1 }),
+  commands('the answer never comes', { kind: 'mute' }),
+  commands('the command never arrives', { kind: 'hold' }),
+  commands('the answer is no Redis protocol', { kind: 'reply', text: '?HTTP/1.1 400 Bad Request\r\n\r\n' }),
+];
+
+interface Place {
+  readonly t: TestContext;
+  /** Past the proxy. */
+  readonly directUrl: string;
+  readonly url: string;
+  readonly runner: Runner;
+}
+
+/** Something to do before, during and after a fault, on one connection. */
+export interface Operation {
+  readonly name: string;
+  /** Resolves to what to repeat, and how to see that all is well in the end. */
+  readonly open: (place: Place) => Promise<{ act: () => Promise<void>; settle: () => Promise<void> }>;
+}
+
+const RECORDS = 10;
+
+const writing: Operation = {
+  name: 'a batch of ten',
+  async open({ t, directUrl, url, runner }) {
+    const worker = await openWorker(t, { redisUrl: url, runner, timeouts: TIMEOUTS });
+    const history = new History();
+    await history.listen(t, directUrl, JOB);
+    let round = 0;
+    const act = async () => {
+      const first = round * RECORDS;
+      const records = await Promise.all(
+        Array.from({ length: RECORDS }, async (_, i) => {
+          const uri = `r-${first + i}`;
+          history.enqueued(uri, lineOf(first + i));
+          return sqsRecord(uri, encodeMessage(uri, await toInputs(record(first + i))));
+        }),
+      );
+      const { batchItemFailures } = await worker({ Records: records });
+      if (batchItemFailures.length === 0) {
+        round++;
+        return;
+      }
+      // All or none: which of them Redis has cannot be known, and every one of them comes again.
+      assert.equal(batchItemFailures.length, RECORDS);
+      throw new ServingError('results_unavailable', 'the queue keeps the messages');
+    };
+    return { act, settle: () => history.assertClean(directUrl, JOB) };
+  },
+};
+
+const reading: Operation = {
+  name: 'a query',
+  async open({ t, directUrl, url }) {
+    const direct = openStore(t, { redisUrl: directUrl });
+    const fields = { status: 'succeeded', value: '[[1,2.0]]', error: '', outputs: '', exact: '' } as const;
+    await direct.save([{ uri: 'a', fields }], 'v');
+    const store = openStore(t, { redisUrl: url, timeouts: TIMEOUTS });
+    return {
+      act: async () => assert.deepEqual((await store.get('a'))?.filtered, [[1, 2]]),
+      settle: async () => assert.ok(await store.take('a')),
+    };
+  },
+};
+
+const claiming: Operation = {
+  name: 'a claim and a status',
+  async open({ t, url }) {
+    const connection = new RedisConnection(url, TIMEOUTS);
+    t.after(() => connection.close());
+    const states = new RecordStates(connection, { job: JOB, now: Date.now });
+    return {
+      act: async () => {
+        assert.equal((await states.claim({ uri: 'a', message: 'one' })).send, true);
+        assert.equal(await states.status('a'), 'queued');
+      },
+      settle: async () => assert.rejects(states.claim({ uri: 'a', message: 'other' }), { code: 'conflict' }),
+    };
+  },
+};
+
+const cancelling: Operation = {
+  name: 'a cancellation',
+  async open({ t, url }) {
+    const connection = new RedisConnection(url, TIMEOUTS);
+    t.after(() => connection.close());
+    const states = new RecordStates(connection, { job: JOB, now: Date.now });
+    return {
+      act: async () => assert.equal(await states.cancel('a'), true),
+      settle: async () => assert.equal(await states.status('a'), 'cancelled'),
+    };
+  },
+};
+
+export const OPERATIONS: readonly Operation[] = [writing, reading, claiming, cancelling];
+
+export async function redisFault(t: TestContext, operation: Operation, fault: Fault): Promise<void> {
+  quietLog(t);
+  const directUrl = await redisUrl(t);
+  const proxy = await startRedisProxy(t, directUrl);
+  const { act, settle } = await operation.open({ t, directUrl, url: proxy.url, runner: await lineRunner(t) });
+  // Warm, as an environment in use is: the fault meets a connection that stands.
+  await act();
+  const { onCommand, onConnect } = proxy;
+  fault.start(proxy);
+  for (let tries = 0; tries < 2; tries++) {
+    await assert.rejects(act(), { name: 'ServingError', code: 'results_unavailable' });
+  }
+  proxy.onCommand = onCommand;
+  proxy.onConnect = onConnect;
+  await act();
+  await settle();
+}

@@ -1,0 +1,59 @@
+/**
+ * In: a test. Out: a redis-server of its own that can be frozen, killed and started again on its data and its port.
+ * Trap: it is the Redis of the local stack (appendonly, fsync every second); without an installed redis-server there is
+ * no process to kill, and the test is skipped.
+ */
+import type { TestContext } from 'node:test';
+import { Redis } from 'ioredis';
+import { type LocalRedis, startRedis } from '../../../local/redis/start.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+export interface RedisProcess {
+  readonly url: string;
+  readonly port: number;
+  /** For the test's own questions; gone after a kill. */
+  ask(...command: string[]): Promise<unknown>;
+  freeze(): void;
+  thaw(): void;
+  /** SIGKILL; resolves when it has ended. */
+  kill(): Promise<void>;
+  /** On the same data and port. */
+  restart(): Promise<void>;
+}
+
+export async function redisProcess(t: TestContext): Promise<RedisProcess | undefined> {
+  const dataDir = await temporaryFolder(t);
+  let server: LocalRedis = await startRedis({ dataDir, port: 0, log: () => undefined });
+  t.after(() => server.close());
+  if (server.pid === undefined) {
+    t.skip('needs an installed redis-server: only a process can be killed');
+    return undefined;
+  }
+  const { url } = server;
+  const port = Number(new URL(url).port);
+  const signal = (name: NodeJS.Signals) => process.kill(server.pid as number, name);
+  return {
+    url,
+    port,
+    ask: async (...[name = '', ...rest]) => {
+      const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+      redis.on('error', () => undefined);
+      try {
+        await redis.connect();
+        return await redis.call(name, ...rest);
+      } finally {
+        redis.disconnect();
+      }
+    },
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+    kill: async () => {
+      signal('SIGKILL');
+      // Waits for its end; there is nothing left to stop.
+      await server.close();
+    },
+    restart: async () => {
+      server = await startRedis({ dataDir, port, log: () => undefined });
+    },
+  };
+}

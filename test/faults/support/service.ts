@@ -1,0 +1,135 @@
+/**
+ * In: a test. Out: the parts of the service it asks for: queue and bucket, Redis, batch workers in this process.
+ * Trap: the handlers are the deployed ones and every worker has a connection of its own, as every environment has.
+ */
+import type { TestContext } from 'node:test';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { batch } from '../../../functions/batch.ts';
+import { deadLetter } from '../../../functions/dead-letter.ts';
+import type { RecordInputs } from '../../../lib/client/inputs.ts';
+import { toInputs } from '../../../lib/client/inputs.ts';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { encodePointer } from '../../../lib/codecs/pointer.ts';
+import { parkedPrefix } from '../../../lib/contract/names.ts';
+import type { Runner } from '../../../lib/contract/values.ts';
+import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
+import { submit } from '../../../lib/queue/submit.ts';
+import { RedisConnection } from '../../../lib/results/redis.ts';
+import { liveReporter } from '../../../lib/results/reporter.ts';
+import { RunningNews } from '../../../lib/results/running.ts';
+import { RecordStates } from '../../../lib/results/states.ts';
+import { ResultStore } from '../../../lib/results/store.ts';
+import { openS3, putText } from '../../../lib/s3/objects.ts';
+import { PayloadStore } from '../../../lib/s3/payloads.ts';
+import { type LocalAws, startAws } from '../../../local/aws.ts';
+import type { LocalLog } from '../../../local/aws-lambda.ts';
+import { openModelBytes } from '../../support/runner.ts';
+import { lineModel } from './model.ts';
+
+export const JOB = 'faults';
+export const BUCKET = 'faults-bucket';
+export const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+export type SqsHandler = (event: SQSEvent) => Promise<SQSBatchResponse>;
+
+export interface Queue {
+  readonly aws: LocalAws;
+  readonly url: string;
+  readonly deadLetterUrl: string | undefined;
+  /** As InputQueue does it: through S3 where the record is large. */
+  readonly send: (uri: string, inputs: RecordInputs) => Promise<void>;
+  /** A small record as if it were large. */
+  readonly sendThroughS3: (uri: string, inputs: RecordInputs) => Promise<void>;
+  /** A client of the same queue at another address, a proxy. */
+  sqsAt(endpoint: string): SQSClient;
+}
+
+export async function startQueue(t: TestContext, maxReceiveCount?: number): Promise<Queue> {
+  const aws = await startAws({ port: 0, log: QUIET });
+  t.after(() => aws.close());
+  Object.assign(process.env, aws.environment);
+  await aws.createBucket(BUCKET);
+  const { url, deadLetter: dead } = await aws.createQueue({
+    name: 'faults',
+    visibilitySeconds: 600,
+    ...(maxReceiveCount === undefined ? {} : { maxReceiveCount }),
+  });
+  const sender = new QueueSender(aws.sqs, { queueUrl: url });
+  const payloads = new PayloadStore(aws.s3, BUCKET, JOB);
+  return {
+    aws,
+    url,
+    deadLetterUrl: dead?.url,
+    send: async (uri, inputs) =>
+      submit(sender, async () => payloads, { uri, message: encodeMessage(uri, await toInputs(inputs)) }),
+    sendThroughS3: async (uri, inputs) => {
+      const key = await payloads.put(encodeMessage(uri, await toInputs(inputs)));
+      await sender.send(encodePointer(uri, key));
+    },
+    sqsAt: (endpoint) => {
+      const sqs = openSqs({ endpoint, region: aws.region });
+      t.after(() => sqs.destroy());
+      return sqs;
+    },
+  };
+}
+
+export interface WorkerOptions {
+  readonly redisUrl: string;
+  readonly runner?: Runner;
+  readonly job?: string;
+  readonly ttlSeconds?: number;
+  readonly now?: () => number;
+  /** Where S3 is; default: the queue's. */
+  readonly s3Endpoint?: string;
+  readonly timeouts?: { readonly connectTimeoutMs: number; readonly commandTimeoutMs: number };
+}
+
+/** A store on a connection of its own. */
+export function openStore(t: TestContext, options: WorkerOptions): ResultStore {
+  const { redisUrl, job = JOB, ttlSeconds = 3600, now = Date.now, timeouts } = options;
+  const store = new ResultStore(new RedisConnection(redisUrl, timeouts), { job, ttlSeconds, now });
+  t.after(() => store.close());
+  return store;
+}
+
+function openStates(t: TestContext, { redisUrl, job = JOB, timeouts }: WorkerOptions): RecordStates {
+  const connection = new RedisConnection(redisUrl, timeouts);
+  t.after(() => connection.close());
+  return new RecordStates(connection, { job, now: Date.now });
+}
+
+/** The batch handler as one Lambda environment holds it. */
+export async function openWorker(t: TestContext, options: WorkerOptions): Promise<SqsHandler> {
+  const results = openStore(t, options);
+  const runner = options.runner ?? (await lineRunner(t));
+  return batch({
+    model: { use: (work) => work(runner) },
+    results,
+    running: new RunningNews(openStates(t, options), 30_000, Date.now),
+    payloads: new PayloadStore(
+      openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] }),
+      BUCKET,
+      options.job ?? JOB,
+    ),
+    filter: undefined,
+    reporter: liveReporter(results),
+    ...(options.now ? { now: options.now } : {}),
+  });
+}
+
+export function lineRunner(t: TestContext): Promise<Runner> {
+  return openModelBytes(t, lineModel());
+}
+
+export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandler {
+  const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] });
+  t.after(() => s3.destroy());
+  const job = options.job ?? JOB;
+  return deadLetter({
+    results: openStore(t, options),
+    park: (id, message) => putText(s3, { bucket: BUCKET, key: `${parkedPrefix(job)}${id}.json` }, message),
+    tries: 3,
+  });
+}

@@ -1,0 +1,178 @@
+/**
+ * The soak: records go in, are served and are counted while workers and Redis are killed at random.
+ * In: how many records, a seed. Out: none lost, none doubled, none wrong; and how much was killed.
+ * Trap: the kills follow progress and not the clock, so that a run of any length on any machine has its share of
+ * them; what the seed cannot fix is where exactly in a worker's work a kill falls.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { SQSEvent } from 'aws-lambda';
+import { modelPrefix } from '../../../lib/contract/names.ts';
+import { publishModel } from '../../../lib/model/publish.ts';
+import { count, expire, invoke, receive, remove, type Source } from './events.ts';
+import { History } from './history.ts';
+import { lineModel, lineOf, misfit, modelFolder, poison, record } from './model.ts';
+import { type RedisProcess, redisProcess } from './redis-process.ts';
+import { type Random, seeded, whole } from './seeds.ts';
+import { BUCKET, JOB, type Queue, startQueue } from './service.ts';
+import { packagedFunctions, startWorker, type Worker } from './worker.ts';
+
+const WORKERS = 2;
+const BATCH = 100;
+/** Messages between two kills, about. */
+const PER_WORKER_KILL = 400;
+const PER_REDIS_KILL = 1_000;
+
+export interface SoakOptions {
+  readonly records: number;
+  readonly seed: number;
+}
+
+interface Tally {
+  sent: number;
+  delivered: number;
+  done: number;
+  workerKills: number;
+  redisKills: number;
+}
+
+/** One environment after the other: who is killed is started again with the next event. */
+class Environments {
+  readonly #start: () => Worker;
+  #current: Worker | undefined;
+
+  constructor(start: () => Worker) {
+    this.#start = start;
+  }
+
+  async invoke(event: SQSEvent) {
+    const worker = (this.#current ??= this.#start());
+    try {
+      return await worker.invoke(event);
+    } catch (error) {
+      worker.kill();
+      await worker.ended;
+      if (this.#current === worker) this.#current = undefined;
+      throw error;
+    }
+  }
+
+  /** Whatever it is doing; undefined between two lives. */
+  kill(): boolean {
+    this.#current?.kill();
+    return this.#current !== undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#current?.kill();
+    await this.#current?.ended;
+  }
+}
+
+export async function soak(t: TestContext, { records, seed }: SoakOptions): Promise<void> {
+  const random = seeded(seed);
+  const redis = await redisProcess(t);
+  if (!redis) return;
+  const queue = await startQueue(t);
+  const bundles = await packagedFunctions();
+  t.after(() => bundles.remove());
+  const temp = await mkdtemp(join(tmpdir(), 'cs-soak-'));
+  t.after(() => rm(temp, { recursive: true, force: true }));
+  const model = await modelFolder(temp, lineModel());
+  await publishModel(queue.aws.s3, { bucket: BUCKET, prefix: modelPrefix(JOB) }, model);
+  const environment = {
+    ...queue.aws.environment,
+    CLUSTER_SERVING_BUCKET: BUCKET,
+    CLUSTER_SERVING_REDIS_URL: redis.url,
+    CLUSTER_SERVING_CONFIG: JSON.stringify({ jobName: JOB }),
+  };
+  const lives = Array.from({ length: WORKERS }, (_, i) => {
+    const own = join(temp, `tmp-${i}`);
+    return new Environments(() => startWorker(bundles.folder('batch'), own, environment));
+  });
+  t.after(() => Promise.all(lives.map((life) => life.close())));
+  const history = new History();
+  await history.listen(t, redis.url, JOB);
+  const tally: Tally = { sent: 0, delivered: 0, done: 0, workerKills: 0, redisKills: 0 };
+  const startedMs = performance.now();
+  await Promise.all([
+    send(queue, history, records, tally),
+    killRedis(redis, random, records, tally),
+    ...lives.map((life) => serve(queue, life, random, records, tally)),
+  ]);
+  const seconds = (performance.now() - startedMs) / 1000;
+  await history.assertClean(redis.url, JOB, JSON.stringify(tally));
+  t.diagnostic(JSON.stringify({ records, seed, seconds: Math.round(seconds), ...tally }));
+}
+
+const SENDERS = 200;
+
+async function send(queue: Queue, history: History, records: number, tally: Tally): Promise<void> {
+  let next = 0;
+  const sender = async () => {
+    for (let x = next++; x < records; x = next++) {
+      const uri = `r-${x}`;
+      const kind = x % 100;
+      const made = kind === 7 ? misfit(x) : kind === 13 ? poison(x) : record(x);
+      const told = kind === 7 ? 'bad_input' : kind === 13 ? 'model_failed' : lineOf(x);
+      await (kind === 50 ? queue.sendThroughS3 : queue.send)(uri, made);
+      history.enqueued(uri, told);
+      tally.sent++;
+    }
+  };
+  await Promise.all(Array.from({ length: SENDERS }, sender));
+}
+
+/** Receives, invokes, deletes; kills its own worker now and then in the middle of it. */
+async function serve(
+  queue: Queue,
+  life: Environments,
+  random: Random,
+  records: number,
+  tally: Tally,
+): Promise<void> {
+  const source: Source = { sqs: queue.aws.sqs, queueUrl: queue.url };
+  let killAt = whole(random, 1, 2 * PER_WORKER_KILL);
+  let own = 0;
+  for (;;) {
+    const batch = await receive(source, BATCH);
+    if (batch.length === 0) {
+      if (tally.sent === records && (await count(source)) === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      continue;
+    }
+    own += batch.length;
+    tally.delivered += batch.length;
+    const invoking = invoke((event: SQSEvent) => life.invoke(event), batch);
+    if (own >= killAt) {
+      killAt = own + whole(random, 1, 2 * PER_WORKER_KILL);
+      // A warm event takes some milliseconds: the kill falls before, within or after its work.
+      await new Promise((resolve) => setTimeout(resolve, whole(random, 0, 12)));
+      if (life.kill()) tally.workerKills++;
+    }
+    const done = await invoking;
+    // One acknowledgement in fifty is lost: the messages come again although they are done.
+    const acknowledged = random() < 0.02 ? [] : done;
+    await remove(source, acknowledged);
+    tally.done += acknowledged.length;
+    await expire(
+      source,
+      batch.filter((message) => !acknowledged.includes(message)),
+    );
+  }
+}
+
+async function killRedis(redis: RedisProcess, random: Random, records: number, tally: Tally): Promise<void> {
+  let killAt = whole(random, 1, 2 * PER_REDIS_KILL);
+  while (tally.done < records) {
+    if (tally.done >= killAt) {
+      killAt = tally.done + whole(random, 1, 2 * PER_REDIS_KILL);
+      await redis.kill();
+      tally.redisKills++;
+      await redis.restart();
+    }
+    await new Promise((resolve) => setTimeout(resolve, whole(random, 1, 20)));
+  }
+}

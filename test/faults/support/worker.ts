@@ -1,0 +1,112 @@
+/**
+ * In: a packaged function and its environment. Out: it in a process of its own, which can be killed at any moment.
+ * Trap: an environment that died leaves /tmp behind, and Lambda may give it to the next one: so does this.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { stop } from 'esbuild';
+import { buildFunctions, type FunctionName } from '../../../infra/build.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const CHILD = fileURLToPath(new URL('worker-child.mjs', import.meta.url));
+const FUNCTION_TIMEOUT_MS = 30_000;
+const PONG_WITHIN_MS = 80;
+
+export interface Bundles {
+  folder(name: FunctionName): string;
+  remove(): Promise<void>;
+}
+
+/** As they are deployed. */
+export async function packagedFunctions(): Promise<Bundles> {
+  const folder = await mkdtemp(join(tmpdir(), 'cs-faults-'));
+  const bundles = await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, folder) });
+  // Its service is a process that holds our stderr open.
+  await stop();
+  const folders = new Map(bundles.map((bundle) => [bundle.name, bundle.folder]));
+  return {
+    folder: (name) => folders.get(name) as string,
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+export interface Worker {
+  /** @throws when the process ends before the answer */
+  invoke(event: SQSEvent): Promise<SQSBatchResponse>;
+  /** Resolves when the thread does not answer any more: it is inside the model. */
+  busy(): Promise<void>;
+  /** SIGKILL, at this very moment. */
+  kill(): void;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<void>;
+  output(): string;
+}
+
+type Reply = { ready: true } | { answer: SQSBatchResponse } | { error: string };
+
+/** Starts it; INIT runs at once and is waited for by the first event, not here. */
+export function startWorker(
+  folder: string,
+  temp: string,
+  environment: Readonly<Record<string, string>>,
+): Worker {
+  const child = fork(CHILD, [folder, String(FUNCTION_TIMEOUT_MS)], {
+    env: { ...environment, TMPDIR: temp, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    execArgv: [],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk) => {
+      output = (output + String(chunk)).slice(-20_000);
+    });
+  }
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const ready = next(child, ended, (reply) => 'ready' in reply);
+  ready.catch(() => undefined);
+  return {
+    invoke: async (event) => {
+      await ready;
+      const answering = next(child, ended, (reply) => 'answer' in reply || 'error' in reply);
+      child.send({ event });
+      const reply = await answering;
+      if ('answer' in reply) return reply.answer;
+      throw new Error('error' in reply ? reply.error : 'no answer');
+    },
+    busy: async () => {
+      for (;;) {
+        const pong = new Promise<boolean>((resolve) => {
+          const timer = setTimeout(() => resolve(false), PONG_WITHIN_MS);
+          child.on('message', function heard(message) {
+            if (message !== 'pong') return;
+            child.off('message', heard);
+            clearTimeout(timer);
+            resolve(true);
+          });
+        });
+        if (!child.connected) throw new Error(`the worker ended:\n${output}`);
+        child.send('ping');
+        if (!(await pong)) return;
+      }
+    },
+    kill: () => void child.kill('SIGKILL'),
+    ended,
+    output: () => output,
+  };
+}
+
+function next(child: ChildProcess, ended: Promise<void>, fits: (reply: Reply) => boolean): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const hear = (reply: Reply | 'pong') => {
+      if (reply === 'pong' || !fits(reply)) return;
+      child.off('message', hear);
+      resolve(reply);
+    };
+    child.on('message', hear);
+    void ended.then(() => reject(new Error('the worker was killed')));
+  });
+}

@@ -1,0 +1,99 @@
+/**
+ * In: a stack whose model adds (models.ts). Out: requests that are always in flight, and what came of every one.
+ * Trap: a request that fails is kept, not thrown: the others go on, and the test says how many there were.
+ */
+import { InputQueue } from '../../../lib/client/input-queue.ts';
+import { OutputQueue } from '../../../lib/client/output-queue.ts';
+import type { Stack } from '../../../local/stack.ts';
+import { clientOptions } from '../../support/stack.ts';
+import { numberOf } from './models.ts';
+
+const INSTANCES = 3;
+const X_LIMIT = 1_000;
+
+export interface Answer {
+  readonly door: 'predict' | 'queue';
+  /** Of the model, by the answer's numbers: one for each instance. */
+  readonly numbers: readonly number[];
+  /** Version of the model, where the answer tells it. */
+  readonly model?: string;
+}
+
+export interface Load {
+  readonly answers: Answer[];
+  readonly failures: string[];
+  /** Most requests that were under way at once. */
+  mostInFlight: number;
+  /** No new ones; resolves when all have their answer. */
+  stop(): Promise<void>;
+}
+
+/** Keeps so many requests of each door in flight until it is stopped. */
+export function startLoad(
+  stack: Stack,
+  inFlight: { readonly predict: number; readonly queue: number },
+): Load {
+  const { input, output } = clientOptions(stack);
+  const inputQueue = new InputQueue(input);
+  const outputQueue = new OutputQueue(output);
+  let going = true;
+  let sent = 0;
+  let now = 0;
+  const predict = async (): Promise<Answer> => {
+    const first = (sent++ * INSTANCES) % X_LIMIT;
+    const xs = Array.from({ length: INSTANCES }, (_, i) => first + i);
+    const response = await fetch(`${stack.url}/predict`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ instances: xs.map((x) => ({ x: [x] })) }),
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${response.status} ${text}`);
+    const { predictions } = JSON.parse(text) as { predictions: string[] };
+    if (predictions.length !== xs.length) throw new Error(`${predictions.length} answers for ${xs.length}`);
+    return { door: 'predict', numbers: xs.map((x, i) => numberOf(x, valueOf(predictions[i] as string))) };
+  };
+  const queue = async (): Promise<Answer> => {
+    const uri = `swap-${sent++}`;
+    const x = sent % X_LIMIT;
+    await inputQueue.enqueue(uri, { x: Float32Array.of(x) });
+    const { outputs, model } = await outputQueue.wait(uri, { timeoutMs: 60_000 });
+    return { door: 'queue', numbers: [numberOf(x, Number(outputs[0]?.data[0]))], model };
+  };
+  const worker = async (ask: () => Promise<Answer>) => {
+    while (going) {
+      now++;
+      load.mostInFlight = Math.max(load.mostInFlight, now);
+      try {
+        load.answers.push(await ask());
+      } catch (error) {
+        load.failures.push(String(error));
+        // Failures come fast: without a pause they would fill the memory.
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      } finally {
+        now--;
+      }
+    }
+  };
+  const workers = [
+    ...Array.from({ length: inFlight.predict }, () => worker(predict)),
+    ...Array.from({ length: inFlight.queue }, () => worker(queue)),
+  ];
+  const load: Load = {
+    answers: [],
+    failures: [],
+    mostInFlight: now,
+    async stop() {
+      going = false;
+      await Promise.all(workers);
+      await inputQueue.close();
+      await outputQueue.close();
+    },
+  };
+  return load;
+}
+
+/** `{value=...}`: the number in it, whatever brackets are around. */
+function valueOf(prediction: string): number {
+  return Number(/-?\d+(?:\.\d+)?/.exec(prediction)?.[0] ?? Number.NaN);
+}

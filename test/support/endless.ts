@@ -1,0 +1,33 @@
+/**
+ * Out: a model that runs as many rounds as its input says: 1 is quick, 1e15 never ends.
+ */
+import { GraphBuilder } from '../../convert/graph/builder.ts';
+import { onnxBytes } from '../../convert/onnx/write.ts';
+
+/** Of a record that ends, and of one that does not. */
+export const QUICK = 1;
+export const ENDLESS = 1e15;
+
+/** rounds: float64 [N] -> y: float64 [N], the rounds of the first row that were run plus each row's own number. */
+export function loopModel(): Uint8Array {
+  const graph = new GraphBuilder();
+  const rounds = graph.input('rounds', 'float64', ['N']);
+  const most = graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: 7 });
+  const body = graph.body();
+  body.input('round', 'int64', []);
+  const goOn = body.input('go_on', 'bool', []);
+  const sum = body.input('sum', 'float64', []);
+  body.output('go_on_out', goOn);
+  body.output('sum_out', body.one('Add', [sum, body.scalar('float64', 1)]));
+  const [total] = graph.add(
+    'Loop',
+    [most, graph.constant({ dtype: 'bool', shape: [], data: Uint8Array.of(1) }), graph.scalar('float64', 0)],
+    { body: { body: body.finish() } },
+    { results: [{ dtype: 'float64', shape: [] }] },
+  );
+  graph.output(
+    'y',
+    graph.one('Add', [rounds, graph.one('Mul', [total as never, graph.scalar('float64', 0)])]),
+  );
+  return onnxBytes(graph.finish());
+}
