@@ -87,6 +87,18 @@ image:
   # mean: 0
   # std: 1
 
+# How a model that is no ONNX becomes one (docs/models.md). Default: as its own files say.
+import:
+  # Names of the inputs, or shapes by name; a word is a free size.
+  # inputs: {data: [N, 3, 224, 224]}
+  # Names of the outputs.
+  # outputs: [prob]
+  # Inputs to replace by a number.
+  # constants: {keep_prob: 1}
+  # Of a SavedModel. Default: serving_default, serve.
+  # signature: serving_default
+  # tags: [serve]
+
 # The SQS queue and the functions that read it.
 queue:
   # Records of one batch event; above 10 needs windowSeconds of 1 or more.

@@ -41,6 +41,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./enqueue.ts')).enqueue,
   },
   query: { summary: 'print results', load: async () => (await import('./query.ts')).query },
+  model: {
+    summary: 'make an ONNX model of a TensorFlow or Caffe one, and check it',
+    load: async () => (await import('./model.ts')).model,
+  },
 };
 
 const HELP = `Usage: cluster-serving <command> [options]

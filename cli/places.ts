@@ -11,8 +11,9 @@ export function placesText(record: StackRecord): string {
   const environment = Object.entries(record.environment).map(([name, value]) => `${name}=${value}`);
   return [
     `process ${record.pid}`,
-    ...record.jobs.flatMap(({ job, model, http, queueUrl }) => [
+    ...record.jobs.flatMap(({ job, model, modelNotes = [], http, queueUrl }) => [
       `job ${job}, model version ${model}`,
+      ...modelNotes.map((note) => `  model   ${note}`),
       `  http    ${http}`,
       `  queue   ${queueUrl}`,
     ]),

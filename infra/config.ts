@@ -33,6 +33,8 @@ export interface Parameters {
   readonly auth: string;
   /** Requests a second the HTTP API lets through before it answers 429. Default 1,000. */
   readonly requestsPerSecond: string | number;
+  /** "on": POST /predict may queue what it is sent. Default "off". */
+  readonly respondAsync: string;
   /** One node, or a primary with up to 5 replicas that take over. Default 1. */
   readonly redisNodes: string | number;
   /** How long CloudWatch keeps logs. Default 14. */
@@ -62,6 +64,7 @@ export interface Settings {
   /** For osls: false is no page of any origin. */
   readonly cors: CorsRules | false;
   readonly requestsPerSecond: number;
+  readonly respondAsync: 'on' | 'off';
   readonly redisNodes: number;
   readonly redisFailover: boolean;
   readonly logDays: number;
@@ -81,6 +84,7 @@ export function readSettings(root: string, parameters: Parameters): Settings {
   const redisNodes = whole('redisNodes', parameters.redisNodes, 1, 6, problems);
   const requestsPerSecond = whole('requestsPerSecond', parameters.requestsPerSecond, 1, 10_000, problems);
   const logDays = whole('logDays', parameters.logDays, 1, 3_653, problems);
+  const respondAsync = readSwitch('respondAsync', parameters.respondAsync, problems);
   const authorizer = readAuthorizer(parameters.auth, problems);
   const { stage } = parameters;
   if (!new RegExp(`^[A-Za-z0-9-]{1,${MAX_STAGE_LENGTH}}$`).test(stage)) {
@@ -107,6 +111,7 @@ export function readSettings(root: string, parameters: Parameters): Settings {
     authorizer,
     cors: corsRules(job.http.corsOrigins) ?? false,
     requestsPerSecond,
+    respondAsync,
     redisNodes,
     redisFailover: redisNodes > 1,
     logDays,
@@ -128,8 +133,8 @@ export function configPath(root: string, config: string | undefined): string {
   return resolve(root, config ?? 'config.yaml');
 }
 
-/** Without `modelPath`: where the model lies on the deploying machine is nobody's business in Lambda. */
-function deployedJob({ modelPath: _here, ...job }: JobConfig, problems: string[]): string {
+/** Without `modelPath` and `import`: where the model comes from is nobody's business in Lambda. */
+function deployedJob({ modelPath: _here, import: _made, ...job }: JobConfig, problems: string[]): string {
   const text = JSON.stringify(job);
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {
@@ -154,6 +159,13 @@ function readAuthorizer(auth: string, problems: string[]): Settings['authorizer'
     problems.push(`param auth ${JSON.stringify(auth)}: expected "iam" or "none"`);
   }
   return auth === 'none' ? null : { type: 'aws_iam' };
+}
+
+function readSwitch(name: string, value: string, problems: string[]): 'on' | 'off' {
+  if (value !== 'on' && value !== 'off') {
+    problems.push(`param ${name} ${JSON.stringify(value)}: expected "on" or "off"`);
+  }
+  return value === 'on' ? 'on' : 'off';
 }
 
 function whole(name: string, value: string | number, min: number, max: number, problems: string[]): number {

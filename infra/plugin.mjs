@@ -47,12 +47,13 @@ class BundlePlugin {
   async publish() {
     const provider = this.serverless.getProvider('aws');
     const { publishJob } = await importTypeScript('publish.ts');
-    const { directory, version } = await publishJob({
+    const { directory, version, notes } = await publishJob({
       root,
       config: configOf(this.options),
       bucket: await this.bucket(provider),
       client: await provider.getAwsSdkV3Config(),
     });
+    for (const note of notes) this.log.notice(note);
     if (version === undefined) {
       this.log.warning(
         `no model directory ${directory}: /ready answers 503 until "serverless publish" finds one`,

@@ -16,6 +16,8 @@ export interface JobPlaces {
   readonly http: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
+  /** That the model was imported, and what to know of it. */
+  readonly modelNotes?: readonly string[];
 }
 
 /** Where everything is; the first job's places are the service's own. */
@@ -57,7 +59,7 @@ const LOG = 'start.log';
 const MARK = 'cluster-serving.txt';
 const MARK_TEXT = 'Data of a local cluster-serving. `cluster-serving shutdown` deletes it.\n';
 /** All that a service ever puts into its folder. */
-const OURS = ['aws', 'models', 'redis', RECORD, LOCK, LOG, `${LOG}.1`, MARK];
+const OURS = ['aws', 'imported', 'models', 'redis', RECORD, LOCK, LOG, `${LOG}.1`, MARK];
 
 export function logPath(dataDir: string): string {
   return join(dataDir, LOG);

@@ -30,6 +30,7 @@ import type { LocalAws } from './aws.ts';
 import type { LocalLog } from './aws-lambda.ts';
 import { startGateway } from './gateway.ts';
 import type { GatewayRoute } from './gateway-routes.ts';
+import { servedModel } from './model.ts';
 import { startPoller } from './poller.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
@@ -58,6 +59,8 @@ export interface JobAddresses {
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
+  /** That the model was imported, and what to know of it. */
+  readonly modelNotes?: readonly string[];
 }
 
 /** @param onClose is told of each part as it opens, also when a later one fails */
@@ -68,7 +71,8 @@ export async function openJob(
 ): Promise<JobAddresses> {
   const { queue, deadLetterUrl } = await createResources(aws, job);
   const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
-  const { version } = await publishModel(aws.s3, location, modelDirectory);
+  const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
+  const { version } = await publishModel(aws.s3, location, directory);
 
   const connection = new RedisConnection(redisUrl);
   const results = liveResults({ job, redisUrl }, connection);
@@ -144,6 +148,7 @@ export async function openJob(
     url: gateway.url,
     queueUrl: queue.url,
     deadLetterUrl,
+    ...(notes.length > 0 ? { modelNotes: notes } : {}),
   };
 }
 

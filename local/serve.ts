@@ -76,8 +76,9 @@ function addressesOf(stack: Stack): Addresses {
   };
 }
 
-function placesOf({ job, model, url, queueUrl, deadLetterUrl }: JobAddresses): JobPlaces {
-  return { job, model, http: url.replace('127.0.0.1', 'localhost'), queueUrl, deadLetterUrl };
+function placesOf({ job, model, modelNotes, url, queueUrl, deadLetterUrl }: JobAddresses): JobPlaces {
+  const places = { job, model, http: url.replace('127.0.0.1', 'localhost'), queueUrl, deadLetterUrl };
+  return modelNotes ? { ...places, modelNotes } : places;
 }
 
 export function addressText(addresses: Addresses): string {
@@ -88,8 +89,9 @@ export function addressText(addresses: Addresses): string {
   const environment = Object.entries(addresses.environment).map(([name, value]) => `export ${name}=${value}`);
   const several = addresses.jobs.length > 1;
   return [
-    ...addresses.jobs.flatMap(({ job, model, http, queueUrl }) => [
+    ...addresses.jobs.flatMap(({ job, model, modelNotes = [], http, queueUrl }) => [
       `job ${job}, model version ${model}`,
+      ...modelNotes.map((note) => `  model   ${note}`),
       ...(several ? [`  http    ${http}`] : []),
       `  queue   ${queueUrl}`,
     ]),

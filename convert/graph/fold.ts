@@ -133,7 +133,10 @@ const FOLD: Readonly<Record<string, Fold>> = {
   Range: range,
   Where: where,
   ConstantOfShape: constantOfShape,
-  Shape: ([x]) => [tensorOf('int64', [(x as Tensor).shape.length], (x as Tensor).shape)],
+  Shape: ([x], { start, end }) => {
+    const dims = (x as Tensor).shape.slice(int(start, 0), typeof end === 'number' ? end : undefined);
+    return [tensorOf('int64', [dims.length], dims)];
+  },
   Size: ([x]) => [tensorOf('int64', [], [(x as Tensor).data.length])],
   Add: binary((a, b) => a + b),
   Sub: binary((a, b) => a - b),

@@ -14,7 +14,7 @@ import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts'
 import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
 
 export const OPSET = 17;
-const IR_VERSION = 8;
+export const IR_VERSION = 8;
 /** Below protobuf's 2 GB, with room for everything that is no weight. */
 const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
 /** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */

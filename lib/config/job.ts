@@ -21,6 +21,20 @@ export interface ImageConfig {
   readonly std?: readonly number[];
 }
 
+/** How a model that is no ONNX becomes one. What is left out follows from the model's own files. */
+export interface ImportConfig {
+  /** Names of the inputs, or their shapes by name; a text is a free size. */
+  readonly inputs?: readonly string[] | Readonly<Record<string, readonly (number | string)[]>>;
+  /** Names of the outputs. */
+  readonly outputs?: readonly string[];
+  /** Inputs to replace by one number (`keep_prob: 1`). */
+  readonly constants?: Readonly<Record<string, number>>;
+  /** Of a SavedModel. Default serving_default. */
+  readonly signature?: string;
+  /** Of a SavedModel's meta graph. Default serve. */
+  readonly tags?: readonly string[];
+}
+
 export interface JobConfig {
   /** Names queue, results and model. Default serving_stream. */
   readonly jobName: string;
@@ -39,6 +53,7 @@ export interface JobConfig {
   /** How long a result stays, in seconds. Default 86,400. */
   readonly resultTtlSeconds: number;
   readonly image: ImageConfig;
+  readonly import: ImportConfig;
   readonly queue: {
     /** Records of one batch event. Default 10. Above 10 needs windowSeconds >= 1. */
     readonly batchSize: number;
@@ -82,6 +97,7 @@ export const DEFAULT_JOB: JobConfig = {
   modelRefreshSeconds: 30,
   resultTtlSeconds: 86_400,
   image: {},
+  import: {},
   queue: { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 },
   function: { memoryMB: 1769, timeoutSeconds: 30 },
   http: { tokenBucketEnabled: false, tokensPerSecond: 100, tokenAcquireTimeoutMs: 100, corsOrigins: [] },

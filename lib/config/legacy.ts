@@ -111,6 +111,7 @@ const NO_TRUST_STORE = "no trust store: AWS's certificates are known; take the k
 const CONCURRENCY = 'a Lambda environment has one model; `queue.maximumConcurrency` is how many run';
 const VCPUS = '`function.memoryMB` buys vCPUs, 1769 each; `threadPerModel: 0` uses them all';
 const READ_OFF_MODEL = 'read off the ONNX file';
+const TENSOR_NAMES = 'names in a TensorFlow graph; an ONNX model says its own';
 const READ_OFF_VALUE = 'read off each value and the model';
 const HTTPS = 'API Gateway answers over HTTPS, with its own certificate';
 const ONE_MODEL = 'a stack serves one model, named by `jobName`; write a config for each';
@@ -159,8 +160,8 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'model.path': works('modelPath', 'its new name'),
     'model.name': works('jobName', 'its new name'),
     'model.mode': replaced('whether records can share a run is measured when the model is opened'),
-    'model.inputs': replaced(READ_OFF_MODEL),
-    'model.outputs': replaced(READ_OFF_MODEL),
+    'model.inputs': works('import.inputs', TENSOR_NAMES),
+    'model.outputs': works('import.outputs', TENSOR_NAMES),
     'data.src': replaced(OWN_REDIS),
     'data.image_shape': works(
       'image.height, image.width',

@@ -5,6 +5,7 @@
 import { assertJobName } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { parseFilter } from '../pipeline/filter.ts';
+import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 import type { Problem, Setting } from './settings.ts';
 import { booleanOf, numberOf, shown, type Value } from './value.ts';
@@ -104,6 +105,21 @@ const IMAGE = {
   std: perChannel('a number that is not 0, or a list of 3', (value) => value !== 0),
 };
 
+const names: Reader<readonly string[]> = { expected: 'names: [a, b]', read: namesOf };
+
+const IMPORT = {
+  inputs: {
+    expected: 'names [a, b], or shapes by name {a: [N, 3, 224, 224]} (a word is a free size)',
+    read: inputsOf,
+  },
+  outputs: names,
+  constants: { expected: 'numbers by name: {keep_prob: 1}', read: constantsOf },
+  signature: text((name) => {
+    if (name === '' || name.length > 512) throw new ServingError('bad_config', 'expected a name');
+  }),
+  tags: names,
+};
+
 const QUEUE = {
   batchSize: whole(1, 10_000),
   windowSeconds: whole(0, 300),
@@ -128,6 +144,7 @@ const pathsIn = (readers: object, prefix: string) => Object.keys(readers).map((k
 export const SETTING_PATHS: readonly string[] = [
   ...pathsIn(TOP, ''),
   ...pathsIn(IMAGE, 'image.'),
+  ...pathsIn(IMPORT, 'import.'),
   ...pathsIn(QUEUE, 'queue.'),
   ...pathsIn(FUNCTION, 'function.'),
   ...pathsIn(HTTP, 'http.'),
@@ -142,6 +159,7 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
     ...DEFAULT_JOB,
     ...read(TOP, ''),
     image: { ...DEFAULT_JOB.image, ...read(IMAGE, 'image.') },
+    import: { ...DEFAULT_JOB.import, ...read(IMPORT, 'import.') },
     queue: { ...DEFAULT_JOB.queue, ...read(QUEUE, 'queue.') },
     function: { ...DEFAULT_JOB.function, ...read(FUNCTION, 'function.') },
     http: { ...DEFAULT_JOB.http, ...read(HTTP, 'http.') },

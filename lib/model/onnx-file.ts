@@ -1,26 +1,97 @@
 /**
- * In: a model directory. Out: its one model file.
- * Trap: two models in one directory are as wrong as none; guessing would serve the wrong one.
+ * In: a model directory. Out: its one model file, which is not obviously something else.
+ * Trap: two models in one directory are as wrong as none; guessing would serve the wrong one. And a download that went
+ * wrong has the right name: a web page, or the pointer that Git keeps in a large file's place.
  */
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { open, readdir, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { ServingError } from '../errors.ts';
 
-/** The only `*.onnx` of a model directory. @throws model_unavailable for none, several, or no such directory */
+const HEAD_BYTES = 512;
+const SHOWN_NAMES = 10;
+
+/**
+ * The only `*.onnx` of a model directory.
+ * @throws model_unavailable for none, several, no such directory, or a file that cannot be a model
+ */
 export async function findModelFile(directory: string): Promise<string> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (error) {
-    throw new ServingError('model_unavailable', `model directory ${directory} cannot be read`, {
-      cause: error,
-    });
-  }
+  const names = await namesIn(directory);
   const models = names.filter((name) => name.endsWith('.onnx')).sort();
-  if (models.length === 1) return join(directory, models[0] as string);
-  const found = models.length === 0 ? `none in ${names.length} files` : models.join(', ');
-  throw new ServingError(
-    'model_unavailable',
-    `model directory ${directory}: expected one *.onnx file, found ${found}`,
-  );
+  if (models.length !== 1) {
+    const found = models.length === 0 ? foundInstead(names) : shownNames(models);
+    throw unavailable(`model directory ${directory}: expected one *.onnx file, found ${found}`);
+  }
+  const path = join(directory, models[0] as string);
+  const wrong = wrongContent(await headOf(path));
+  if (wrong) throw unavailable(`${path}: expected an ONNX model, found ${wrong}`);
+  return path;
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    throw unavailable(`model directory ${directory} cannot be read: ${unreadable(error, directory)}`, error);
+  }
+}
+
+/** Why a directory cannot be listed, in a person's words. */
+export function unreadable(error: unknown, directory: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'there is no such directory';
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
+  if (code === 'ENOTDIR') return `it is a file; expected the directory that holds ${basename(directory)}`;
+  return message;
+}
+
+function foundInstead(names: readonly string[]): string {
+  const listed = names.length === 0 ? '' : `: ${shownNames(names.toSorted())}`;
+  return `none in ${names.length} files${listed}`;
+}
+
+export function shownNames(names: readonly string[]): string {
+  const shown = names.slice(0, SHOWN_NAMES).join(', ');
+  return names.length > SHOWN_NAMES ? `${shown} and ${names.length - SHOWN_NAMES} more` : shown;
+}
+
+async function headOf(path: string): Promise<Uint8Array> {
+  try {
+    return await readHead(path);
+  } catch (error) {
+    throw unavailable(`${path} cannot be read: ${(error as Error).message}`, error);
+  }
+}
+
+/** A file's first bytes, enough for `wrongContent`. @throws what the file system says */
+export async function readHead(path: string): Promise<Uint8Array> {
+  // A pipe would be waited for, for ever.
+  if (!(await stat(path)).isFile()) throw new Error('it is no file');
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** What a file is that calls itself a binary model and is none; undefined when nothing speaks against it. */
+export function wrongContent(head: Uint8Array): string | undefined {
+  if (head.length === 0) return 'an empty file';
+  const text = Buffer.from(head).toString('latin1').trimStart();
+  if (text.startsWith('version https://git-lfs.github.com/')) {
+    return 'a Git LFS pointer in place of the file; `git lfs pull` fetches it';
+  }
+  if (/^(<!doctype html|<html|<head)/i.test(text)) {
+    return 'a web page (HTML), probably of a download that failed';
+  }
+  if (text.startsWith('<?xml')) return 'an XML text';
+  if (/^\{\s*"/.test(text)) return 'a JSON text';
+  if (head[0] === 0x1f && head[1] === 0x8b) return 'a gzip archive; unpack it first';
+  if (text.startsWith('PK\u0003\u0004')) return 'a zip archive; unpack it first';
+  return undefined;
+}
+
+function unavailable(message: string, cause?: unknown): ServingError {
+  return new ServingError('model_unavailable', message, { cause });
 }

@@ -41,10 +41,13 @@ export async function publishModel(
   return { version, files };
 }
 
+/** A passport tells of the import and has its time in it: the same model would be another version each time. */
+const PASSPORT = /^passport\.(json|md)$/;
+
 async function filesOf(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   return entries
-    .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+    .filter((entry) => entry.isFile() && !entry.name.startsWith('.') && !PASSPORT.test(entry.name))
     .map((entry) => relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .sort();
 }

@@ -15,7 +15,18 @@ import { SETTING_PATHS } from '../../lib/config/schema.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { cli, cliJson, ROOT, type Told } from './cli.ts';
 
-const NAMES = ['init', 'start', 'stop', 'restart', 'shutdown', 'status', 'predict', 'enqueue', 'query'];
+const NAMES = [
+  'init',
+  'start',
+  'stop',
+  'restart',
+  'shutdown',
+  'status',
+  'predict',
+  'enqueue',
+  'query',
+  'model',
+];
 
 test('the commands are these, and help lists each', async () => {
   assert.deepEqual(Object.keys(COMMANDS), NAMES);
@@ -176,7 +187,7 @@ test('init names every setting with its default, and each line can be uncommente
 
 /** Some follow from the model or from another setting; the file shows an example of those. */
 function hasDefault(path: string): boolean {
-  return !/^image\.|^postProcessing$|^http\.timeoutMs$/.test(path);
+  return !/^image\.|^import\.|^postProcessing$|^http\.timeoutMs$/.test(path);
 }
 
 test('a file of records is told what is wrong with it, and where', () => {

@@ -48,6 +48,13 @@ const WHOLE_JOB: JobConfig = {
     mean: [1, 2.5, -3],
     std: [1e-7],
   },
+  import: {
+    inputs: { 'data:0': ['N', 3, 224, 224] },
+    outputs: ['prob'],
+    constants: { keep_prob: 1 },
+    signature: 'predict',
+    tags: ['serve', 'gpu'],
+  },
   queue: { batchSize: 100, windowSeconds: 3, maximumConcurrency: 4, maxReceiveCount: 2 },
   function: { memoryMB: 4096, timeoutSeconds: 20 },
   http: {
@@ -65,7 +72,7 @@ describe('a config', () => {
     assert.deepEqual(parseConfig(JSON.stringify(DEFAULT_JOB), 'test'), DEFAULT_JOB);
     const paths = (job: object) =>
       Object.entries(job).flatMap(([key, value]) =>
-        ['image', 'queue', 'function', 'http'].includes(key)
+        ['image', 'import', 'queue', 'function', 'http'].includes(key)
           ? Object.entries(value as object).map(([inner, leaf]) => [`${key}.${inner}`, leaf] as const)
           : [[key, value as unknown] as const],
       );
@@ -163,7 +170,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, queue, function, http$/,
+      /known are modelPath, jobName, .*, image, import, queue, function, http$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });

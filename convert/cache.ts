@@ -1,0 +1,114 @@
+/**
+ * In: the directory a job serves from. Out: the directory with its ONNX model: the same one, or an import of it, made
+ * once and kept.
+ * Trap: what is kept is found by the content of the source files, the options and the converter's version, never by
+ * names or times: a file that was touched is the same model, one that was changed is another.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ImportConfig } from '../lib/config/job.ts';
+import { detectModel, type FoundModel, needsImport } from './detect.ts';
+import { assertImportable, type Convert } from './formats.ts';
+import type { ImportOptions } from './import.ts';
+import { KINDS } from './kinds.ts';
+import { convertOptions } from './options.ts';
+import { configLines, PASSPORT_FILE, type Passport } from './passport.ts';
+import { fileFacts } from './sources.ts';
+
+export interface OnTheWayOptions {
+  readonly import: ImportConfig;
+  /** Where imports are kept; made when there is none. */
+  readonly cacheDir: string;
+  /** Of the package. */
+  readonly version: string;
+  readonly onStage?: ImportOptions['onStage'];
+  readonly converter?: Convert | undefined;
+}
+
+export interface OnTheWay {
+  /** With one *.onnx. */
+  readonly directory: string;
+  /** What to tell the person; empty when the directory was taken as it is. */
+  readonly notes: readonly string[];
+  /** Of an import. */
+  readonly passport?: Passport;
+  readonly fromCache?: boolean;
+}
+
+/** One that serves, one that takes over, one to go back to, and one more. */
+const KEPT = 4;
+
+/**
+ * @throws bad_model when the directory holds something that cannot be imported. A directory with one *.onnx, and one
+ * that is not there, are given back as they are: whoever opens the model says what is wrong.
+ */
+export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
+  const convert = convertOptions(options.import);
+  if (!(await needsImport(directory))) return { directory, notes: uselessOptions(convert) };
+  const start = performance.now();
+  const found = await detectModel(directory);
+  assertImportable(found);
+  const sources = await fileFacts(found.directory, found.files);
+  const key = createHash('sha256')
+    .update(JSON.stringify([found.kind, sources, convert, options.version]))
+    .digest('hex')
+    .slice(0, 16);
+  const folder = join(options.cacheDir, key);
+  const kept = await keptImport(folder);
+  const passport = kept ?? (await importNow(found, { ...options, convert, out: folder }));
+  await forgetOthers(options.cacheDir, key);
+  const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
+  const how = kept ? `taken from an earlier import in ${took}` : `imported in ${took}`;
+  const said = [
+    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its passport: ${join(folder, PASSPORT_FILE)}`,
+  ];
+  const notes = [...said, ...passport.notes, ...configNotes(passport)];
+  return { directory: folder, notes, passport, fromCache: kept !== undefined };
+}
+
+async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<Passport> {
+  await mkdir(options.cacheDir, { recursive: true });
+  // Not before it is needed: a start with a model that was imported before does not wait for the converters.
+  const { importInto } = await import('./import.ts');
+  return (await importInto(found, options)).passport;
+}
+
+/** A setting that does nothing is told, never ignored in silence. */
+function uselessOptions(convert: object): string[] {
+  if (Object.keys(convert).length === 0) return [];
+  return ['import: no effect; the model is ONNX and is taken as it is'];
+}
+
+function configNotes(passport: Passport): string[] {
+  const lines = configLines(passport);
+  return lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
+}
+
+/** The passport of a whole import; half of one counts for nothing. */
+async function keptImport(folder: string): Promise<Passport | undefined> {
+  try {
+    const passport = JSON.parse(await readFile(join(folder, PASSPORT_FILE), 'utf8')) as Passport;
+    for (const { path, bytes } of passport.model.files) {
+      if ((await stat(join(folder, path))).size !== bytes) return undefined;
+    }
+    return passport;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps the ones used last; this one counts as used now. */
+async function forgetOthers(cacheDir: string, key: string): Promise<void> {
+  const now = new Date();
+  await utimes(join(cacheDir, key), now, now);
+  const names = (await readdir(cacheDir)).filter((name) => /^[0-9a-f]{16}$/.test(name) && name !== key);
+  const dated = await Promise.all(
+    names.map(async (name) => ({
+      name,
+      at: (await stat(join(cacheDir, name)).catch(() => undefined))?.mtimeMs ?? 0,
+    })),
+  );
+  const old = dated.sort((a, b) => b.at - a.at).slice(KEPT - 1);
+  for (const { name } of old) await rm(join(cacheDir, name), { recursive: true, force: true });
+}

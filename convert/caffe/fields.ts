@@ -1,0 +1,40 @@
+/**
+ * Field tables in one line each. In: `uint32 num_output=1, uint32* pad=3`. Out: the table the wire readers take.
+ * Trap: a star is `repeated`; a type that is no scalar is looked up among the enums and messages given beside the line.
+ */
+import type { Field, ScalarType, Table } from '../wire/table.ts';
+
+const SCALARS: ReadonlySet<string> = new Set<ScalarType>([
+  'bool',
+  'int32',
+  'uint32',
+  'int64',
+  'float',
+  'double',
+  'string',
+  'bytes',
+]);
+
+export type EnumNames = Readonly<Record<string, number>>;
+
+/** What a line's other types mean: the names of an enum, or a function that gives a message's table. */
+export type Types = Readonly<Record<string, EnumNames | (() => Table)>>;
+
+export function table(line: string, types: Types = {}): Table {
+  const fields: Record<number, Field> = {};
+  for (const part of line.split(',')) {
+    const match = /^\s*(\w+)(\*?) (\w+)=(\d+)\s*$/.exec(part);
+    if (!match) throw new Error(`no field: "${part}"`);
+    const [, type = '', star, name = '', number] = match;
+    if (Object.hasOwn(fields, Number(number))) throw new Error(`field ${number} is there twice`);
+    fields[Number(number)] = { name, ...typeOf(type, types), ...(star === '*' ? { repeated: true } : {}) };
+  }
+  return fields;
+}
+
+function typeOf(type: string, types: Types): Pick<Field, 'type' | 'enumNames'> {
+  if (SCALARS.has(type)) return { type: type as ScalarType };
+  const own = types[type];
+  if (own === undefined) throw new Error(`no type: "${type}"`);
+  return typeof own === 'function' ? { type: own } : { type: 'enum', enumNames: own };
+}

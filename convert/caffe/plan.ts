@@ -1,0 +1,266 @@
+/**
+ * In: the layers of a net. Out: which of them make its answers, connected, without what only training needs.
+ * Trap: names are no connections: an in-place layer writes over its bottom, so that a name means another value from
+ * there on. Connections are resolved once, in the file's order; what is not made yet cannot be taken.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import type { ConvertOptions } from '../conversion.ts';
+import { dataShape, isDataLayer, preparation } from './data-layers.ts';
+import { layerOf } from './layers/table.ts';
+import type { Layer, Net } from './net.ts';
+
+/** Layers that are told nothing at inference: measures and losses. */
+const TRAINING =
+  /^(Accuracy|DetectionEvaluate|HDF5Output|BoxAnnotatorOHEM|BoxAnnotator|MultiBoxLoss)$|Loss(OHEM)?$/;
+const SOFTMAX_LOSS = 'SoftmaxWithLoss';
+/** The largest nets we know have about 20. */
+const MAX_OUTPUTS = 1000;
+/** Layers that need no input. */
+const SOURCES: ReadonlySet<string> = new Set(['Parameter', 'Silence']);
+
+/** A blob as one layer, or the graph, made it. */
+export interface Made {
+  readonly name: string;
+  /** The layer, or undefined for an input of the graph. */
+  readonly by: Step | undefined;
+}
+
+export interface Step {
+  readonly layer: Layer;
+  readonly bottoms: readonly Made[];
+  readonly tops: readonly Made[];
+}
+
+export interface PlannedInput {
+  readonly made: Made;
+  /** As the file says it. */
+  readonly shape: readonly number[] | undefined;
+}
+
+export interface Plan {
+  readonly inputs: readonly PlannedInput[];
+  /** In order; only what the outputs need. */
+  readonly steps: readonly Step[];
+  readonly outputs: readonly Made[];
+  readonly notes: readonly string[];
+}
+
+interface Connected {
+  readonly inputs: readonly PlannedInput[];
+  readonly steps: readonly Step[];
+  /** What each name means in the end. */
+  readonly last: ReadonlyMap<string, Made>;
+  /** Labels, and what is made of labels alone. */
+  readonly labels: ReadonlySet<Made>;
+}
+
+/** @throws bad_model for inputs nobody makes, unknown names in the options, and a net without outputs */
+export function planNet(net: Net, options: ConvertOptions, file: string): Plan {
+  const connected = new Connector(net, options, file).run();
+  const notes = [...net.notes];
+  const { kept, consumed } = withoutTraining(connected, notes);
+  const outputs = wantedOutputs(connected, kept, consumed, options, file);
+  const steps = neededFor(outputs, kept);
+  const used = new Set(steps.flatMap((step) => step.bottoms));
+  const inputs = connected.inputs.filter(({ made }) => used.has(made));
+  for (const layer of net.layers) {
+    const isUsed = isDataLayer(layer.type) && inputs.some(({ made }) => layer.tops.includes(made.name));
+    const note = isUsed ? preparation(layer) : undefined;
+    if (note !== undefined) notes.push(note);
+  }
+  return { inputs, steps, outputs, notes };
+}
+
+/** Resolves names to what was made last under them. */
+class Connector {
+  readonly #net: Net;
+  readonly #file: string;
+  /** Names a person gives for inputs; those that no layer makes before are taken for what is missing. */
+  readonly #named: readonly string[];
+  readonly #inputs: PlannedInput[] = [];
+  readonly #current = new Map<string, Made>();
+  readonly #labels = new Set<Made>();
+  readonly #missing: string[] = [];
+  /** Names of the options that have no meaning in the file. */
+  readonly #spare: string[];
+
+  constructor(net: Net, options: ConvertOptions, file: string) {
+    this.#net = net;
+    this.#file = file;
+    const { inputNames = [], inputShapes = {} } = options;
+    this.#named = [...new Set([...inputNames, ...Object.keys(inputShapes)])];
+    const known = new Set([
+      ...net.inputs.map(({ name }) => name),
+      ...net.layers.flatMap(({ tops, bottoms }) => [...tops, ...bottoms]),
+    ]);
+    this.#spare = this.#named.filter((name) => !known.has(name));
+  }
+
+  run(): Connected {
+    const cuts = this.#cuts();
+    for (const { name, shape } of this.#net.inputs) this.#input(name, shape);
+    for (const name of cuts) this.#input(name, undefined);
+    const steps: Step[] = [];
+    for (const layer of this.#net.layers) {
+      const isCut = layer.tops.length > 0 && layer.tops.every((top) => cuts.has(top));
+      if (isCut) continue;
+      if (isDataLayer(layer.type)) this.#data(layer);
+      else steps.push(this.#step(layer, cuts));
+    }
+    if (this.#missing.length > 0)
+      throw new ServingError(
+        'bad_model',
+        `${this.#file}: ${[...new Set(this.#missing)].slice(0, 20).join('; ')}`,
+      );
+    if (this.#spare.length > 0) {
+      const names = this.#inputs.map(({ made }) => made.name).join(', ');
+      throw new ServingError(
+        'bad_model',
+        `${this.#file}: has no input or blob "${this.#spare.join('", "')}"; its inputs are ${names}`,
+      );
+    }
+    return { inputs: this.#inputs, steps, last: this.#current, labels: this.#labels };
+  }
+
+  /** Blobs that a person makes inputs: whatever makes them in the file is left out. */
+  #cuts(): ReadonlySet<string> {
+    const data = new Set(this.#net.inputs.map(({ name }) => name));
+    const made = new Set<string>();
+    for (const { type, tops } of this.#net.layers)
+      for (const top of tops) (isDataLayer(type) ? data : made).add(top);
+    return new Set(this.#named.filter((name) => made.has(name) && !data.has(name)));
+  }
+
+  #input(name: string, shape: readonly number[] | undefined): Made {
+    const made = { name, by: undefined };
+    this.#inputs.push({ made, shape });
+    this.#current.set(name, made);
+    return made;
+  }
+
+  #data(layer: Layer): void {
+    for (const [i, top] of layer.tops.entries()) {
+      const made = this.#input(top, dataShape(layer, i));
+      if (layer.type !== 'Input' && layer.type !== 'DummyData' && i > 0) this.#labels.add(made);
+    }
+  }
+
+  #step(layer: Layer, cuts: ReadonlySet<string>): Step {
+    const bottoms = layer.bottoms.map((bottom) => this.#taken(bottom, layer));
+    if (bottoms.length === 0 && layerOf(layer.type) && !SOURCES.has(layer.type))
+      bottoms.push(this.#implicit(layer));
+    const tops: Made[] = [];
+    const step = { layer, bottoms, tops };
+    const isLabel = bottoms.length > 0 && bottoms.every((bottom) => this.#labels.has(bottom));
+    for (const name of layer.tops) {
+      const made = { name, by: step };
+      tops.push(made);
+      if (!cuts.has(name)) this.#current.set(name, made);
+      if (isLabel) this.#labels.add(made);
+    }
+    return step;
+  }
+
+  #taken(bottom: string, layer: Layer): Made {
+    const made = this.#current.get(bottom);
+    if (made) return made;
+    if (!this.#named.includes(bottom))
+      this.#missing.push(
+        `layer "${layer.name}" (${layer.type}) takes "${bottom}", which nothing before it makes; make it an input with --input ${bottom}:<shape>, like ${bottom}:1,3,224,224`,
+      );
+    return this.#input(bottom, undefined);
+  }
+
+  /** BigDL saves nets whose first layers take nothing. */
+  #implicit(layer: Layer): Made {
+    const name = this.#spare.shift();
+    if (name === undefined)
+      this.#missing.push(
+        `layer "${layer.name}" (${layer.type}) has no input, and the file declares none for it (BigDL saves such files); give it with --input data:<shape>, like data:1,3,224,224`,
+      );
+    return this.#input(name ?? '', undefined);
+  }
+}
+
+/** Drops losses and measures from the end backwards; a softmax loss at the end becomes its softmax. */
+function withoutTraining({ steps, labels }: Connected, notes: string[]) {
+  const kept: Step[] = [];
+  const consumed = new Set<Made>();
+  const all = new Set(steps.flatMap((step) => step.bottoms));
+  const softened = new Set(
+    steps.flatMap(({ layer, bottoms: [first] }) => (layer.type === 'Softmax' && first ? [first] : [])),
+  );
+  for (const step of steps.toReversed()) {
+    const { layer, bottoms, tops } = step;
+    const isWanted = tops.some((top) => consumed.has(top));
+    const isLabels =
+      bottoms.length > 0 && tops.some((top) => all.has(top)) && tops.every((top) => labels.has(top));
+    if (isWanted || !(TRAINING.test(layer.type) || isLabels)) {
+      kept.push(step);
+      for (const bottom of bottoms) consumed.add(bottom);
+      continue;
+    }
+    const softmax = layer.type === SOFTMAX_LOSS ? softmaxOf(step, softened) : undefined;
+    if (softmax) {
+      kept.push(softmax);
+      consumed.add(softmax.bottoms[0] as Made);
+      notes.push(`layer "${layer.name}" (${layer.type}) is for training; it became a Softmax`);
+    } else notes.push(`layer "${layer.name}" (${layer.type}) is for training and was left out`);
+  }
+  return { kept: kept.reverse(), consumed };
+}
+
+/** Undefined when the net has a softmax of the same values beside the loss. */
+function softmaxOf({ layer, bottoms, tops }: Step, softened: ReadonlySet<Made>): Step | undefined {
+  const [logits] = bottoms;
+  if (!logits || softened.has(logits)) return undefined;
+  const name = (tops[1] ?? tops[0])?.name ?? layer.name;
+  const made: Made[] = [];
+  const step = { layer: { ...layer, type: 'Softmax', tops: [name] }, bottoms: [logits], tops: made };
+  made.push({ name, by: step });
+  return step;
+}
+
+function wantedOutputs(
+  { inputs, last }: Connected,
+  kept: readonly Step[],
+  consumed: ReadonlySet<Made>,
+  { outputNames }: ConvertOptions,
+  file: string,
+): Made[] {
+  const free = kept.flatMap((step) => step.tops).filter((top) => !consumed.has(top));
+  if (free.length > MAX_OUTPUTS)
+    throw new ServingError('bad_model', `${file}: ${free.length} outputs, the limit is ${MAX_OUTPUTS}`);
+  if (outputNames === undefined) {
+    if (free.length > 0) return free;
+    // Some deploy nets keep their answer quiet, for a program that asks for it by name.
+    const silenced = kept.flatMap(({ layer, bottoms }) => (layer.type === 'Silence' ? bottoms : []));
+    const answers = silenced.filter(({ by }) => by !== undefined);
+    if (answers.length > 0) return answers;
+    throw new ServingError('bad_model', `${file}: has no output: every blob is taken by another layer`);
+  }
+  const isInput = new Set(inputs.map(({ made }) => made));
+  const unknown: string[] = [];
+  const made = outputNames.flatMap((name) => {
+    const found = free.find((top) => top.name === name) ?? last.get(name);
+    if (found && !isInput.has(found)) return [found];
+    unknown.push(name);
+    return [];
+  });
+  if (unknown.length === 0) return made;
+  throw new ServingError(
+    'bad_model',
+    `${file}: has no blob "${unknown.join('", "')}" to put out; its outputs are ${free.map(({ name }) => name).join(', ')}`,
+  );
+}
+
+function neededFor(outputs: readonly Made[], kept: readonly Step[]): Step[] {
+  const needed = new Set<Step>();
+  const open = outputs.map(({ by }) => by);
+  for (let step = open.pop(); open.length > 0 || step; step = open.pop()) {
+    if (!step || needed.has(step)) continue;
+    needed.add(step);
+    for (const { by } of step.bottoms) open.push(by);
+  }
+  return kept.filter((step) => needed.has(step));
+}

@@ -1,0 +1,112 @@
+/**
+ * Shapes as Caffe's layers count them. In: values with free dimensions. Out: reshaped values, axes, sizes.
+ * Trap: Caffe writes whole shapes, the batch included; a free batch has to stay free through them.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import { formatShape } from '../../lib/tensor.ts';
+import { tensorOf } from '../graph/numbers.ts';
+import { axisOf, known, product } from '../graph/shapes.ts';
+import type { Dim, Shape, Value } from '../graph/value.ts';
+import type { LayerNode } from './node.ts';
+
+/** An axis of the value, negative ones from its end. */
+export function axisIn(value: Value, axis: number): number {
+  return axisOf(axis, known(value).length);
+}
+
+/** The product of some dimensions. @throws bad_model when one of them is free */
+export function fixedProduct(value: Value, from: number, to?: number): number {
+  const size = product(known(value).slice(from, to));
+  if (typeof size === 'number') return size;
+  throw new ServingError(
+    'bad_model',
+    `needs fixed sizes from axis ${from} on, the input is ${formatShape(known(value))}; give them with --input`,
+  );
+}
+
+/** The height and width of an N,C,H,W value. */
+export function planeOf(value: Value): readonly [number, number] {
+  expectRank(value, 4);
+  return [fixedProduct(value, 2, 3), fixedProduct(value, 3, 4)];
+}
+
+/** A list for a message: hostile files have long ones. */
+export function brief(values: readonly number[]): string {
+  const shown = values.slice(0, 10).join(', ');
+  return values.length > 10 ? `${shown}... (${values.length} numbers)` : shown;
+}
+
+/** Whether two sizes can be the same: a free one can be anything. */
+export function canEqual(a: Dim | undefined, b: Dim | undefined): boolean {
+  return a === b || typeof a === 'string' || typeof b === 'string';
+}
+
+export function expectRank(value: Value, rank: number): void {
+  if (known(value).length !== rank)
+    throw new ServingError('bad_model', `needs an input of rank ${rank}, got ${formatShape(known(value))}`);
+}
+
+/** `value` with another shape; free dimensions of `shape` are those of the value. */
+export function reshape(node: LayerNode, value: Value, shape: Shape): Value {
+  const own = known(value);
+  if (own.length === shape.length && own.every((dim, i) => dim === shape[i])) return value;
+  let inferred = false;
+  const target = shape.map((dim, i): number | string => {
+    if (typeof dim === 'number') return dim;
+    if (own[i] === dim) return 0;
+    if (inferred) return dim;
+    inferred = true;
+    return -1;
+  });
+  const results = [{ dtype: value.dtype, shape }];
+  const to = target.every((dim) => typeof dim === 'number')
+    ? node.g.ints(target)
+    : node.g.one(
+        'Concat',
+        target.map((dim) => (typeof dim === 'number' ? node.g.ints([dim]) : sizeOf(node, value, dim))),
+        { axis: 0 },
+      );
+  return node.g.add('Reshape', [value, to], {}, { hint: node.hint, results })[0] as Value;
+}
+
+/** A free dimension of `value`, as a list of one. */
+function sizeOf(node: LayerNode, value: Value, dim: string): Value {
+  const axis = known(value).indexOf(dim);
+  if (axis < 0)
+    throw new ServingError('bad_model', `cannot tell the size ${dim} from ${formatShape(known(value))}`);
+  return node.g.one('Gather', [node.g.one('Shape', [value]), node.g.ints([axis])]);
+}
+
+/** What is left of `from` when `others` are divided out; undefined when that is not known. */
+export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
+  const rest = [...from];
+  const numbers: number[] = [];
+  for (const dim of others) {
+    const at = typeof dim === 'string' ? rest.indexOf(dim) : -1;
+    if (at >= 0) rest.splice(at, 1);
+    else if (typeof dim === 'number') numbers.push(dim);
+    else return undefined;
+  }
+  const free = rest.filter((dim) => typeof dim === 'string');
+  const whole = rest.reduce<number>((all, dim) => (typeof dim === 'number' ? all * dim : all), 1);
+  const part = numbers.reduce((all, dim) => all * dim, 1);
+  if (part === 0 || whole % part !== 0) return undefined;
+  if (free.length === 0) return whole / part;
+  return free.length === 1 && whole === part ? free[0] : undefined;
+}
+
+/** Dimensions `from` to `to` as one. A product that has no name becomes a new free dimension. */
+export function merged(node: LayerNode, value: Value, from: number, to: number): Shape {
+  const shape = known(value);
+  return [...shape.slice(0, from), product(shape.slice(from, to)) ?? node.g.fresh(), ...shape.slice(to)];
+}
+
+/** A list of floats shaped so that it meets `value` from `axis` on: [C] at 1 of N,C,H,W is [C,1,1]. */
+export function alongAxis(shape: readonly number[], axis: number, rank: number): number[] {
+  return [...shape, ...Array.from({ length: rank - axis - shape.length }, () => 1)];
+}
+
+/** A float constant of rank 0. */
+export function scalar(node: LayerNode, value: number): Value {
+  return node.g.constant(tensorOf('float32', [], [value]), 'scalar');
+}

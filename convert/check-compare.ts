@@ -1,0 +1,70 @@
+/**
+ * In: two tensors that should be equal. Out: how far apart they are, and whether that is within a tolerance.
+ * Trap: NaN is no number's neighbour: where both are NaN they agree, where one is they do not, whatever the tolerance.
+ */
+import { elementCount, type Tensor, type TypedArray } from '../lib/tensor.ts';
+
+/** Fits where |actual - expected| <= atol + rtol * |expected|. */
+export interface Tolerance {
+  readonly atol: number;
+  readonly rtol: number;
+}
+
+export interface Difference {
+  /** Largest |actual - expected|; null where one of them is no finite number. */
+  readonly maxError: number | null;
+  readonly agrees: boolean;
+}
+
+export function compare(actual: Tensor, expected: Tensor, tolerance: Tolerance): Difference {
+  if (actual.data.length !== expected.data.length) return { maxError: null, agrees: false };
+  if (actual.dtype === 'string' || expected.dtype === 'string') {
+    const agrees = expected.data.every((text, i) => text === actual.data[i]);
+    return { maxError: agrees ? 0 : null, agrees };
+  }
+  const got = numbersOf(actual);
+  const want = numbersOf(expected);
+  let maxError = 0;
+  let agrees = true;
+  let isFinite = true;
+  for (let i = 0; i < want.length; i++) {
+    const wanted = Number(want[i]);
+    const given = Number(got[i]);
+    if (Object.is(wanted, given) || wanted === given) continue;
+    const error = Math.abs(given - wanted);
+    if (!Number.isFinite(error)) {
+      isFinite = false;
+      agrees = false;
+      continue;
+    }
+    if (error > maxError) maxError = error;
+    if (error > tolerance.atol + tolerance.rtol * Math.abs(wanted)) agrees = false;
+  }
+  return { maxError: isFinite ? maxError : null, agrees };
+}
+
+/** Elements that are no number. */
+export function countNaN(tensor: Tensor): number {
+  if (!tensor.dtype.startsWith('float')) return 0;
+  let count = 0;
+  for (const value of numbersOf(tensor) as Float32Array) if (Number.isNaN(value)) count++;
+  return count;
+}
+
+function numbersOf({ dtype, data }: Tensor): TypedArray | Float16Array {
+  const array = data as TypedArray;
+  if (dtype !== 'float16') return array;
+  return new Float16Array(array.buffer as ArrayBuffer, array.byteOffset, array.length);
+}
+
+/** One row of a tensor whose first dimension counts rows, as a batch of one. */
+export function rowOf({ dtype, shape, data }: Tensor, row: number): Tensor {
+  const rest = shape.slice(1);
+  const width = elementCount(rest);
+  const [from, to] = [row * width, (row + 1) * width];
+  const part =
+    dtype === 'string'
+      ? (data as readonly string[]).slice(from, to)
+      : (data as TypedArray).subarray(from, to);
+  return { dtype, shape: [1, ...rest], data: part };
+}

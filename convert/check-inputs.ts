@@ -1,0 +1,136 @@
+/**
+ * In: a model's inputs. Out: made-up tensors for them, the same for the same model on every machine.
+ * Trap: a row's content depends on its number alone, so that row 1 of a batch of two is row 1 run by itself; and whole
+ * numbers are small, because they may be indexes into a table.
+ */
+import type { TensorSpec } from '../lib/contract/values.ts';
+import { allocate, elementCount, type Tensor } from '../lib/tensor.ts';
+
+/** Of inputs whose rank is not said. */
+const RANKS = [2, 4, 1, 3];
+
+/** The inputs as they may be meant, the likeliest first: one way, unless some say nothing of their rank. */
+export function possibleSpecs(specs: readonly TensorSpec[], shapeless: readonly string[]): TensorSpec[][] {
+  if (!specs.some(({ name }) => shapeless.includes(name))) return [[...specs]];
+  return RANKS.map((rank) => {
+    const shape = Array.from({ length: rank }, (_, axis) => (axis === 0 ? 'N' : ''));
+    return specs.map((spec) => (shapeless.includes(spec.name) ? { ...spec, shape } : spec));
+  });
+}
+
+/** Sizes to try for dimensions the file leaves free: first what images have, then smaller. */
+export interface FreeSizes {
+  /** Height and width of a rank-4 input. */
+  readonly spatial: number;
+  readonly other: number;
+}
+
+export const FREE_SIZES: readonly FreeSizes[] = [
+  { spatial: 224, other: 8 },
+  { spatial: 64, other: 16 },
+  { spatial: 32, other: 1 },
+  { spatial: 299, other: 3 },
+  { spatial: 16, other: 2 },
+  { spatial: 128, other: 128 },
+  { spatial: 8, other: 4 },
+];
+
+/** Zeros are the second choice: an index or a box made of random numbers may be out of range. */
+export type Filling = 'random' | 'zeros';
+export const FILLINGS: readonly Filling[] = ['random', 'zeros'];
+
+const MAX_ELEMENTS = 2 ** 26;
+
+/** Whether a batch of any size fits: every input has a first dimension that is free. */
+export function isBatchFree(specs: readonly TensorSpec[]): boolean {
+  return specs.every(({ shape }) => typeof shape[0] === 'string');
+}
+
+/** Whether a size beside the batch's is free, so that made-up sizes may simply not fit. */
+export function hasFreeSizes(specs: readonly TensorSpec[]): boolean {
+  const batch = specs[0]?.shape[0];
+  const isFree = (dim: number | string) => typeof dim === 'string' && (dim === '' || dim !== batch);
+  return specs.some(({ shape }) => shape.slice(1).some(isFree));
+}
+
+/** One tensor for each input, holding these rows where its batch is free. @throws too_large */
+export function madeUpInputs(
+  specs: readonly TensorSpec[],
+  rows: readonly number[],
+  sizes: FreeSizes,
+  filling: Filling,
+): Tensor[] {
+  const batch = specs.find(({ shape }) => typeof shape[0] === 'string')?.shape[0];
+  return specs.map((spec, number) => {
+    const shape = spec.shape.map((dim, axis) => {
+      if (typeof dim === 'number') return dim;
+      if (axis === 0 || (dim !== '' && dim === batch)) return rows.length;
+      return isSpatial(spec, axis) ? sizes.spatial : sizes.other;
+    });
+    const isFree = typeof spec.shape[0] === 'string';
+    const shown = isFree ? rows : Array.from({ length: shape[0] ?? 1 }, (_, row) => row);
+    return fill(spec, shape, shown, filling === 'random' ? number : undefined);
+  });
+}
+
+/** The two middle axes of NHWC, the last two of NCHW. */
+function isSpatial({ shape }: TensorSpec, axis: number): boolean {
+  if (shape.length !== 4) return false;
+  const isChannels = (dim: number | string | undefined) => dim === 3 || dim === 1;
+  return isChannels(shape[3]) && !isChannels(shape[1]) ? axis === 1 || axis === 2 : axis >= 2;
+}
+
+/** @param number of the input, for its random numbers; without it all are 0 */
+function fill(
+  { dtype }: TensorSpec,
+  shape: number[],
+  rows: readonly number[],
+  number: number | undefined,
+): Tensor {
+  const count = elementCount(shape, MAX_ELEMENTS);
+  const width = rows.length === 0 ? 0 : count / rows.length;
+  const random = (row: number) => (number === undefined ? () => 0 : randomNumbers(number * 65_537 + row + 1));
+  if (dtype === 'string') {
+    const texts = rows.flatMap((row) => Array.from({ length: width }, (_, i) => `text ${row} ${i}`));
+    return { dtype, shape, data: texts };
+  }
+  if (dtype === 'float16') {
+    const halves = new Float16Array(count);
+    fillRows(halves, rows, width, random, (value) => value);
+    return { dtype, shape, data: new Uint16Array(halves.buffer) };
+  }
+  const data = allocate(dtype, count);
+  // A byte of an image; an index that every table has.
+  const isImage = dtype === 'uint8' && shape.length === 4;
+  const convert = (value: number) => {
+    if (dtype === 'float32' || dtype === 'float64') return value;
+    const whole = Math.floor(value * (isImage ? 256 : 2));
+    return dtype === 'int64' || dtype === 'uint64' ? BigInt(whole) : whole;
+  };
+  fillRows(data, rows, width, random, convert);
+  return { dtype, shape, data };
+}
+
+function fillRows(
+  data: { [index: number]: number | bigint },
+  rows: readonly number[],
+  width: number,
+  random: (row: number) => () => number,
+  convert: (value: number) => number | bigint,
+): void {
+  for (const [at, row] of rows.entries()) {
+    const next = random(row);
+    for (let i = 0; i < width; i++) data[at * width + i] = convert(next());
+  }
+}
+
+/** Numbers from 0 to below 1, by mulberry32. */
+function randomNumbers(seed: number): () => number {
+  let state = Math.imul(seed, 0x9e_37_79_b1) >>> 0;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * In: an ONNX file. Out: what a run of it showed: loads, rows agree, no NaN, latency, memory.
+ * Trap: it runs in a process of its own with a time limit, see check-process.ts; that process is ended in every case.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { isErrorCode, ServingError } from '../lib/errors.ts';
+import type { Tolerance } from './check-compare.ts';
+import { answerOf, type CheckAnswer, SCRIPT } from './check-process.ts';
+import type { CheckReport, CheckRequest } from './check-run.ts';
+
+export interface CheckOptions {
+  /** Folder with in*.npy and out*.npy, or an .npz. */
+  readonly reference?: string | undefined;
+  /** For the reference. Default 1e-4 and 1e-3 of the value. */
+  readonly tolerance?: Tolerance | undefined;
+  /** Longest time for all of it, in ms. Default 300,000. */
+  readonly limitMs?: number | undefined;
+  /** Inputs whose rank the file does not say. */
+  readonly shapeless?: readonly string[] | undefined;
+}
+
+export const REFERENCE_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
+const LIMIT_MS = 300_000;
+const MEASURE_MS = 1_000;
+const MAX_STDERR = 4_096;
+
+/** @throws bad_model with onnxruntime's reason, or when the process ended or took too long */
+export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
+  const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [] } = options;
+  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs: MEASURE_MS };
+  const script = checkScript();
+  const answer = await (script ? answerOfProcess(script, request, limitMs) : answerOf(request));
+  if ('report' in answer) return answer.report;
+  const { code, message } = answer.failed;
+  // Whatever it was that the model could not do here: it is not a model that serves.
+  const isOurs = isErrorCode(code) && code !== 'internal';
+  throw new ServingError('bad_model', isOurs ? message : `the check failed: ${message}`);
+}
+
+/**
+ * check-process.ts in the repository, or the chunk of the installed package that holds it. The deployment bundles us
+ * into a file that is gone by now, and may run on a Node without TypeScript: then there is none, and we run it here.
+ */
+function checkScript(): string | undefined {
+  const source = new URL('../convert/check-process.ts', import.meta.url);
+  const places = process.features.typescript ? [source.href, SCRIPT] : [SCRIPT];
+  return places.find((place) => existsSync(fileURLToPath(place)));
+}
+
+async function answerOfProcess(script: string, request: CheckRequest, limitMs: number): Promise<CheckAnswer> {
+  const child = fork(new URL(script), { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  try {
+    return await firstAnswer(child, request, limitMs);
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+function firstAnswer(child: ChildProcess, request: CheckRequest, limitMs: number): Promise<CheckAnswer> {
+  return new Promise((settle) => {
+    const fail = (message: string) => settle({ failed: { code: 'bad_model', message } });
+    const timer = setTimeout(
+      () => fail(`onnxruntime was not done with the model after ${limitMs / 1000} s; it may never end`),
+      limitMs,
+    );
+    let errors = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      if (errors.length < MAX_STDERR) errors += chunk.toString();
+    });
+    child.once('message', (message) => {
+      clearTimeout(timer);
+      settle(message as CheckAnswer);
+    });
+    child.once('error', (error) =>
+      fail(`the process that checks the model cannot be started: ${error.message}`),
+    );
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      fail(
+        `onnxruntime took its process down (${signal ?? `exit code ${code}`})${errors && `: ${errors.trim()}`}`,
+      );
+    });
+    child.send(request, () => undefined);
+  });
+}

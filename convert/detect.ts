@@ -1,0 +1,241 @@
+/**
+ * In: a model directory. Out: which kind of model it holds, by the file names the formats prescribe, and its files.
+ * Trap: a directory with two models is refused, never guessed at. Names that mean several things (`*.model` is also a
+ * tokenizer's, `*.pb` also a SavedModel's fingerprint) count only where nothing plainer is there.
+ */
+import { type Dirent, existsSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import { ServingError } from '../lib/errors.ts';
+import { readHead, shownNames, unreadable, wrongContent } from '../lib/model/onnx-file.ts';
+import { chosenNets } from './caffe/choose.ts';
+import { KINDS, type ModelKind } from './kinds.ts';
+
+export interface FoundModel {
+  readonly kind: ModelKind;
+  /** Absolute. */
+  readonly directory: string;
+  /** All that the model is made of, relative to the directory, with `/`, sorted. */
+  readonly files: readonly string[];
+}
+
+interface Candidate {
+  readonly kind: ModelKind;
+  /** The file that shows it. */
+  readonly file: string;
+}
+
+const MAX_ENTRIES = 10_000;
+const MAX_SUBFOLDERS = 20;
+
+/**
+ * @throws bad_model for no directory, one without a model, with two of them, or with a file that cannot be one; the
+ * message says what was found and what was expected
+ */
+export async function detectModel(directory: string): Promise<FoundModel> {
+  const folder = resolve(directory);
+  const names = await fileNames(folder);
+  const candidates = candidatesIn(names);
+  if (candidates.length === 0) throw await nothing(folder, names);
+  if (candidates.length > 1) throw several(folder, candidates);
+  const [{ kind, file }] = candidates as [Candidate];
+  const files = await sourceFiles(folder, kind, file, names);
+  await assertContents(folder, kind, files);
+  return { kind, directory: folder, files };
+}
+
+/** Names right in the directory; links count as what they point to. */
+async function fileNames(folder: string): Promise<string[]> {
+  let entries: Dirent[];
+  try {
+    entries = await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') {
+      const where = `the directory it is in: ${dirname(folder)}`;
+      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, error);
+    }
+    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, error);
+  }
+  if (entries.length > MAX_ENTRIES) {
+    throw badModel(
+      `model directory ${folder}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`,
+    );
+  }
+  const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());
+  return visible.map((entry) => entry.name).sort();
+}
+
+/** One for each model; more than one is an error, zero too. */
+function candidatesIn(names: readonly string[]): Candidate[] {
+  const named = (kind: ModelKind, pattern: RegExp) =>
+    names.filter((name) => pattern.test(name)).map((file) => ({ kind, file }));
+  const plain = [
+    ...named('onnx', /\.onnx$/i),
+    ...named('tf_saved_model', /^saved_model\.pb$/),
+    ...(names.includes('saved_model.pb') ? [] : named('tf_saved_model', /^saved_model\.pbtxt$/)),
+    ...frozenGraphs(names),
+    ...checkpoints(names),
+    ...caffe(names),
+    ...openvino(names),
+    ...named('pytorch', /\.(pt|pth|ptl|pt2)$/i).filter(({ file }) => !chosenNets(names).includes(file)),
+  ];
+  if (plain.length > 0) return plain;
+  const bigdl = named('bigdl', /\.model$/i);
+  if (bigdl.length > 0) return bigdl;
+  // In the order of trust: a text graph is often only there to be looked at.
+  const graphs = named('tf_frozen', /\.pb$/i);
+  return graphs.length > 0 ? graphs : named('tf_frozen', /\.pbtxt$/i);
+}
+
+/** The same graph may lie there as text, too. */
+function frozenGraphs(names: readonly string[]): Candidate[] {
+  const graphs = names.filter((name) => /^frozen_(inference_graph|graph|model)\.pb(txt)?$/.test(name));
+  const texts = graphs.filter(
+    (name) => name.endsWith('txt') && graphs.includes(name.slice(0, -'txt'.length)),
+  );
+  return graphs.filter((name) => !texts.includes(name)).map((file) => ({ kind: 'tf_frozen', file }));
+}
+
+/** Saved at several steps it is still one model: the file `checkpoint` says which step counts. */
+function checkpoints(names: readonly string[]): Candidate[] {
+  const file = names.find((name) => name.endsWith('.meta')) ?? names.find((name) => name.endsWith('.index'));
+  return file === undefined ? [] : [{ kind: 'tf_checkpoint', file }];
+}
+
+/** One for each net, or for each file of weights where there are more of those. */
+function caffe(names: readonly string[]): Candidate[] {
+  const nets = chosenNets(names);
+  const weights = names.filter((name) => /\.caffemodel$/i.test(name));
+  if (nets.length === 0) return [];
+  const models = weights.length > nets.length ? weights : nets;
+  return models.map((file) => ({ kind: 'caffe', file }));
+}
+
+function openvino(names: readonly string[]): Candidate[] {
+  return names
+    .filter((name) => /\.xml$/i.test(name) && names.includes(name.replace(/\.xml$/i, '.bin')))
+    .map((file) => ({ kind: 'openvino', file }));
+}
+
+/** Everything that is part of the model: what is hashed, and what the passport names. */
+async function sourceFiles(
+  folder: string,
+  kind: ModelKind,
+  file: string,
+  names: readonly string[],
+): Promise<string[]> {
+  const matching = (pattern: RegExp) => names.filter((name) => pattern.test(name));
+  switch (kind) {
+    case 'onnx':
+      // Its external weights have any name; which they are, the file itself says (onnx-facts.ts).
+      return [file];
+    case 'tf_saved_model':
+      return [file, ...(await below(folder, 'variables')), ...(await below(folder, 'assets'))].sort();
+    case 'tf_frozen':
+      return [file, ...matching(/^graph_meta\.json$/)].sort();
+    case 'tf_checkpoint':
+      return matching(/\.meta$|\.index$|\.data-\d+-of-\d+$|^checkpoint$|^graph_meta\.json$/);
+    case 'caffe':
+      return [...chosenNets(names), ...matching(/\.caffemodel$/i)].sort();
+    case 'openvino':
+      return [file.replace(/\.xml$/i, '.bin'), file];
+    case 'bigdl':
+      return [file, ...matching(/\.bin$/i)].sort();
+    case 'pytorch':
+      return [file];
+  }
+}
+
+async function below(folder: string, name: string): Promise<string[]> {
+  const inner = join(folder, name);
+  if (!existsSync(inner)) return [];
+  const entries = await readdir(inner, { withFileTypes: true, recursive: true });
+  if (entries.length > MAX_ENTRIES) {
+    throw badModel(`${inner}: ${entries.length} entries are over the limit of ${MAX_ENTRIES}`);
+  }
+  const files = entries.filter((entry) => !entry.isDirectory() && !entry.name.startsWith('.'));
+  return files.map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'));
+}
+
+async function assertContents(folder: string, kind: ModelKind, files: readonly string[]): Promise<void> {
+  for (const file of files) {
+    const path = join(folder, file);
+    let head: Uint8Array;
+    try {
+      head = await readHead(path);
+    } catch (error) {
+      throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, error);
+    }
+    const wrong = wrongContent(head);
+    // Weights of nothing are an empty file, assets are what they like to be, and so are models we do not read.
+    const isFree = KINDS[kind].recipe !== undefined || /\.data-\d+-of-\d+$|^assets\/|\.json$/.test(file);
+    if (wrong === undefined || (isFree && !/Git LFS|web page/.test(wrong))) continue;
+    throw badModel(`${path}: expected a file of ${KINDS[kind].title}, found ${wrong}`);
+  }
+}
+
+function several(folder: string, candidates: readonly Candidate[]): ServingError {
+  const found = candidates.map(({ kind, file }) => `${file} (${KINDS[kind].title})`);
+  return badModel(
+    `model directory ${folder}: expected one model, found ${candidates.length}: ${shownNames(found)}; ` +
+      'leave the one that is meant in a directory of its own',
+  );
+}
+
+async function nothing(folder: string, names: readonly string[]): Promise<ServingError> {
+  const found = names.length === 0 ? 'no files' : shownNames(names);
+  const advice = (await adviceFor(folder, names)) ?? `expected ${expectedFiles()}`;
+  return badModel(`model directory ${folder} holds no model, found ${found}; ${advice}`);
+}
+
+function expectedFiles(): string {
+  return Object.values(KINDS)
+    .map(({ layout, title }) => `${layout} (${title})`)
+    .join(', ');
+}
+
+/** What people put in place of a model, and what to do about it. */
+async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
+  const has = (pattern: RegExp) => names.find((name) => pattern.test(name));
+  const xml = has(/\.xml$/i);
+  if (xml) return `an OpenVINO model is two files, and ${xml.replace(/\.xml$/i, '.bin')} is missing`;
+  if (has(/\.caffemodel$/i)) return 'a Caffe model is two files, and its *.prototxt is missing';
+  const keras = has(/\.(h5|hdf5|keras)$/i);
+  if (keras) {
+    return `${keras} is a Keras file; in Python: keras.models.load_model("${keras}").export("saved") makes a SavedModel`;
+  }
+  const lite = has(/\.tflite$/i);
+  if (lite) return `${lite} is a TensorFlow Lite model; import the SavedModel it was made from`;
+  const weights = has(/\.safetensors$/i);
+  if (weights) return `${weights} holds weights without a graph; export the model to ONNX`;
+  const inside = await modelsBelow(folder);
+  return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
+}
+
+/** TensorFlow Serving keeps a model in a folder for each version. */
+async function modelsBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const found: string[] = [];
+  for (const entry of entries.filter((at) => at.isDirectory()).slice(0, MAX_SUBFOLDERS)) {
+    const inner = join(folder, entry.name);
+    const names = await readdir(inner).catch(() => []);
+    if (candidatesIn(names.slice(0, MAX_ENTRIES).sort()).length > 0) found.push(inner);
+  }
+  return found.sort();
+}
+
+/**
+ * True when the directory holds something that cannot serve as it is. Never throws: one that is not there, is empty or
+ * has ONNX models alone is judged by who opens it.
+ */
+export async function needsImport(directory: string): Promise<boolean> {
+  const found = await stat(directory).catch(() => undefined);
+  if (!found?.isDirectory()) return false;
+  const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
+  const models = candidatesIn(names.sort());
+  return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
+}
+
+function badModel(message: string, cause?: unknown): ServingError {
+  return new ServingError('bad_model', message, { cause });
+}

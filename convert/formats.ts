@@ -1,0 +1,52 @@
+/**
+ * In: a model that was found. Out: its conversion, by the converter of its kind.
+ * Trap: each converter is loaded when its kind is there; and a kind without one says how its model becomes ONNX.
+ */
+import { ServingError } from '../lib/errors.ts';
+import type { Conversion, ConvertOptions } from './conversion.ts';
+import type { FoundModel } from './detect.ts';
+import { KINDS } from './kinds.ts';
+import type { TfModel } from './tensorflow/graph.ts';
+
+export type Convert = (found: FoundModel, options: ConvertOptions) => Promise<Conversion>;
+
+/** Not for ONNX, which needs none. @throws bad_model naming everything that cannot be converted */
+export const convertModel: Convert = async (found, options) => {
+  assertImportable(found);
+  switch (found.kind) {
+    case 'caffe': {
+      const { convertCaffe } = await import('./caffe/convert.ts');
+      return convertCaffe(found.directory, options);
+    }
+    case 'tf_saved_model': {
+      const { readSavedModel } = await import('./tensorflow/files/saved-model.ts');
+      return ofTensorflow(await readSavedModel(found.directory, options), options);
+    }
+    case 'tf_frozen': {
+      const { readFrozenGraph } = await import('./tensorflow/files/frozen.ts');
+      return ofTensorflow(await readFrozenGraph(found.directory, options), options);
+    }
+    case 'tf_checkpoint': {
+      const { readCheckpoint } = await import('./tensorflow/files/checkpoint.ts');
+      return ofTensorflow(await readCheckpoint(found.directory, options), options);
+    }
+    default:
+      throw new ServingError('internal', `there is no converter for ${found.kind}`);
+  }
+};
+
+async function ofTensorflow({ graph, files, notes }: TfModel, options: ConvertOptions): Promise<Conversion> {
+  const { convertTensorflow } = await import('./tensorflow/convert.ts');
+  const conversion = convertTensorflow(graph, options);
+  return { ...conversion, files, notes: [...notes, ...conversion.notes] };
+}
+
+/** @throws bad_model with the way to ONNX for a kind that this version does not read */
+export function assertImportable({ kind, directory, files }: FoundModel): void {
+  const { title, recipe } = KINDS[kind];
+  if (recipe === undefined) return;
+  throw new ServingError(
+    'bad_model',
+    `${directory} holds a model of ${title} (${files.join(', ')}), which this version does not import; ${recipe}`,
+  );
+}

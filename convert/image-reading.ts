@@ -1,0 +1,53 @@
+/**
+ * In: a model's inputs, and what its format says of pictures. Out: how each picture input will be fed, and the lines of
+ * config.yaml without which it would be fed in another way.
+ * Trap: at run time the input's shape decides (lib/pipeline/image-choice.ts), so that very function is asked here.
+ */
+import type { TensorSpec } from '../lib/contract/values.ts';
+import { imageSettings } from '../lib/pipeline/image-choice.ts';
+import type { ImageProposal } from './conversion.ts';
+
+export interface ImageReading {
+  readonly input: string;
+  readonly layout: 'chw' | 'hwc';
+  readonly channels: 'bgr' | 'rgb' | 'grey';
+  /** Undefined: a picture keeps its own size. */
+  readonly height: number | undefined;
+  readonly width: number | undefined;
+}
+
+export interface ImageReadings {
+  readonly images: readonly ImageReading[];
+  readonly config: readonly string[];
+}
+
+export function readImages(
+  inputs: readonly TensorSpec[],
+  proposal: ImageProposal | undefined,
+): ImageReadings {
+  const images: ImageReading[] = [];
+  const config = new Set<string>();
+  for (const spec of inputs) {
+    if (!takesImages(spec, proposal)) continue;
+    const byShape = imageSettings(spec, {});
+    const settings = proposal ? imageSettings(spec, { layout: proposal.layout }) : byShape;
+    if (settings.layout !== byShape.layout) config.add(`  layout: ${settings.layout}`);
+    images.push({
+      input: spec.name,
+      layout: settings.layout,
+      channels: settings.channels,
+      height: settings.height,
+      width: settings.width,
+    });
+  }
+  return { images, config: config.size > 0 ? ['image:', ...config] : [] };
+}
+
+/** Four dimensions, one of which counts 1 or 3 channels, or may. */
+function takesImages({ dtype, shape }: TensorSpec, proposal: ImageProposal | undefined): boolean {
+  if (shape.length !== 4 || !/^(float|u?int8)/.test(dtype)) return false;
+  const fits = (dim: number | string | undefined) =>
+    dim === 1 || dim === 3 || (proposal !== undefined && typeof dim === 'string');
+  const axes = proposal ? [proposal.layout === 'chw' ? 1 : 3] : [1, 3];
+  return axes.some((axis) => fits(shape[axis]));
+}

@@ -1,0 +1,264 @@
+/**
+ * In: a model directory of any kind the contract names. Out: a directory with the same model as ONNX and its passport,
+ * checked by running it.
+ * Trap: the output appears whole or not at all: everything is made in a folder beside it, which gets its name last.
+ */
+import { constants } from 'node:fs';
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { ServingError } from '../lib/errors.ts';
+import { type CheckOptions, checkOnnx } from './check.ts';
+import { hasFreeSizes } from './check-inputs.ts';
+import type { BatchReport, CheckReport } from './check-run.ts';
+import type { ConvertOptions, ImageProposal } from './conversion.ts';
+import { detectModel, type FoundModel } from './detect.ts';
+import { withFixedBatch } from './fixed-batch.ts';
+import { assertImportable, type Convert, convertModel } from './formats.ts';
+import type { Body } from './graph/value.ts';
+import { readImages } from './image-reading.ts';
+import { lambdaFit } from './lambda-fit.ts';
+import { machineFacts } from './machine.ts';
+import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
+import { IR_VERSION, OPSET, writeOnnx } from './onnx/write.ts';
+import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
+import {
+  PASSPORT_FILE,
+  PASSPORT_TEXT_FILE,
+  type Passport,
+  passportText,
+  portFacts,
+  referenceProblem,
+} from './passport.ts';
+import { fileFacts } from './sources.ts';
+
+export interface ImportOptions extends CheckOptions {
+  readonly convert?: ConvertOptions | undefined;
+  /** Where the model goes. */
+  readonly out: string;
+  /** Also into a directory that holds other files, which stay. Default false. */
+  readonly force?: boolean | undefined;
+  /** Of the package: it says which converter made the file. */
+  readonly version: string;
+  /** Hears of each stage; of a long one also how far it is. */
+  readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+  /** In place of the converters that there are. */
+  readonly converter?: Convert | undefined;
+}
+
+export type Stage = 'reading' | 'converting' | 'writing' | 'checking';
+
+export interface Imported {
+  /** Absolute. */
+  readonly directory: string;
+  readonly passport: Passport;
+}
+
+export const MODEL_FILE = 'model.onnx';
+
+/**
+ * @throws bad_model when the directory holds no model of ours, when it cannot be converted (every operation is named),
+ * or does not run; bad_config for an output directory that is not free
+ */
+export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
+  options.onStage?.('reading');
+  const found = await detectModel(directory);
+  assertImportable(found);
+  await assertOutput(options.out, found.directory, options.force ?? false);
+  return importInto(found, options);
+}
+
+/** As importModel, for a directory that has been looked at, into an output that has been too. */
+export async function importInto(found: FoundModel, options: ImportOptions): Promise<Imported> {
+  const start = performance.now();
+  const folder = await temporaryBeside(options.out);
+  try {
+    const made = await makeModel(found, folder, options);
+    const passport = await passportOf(found, folder, made, options, start);
+    await writeFile(join(folder, PASSPORT_FILE), `${JSON.stringify(passport, undefined, 2)}\n`);
+    await writeFile(join(folder, PASSPORT_TEXT_FILE), `${passportText(passport)}\n`);
+    return { directory: await takeOver(folder, options.out), passport };
+  } catch (error) {
+    throw ServingError.from(error);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
+
+interface MadeModel {
+  readonly facts: FileSays;
+  readonly report: CheckReport;
+  readonly sources: readonly string[];
+  readonly notes: readonly string[];
+  readonly config: readonly string[];
+  readonly image: ImageProposal | undefined;
+}
+
+async function makeModel(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
+  return found.kind === 'onnx' ? passThrough(found, folder, options) : convert(found, folder, options);
+}
+
+/** An ONNX model stays as it is, with the files its weights lie in. */
+async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
+  const given = Object.keys(options.convert ?? {});
+  if (given.length > 0) {
+    const message = `an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`;
+    throw new ServingError('bad_config', message);
+  }
+  const [file] = found.files as readonly [string];
+  const facts = await readOnnxFacts(join(found.directory, file));
+  const { externalFiles, shapelessInputs } = facts;
+  for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
+  await copyInto(found.directory, file, join(folder, MODEL_FILE));
+  const report = await check(folder, shapelessInputs, options);
+  const alone = report.batch.kind === 'differs' || report.batch.kind === 'fails';
+  return {
+    facts,
+    report,
+    sources: [file, ...externalFiles],
+    notes: [
+      ...(alone ? [`${problemOf(report.batch)}; with batchSize: 1 records run one by one`] : []),
+      ...shapelessNotes(shapelessInputs),
+    ],
+    config: alone ? ['batchSize: 1'] : [],
+    image: undefined,
+  };
+}
+
+async function copyInto(directory: string, path: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true });
+  try {
+    await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
+  } catch (error) {
+    const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
+    throw new ServingError('bad_model', message, { cause: error });
+  }
+}
+
+async function convert(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
+  options.onStage?.('converting');
+  const conversion = await (options.converter ?? convertModel)(found, options.convert ?? {});
+  const { graph, files, image, notes } = conversion;
+  const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
+  const made = (facts: FileSays, report: CheckReport, own: readonly string[]): MadeModel => {
+    return {
+      facts,
+      report,
+      sources: files,
+      notes: [...notes, ...own, ...shapelessNotes(shapeless)],
+      config: [],
+      image,
+    };
+  };
+  const facts = await write(graph, folder, options);
+  const report = await check(folder, shapeless, options);
+  const { batch, reference } = report;
+  const isOpen = hasFreeSizes(report.inputs) || shapeless.length > 0 || reference !== undefined;
+  if (batch.kind === 'not run' && !isOpen) {
+    throw new ServingError('bad_model', `the model was converted but does not run: ${batch.reason}`);
+  }
+  const isApart = batch.kind === 'differs' || batch.kind === 'fails';
+  if (!isApart || shapeless.length > 0) return made(facts, report, batchNotes(batch));
+  // The file itself says it then, so that wherever it is served records run one by one.
+  for (const path of [MODEL_FILE, ...facts.externalFiles]) await rm(join(folder, path));
+  const fixedFacts = await write(withFixedBatch(graph), folder, options);
+  // The reference has been compared, and may have more rows than one.
+  const again = await check(folder, shapeless, { ...options, reference: undefined });
+  const note = `${problemOf(batch)}; the batch is therefore fixed to 1 and records run one by one`;
+  return made(fixedFacts, { ...again, reference }, [note]);
+}
+
+function problemOf(batch: BatchReport): string {
+  if (batch.kind === 'fails') return `two rows do not run together (${batch.reason})`;
+  if (batch.kind !== 'differs') return '';
+  const error = batch.maxError === null ? 'not finite' : batch.maxError.toExponential(1);
+  return `in a batch of two, rows of output "${batch.output}" are not what they are alone (off by ${error})`;
+}
+
+function batchNotes(batch: BatchReport): string[] {
+  if (batch.kind === 'differs' || batch.kind === 'fails') return [problemOf(batch)];
+  if (batch.kind !== 'not run') return [];
+  return [
+    `not verified: no made-up input was accepted (${batch.reason}); fix the free sizes with --input name:shape, or ` +
+      'give --reference',
+  ];
+}
+
+/** Without a shape the service takes what comes, as it comes. */
+function shapelessNotes(names: readonly string[]): string[] {
+  return names.map(
+    (name) =>
+      `input "${name}" says nothing of its shape: records run one by one, and it takes no pictures; ` +
+      `--input "${name}:N,..." gives it one (a word is a free size)`,
+  );
+}
+
+async function write(graph: Body, folder: string, { version, onStage }: ImportOptions): Promise<FileSays> {
+  onStage?.('writing');
+  const { files } = await writeOnnx(graph, join(folder, MODEL_FILE), {
+    producerVersion: version,
+    onProgress: (done, total) => onStage?.('writing', done, total),
+  });
+  return { opset: OPSET, irVersion: IR_VERSION, externalFiles: files.slice(1).map((path) => basename(path)) };
+}
+
+async function check(
+  folder: string,
+  shapeless: readonly string[],
+  options: ImportOptions,
+): Promise<CheckReport> {
+  options.onStage?.('checking');
+  const { reference, tolerance, limitMs } = options;
+  const file = join(folder, MODEL_FILE);
+  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless });
+  const problem = referenceProblem(report);
+  if (problem) throw new ServingError('bad_model', problem);
+  return report;
+}
+
+async function passportOf(
+  found: FoundModel,
+  folder: string,
+  { facts, report, sources, notes, config, image }: MadeModel,
+  options: ImportOptions,
+  start: number,
+): Promise<Passport> {
+  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles]);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const reading = readImages(report.inputs, image);
+  const { measured, reference, produced, batch } = report;
+  const lambda = lambdaFit(bytes, measured.memoryPeakBytes);
+  const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
+  const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
+  return {
+    version: 1,
+    converter: { name: 'cluster-serving', version: options.version },
+    source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
+    options: options.convert ?? {},
+    model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
+    inputs: report.inputs.map(portFacts),
+    outputs: report.outputs.map(portFacts),
+    notes,
+    images: reading.images,
+    config: [...config, ...reading.config],
+    check: {
+      loads: true,
+      batch: batch.kind,
+      reference: reference ? 'agrees' : 'none given',
+      nan: Object.fromEntries(nan),
+    },
+    measured: {
+      at: new Date().toISOString(),
+      importMs: Math.round(performance.now() - start),
+      loadMs: measured.loadMs,
+      ...(measured.latencyP50Ms === undefined ? {} : { latencyP50Ms: measured.latencyP50Ms }),
+      memoryGrowthBytes: measured.memoryGrowthBytes,
+      memoryPeakBytes: measured.memoryPeakBytes,
+      ...(batch.kind === 'agrees' ? { batchMaxError: batch.maxError } : {}),
+      ...(errors ? { referenceMaxError: Object.fromEntries(errors) } : {}),
+      machine: machineFacts(measured.threads),
+      lambda,
+    },
+  };
+}

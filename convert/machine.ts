@@ -1,0 +1,13 @@
+/** In: the machine. Out: what a measurement on it should be read with. Trap: none. */
+import { cpus, totalmem } from 'node:os';
+import type { MachineFacts } from './passport.ts';
+
+export function machineFacts(threads: number): MachineFacts {
+  return {
+    cpu: cpus()[0]?.model.trim() || process.arch,
+    threads,
+    memoryBytes: totalmem(),
+    platform: `${process.platform} ${process.arch}`,
+    node: process.versions.node,
+  };
+}

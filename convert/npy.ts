@@ -1,0 +1,161 @@
+/**
+ * In: the bytes of a .npy or .npz file. Out: its tensors. Reference data of other tools comes so.
+ * Trap: the header is Python text and the lengths in it are claims; an npz is a zip, whose entries may unpack to any
+ * size. Both are held against limits before anything is allocated.
+ */
+import { inflateRawSync } from 'node:zlib';
+import { ServingError } from '../lib/errors.ts';
+import {
+  allocate,
+  elementCount,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+  viewBytes,
+} from '../lib/tensor.ts';
+
+const MAGIC = '\u0093NUMPY';
+const MAX_HEADER_BYTES = 64 * 1024;
+const MAX_ELEMENTS = 2 ** 28;
+const MAX_ENTRY_BYTES = 1024 * 1024 * 1024;
+const MAX_ENTRIES = 1_000;
+
+const DTYPES: Readonly<Record<string, NumericDType>> = {
+  f2: 'float16',
+  f4: 'float32',
+  f8: 'float64',
+  i1: 'int8',
+  i2: 'int16',
+  i4: 'int32',
+  i8: 'int64',
+  u1: 'uint8',
+  u2: 'uint16',
+  u4: 'uint32',
+  u8: 'uint64',
+  b1: 'bool',
+};
+
+/** @param name what errors call it. @throws bad_model */
+export function readNpy(bytes: Uint8Array, name: string): Tensor {
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (file.length < 12 || file.toString('latin1', 0, 6) !== MAGIC) throw bad(name, 'no .npy file');
+  const isWide = (file[6] as number) > 1;
+  const length = isWide ? file.readUInt32LE(8) : file.readUInt16LE(8);
+  const start = isWide ? 12 : 10;
+  if (length > MAX_HEADER_BYTES || start + length > file.length) throw bad(name, 'its header is cut off');
+  const header = file.toString('latin1', start, start + length);
+  const order = /'fortran_order':\s*(True|False)/.exec(header)?.[1];
+  const dims = /'shape':\s*\(([0-9, L]*)\)/.exec(header)?.[1];
+  const type = /'descr':\s*'([<>|=])(\w+)'/.exec(header);
+  if (dims === undefined || order === undefined || !type) throw bad(name, 'its header is not understood');
+  const shape = (dims.match(/\d+/g) ?? []).map(Number);
+  const data = new Uint8Array(file.subarray(start + length));
+  const tensor = elementsOf(type, shape, data, name);
+  return order === 'True' && shape.length > 1 ? rowMajor(tensor) : tensor;
+}
+
+function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, name: string): Tensor {
+  const [, endian, code = ''] = type;
+  const count = elementCount(shape, MAX_ELEMENTS);
+  const texts = /^([SU])(\d{1,5})$/.exec(code);
+  if (texts && endian !== '>') {
+    return {
+      dtype: 'string',
+      shape,
+      data: fixedTexts(data, texts[1] === 'U', Number(texts[2]), count, name),
+    };
+  }
+  const dtype = DTYPES[code];
+  if (dtype === undefined || (endian === '>' && !code.endsWith('1'))) {
+    throw bad(name, `its elements are ${endian}${code}; expected little-endian numbers or texts`);
+  }
+  const array = viewBytes(dtype, data);
+  if (array.length !== count) throw bad(name, `expected ${count} elements, found ${array.length}`);
+  return { dtype, shape, data: array };
+}
+
+/** Texts of equal length, filled up with zeros: bytes (S) or UTF-32 (U). */
+function fixedTexts(
+  data: Uint8Array,
+  isWide: boolean,
+  length: number,
+  count: number,
+  name: string,
+): string[] {
+  const width = isWide ? length * 4 : length;
+  if (data.length !== width * count) throw bad(name, `expected ${count} texts, found ${data.length} bytes`);
+  const buffer = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  return Array.from({ length: count }, (_, i) => {
+    const text = isWide
+      ? Array.from({ length }, (_unused, at) => buffer.readUInt32LE(i * width + at * 4))
+          .filter((point) => point > 0 && point <= 0x10_ff_ff)
+          .map((point) => String.fromCodePoint(point))
+          .join('')
+      : buffer.toString('utf8', i * width, (i + 1) * width);
+    return text.replace(/\0+$/, '');
+  });
+}
+
+/** Fortran has the first dimension innermost. */
+function rowMajor({ dtype, shape, data }: Tensor): Tensor {
+  const count = data.length;
+  const index = new Int32Array(count);
+  const strides = shape.map((_, axis) => shape.slice(0, axis).reduce((product, dim) => product * dim, 1));
+  const at = new Array<number>(shape.length).fill(0);
+  for (let i = 0; i < count; i++) {
+    index[i] = at.reduce((sum, position, axis) => sum + position * (strides[axis] as number), 0);
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      at[axis] = (at[axis] as number) + 1;
+      if ((at[axis] as number) < (shape[axis] as number)) break;
+      at[axis] = 0;
+    }
+  }
+  if (dtype === 'string') {
+    return { dtype, shape, data: Array.from(index, (from) => (data as readonly string[])[from] as string) };
+  }
+  const moved = allocate(dtype, count);
+  for (let i = 0; i < count; i++) moved[i] = (data as TypedArray)[index[i] as number] as never;
+  return { dtype, shape, data: moved };
+}
+
+/** Tensors by entry name, without `.npy`. @throws bad_model */
+export function readNpz(bytes: Uint8Array, name: string): Map<string, Tensor> {
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  try {
+    return readEntries(file, name);
+  } catch (error) {
+    if (error instanceof ServingError) throw error;
+    throw bad(name, `its zip directory is broken: ${(error as Error).message}`);
+  }
+}
+
+function readEntries(file: Buffer, name: string): Map<string, Tensor> {
+  const end = file.lastIndexOf(Buffer.from('PK\u0005\u0006', 'latin1'));
+  if (end < 0) throw bad(name, 'no .npz file (a zip of .npy files)');
+  const count = file.readUInt16LE(end + 10);
+  if (count > MAX_ENTRIES) throw bad(name, `${count} entries are over the limit of ${MAX_ENTRIES}`);
+  const tensors = new Map<string, Tensor>();
+  let at = file.readUInt32LE(end + 16);
+  for (let i = 0; i < count; i++) {
+    if (file.readUInt32LE(at) !== 0x02_01_4b_50) throw bad(name, 'its zip directory is broken');
+    const method = file.readUInt16LE(at + 10);
+    const packed = file.readUInt32LE(at + 20);
+    const unpacked = file.readUInt32LE(at + 24);
+    const nameLength = file.readUInt16LE(at + 28);
+    const entry = file.toString('utf8', at + 46, at + 46 + nameLength);
+    const local = file.readUInt32LE(at + 42);
+    at += 46 + nameLength + file.readUInt16LE(at + 30) + file.readUInt16LE(at + 32);
+    const start = local + 30 + file.readUInt16LE(local + 26) + file.readUInt16LE(local + 28);
+    if (unpacked > MAX_ENTRY_BYTES) throw bad(name, `${entry} is over the limit of ${MAX_ENTRY_BYTES} bytes`);
+    const data = file.subarray(start, start + packed);
+    if (method !== 0 && method !== 8)
+      throw bad(name, `${entry} is packed by method ${method}; expected deflate`);
+    const content = method === 8 ? inflateRawSync(data, { maxOutputLength: unpacked || 1 }) : data;
+    tensors.set(entry.replace(/\.npy$/, ''), readNpy(content, `${name}: ${entry}`));
+  }
+  return tensors;
+}
+
+function bad(name: string, what: string): ServingError {
+  return new ServingError('bad_model', `reference ${name}: ${what}`);
+}

@@ -1,0 +1,138 @@
+/**
+ * In: an ONNX file. Out: what it says of itself: opset, IR version, and the files its weights lie in.
+ * Trap: a weight's location is a path that the file's author chose; one that leaves the model's own folder would read
+ * whatever file it names, so it is refused.
+ */
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { ServingError } from '../../lib/errors.ts';
+import { readMessage } from '../wire/binary.ts';
+import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
+import type { Message, Table } from '../wire/table.ts';
+
+export interface OnnxFacts {
+  /** Of the standard operators. */
+  readonly opset: number;
+  readonly irVersion: number;
+  /** Other operator sets, by domain: `com.microsoft`. */
+  readonly otherDomains: readonly string[];
+  /** Inputs of which not even the rank is said. */
+  readonly shapelessInputs: readonly string[];
+  /** Files beside the model, relative to its folder, with `/`. */
+  readonly externalFiles: readonly string[];
+}
+
+const ENTRY: Table = { 1: { name: 'key', type: 'string' }, 2: { name: 'value', type: 'string' } };
+const TENSOR: Table = { 13: { name: 'external', type: () => ENTRY, repeated: true } };
+const SPARSE: Table = {
+  1: { name: 'values', type: () => TENSOR },
+  2: { name: 'indices', type: () => TENSOR },
+};
+const ATTRIBUTE: Table = {
+  5: { name: 'tensor', type: () => TENSOR },
+  6: { name: 'graph', type: () => GRAPH },
+  10: { name: 'tensors', type: () => TENSOR, repeated: true },
+  11: { name: 'graphs', type: () => GRAPH, repeated: true },
+  22: { name: 'sparse', type: () => SPARSE },
+  23: { name: 'sparses', type: () => SPARSE, repeated: true },
+};
+const NODE: Table = { 5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true } };
+const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => NOTHING } };
+const NOTHING: Table = {};
+const TYPE: Table = { 1: { name: 'tensor', type: () => TENSOR_TYPE } };
+const VALUE: Table = { 1: { name: 'name', type: 'string' }, 2: { name: 'type', type: () => TYPE } };
+const GRAPH: Table = {
+  1: { name: 'nodes', type: () => NODE, repeated: true },
+  5: { name: 'tensors', type: () => TENSOR, repeated: true },
+  11: { name: 'inputs', type: () => VALUE, repeated: true },
+  15: { name: 'sparses', type: () => SPARSE, repeated: true },
+};
+const FUNCTION: Table = { 7: { name: 'nodes', type: () => NODE, repeated: true } };
+const OPSET: Table = { 1: { name: 'domain', type: 'string' }, 2: { name: 'version', type: 'int64' } };
+const MODEL: Table = {
+  1: { name: 'irVersion', type: 'int64' },
+  7: { name: 'graph', type: () => GRAPH },
+  8: { name: 'opsets', type: () => OPSET, repeated: true },
+  25: { name: 'functions', type: () => FUNCTION, repeated: true },
+};
+
+/** @throws bad_model when the file is no ONNX model, or names a file outside its folder */
+export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
+  const name = basename(path);
+  const model = readMessage(await bytesOf(path), MODEL, { what: name });
+  const graph = messageOf(model, 'graph');
+  if (!graph || !has(model, 'opsets')) {
+    throw new ServingError('bad_model', `${name}: expected an ONNX model, found a file without a graph`);
+  }
+  const opsets = messagesOf(model, 'opsets');
+  const isStandard = (opset: Message) => ['', 'ai.onnx'].includes(textOf(opset, 'domain'));
+  const files = new Set<string>();
+  visitTensors(graph, (tensor) => collectLocation(tensor, name, files));
+  for (const inner of messagesOf(model, 'functions')) {
+    visitTensors(inner, (tensor) => collectLocation(tensor, name, files));
+  }
+  return {
+    opset: Math.max(0, ...opsets.filter(isStandard).map((opset) => numberOf(opset, 'version'))),
+    irVersion: numberOf(model, 'irVersion'),
+    otherDomains: opsets.filter((opset) => !isStandard(opset)).map((opset) => textOf(opset, 'domain')),
+    shapelessInputs: messagesOf(graph, 'inputs')
+      .filter(isShapeless)
+      .map((input) => textOf(input, 'name')),
+    externalFiles: [...files].sort(),
+  };
+}
+
+function isShapeless(input: Message): boolean {
+  const type = messageOf(input, 'type');
+  const tensor = type && messageOf(type, 'tensor');
+  return tensor !== undefined && !has(tensor, 'shape');
+}
+
+async function bytesOf(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    // Beyond 2 GB there is no ONNX file: it is one protobuf.
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'ERR_FS_FILE_TOO_LARGE' ? 'it is over 2 GB, which no ONNX file can be' : message;
+    throw new ServingError('bad_model', `${path} cannot be read: ${why}`, { cause: error });
+  }
+}
+
+/** Of a graph or a function, bodies included. The reader has limited how deep they nest. */
+function visitTensors(graph: Message, visit: (tensor: Message) => void): void {
+  const sparse = (message: Message | undefined) => {
+    for (const side of ['values', 'indices']) {
+      const tensor = message && messageOf(message, side);
+      if (tensor) visit(tensor);
+    }
+  };
+  for (const tensor of messagesOf(graph, 'tensors')) visit(tensor);
+  for (const message of messagesOf(graph, 'sparses')) sparse(message);
+  for (const node of messagesOf(graph, 'nodes')) {
+    for (const attribute of messagesOf(node, 'attributes')) {
+      const tensor = messageOf(attribute, 'tensor');
+      if (tensor) visit(tensor);
+      for (const item of messagesOf(attribute, 'tensors')) visit(item);
+      sparse(messageOf(attribute, 'sparse'));
+      for (const item of messagesOf(attribute, 'sparses')) sparse(item);
+      const body = messageOf(attribute, 'graph');
+      for (const inner of [...(body ? [body] : []), ...messagesOf(attribute, 'graphs')])
+        visitTensors(inner, visit);
+    }
+  }
+}
+
+function collectLocation(tensor: Message, name: string, files: Set<string>): void {
+  for (const entry of messagesOf(tensor, 'external')) {
+    if (textOf(entry, 'key') !== 'location') continue;
+    const location = textOf(entry, 'value');
+    // onnxruntime takes `\` for a separator on Windows.
+    const isInside = !/^[/\\]|^[a-z]:|(^|[/\\])\.\.([/\\]|$)|\0/i.test(location) && location !== '';
+    if (!isInside) {
+      const shown = JSON.stringify(location.slice(0, 200));
+      throw new ServingError('bad_model', `${name}: its weights lie in ${shown}, outside the model's folder`);
+    }
+    files.add(location.replaceAll('\\', '/').replace(/^(\.\/)+/, ''));
+  }
+}

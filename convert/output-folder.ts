@@ -1,0 +1,125 @@
+/**
+ * In: where an import's output shall be. Out: a folder beside it to work in, which then takes that place at once.
+ * Trap: nothing of anybody else's is ever deleted: what is replaced as a whole is only what an import wrote itself.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { ServingError } from '../lib/errors.ts';
+import { unreadable } from '../lib/model/onnx-file.ts';
+import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from './passport.ts';
+
+/**
+ * @param source the model's directory, absolute
+ * @throws bad_config when `out` is in the source or around it, is no directory, or holds files of somebody else
+ */
+export async function assertOutput(out: string, source: string, force: boolean): Promise<void> {
+  const target = resolve(out);
+  if (isWithin(target, source) || isWithin(source, target)) {
+    throw wrong(`--out ${target}: expected a directory apart from the model's own, ${source}`);
+  }
+  const names = await namesIn(target);
+  const foreign = await foreignFiles(target, names);
+  if (foreign.length === 0) return;
+  const models = foreign.filter((name) => name.endsWith('.onnx') && name !== 'model.onnx');
+  if (models.length > 0) throw wrong(`--out ${target} holds another model, ${models.join(', ')}`);
+  if (!force) {
+    throw wrong(
+      `--out ${target} is not empty, and not of an import: ${foreign.slice(0, 5).join(', ')}; --force adds the model to it`,
+    );
+  }
+}
+
+async function namesIn(target: string): Promise<string[]> {
+  try {
+    return await readdir(target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw wrong(`--out ${target} cannot be used: ${unreadable(error, target)}`);
+  }
+}
+
+/** What an import did not write. */
+async function foreignFiles(target: string, names: readonly string[]): Promise<string[]> {
+  const ours = new Set([PASSPORT_FILE, PASSPORT_TEXT_FILE, ...(await listedFiles(target))]);
+  return names.includes(PASSPORT_FILE) ? names.filter((name) => !ours.has(name)) : [...names];
+}
+
+/** First parts of the paths the passport lists. */
+async function listedFiles(target: string): Promise<string[]> {
+  try {
+    const passport = JSON.parse(await readFile(join(target, PASSPORT_FILE), 'utf8')) as {
+      converter: { name: unknown };
+      model: { files: readonly { path: string }[] };
+    };
+    if (passport.converter.name !== 'cluster-serving') return [];
+    return passport.model.files.map(({ path }) => path.split('/')[0] as string);
+  } catch {
+    return [];
+  }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  const way = relative(folder, path);
+  return way === '' || !(way === '..' || way.startsWith(`..${sep}`));
+}
+
+/** An import takes minutes at most. */
+const ABANDONED_MS = 24 * 3_600_000;
+
+/** @returns its path, in the folder that `out` will be in */
+export async function temporaryBeside(out: string): Promise<string> {
+  const target = resolve(out);
+  const prefix = `.${basename(target)}.partial-`;
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    await removeAbandoned(dirname(target), prefix);
+    const folder = join(dirname(target), `${prefix}${randomBytes(6).toString('hex')}`);
+    await mkdir(folder);
+    return folder;
+  } catch (error) {
+    throw wrong(`--out ${target} cannot be made: ${(error as Error).message}`);
+  }
+}
+
+/** What an import that was killed left behind. */
+async function removeAbandoned(parent: string, prefix: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
+    const found = await stat(join(parent, name)).catch(() => undefined);
+    if (found && Date.now() - found.mtimeMs > ABANDONED_MS) {
+      await rm(join(parent, name), { recursive: true, force: true });
+    }
+  }
+}
+
+/** Puts the finished folder into its place. @returns that place */
+export async function takeOver(folder: string, out: string): Promise<string> {
+  const target = resolve(out);
+  const names = await namesIn(target);
+  const foreign = await foreignFiles(target, names);
+  if (foreign.length > 0) {
+    // The passport last: it says that the others are there.
+    const made = (await readdir(folder)).sort(
+      (a, b) => Number(a === PASSPORT_FILE) - Number(b === PASSPORT_FILE),
+    );
+    for (const name of made) await replace(join(folder, name), join(target, name));
+    return target;
+  }
+  const before = `${folder}-before`;
+  const isThere = await stat(target).catch(() => undefined);
+  if (isThere) await rename(target, before);
+  await rename(folder, target);
+  if (isThere) await rm(before, { recursive: true, force: true });
+  return target;
+}
+
+async function replace(from: string, to: string): Promise<void> {
+  const isFolder = (await stat(from)).isDirectory();
+  if (isFolder) await rm(to, { recursive: true, force: true });
+  await rename(from, to);
+}
+
+function wrong(message: string): ServingError {
+  return new ServingError('bad_config', message);
+}

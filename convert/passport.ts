@@ -1,0 +1,167 @@
+/**
+ * In: what an import read, made and measured. Out: the model's passport: passport.json, and the same as text.
+ * Trap: two imports of one model must give one passport; whatever differs from run to run stands under `measured`.
+ */
+import type { TensorSpec } from '../lib/contract/values.ts';
+import { formatShape } from '../lib/tensor.ts';
+import type { BatchReport, CheckReport } from './check-run.ts';
+import type { ConvertOptions } from './conversion.ts';
+import type { ImageReading } from './image-reading.ts';
+import { KINDS, type ModelKind } from './kinds.ts';
+import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+
+export interface FileFacts {
+  /** Relative to its directory. */
+  readonly path: string;
+  readonly bytes: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+export interface PortFacts {
+  readonly name: string;
+  readonly dtype: string;
+  /** A text is a free size. */
+  readonly shape: readonly (number | string)[];
+  /** Axes whose size is free, with its name. */
+  readonly dynamicAxes: Readonly<Record<number, string>>;
+}
+
+export interface Passport {
+  /** Of this document. */
+  readonly version: 1;
+  readonly converter: { readonly name: 'cluster-serving'; readonly version: string };
+  readonly source: { readonly format: ModelKind; readonly files: readonly FileFacts[] };
+  readonly options: ConvertOptions;
+  readonly model: {
+    readonly file: string;
+    readonly opset: number;
+    readonly irVersion: number;
+    /** The model's file first, then its external weights. */
+    readonly files: readonly FileFacts[];
+    readonly bytes: number;
+  };
+  readonly inputs: readonly PortFacts[];
+  readonly outputs: readonly PortFacts[];
+  readonly notes: readonly string[];
+  /** Inputs that take pictures. */
+  readonly images: readonly ImageReading[];
+  /** Lines for config.yaml that the model needs; empty when the defaults do. */
+  readonly config: readonly string[];
+  readonly check: {
+    readonly loads: true;
+    readonly batch: BatchReport['kind'];
+    readonly reference: 'agrees' | 'none given';
+    /** NaN in the outputs of made-up inputs, by output. */
+    readonly nan: Readonly<Record<string, number>>;
+  };
+  readonly measured: {
+    /** ISO 8601. */
+    readonly at: string;
+    readonly importMs: number;
+    readonly loadMs: number;
+    readonly latencyP50Ms?: number;
+    readonly memoryGrowthBytes: number;
+    readonly memoryPeakBytes: number;
+    readonly batchMaxError?: number | null;
+    readonly referenceMaxError?: Readonly<Record<string, number | null>>;
+    readonly machine: MachineFacts;
+    readonly lambda: LambdaFit;
+  };
+}
+
+export interface MachineFacts {
+  readonly cpu: string;
+  readonly threads: number;
+  readonly memoryBytes: number;
+  readonly platform: string;
+  readonly node: string;
+}
+
+export const PASSPORT_FILE = 'passport.json';
+export const PASSPORT_TEXT_FILE = 'passport.md';
+
+export function portFacts({ name, dtype, shape }: TensorSpec): PortFacts {
+  const free = shape.map((dim, axis) => [axis, dim] as const).filter(([, dim]) => typeof dim === 'string');
+  return { name, dtype, shape, dynamicAxes: Object.fromEntries(free) as Record<number, string> };
+}
+
+/** What a person wants to know, in Markdown that also reads well in a terminal. */
+export function passportText(passport: Passport): string {
+  const { source, model, measured, notes } = passport;
+  const config = configLines(passport);
+  const lines = [
+    `# ${KINDS[source.format].title} -> ${model.file}`,
+    '',
+    `- from: ${source.files.map(({ path, bytes }) => `${path} (${sizeText(bytes)})`).join(', ')}`,
+    `- model: ${sizeText(model.bytes)}, opset ${model.opset}, sha256 ${model.files[0]?.sha256.slice(0, 12)}`,
+    ...passport.inputs.map((port) => `- input ${portText(port)}`),
+    ...passport.outputs.map((port) => `- output ${portText(port)}`),
+    ...passport.images.map(imageText),
+    `- check: loads; ${BATCH_TEXTS[passport.check.batch]}${referenceText(passport)}`,
+    ...Object.entries(passport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
+    `- measured: ${measuredText(measured)}`,
+    `- Lambda: ${lambdaText(measured.lambda)}`,
+    ...notes.map((note) => `- note: ${note}`),
+  ];
+  if (config.length > 0) lines.push('', 'For config.yaml:', '', '```yaml', ...config, '```');
+  return lines.join('\n');
+}
+
+/** All that config.yaml needs for this model, what follows from the measured memory included. */
+export function configLines({ config, measured: { lambda } }: Passport): readonly string[] {
+  return lambda.fitsDefault ? config : [...config, 'function:', `  memoryMB: ${lambda.memoryMB}`];
+}
+
+export const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
+  agrees: 'rows of a batch come out as they do alone',
+  fixed: 'the number of rows of a run is fixed by the model',
+  differs: 'ROWS OF A BATCH DIFFER from the same rows alone',
+  fails: 'two rows do not run together',
+  'does not follow': 'outputs do not follow the batch, records run one by one',
+  random: 'THE SAME INPUT GIVES ANOTHER OUTPUT EACH TIME',
+  'not run': 'NOT RUN: no made-up inputs fit',
+};
+
+function portText({ name, dtype, shape }: PortFacts): string {
+  return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}`;
+}
+
+function imageText({ input, layout, channels, height, width }: ImageReading): string {
+  const size = height === undefined || width === undefined ? 'any size' : `${height} x ${width}`;
+  return `- images: input "${input}" takes ${layout.toUpperCase()}, ${channels}, ${size}`;
+}
+
+function referenceText({ check, measured }: Passport): string {
+  if (check.reference === 'none given') return '';
+  const errors = Object.entries(measured.referenceMaxError ?? {});
+  const worst = errors.map(
+    ([name, error]) => `${name} ${error === null ? 'not finite' : error.toExponential(1)}`,
+  );
+  return `; equals its reference (largest error: ${worst.join(', ')})`;
+}
+
+function measuredText(measured: Passport['measured']): string {
+  const { latencyP50Ms, loadMs, memoryPeakBytes, machine } = measured;
+  const latency = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50), `;
+  const rest = `loaded in ${loadMs.toFixed(0)} ms, memory +${sizeText(memoryPeakBytes)}`;
+  return `${latency}${rest}; ${machine.threads} threads of ${machine.cpu}`;
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  const mega = bytes / (1024 * 1024);
+  return mega < 1 ? `${(bytes / 1024).toFixed(1)} KB` : `${mega.toFixed(mega < 100 ? 1 : 0)} MB`;
+}
+
+/** The report of a reference that does not agree, as one sentence. */
+export function referenceProblem({ reference }: CheckReport): string | undefined {
+  if (!reference || reference.agrees) return undefined;
+  const { atol, rtol } = reference.tolerance;
+  const wrong = reference.outputs
+    .filter(({ agrees }) => !agrees)
+    .map(({ name, maxError, problem }) => {
+      return `"${name}" ${problem ?? (maxError === null ? 'has other NaN or infinities' : `is off by ${maxError}`)}`;
+    });
+  return `the outputs are not those of the reference: ${wrong.join('; ')} (tolerated: ${atol} + ${rtol} of the value)`;
+}

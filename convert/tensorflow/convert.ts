@@ -1,0 +1,118 @@
+/**
+ * In: one flat graph, whatever file it came from. Out: the ONNX graph.
+ * Trap: an old graph's inputs are not only data: dropout's keep_prob and training flags are placeholders too, and a
+ * served model wants them fixed.
+ */
+import type { DType, Tensor } from '../../lib/tensor.ts';
+import { elementCount } from '../../lib/tensor.ts';
+import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
+import { GraphBuilder } from '../graph/builder.ts';
+import { tensorOf } from '../graph/numbers.ts';
+import type { Shape, Value } from '../graph/value.ts';
+import { Problems } from '../problems.ts';
+import { withoutFrames } from './frames.ts';
+import type { TfGraph, TfInput } from './graph.ts';
+import { Layouts } from './ops/layout.ts';
+import { type Facts, refuse } from './ops/rule.ts';
+import { demandedRank } from './ranks.ts';
+import { servingValue } from './switches.ts';
+import { type Conversions, Walk } from './walk.ts';
+
+export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conversion {
+  const g = new GraphBuilder();
+  const problems = new Problems(given.file);
+  const tf = problems.collect('while', 'loops', () => withoutFrames(given)) ?? given;
+  problems.throwIfAny();
+  const facts: Facts = {
+    ranges: new WeakMap(),
+    reserved: new WeakMap(),
+    collected: new WeakMap(),
+    spaced: new WeakMap(),
+    sizes: new Map(),
+  };
+  const shared: Conversions = { tf, problems, notes: [], facts, calls: { count: 0 } };
+  const walk = new Walk(shared, g, new Layouts());
+  for (const input of tf.inputs) {
+    const made = problems.collect('Placeholder', input.name, () => inputValue(g, input, options, shared));
+    if (made) walk.values.set(input.tensor, made);
+  }
+  walk.run(tf.nodes);
+  const results = tf.outputs.map(({ name, tensor }) => ({
+    name,
+    value: problems.collect('output', name, () => outputValue(walk, tensor, problems)),
+  }));
+  problems.throwIfAny();
+  for (const { name, value } of results) if (value) g.output(name, value);
+  const graph = g.finish();
+  if (graph.nodes.some(({ op }) => op.startsWith('Random')))
+    shared.notes.push('the model draws random numbers: the same input gives another result each time');
+  const image = imageOf(graph.inputs);
+  return {
+    graph,
+    files: [tf.file],
+    notes: [...new Set([...shared.notes, ...g.notes])],
+    ...(image ? { image } : {}),
+  };
+}
+
+function outputValue(walk: Walk, tensor: string, problems: Problems): Value | undefined {
+  const value = walk.result(tensor);
+  if (!value) return problems.found.length > 0 ? undefined : refuse(`no node gives tensor "${tensor}"`);
+  return value.name === '' ? refuse('is a list, not a tensor') : value;
+}
+
+function inputValue(
+  g: GraphBuilder,
+  input: TfInput,
+  options: ConvertOptions,
+  { tf, notes, facts }: Conversions,
+): Value {
+  const { name, dtype } = input;
+  const shape = options.inputShapes?.[name] ?? input.shape ?? demandedShape(tf, input);
+  const fixed = fixedValue(tf, shape ? { ...input, shape } : input, options);
+  if (fixed) {
+    notes.push(`input "${name}" is replaced by ${String(fixed.data[0])}`);
+    return g.constant(fixed, name);
+  }
+  const value = g.input(name, dtype, shape);
+  for (const [axis, dim] of (shape ?? []).entries())
+    if (typeof dim === 'string' && !facts.sizes.has(dim)) facts.sizes.set(dim, { value, axis });
+  return value;
+}
+
+/** Every size free, as many as the users of the input demand. */
+function demandedShape(tf: TfGraph, { name, tensor }: TfInput): Shape | undefined {
+  const rank = demandedRank(tf, tensor);
+  return rank === undefined
+    ? undefined
+    : Array.from({ length: rank }, (_, axis) => (axis === 0 ? 'N' : `${name}_d${axis}`));
+}
+
+function fixedValue(tf: TfGraph, input: TfInput, options: ConvertOptions): Tensor | undefined {
+  const { name, dtype, shape } = input;
+  const given = options.constants?.[name];
+  if (given !== undefined) return filled(name, dtype, shape, given);
+  if (options.inputNames?.includes(name) || (shape && shape.length > 0)) return undefined;
+  const value = servingValue(tf, input);
+  return value === undefined ? undefined : filled(name, dtype, [], value);
+}
+
+function filled(name: string, dtype: DType, shape: Shape = [], value: number): Tensor {
+  if (dtype === 'string') return refuse(`input "${name}" takes texts and cannot be the number ${value}`);
+  const sizes = shape.map((dim) =>
+    typeof dim === 'number' ? dim : refuse(`input "${name}" has a free size and cannot be one number`),
+  );
+  const count = elementCount(sizes, 1024 * 1024);
+  return tensorOf(dtype, sizes, new Float64Array(count).fill(value));
+}
+
+/** The only image input: float, four dimensions, 1 or 3 channels. */
+function imageOf(inputs: readonly Value[]): ImageProposal | undefined {
+  const images = inputs.filter(({ dtype, shape }) => dtype === 'float32' && shape?.length === 4);
+  const [image] = images;
+  if (!image?.shape || images.length !== 1 || inputs.length !== 1) return undefined;
+  const [, second, , last] = image.shape;
+  const isCount = (dim: unknown) => dim === 1 || dim === 3;
+  if (isCount(last)) return { layout: 'hwc', channels: last === 1 ? 'grey' : 'bgr' };
+  return isCount(second) ? { layout: 'chw', channels: second === 1 ? 'grey' : 'bgr' } : undefined;
+}

@@ -1,0 +1,185 @@
+/**
+ * In: a scope, the tensors asked for, the tensors given. Out: decoded nodes in order, variables turned into values.
+ * Trap: a resource says nothing of what it holds. Its dtype is carried forward from the variable, into loops and the
+ * bodies of While and If, where the variable is an argument.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import type { Problems } from '../../problems.ts';
+import { type TfAttribute, type TfAttributes, type TfFunction, type TfNode, type TfType } from '../graph.ts';
+import { readAttributes } from './attributes.ts';
+import { type CallStack, enter, type Library } from './library.ts';
+import { inOrder } from './order.ts';
+import type { RawNode } from './raw.ts';
+import { carryTypes, readVariable } from './resources.ts';
+import { isAssignment, Scope } from './scope.ts';
+import type { Expansion } from './tensor.ts';
+import { tfType } from './types.ts';
+import { isVariable, type Variables } from './variables.ts';
+
+export interface AssembleContext {
+  readonly library: Library;
+  readonly variables: Variables;
+  readonly expansion: Expansion;
+  readonly problems: Problems;
+}
+
+export interface Wanted {
+  readonly scope: Scope;
+  readonly roots: readonly string[];
+  /** Tensors given from outside; those of a variable's resource with its dtype. */
+  readonly fed: ReadonlyMap<string, TfType | undefined>;
+  readonly stack: CallStack | undefined;
+}
+
+/** Bodies that While, If and their kin still refer to. */
+export class Assembler {
+  readonly functions = new Map<string, TfFunction>();
+  private readonly context: AssembleContext;
+  /** Keys of functions by their name and what variables they are given. */
+  private readonly keys = new Map<string, string>();
+
+  constructor(context: AssembleContext) {
+    this.context = context;
+  }
+
+  /** The nodes that the roots need, each after its inputs. */
+  nodes({ scope, roots, fed, stack }: Wanted): Map<string, TfNode> {
+    const { problems, variables } = this.context;
+    const reached = scope.reach(roots, { fed: new Set(fed.keys()) });
+    const nodes = new Map<string, TfNode>();
+    const resources = new Map<string, TfType>();
+    for (const [tensor, type] of fed) if (type !== undefined) resources.set(tensor, type);
+    const label = (name: string): string =>
+      stack === undefined ? name : `${name}" in function "${stack.name}`;
+    for (const name of reached) {
+      const raw = scope.nodes.get(name) as RawNode;
+      problems.collect(raw.op, label(name), () => {
+        const node = isVariable(raw)
+          ? constant(name, variables.tensorOf(raw))
+          : this.decode(raw, scope, reached);
+        nodes.set(name, node);
+        if (raw.op === 'VarHandleOp') resources.set(`${name}:0`, typeOf(node));
+      });
+    }
+    carryTypes(nodes, resources);
+    for (const node of nodes.values()) {
+      problems.collect(node.op, label(node.name), () => {
+        nodes.set(node.name, this.bodiesOf(readVariable(node, resources), resources, stack));
+      });
+    }
+    const wanted = roots.map((root) => scope.resolve(root));
+    return inOrder(nodes, wanted, new Set(fed.keys()));
+  }
+
+  private decode(raw: RawNode, scope: Scope, reached: ReadonlySet<string>): TfNode {
+    const attributes = raw.made ?? readAttributes(raw.attributes, this.context.expansion);
+    const node = {
+      name: raw.name,
+      op: raw.op,
+      inputs: raw.inputs.map((input) => scope.resolve(input)),
+      controlInputs: raw.controlInputs.filter((control) => reached.has(control)),
+      attributes,
+    };
+    if (raw.op !== 'PlaceholderWithDefault') return node;
+    // Nobody feeds it, so it is its default.
+    return { ...node, op: 'Identity', attributes: rename(attributes, 'dtype', 'T') };
+  }
+
+  /** The node with the functions it refers to read, each for the variables that this node gives it. */
+  private bodiesOf(
+    node: TfNode,
+    resources: ReadonlyMap<string, TfType>,
+    stack: CallStack | undefined,
+  ): TfNode {
+    const referring = Object.entries(node.attributes).filter(
+      ([, value]) => value.kind === 'func' || (value.kind === 'list' && value.functions.length > 0),
+    );
+    if (referring.length === 0) return node;
+    const given = node.inputs.slice(firstArgument(node)).map((input) => resources.get(input));
+    const attributes = copyAttributes(node.attributes);
+    for (const [name, value] of referring) {
+      if (value.kind === 'func') {
+        attributes[name] = { ...value, name: this.body(value.name, given, stack) };
+      } else if (value.kind === 'list') {
+        const functions = value.functions.map((one) => ({ ...one, name: this.body(one.name, given, stack) }));
+        attributes[name] = { ...value, functions };
+      }
+    }
+    return { ...node, attributes };
+  }
+
+  /** Reads a body, once for each combination of variables. Gives the key it has in `functions`. */
+  private body(name: string, given: readonly (TfType | undefined)[], parent: CallStack | undefined): string {
+    const stack = enter(name, parent);
+    const call = JSON.stringify([name, given]);
+    const known = this.keys.get(call);
+    if (known !== undefined) return known;
+    const raw = this.context.library.body(name);
+    const key = this.functions.has(name) ? `${name} (${this.keys.size})` : name;
+    const scope = new Scope(raw.nodes, this.context.library, stack);
+    const fed = new Map(raw.inputs.map((input, i) => [`${input.name}:0`, given[i]] as const));
+    const roots = raw.outputs.map((output) => output.tensor);
+    this.refuseAssignments(scope, roots, fed, raw.controlOutputs);
+    const body: TfFunction = {
+      name: key,
+      inputs: raw.inputs.map((input, i) => ({ name: input.name, dtype: given[i] ?? tfType(input.type) })),
+      nodes: this.nodes({ scope, roots, fed, stack }),
+      outputs: raw.outputs.map((output) => ({ name: output.name, tensor: scope.resolve(output.tensor) })),
+    };
+    this.keys.set(call, key);
+    this.functions.set(key, body);
+    return key;
+  }
+
+  private refuseAssignments(
+    scope: Scope,
+    roots: readonly string[],
+    fed: ReadonlyMap<string, unknown>,
+    controls: readonly string[],
+  ): void {
+    const effects = [...scope.nodes.values()]
+      .filter((node) => isAssignment(node.op))
+      .map((node) => node.name);
+    const reached = scope.reach(roots, { fed: new Set(fed.keys()), control: true }, [
+      ...controls,
+      ...effects,
+    ]);
+    for (const name of reached) {
+      const op = scope.nodes.get(name)?.op ?? '';
+      if (isAssignment(op))
+        this.context.problems.add(op, name, 'changes a variable while it runs, which is not supported');
+    }
+  }
+}
+
+/** Which input of a node is the first argument of its functions. */
+function firstArgument(node: TfNode): number {
+  return /^(?:Stateless)?(?:If|Case)$/.test(node.op) ? 1 : 0;
+}
+
+function constant(name: string, value: Extract<TfAttribute, { kind: 'tensor' }>['value']): TfNode {
+  return {
+    name,
+    op: 'Const',
+    inputs: [],
+    controlInputs: [],
+    attributes: { dtype: { kind: 'type', value: value.dtype }, value: { kind: 'tensor', value } },
+  };
+}
+
+function typeOf(node: TfNode): TfType {
+  const dtype = node.attributes['dtype'];
+  if (dtype?.kind !== 'type') throw new ServingError('bad_model', `node "${node.name}" has no dtype`);
+  return dtype.value;
+}
+
+export function copyAttributes(attributes: TfAttributes): Record<string, TfAttribute> {
+  return Object.assign(Object.create(null) as Record<string, TfAttribute>, attributes);
+}
+
+function rename(attributes: TfAttributes, from: string, to: string): TfAttributes {
+  const copy = copyAttributes(attributes);
+  const value = copy[from];
+  if (value !== undefined) copy[to] = value;
+  return copy;
+}

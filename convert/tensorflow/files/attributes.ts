@@ -1,0 +1,89 @@
+/**
+ * In: the attributes of a node as the file has them. Out: the same decoded, tensors as tensors.
+ * Trap: attributes that begin with `_` are notes between TensorFlow's own passes; they are left out.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import {
+  byteStringsOf,
+  bytesOf,
+  flagOf,
+  has,
+  mapOf,
+  messageOf,
+  messagesOf,
+  numberOf,
+  numbersOf,
+  plainNumbersOf,
+  textOf,
+} from '../../wire/message.ts';
+import type { Message, MessageMap } from '../../wire/table.ts';
+import type { TfAttribute, TfAttributes, TfList } from '../graph.ts';
+import { type Expansion, readShape, readTensor } from './tensor.ts';
+import { tfType } from './types.ts';
+
+/** Strides and shapes are lists; weights are not. */
+const MAX_LIST = 1 << 20;
+
+/** @throws bad_model for a tensor that does not fit its shape, or of a type there is nothing for */
+export function readAttributes(attributes: MessageMap, expansion: Expansion): TfAttributes {
+  const read: Record<string, TfAttribute> = Object.create(null) as Record<string, TfAttribute>;
+  for (const [name, value] of attributes) {
+    if (typeof name !== 'string' || name.startsWith('_')) continue;
+    const message = value as Message;
+    const attribute = expansion.attributes.get(message) ?? readAttribute(message, expansion);
+    if (attribute === undefined) continue;
+    expansion.attributes.set(message, attribute);
+    read[name] = attribute;
+  }
+  return read;
+}
+
+/** Undefined when nothing is set. */
+function readAttribute(value: Message, expansion: Expansion): TfAttribute | undefined {
+  if (has(value, 's')) {
+    // A copy: a view would keep the whole file in memory.
+    const bytes = bytesOf(value, 's').slice();
+    return { kind: 'string', value: toText(bytes), bytes };
+  }
+  if (has(value, 'i')) return { kind: 'int', value: numberOf(value, 'i') };
+  if (has(value, 'f')) return { kind: 'float', value: numberOf(value, 'f') };
+  if (has(value, 'b')) return { kind: 'bool', value: flagOf(value, 'b') };
+  if (has(value, 'type')) return { kind: 'type', value: tfType(numberOf(value, 'type')) };
+  if (has(value, 'shape')) return { kind: 'shape', value: readShape(messageOf(value, 'shape')) };
+  const tensor = messageOf(value, 'tensor');
+  if (tensor !== undefined) return { kind: 'tensor', value: readTensor(tensor, expansion) };
+  const func = messageOf(value, 'func');
+  if (func !== undefined) return { kind: 'func', ...readFunction(func, expansion) };
+  const list = messageOf(value, 'list');
+  return list === undefined ? undefined : readList(list, expansion);
+}
+
+function readList(list: Message, expansion: Expansion): TfList {
+  for (const name of ['i', 'f', 'b', 'type']) {
+    const { length } = numbersOf(list, name) ?? [];
+    if (length <= MAX_LIST) continue;
+    throw new ServingError(
+      'bad_model',
+      `an attribute is a list of ${length} numbers, at most ${MAX_LIST} are read`,
+    );
+  }
+  return {
+    kind: 'list',
+    ints: plainNumbersOf(list, 'i'),
+    floats: plainNumbersOf(list, 'f'),
+    bools: plainNumbersOf(list, 'b').map((flag) => flag !== 0),
+    strings: byteStringsOf(list, 's').map(toText),
+    types: plainNumbersOf(list, 'type').map(tfType),
+    shapes: messagesOf(list, 'shape').map(readShape),
+    tensors: messagesOf(list, 'tensor').map((tensor) => readTensor(tensor, expansion)),
+    functions: messagesOf(list, 'func').map((func) => readFunction(func, expansion)),
+  };
+}
+
+function readFunction(func: Message, expansion: Expansion): { name: string; attributes: TfAttributes } {
+  return { name: textOf(func, 'name'), attributes: readAttributes(mapOf(func, 'attr'), expansion) };
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+}

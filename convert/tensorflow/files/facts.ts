@@ -1,0 +1,61 @@
+/**
+ * In: a node of the file, and one of its tensors. Out: dtype and shape of the tensor, as far as the file tells.
+ * Trap: `[]` as a placeholder's shape means "a scalar" in new files and "nothing was said" in old ones.
+ */
+import type { DType } from '../../../lib/tensor.ts';
+import { has, messageOf, messagesOf, numberOf } from '../../wire/message.ts';
+import type { Message } from '../../wire/table.ts';
+import type { TfShape, TfType } from '../graph.ts';
+import type { RawNode } from './raw.ts';
+import { readShape } from './tensor.ts';
+import { tfType } from './types.ts';
+
+/** First version of the graph format in which a placeholder's empty shape is a scalar. */
+const SCALAR_PLACEHOLDERS = 24;
+
+/** Operations whose outputs have a type that no attribute says. */
+const FIXED: ReadonlyMap<string, DType> = new Map(
+  Object.entries({
+    uint8: 'DecodeJpeg DecodePng DecodeImage DecodeGif DecodeAndCropJpeg DecodeBmp',
+    float32: 'ResizeBilinear ResizeBicubic ResizeArea CropAndResize Mfcc AudioSpectrogram',
+    string: 'ReadFile AsString StringJoin DecodeBase64 EncodeBase64 Substr',
+    bool: 'Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsFinite IsNan IsInf',
+    int64: 'Where',
+    int32: 'Rank',
+  }).flatMap(([dtype, operations]) => operations.split(' ').map((operation) => [operation, dtype as DType])),
+);
+
+/** Where an output's type stands, the first that is there. */
+const TYPE_ATTRIBUTES = ['dtype', 'DstT', 'out_type', 'output_type', 'Tparams', 'T'];
+const TYPE_LISTS = ['Tout', 'output_types', 'component_types', 'T'];
+
+/** Undefined when it cannot be told. */
+export function typeOfTensor(node: RawNode, port: number): TfType | undefined {
+  const fixed = FIXED.get(node.op);
+  if (fixed !== undefined) return fixed;
+  for (const name of TYPE_ATTRIBUTES) {
+    const value = node.attributes.get(name) as Message | undefined;
+    if (value !== undefined && has(value, 'type')) return tfType(numberOf(value, 'type'));
+  }
+  for (const name of TYPE_LISTS) {
+    const value = node.attributes.get(name) as Message | undefined;
+    const types = (value === undefined ? undefined : messageOf(value, 'list'))?.['type'] as
+      | Int32Array
+      | undefined;
+    if (types?.[port] !== undefined) return tfType(types[port]);
+  }
+  return undefined;
+}
+
+export function shapeOfTensor(node: RawNode, port: number, producer: number): TfShape {
+  const listed = node.attributes.get('_output_shapes') as Message | undefined;
+  const list = listed === undefined ? undefined : messageOf(listed, 'list');
+  const output = list === undefined ? undefined : messagesOf(list, 'shape')[port];
+  if (output !== undefined) return readShape(output);
+  if (!node.op.startsWith('Placeholder')) return undefined;
+  const value = node.attributes.get('shape') as Message | undefined;
+  if (value === undefined) return undefined;
+  const shape = readShape(messageOf(value, 'shape'));
+  const old = node.op === 'Placeholder' && producer < SCALAR_PLACEHOLDERS;
+  return old && shape?.length === 0 ? undefined : shape;
+}

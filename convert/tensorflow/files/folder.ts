@@ -1,0 +1,112 @@
+/**
+ * In: a model's directory. Out: bytes of its files, and which files were read.
+ * Trap: names come out of the model too (a checkpoint names its own files); none may lead out of the directory.
+ */
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { ServingError } from '../../../lib/errors.ts';
+
+/** Protobuf's own limit for one message. */
+const MAX_FILE_BYTES = 2 ** 31 - 1;
+const MAX_NAMES = 10_000;
+
+export class ModelFolder {
+  readonly directory: string;
+  private readonly opened = new Set<string>();
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** Files that were read, relative, sorted. */
+  get files(): string[] {
+    return [...this.opened].toSorted();
+  }
+
+  /** Names right in the directory, sorted; none when it is no directory. */
+  names(): string[] {
+    let names: string[];
+    try {
+      names = readdirSync(this.directory);
+    } catch {
+      throw new ServingError('bad_model', `${this.directory} is no directory that can be read`);
+    }
+    if (names.length > MAX_NAMES)
+      throw new ServingError('bad_model', `the directory has ${names.length} files`);
+    return names.toSorted();
+  }
+
+  has(file: string): boolean {
+    const path = this.path(file);
+    try {
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  }
+
+  /** A whole file. @throws bad_model when it is missing, no file, or over 2 GB */
+  read(file: string): Uint8Array {
+    return this.open(file, (descriptor, size) => {
+      if (size > MAX_FILE_BYTES) throw new ServingError('bad_model', `${file} is larger than 2 GB`);
+      return readBytes(descriptor, file, 0, size);
+    });
+  }
+
+  /** `size` bytes from `offset` on. @throws bad_model when the file does not have them */
+  readPart(file: string, offset: number, size: number): Uint8Array {
+    return this.open(file, (descriptor, fileSize) => {
+      const inside = Number.isSafeInteger(offset) && Number.isSafeInteger(size) && offset >= 0 && size >= 0;
+      if (!inside || offset + size > fileSize) {
+        throw new ServingError(
+          'bad_model',
+          `${file} has ${fileSize} bytes, ${size} bytes at ${offset} were expected; is it cut off?`,
+        );
+      }
+      if (size > MAX_FILE_BYTES) throw new ServingError('bad_model', `${file}: one part is larger than 2 GB`);
+      return readBytes(descriptor, file, offset, size);
+    });
+  }
+
+  private open<T>(file: string, use: (descriptor: number, size: number) => T): T {
+    const path = this.path(file);
+    // Asked first: opening a named pipe would wait for ever.
+    if (!this.has(file)) throw new ServingError('bad_model', `${file} is missing`);
+    let descriptor: number;
+    try {
+      descriptor = openSync(path, 'r');
+    } catch (error) {
+      throw new ServingError('bad_model', `${file} cannot be opened`, { cause: error });
+    }
+    try {
+      this.opened.add(file);
+      return use(descriptor, fstatSync(descriptor).size);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  private path(file: string): string {
+    const parts = file.split('/');
+    if (
+      parts.includes('..') ||
+      file.startsWith('/') ||
+      file.includes('\0') ||
+      (sep === '\\' && file.includes('\\'))
+    ) {
+      throw new ServingError('bad_model', `"${file}" is outside of the model's directory`);
+    }
+    return join(this.directory, ...parts);
+  }
+}
+
+function readBytes(descriptor: number, file: string, offset: number, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let done = 0;
+  while (done < size) {
+    const count = readSync(descriptor, bytes, done, size - done, offset + done);
+    if (count === 0) throw new ServingError('bad_model', `${file} became shorter while it was read`);
+    done += count;
+  }
+  return bytes;
+}

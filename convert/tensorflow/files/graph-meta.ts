@@ -1,0 +1,46 @@
+/**
+ * In: `graph_meta.json` beside a graph. Out: the inputs and outputs it names; undefined when there is no such file.
+ * Trap: it was written by another tool; besides the names it may hold anything.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import type { ModelFolder } from './folder.ts';
+import { checkDistinct, type NamedTensor, named } from './names.ts';
+
+const FILE = 'graph_meta.json';
+const MAX_BYTES = 16 << 20;
+
+export interface GraphMeta {
+  readonly inputs: readonly NamedTensor[];
+  readonly outputs: readonly NamedTensor[];
+}
+
+export function readGraphMeta(folder: ModelFolder): GraphMeta | undefined {
+  if (!folder.has(FILE)) return undefined;
+  const bytes = folder.read(FILE);
+  if (bytes.length > MAX_BYTES) fail(`it is larger than ${MAX_BYTES} bytes`);
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    fail('it is no JSON');
+  }
+  if (typeof json !== 'object' || json === null) fail('it is no object');
+  const inputs = namesOf(json, 'input_names');
+  const outputs = namesOf(json, 'output_names');
+  if (outputs.length === 0) fail('output_names is empty');
+  checkDistinct(inputs, 'inputs');
+  checkDistinct(outputs, 'outputs');
+  return { inputs, outputs };
+}
+
+function namesOf(json: object, key: string): NamedTensor[] {
+  const names: unknown = (json as Readonly<Record<string, unknown>>)[key];
+  if (!Array.isArray(names) || !names.every((name) => typeof name === 'string' && name !== '')) {
+    fail(`${key} must be a list of names, as ["input:0"]`);
+  }
+  return (names as string[]).map(named);
+}
+
+function fail(problem: string): never {
+  throw new ServingError('bad_model', `${FILE}: ${problem}`);
+}

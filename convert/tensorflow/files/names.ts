@@ -1,0 +1,50 @@
+/**
+ * In: the names a person or a file gives. Out: the tensors they mean.
+ * Trap: a name is a signature's key, a node, or `node:port`; inside inlined functions it exists only once they are inlined.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import { splitTensor, type TfShape, type TfType } from '../graph.ts';
+import { type OutputTable, portCount } from './outputs.ts';
+import type { Scope } from './scope.ts';
+
+/** A tensor under its public name, with what the file says of it there. */
+export interface NamedTensor {
+  readonly name: string;
+  readonly tensor: string;
+  readonly dtype?: TfType;
+  readonly shape?: TfShape;
+}
+
+/** `x:0` is called `x`. */
+export function publicName(tensor: string): string {
+  return tensor.endsWith(':0') ? tensor.slice(0, -2) : tensor;
+}
+
+export function named(name: string): NamedTensor {
+  return { name: publicName(name), tensor: /:\d+$/.test(name) ? name : `${name}:0` };
+}
+
+/** The tensor a name means: one of `known`, else one of the scope's; undefined when there is no such. */
+export function findTensor(
+  name: string,
+  known: readonly NamedTensor[],
+  scope: Scope,
+  table: OutputTable,
+): NamedTensor | undefined {
+  const same =
+    known.find((one) => one.name === name) ?? known.find((one) => one.tensor === named(name).tensor);
+  if (same !== undefined) return same;
+  const tensor = named(name);
+  const { node, port } = splitTensor(tensor.tensor);
+  const raw = scope.nodes.get(node);
+  return raw === undefined || port >= Math.max(1, portCount(table, raw)) ? undefined : tensor;
+}
+
+/** @throws bad_model for two of one name */
+export function checkDistinct(tensors: readonly NamedTensor[], what: string): void {
+  const seen = new Set<string>();
+  for (const { name } of tensors) {
+    if (seen.has(name)) throw new ServingError('bad_model', `two ${what} are named "${name}"`);
+    seen.add(name);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * In: a GraphDef message. Out: its nodes with their inputs told apart, and its functions, attributes still as they were.
+ * Trap: inputs come as `x`, `x:0`, `^x`, and in functions as `argument` or `x:output:0`; here all are `node:port`.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import { mapOf, messageOf, messagesOf, numberOf, textOf, textsOf } from '../../wire/message.ts';
+import type { Message, MessageMap } from '../../wire/table.ts';
+import type { TfAttributes } from '../graph.ts';
+import { type OutputTable, outputTable, portOf } from './outputs.ts';
+
+/** With functions inlined, and over all functions together. */
+export const MAX_NODES = 200_000;
+
+export interface RawNode {
+  readonly name: string;
+  readonly op: string;
+  /** `node:port`. */
+  readonly inputs: readonly string[];
+  readonly controlInputs: readonly string[];
+  readonly attributes: MessageMap;
+  /** Of nodes that we made: decoded already, `attributes` is empty then. */
+  readonly made?: TfAttributes;
+}
+
+export interface RawArgument {
+  readonly name: string;
+  /** DataType number. */
+  readonly type: number;
+}
+
+/** A function's body; the tensors of its arguments are `argument:0`. */
+export interface RawFunction {
+  readonly name: string;
+  readonly inputs: readonly RawArgument[];
+  readonly outputs: readonly { readonly name: string; readonly tensor: string }[];
+  readonly controlOutputs: readonly string[];
+  readonly nodes: ReadonlyMap<string, RawNode>;
+}
+
+export interface RawGraph {
+  readonly nodes: ReadonlyMap<string, RawNode>;
+  readonly functions: ReadonlyMap<string, Message>;
+  readonly outputs: OutputTable;
+  /** Version of the TensorFlow graph format that wrote it. */
+  readonly producer: number;
+}
+
+/** @throws bad_model for two nodes of one name, an unreadable input or too many nodes */
+export function readGraph(graph: Message, operations: readonly Message[] = []): RawGraph {
+  const functions = new Map<string, Message>();
+  const signatures: Message[] = [];
+  const library = messageOf(graph, 'library');
+  for (const definition of library === undefined ? [] : messagesOf(library, 'function')) {
+    const signature = messageOf(definition, 'signature');
+    if (signature === undefined) continue;
+    functions.set(textOf(signature, 'name'), definition);
+    signatures.push(signature);
+  }
+  const versions = messageOf(graph, 'versions');
+  return {
+    nodes: readNodes(messagesOf(graph, 'node'), splitGraphInput),
+    functions,
+    outputs: outputTable([...operations, ...signatures]),
+    producer: versions === undefined ? 0 : numberOf(versions, 'producer'),
+  };
+}
+
+/** A function of the library, its references turned into ports. */
+export function readFunction(definition: Message, outputs: OutputTable): RawFunction {
+  const signature = messageOf(definition, 'signature') ?? {};
+  const name = textOf(signature, 'name');
+  const inputs = messagesOf(signature, 'input_arg').map((argument) => readArgument(argument, name));
+  const messages = messagesOf(definition, 'node_def');
+  const owners = new Map(messages.map((message) => [textOf(message, 'name'), message]));
+  const split = (input: string): string => {
+    const [node = '', output, index] = input.split(':');
+    if (output === undefined) return `${node}:0`;
+    const owner = owners.get(node);
+    // One colon is the graph's own way, which some tools write into functions as well.
+    if (index === undefined) return splitGraphInput(input);
+    if (owner === undefined || !/^\d{1,6}$/.test(index)) return badInput(input, name);
+    const facts = { name: node, op: textOf(owner, 'op'), attributes: mapOf(owner, 'attr') };
+    return `${node}:${portOf(outputs, facts, output, Number(index))}`;
+  };
+  const results = mapOf(definition, 'ret');
+  return {
+    name,
+    inputs,
+    outputs: messagesOf(signature, 'output_arg').map((argument) => {
+      const output = readArgument(argument, name).name;
+      const tensor = results.get(output);
+      if (typeof tensor !== 'string') {
+        throw new ServingError('bad_model', `function "${name}" returns nothing for its output "${output}"`);
+      }
+      return { name: output, tensor: split(tensor) };
+    }),
+    controlOutputs: [...mapOf(definition, 'control_ret').values()].map(String),
+    nodes: readNodes(messages, split),
+  };
+}
+
+function readArgument(argument: Message, owner: string): RawArgument {
+  const name = textOf(argument, 'name');
+  const list = textOf(argument, 'number_attr') || textOf(argument, 'type_list_attr');
+  if (list !== '') {
+    throw new ServingError(
+      'bad_model',
+      `function "${owner}": its argument "${name}" is a list, which is not supported`,
+    );
+  }
+  return { name, type: numberOf(argument, 'type') };
+}
+
+function readNodes(messages: readonly Message[], split: (input: string) => string): Map<string, RawNode> {
+  if (messages.length > MAX_NODES) {
+    throw new ServingError(
+      'bad_model',
+      `a graph has ${messages.length} nodes, at most ${MAX_NODES} are read`,
+    );
+  }
+  const nodes = new Map<string, RawNode>();
+  for (const message of messages) {
+    const name = textOf(message, 'name');
+    if (name === '') throw new ServingError('bad_model', 'a node has no name');
+    if (nodes.has(name)) throw new ServingError('bad_model', `two nodes are named "${name}"`);
+    const inputs: string[] = [];
+    const controlInputs: string[] = [];
+    for (const input of textsOf(message, 'input')) {
+      if (input.startsWith('^')) controlInputs.push(input.slice(1));
+      else inputs.push(split(input));
+    }
+    nodes.set(name, {
+      name,
+      op: textOf(message, 'op'),
+      inputs,
+      controlInputs,
+      attributes: mapOf(message, 'attr'),
+    });
+  }
+  return nodes;
+}
+
+/** `x` or `x:0` as `x:0`. */
+export function splitGraphInput(input: string): string {
+  if (!input.includes(':')) return `${input}:0`;
+  return /^[^:]+:\d{1,6}$/.test(input) ? input.replace(/:0+(?=\d)/, ':') : badInput(input, '');
+}
+
+function badInput(input: string, owner: string): never {
+  const where = owner === '' ? '' : `function "${owner}": `;
+  throw new ServingError('bad_model', `${where}"${input}" is no tensor of a node`);
+}

@@ -1,0 +1,137 @@
+/**
+ * In: nodes, and which tensors are variables. Out: nodes for which a variable is its value.
+ * Trap: a variable reaches its reader through Identity, Switch, Enter and the arguments of loops; each has a type
+ * attribute that still says `resource` and must say what the variable holds.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import { intAttribute, type TfAttribute, type TfNode, type TfType } from '../graph.ts';
+
+interface Carrier {
+  /** The attribute with the types of the inputs. */
+  readonly attribute: string;
+  /** How many inputs stand before those the attribute tells of. */
+  readonly skipped: number;
+  /** Outputs that an input goes on to: `same` has its own, `all` the first `outputs`. */
+  readonly outputs: 'same' | 'none' | number;
+}
+
+const CARRIERS: ReadonlyMap<string, Carrier> = new Map([
+  ...each(
+    'Identity RefIdentity StopGradient Enter RefEnter Exit RefExit NextIteration RefNextIteration',
+    'T',
+    0,
+    1,
+  ),
+  ...each('Merge RefMerge', 'T', 0, 1),
+  ...each('Switch RefSwitch', 'T', 0, 2),
+  ...each('IdentityN While StatelessWhile', 'T', 0, 'same'),
+  ...each('If StatelessIf Case StatelessCase', 'Tin', 1, 'none'),
+]);
+
+function each(
+  operations: string,
+  attribute: string,
+  skipped: number,
+  outputs: Carrier['outputs'],
+): (readonly [string, Carrier])[] {
+  return operations.split(' ').map((operation) => [operation, { attribute, skipped, outputs }] as const);
+}
+
+/** Adds to `resources` every tensor a variable gets to, and gives those nodes the variable's type. */
+export function carryTypes(nodes: Map<string, TfNode>, resources: Map<string, TfType>): void {
+  if (resources.size === 0) return;
+  const consumers = new Map<string, { readonly name: string; readonly index: number }[]>();
+  for (const node of nodes.values()) {
+    if (!CARRIERS.has(node.op)) continue;
+    for (const [index, input] of node.inputs.entries()) {
+      const list = consumers.get(input);
+      if (list === undefined) consumers.set(input, [{ name: node.name, index }]);
+      else list.push({ name: node.name, index });
+    }
+  }
+  const places = new Map<string, Map<number, TfType>>();
+  const pending = [...resources.keys()];
+  for (let tensor = pending.pop(); tensor !== undefined; tensor = pending.pop()) {
+    const type = resources.get(tensor);
+    for (const { name, index } of consumers.get(tensor) ?? []) {
+      const node = nodes.get(name);
+      const carrier = node === undefined ? undefined : CARRIERS.get(node.op);
+      if (node === undefined || carrier === undefined || type === undefined) continue;
+      const place = index - carrier.skipped;
+      if (place < 0) continue;
+      places.set(name, (places.get(name) ?? new Map<number, TfType>()).set(place, type));
+      for (const port of outputsOf(carrier, place)) {
+        const output = `${name}:${port}`;
+        if (resources.has(output)) continue;
+        resources.set(output, type);
+        pending.push(output);
+      }
+    }
+  }
+  for (const [name, types] of places) {
+    const node = nodes.get(name);
+    const attribute = node === undefined ? undefined : CARRIERS.get(node.op)?.attribute;
+    if (node !== undefined && attribute !== undefined) nodes.set(name, withTypes(node, attribute, types));
+  }
+}
+
+function outputsOf({ outputs }: Carrier, place: number): number[] {
+  if (outputs === 'none') return [];
+  return outputs === 'same' ? [place] : Array.from({ length: outputs }, (_, port) => port);
+}
+
+function withTypes(node: TfNode, name: string, places: ReadonlyMap<number, TfType>): TfNode {
+  const attribute = node.attributes[name];
+  if (attribute?.kind === 'list') {
+    const types = attribute.types.map((type, place) => places.get(place) ?? type);
+    return withAttribute(node, name, { ...attribute, types });
+  }
+  const type = places.get(0) ?? [...places.values()][0];
+  return type === undefined ? node : withAttribute(node, name, { kind: 'type', value: type });
+}
+
+/** A node that reads a variable, as one that takes a value; any other node as it is. */
+export function readVariable(node: TfNode, resources: ReadonlyMap<string, TfType>): TfNode {
+  const type = resources.get(node.inputs[0] ?? '');
+  switch (node.op) {
+    case 'ReadVariableOp':
+      return { ...withAttribute(node, 'T', { kind: 'type', value: known(type) }), op: 'Identity' };
+    case 'ResourceGather':
+      known(type);
+      if (intAttribute(node, 'batch_dims', 0) !== 0)
+        throw new ServingError('bad_model', 'needs batch_dims 0');
+      return { ...node, op: 'Gather' };
+    case 'ResourceGatherNd':
+      known(type);
+      return { ...node, op: 'GatherNd' };
+    case 'VariableShape':
+      return { ...withAttribute(node, 'T', { kind: 'type', value: known(type) }), op: 'Shape' };
+    case 'VarIsInitializedOp':
+    case 'IsVariableInitialized':
+      return always(node);
+    default:
+      return node;
+  }
+}
+
+/** Every variable has a value here. */
+function always(node: TfNode): TfNode {
+  const value = { dtype: 'bool', shape: [], data: new Uint8Array([1]) } as const;
+  return {
+    ...node,
+    op: 'Const',
+    inputs: [],
+    attributes: { dtype: { kind: 'type', value: 'bool' }, value: { kind: 'tensor', value } },
+  };
+}
+
+function known(type: TfType | undefined): TfType {
+  if (type !== undefined) return type;
+  throw new ServingError('bad_model', 'reads a resource that is no variable of this file');
+}
+
+function withAttribute(node: TfNode, name: string, attribute: TfAttribute): TfNode {
+  const attributes = Object.assign(Object.create(null) as Record<string, TfAttribute>, node.attributes);
+  attributes[name] = attribute;
+  return { ...node, attributes };
+}

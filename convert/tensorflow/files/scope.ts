@@ -1,0 +1,224 @@
+/**
+ * In: the nodes of a graph or of a function's body. Out: what an output needs, plain function calls inlined on the way.
+ * Trap: only calls that are needed are inlined. Files carry functions that save, restore and train, and bodies may hold
+ * operations that nobody could convert.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import { has, textOf } from '../../wire/message.ts';
+import type { Message, MessageMap } from '../../wire/table.ts';
+import { splitTensor } from '../graph.ts';
+import { type CallStack, enter, type Library } from './library.ts';
+import type { RawFunction, RawNode } from './raw.ts';
+
+export interface ReachOptions {
+  /** Tensors that are given from outside. */
+  readonly fed?: ReadonlySet<string>;
+  /** Whether what must only run before counts too. */
+  readonly control?: boolean;
+}
+
+/** Operations that change a variable. */
+const ASSIGNMENT =
+  /^(?:Resource)?(?:Assign(?:Add|Sub)?(?:VariableOp)?|Scatter(?:Nd)?(?:Update|Add|Sub|Mul|Div|Min|Max)|Apply[A-Z]\w*|SparseApply[A-Z]\w*|StridedSliceAssign|CountUpTo)$/;
+
+export function isAssignment(op: string): boolean {
+  return ASSIGNMENT.test(op);
+}
+
+/** Functions that only hand a tensor on, one after the other. */
+const MAX_STEPS = 1000;
+
+export class Scope {
+  /** Nodes of the file and of inlined functions, by their unique name. */
+  readonly nodes: Map<string, RawNode>;
+  private readonly library: Library;
+  private readonly stack: CallStack | undefined;
+  /** Tensors that are other tensors: outputs of inlined calls. */
+  private readonly aliases = new Map<string, string>();
+  /** For each inlined call, the nodes that run whenever it runs. */
+  private readonly effects = new Map<string, readonly string[]>();
+  private readonly stacks = new Map<string, CallStack>();
+  private renamed = 0;
+
+  constructor(nodes: ReadonlyMap<string, RawNode>, library: Library, stack?: CallStack) {
+    this.nodes = new Map(nodes);
+    this.library = library;
+    this.stack = stack;
+  }
+
+  /** The tensor that this one really is; calls on the way are inlined, and told to `onCall`. */
+  resolve(tensor: string, onCall?: (call: string) => void): string {
+    let current = tensor;
+    for (let steps = 0; ; steps += 1) {
+      if (steps > MAX_STEPS) {
+        throw new ServingError(
+          'bad_model',
+          `tensor "${tensor}" depends on itself, or is handed on ${MAX_STEPS} times`,
+        );
+      }
+      const { node } = splitTensor(current);
+      const raw = this.nodes.get(node);
+      if (raw !== undefined && this.inline(raw)) onCall?.(node);
+      const next = this.aliases.get(current);
+      if (next === undefined) {
+        if (this.effects.has(node))
+          throw new ServingError('bad_model', `node "${node}" has no tensor "${current}"`);
+        return current;
+      }
+      current = next;
+    }
+  }
+
+  /** What `resolve` gives, but calls that are not inlined yet stay so. */
+  peek(tensor: string): string {
+    let current = tensor;
+    for (let steps = 0; steps < MAX_STEPS; steps += 1) {
+      const next = this.aliases.get(current);
+      if (next === undefined) break;
+      current = next;
+    }
+    return current;
+  }
+
+  /** Makes a tensor be another one. */
+  replace(tensor: string, by: string): void {
+    this.aliases.set(tensor, by);
+  }
+
+  /** Names of the nodes that tensors need (`roots`) and that must run before (`controls`), and all they need. */
+  reach(roots: readonly string[], options: ReachOptions = {}, controls: readonly string[] = []): Set<string> {
+    const reached = new Set<string>();
+    const calls = new Set<string>();
+    const pending: { readonly node: RawNode; readonly call: boolean }[] = [];
+    const visit = (name: string, consumer: string): void => {
+      if (reached.has(name)) return;
+      const node = this.nodes.get(name);
+      if (node === undefined) {
+        throw new ServingError('bad_model', `${consumer} needs "${name}", which is not in the file`);
+      }
+      reached.add(name);
+      pending.push({ node, call: false });
+    };
+    const visitCall = (name: string): void => {
+      const node = this.nodes.get(name);
+      if (options.control !== true || node === undefined || calls.has(name)) return;
+      calls.add(name);
+      pending.push({ node, call: true });
+    };
+    const visitControl = (name: string, consumer: string): void => {
+      const node = this.nodes.get(name);
+      // Tools that freeze and prune leave some of these pointing nowhere.
+      if (node === undefined) return;
+      if (this.inline(node)) visitCall(name);
+      else visit(name, consumer);
+    };
+    const visitTensor = (tensor: string, consumer: string): void => {
+      const resolved = this.resolve(tensor, visitCall);
+      if (options.fed?.has(resolved) !== true) visit(splitTensor(resolved).node, consumer);
+    };
+    for (const root of roots) visitTensor(root, `output "${root}"`);
+    for (const control of controls) visitControl(control, 'the file');
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const { node, call } = next;
+      const consumer = `node "${node.name}" (${node.op})`;
+      if (!call) for (const input of node.inputs) visitTensor(input, consumer);
+      if (options.control !== true) continue;
+      for (const control of node.controlInputs) visitControl(control, consumer);
+      if (call) for (const effect of this.effects.get(node.name) ?? []) visitControl(effect, consumer);
+    }
+    return reached;
+  }
+
+  /** Of these nodes, those that only run where a condition of TensorFlow 1 holds. */
+  behindSwitch(names: ReadonlySet<string>): Set<string> {
+    const consumers = new Map<string, string[]>();
+    const found = new Set<string>();
+    for (const name of names) {
+      const node = this.nodes.get(name);
+      if (node === undefined) continue;
+      if (/^(?:Ref)?Switch$/.test(node.op)) found.add(name);
+      const before = node.inputs.map((input) => splitTensor(this.peek(input)).node);
+      for (const producer of [...before, ...node.controlInputs]) {
+        const list = consumers.get(producer);
+        if (list === undefined) consumers.set(producer, [name]);
+        else list.push(name);
+      }
+    }
+    const pending = [...found];
+    for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+      for (const consumer of consumers.get(name) ?? []) {
+        if (found.has(consumer)) continue;
+        found.add(consumer);
+        pending.push(consumer);
+      }
+    }
+    return found;
+  }
+
+  /** Whether this node is a plain call; its function's nodes are in the scope afterwards. */
+  private inline(call: RawNode): boolean {
+    if (this.effects.has(call.name)) return true;
+    const callee = call.made === undefined ? this.library.calleeOf(call) : undefined;
+    if (callee === undefined) return false;
+    const stack = enter(callee.name, this.stacks.get(call.name) ?? this.stack);
+    const body = this.library.body(callee.name);
+    if (call.inputs.length !== body.inputs.length) {
+      throw new ServingError(
+        'bad_model',
+        `node "${call.name}" gives function "${body.name}" ${call.inputs.length} inputs, it takes ${body.inputs.length}`,
+      );
+    }
+    this.effects.set(call.name, this.addBody(call, body, callee.attributes, stack));
+    return true;
+  }
+
+  /** Names of the body's nodes that have an effect. */
+  private addBody(call: RawNode, body: RawFunction, attributes: MessageMap, stack: CallStack): string[] {
+    const names = new Map<string, string>();
+    for (const name of body.nodes.keys()) names.set(name, this.unusedName(`${call.name}/${name}`));
+    const given = new Map(body.inputs.map(({ name }, i) => [`${name}:0`, call.inputs[i] ?? '']));
+    const rename = (name: string): string => names.get(name) ?? `${call.name}/${name}`;
+    const map = (tensor: string): string => {
+      const { node, port } = splitTensor(tensor);
+      return given.get(tensor) ?? `${rename(node)}:${port}`;
+    };
+    const effects = body.controlOutputs.map(rename);
+    for (const node of body.nodes.values()) {
+      const name = rename(node.name);
+      if (isAssignment(node.op) || node.op === 'StatefulPartitionedCall') effects.push(name);
+      this.stacks.set(name, stack);
+      this.nodes.set(name, {
+        ...node,
+        name,
+        inputs: node.inputs.map(map),
+        controlInputs: node.controlInputs.filter((control) => names.has(control)).map(rename),
+        attributes: fillPlaceholders(node.attributes, attributes),
+      });
+    }
+    for (const [port, { tensor }] of body.outputs.entries())
+      this.aliases.set(`${call.name}:${port}`, map(tensor));
+    return effects;
+  }
+
+  unusedName(name: string): string {
+    let unused = name;
+    while (this.nodes.has(unused)) {
+      this.renamed += 1;
+      unused = `${name}_inlined_${this.renamed}`;
+    }
+    return unused;
+  }
+}
+
+/** Attributes that stand for one of the function's own get the caller's value. */
+function fillPlaceholders(attributes: MessageMap, given: MessageMap): MessageMap {
+  let filled: Map<string | number, Message> | undefined;
+  for (const [name, value] of attributes as ReadonlyMap<string, Message>) {
+    if (!has(value, 'placeholder')) continue;
+    const actual = given.get(textOf(value, 'placeholder')) as Message | undefined;
+    if (actual === undefined) continue;
+    filled ??= new Map(attributes as ReadonlyMap<string, Message>);
+    filled.set(name, actual);
+  }
+  return filled ?? attributes;
+}

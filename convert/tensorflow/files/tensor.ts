@@ -1,0 +1,239 @@
+/**
+ * In: a TensorProto message. Out: a tensor of its own memory.
+ * Trap: a few bytes may claim a billion elements: "one value, repeated". Expanding has a budget for the whole model.
+ * Weights are copied out of the file although they could be views: three in four lie misaligned and are copied anyway,
+ * and a single view would keep the whole file in memory beside them.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import { allocate, bytesPerElement, type Tensor, type TypedArray, viewBytes } from '../../../lib/tensor.ts';
+import {
+  byteStringsOf,
+  bytesOf,
+  flagOf,
+  messageOf,
+  messagesOf,
+  numberOf,
+  numbersOf,
+} from '../../wire/message.ts';
+import type { Message, NumberArray } from '../../wire/table.ts';
+import type { TfAttribute, TfShape } from '../graph.ts';
+import { type Storage, storageOf, typeName, widenHalves } from './types.ts';
+
+/** TensorFlow's own limit. */
+const MAX_RANK = 254;
+const MAX_EXPANDED_ELEMENTS = 1 << 26;
+const MAX_ELEMENTS = 2 ** 40;
+
+/** What decoding has cost: elements that stand in no file. And what is decoded already, however often it is used. */
+export class Expansion {
+  /** A function that is called a thousand times has its weights once. */
+  readonly known = new WeakMap<Message, Tensor>();
+  readonly attributes = new WeakMap<Message, TfAttribute>();
+  private left = MAX_EXPANDED_ELEMENTS;
+
+  take(elements: number): void {
+    this.left -= elements;
+    if (this.left >= 0) return;
+    throw new ServingError(
+      'bad_model',
+      `repeated values expand to more than ${MAX_EXPANDED_ELEMENTS} elements in the whole model`,
+    );
+  }
+}
+
+/** Undefined for an unknown rank, -1 for an unknown size. */
+export function readShape(message: Message | undefined): TfShape {
+  if (message === undefined) return [];
+  if (flagOf(message, 'unknown_rank')) return undefined;
+  const dims = messagesOf(message, 'dim');
+  if (dims.length > MAX_RANK) {
+    throw new ServingError(
+      'bad_model',
+      `a shape has ${dims.length} dimensions, at most ${MAX_RANK} are possible`,
+    );
+  }
+  return dims.map((dim) => {
+    const size = numberOf(dim, 'size');
+    if (!Number.isSafeInteger(size) || size < -1) {
+      throw new ServingError('bad_model', `a dimension must be a whole number >= -1, got ${size}`);
+    }
+    return size;
+  });
+}
+
+/** A shape with every size known. */
+export function readFixedShape(message: Message | undefined): readonly number[] {
+  const shape = readShape(message);
+  if (shape === undefined || shape.includes(-1)) {
+    throw new ServingError('bad_model', 'a tensor has a shape that is not known');
+  }
+  return shape;
+}
+
+export function countElements(shape: readonly number[]): number {
+  let count = 1;
+  for (const dim of shape) {
+    count *= dim;
+    if (count > MAX_ELEMENTS) {
+      throw new ServingError(
+        'bad_model',
+        `shape [${shape.join(',')}] is over the limit of ${MAX_ELEMENTS} elements`,
+      );
+    }
+  }
+  return count;
+}
+
+/** @throws bad_model where shape, type and content do not fit together */
+export function readTensor(message: Message, expansion: Expansion): Tensor {
+  const known = expansion.known.get(message);
+  if (known !== undefined) return known;
+  const tensor = decodeTensor(message, expansion);
+  expansion.known.set(message, tensor);
+  return tensor;
+}
+
+function decodeTensor(message: Message, expansion: Expansion): Tensor {
+  const number = numberOf(message, 'dtype');
+  const storage = storageOf(number);
+  const shape = readFixedShape(messageOf(message, 'tensor_shape'));
+  const count = countElements(shape);
+  const content = bytesOf(message, 'tensor_content');
+  if (storage.dtype === 'string') {
+    const texts = content.length > 0 ? splitTexts(content, count) : byteStringsOf(message, 'string_val');
+    return { dtype: 'string', shape, data: expandTexts(texts, count, expansion) };
+  }
+  if (content.length > 0)
+    return { dtype: storage.dtype, shape, data: decodeContent(content, storage, count, true) };
+  const values = numbersOf(message, valueField(number));
+  return { dtype: storage.dtype, shape, data: expandNumbers(values, storage, count, expansion) };
+}
+
+/** Raw little-endian elements as the array their tensor has; a view of them unless a `copy` is asked for. */
+export function decodeContent(
+  content: Uint8Array,
+  storage: Storage,
+  count: number,
+  copy = false,
+): TypedArray {
+  const { dtype, half } = storage;
+  if (dtype === 'string') throw new ServingError('internal', 'texts have no raw elements');
+  const size = half === undefined ? bytesPerElement(dtype) : 2;
+  if (content.length !== count * size) {
+    throw new ServingError(
+      'bad_model',
+      `a tensor of ${count} elements of ${size} bytes has ${content.length} bytes`,
+    );
+  }
+  if (half === undefined) return viewBytes(dtype, copy ? content.slice() : content);
+  return widenHalves(viewBytes('uint16', content) as Uint16Array, half);
+}
+
+/** The lengths of all texts as varints, `gap` bytes, then the texts. */
+export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Array[] {
+  if (count > content.length)
+    throw new ServingError('bad_model', `${content.length} bytes hold no ${count} texts`);
+  const lengths: number[] = [];
+  let offset = 0;
+  for (let i = 0; i < count; i += 1) {
+    let length = 0;
+    let scale = 1;
+    for (;;) {
+      const byte = content[offset];
+      offset += 1;
+      if (byte === undefined || scale > 2 ** 42)
+        throw new ServingError('bad_model', 'the lengths of texts are cut off');
+      length += (byte & 0x7f) * scale;
+      scale *= 128;
+      if (byte < 0x80) break;
+    }
+    lengths.push(length);
+  }
+  offset += gap;
+  return lengths.map((length) => {
+    if (length > content.length - offset) throw new ServingError('bad_model', 'a text is cut off');
+    offset += length;
+    return content.subarray(offset - length, offset);
+  });
+}
+
+function expandTexts(texts: readonly Uint8Array[], count: number, expansion: Expansion): string[] {
+  checkCount(texts.length, count);
+  if (count > texts.length) expansion.take(count - texts.length);
+  const strings = texts.map((text) =>
+    Buffer.from(text.buffer, text.byteOffset, text.length).toString('utf8'),
+  );
+  const last = strings.at(-1) ?? '';
+  while (strings.length < count) strings.push(last);
+  return strings;
+}
+
+function valueField(number: number): string {
+  switch (typeName(number)) {
+    case 'float':
+      return 'float_val';
+    case 'double':
+      return 'double_val';
+    case 'int64':
+      return 'int64_val';
+    case 'uint64':
+      return 'uint64_val';
+    case 'uint32':
+      return 'uint32_val';
+    case 'bool':
+      return 'bool_val';
+    case 'half':
+    case 'bfloat16':
+      return 'half_val';
+    default:
+      return 'int_val';
+  }
+}
+
+/** Fewer values than elements: the last one repeats, none at all are zeros. */
+function expandNumbers(
+  values: NumberArray | undefined,
+  storage: Storage,
+  count: number,
+  expansion: Expansion,
+): TypedArray {
+  const { dtype, half } = storage;
+  if (dtype === 'string') throw new ServingError('internal', 'texts are no numbers');
+  const given = values?.length ?? 0;
+  checkCount(given, count);
+  const native = half === undefined ? dtype : 'uint16';
+  if (values !== undefined && given === count && half === undefined && sameArray(values, dtype))
+    return values.slice();
+  if (count > given) expansion.take(count - given);
+  const array = allocate(native, count);
+  if (values !== undefined) {
+    // One type of number goes into its own or a smaller one: int_val holds int8, half_val the bits of a half.
+    (array as Int32Array).set(values as Int32Array);
+    if (given < count && given > 0) (array as Int32Array).fill(array[given - 1] as number, given);
+  }
+  return half === undefined ? array : widenHalves(array as Uint16Array, half);
+}
+
+function sameArray(values: NumberArray, dtype: Tensor['dtype']): boolean {
+  switch (dtype) {
+    case 'float32':
+      return values instanceof Float32Array;
+    case 'float64':
+      return values instanceof Float64Array;
+    case 'int32':
+      return values instanceof Int32Array;
+    case 'int64':
+      return values instanceof BigInt64Array;
+    case 'uint32':
+      return values instanceof Uint32Array;
+    case 'uint64':
+      return values instanceof BigUint64Array;
+    default:
+      return values instanceof Uint8Array;
+  }
+}
+
+function checkCount(given: number, count: number): void {
+  if (given <= count) return;
+  throw new ServingError('bad_model', `a tensor of ${count} elements has ${given} values`);
+}

@@ -1,0 +1,89 @@
+/**
+ * In: TensorFlow's DataType numbers. Out: our dtypes, and how the type's values lie in a file.
+ * Trap: half and bfloat16 are float32 to everyone behind this file; the two differ in how their 16 bits are widened.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import type { NumericDType } from '../../../lib/tensor.ts';
+import type { TfType } from '../graph.ts';
+import { DATA_TYPES } from './tables.ts';
+
+const PLAIN: Readonly<Record<string, NumericDType | 'string'>> = {
+  float: 'float32',
+  double: 'float64',
+  int32: 'int32',
+  uint8: 'uint8',
+  int16: 'int16',
+  int8: 'int8',
+  string: 'string',
+  int64: 'int64',
+  bool: 'bool',
+  uint16: 'uint16',
+  uint32: 'uint32',
+  uint64: 'uint64',
+  half: 'float32',
+  bfloat16: 'float32',
+};
+
+/** Quantized types hold plain integers. */
+const QUANTIZED: Readonly<Record<string, NumericDType>> = {
+  qint8: 'int8',
+  quint8: 'uint8',
+  qint16: 'int16',
+  quint16: 'uint16',
+  qint32: 'int32',
+};
+
+/** TensorFlow's name of a type, lower case, references like what they refer to. */
+export function typeName(number: number): string {
+  return DATA_TYPES[number > 100 ? number - 100 : number] ?? `type ${number}`;
+}
+
+export function tfType(number: number): TfType {
+  const name = typeName(number);
+  return PLAIN[name] ?? { unsupported: name };
+}
+
+/** How a tensor's bytes lie in a file, and what it becomes. */
+export interface Storage {
+  readonly dtype: NumericDType | 'string';
+  /** 16-bit floats, widened. */
+  readonly half?: 'half' | 'bfloat16';
+}
+
+/** @throws bad_model for complex numbers, resources and the like */
+export function storageOf(number: number): Storage {
+  const name = typeName(number);
+  const dtype = PLAIN[name] ?? QUANTIZED[name];
+  if (dtype === undefined) throw new ServingError('bad_model', `a tensor of ${name} is not supported`);
+  return name === 'half' || name === 'bfloat16' ? { dtype, half: name } : { dtype };
+}
+
+/** 16-bit floats as float32. */
+export function widenHalves(halves: Uint16Array, kind: 'half' | 'bfloat16'): Float32Array {
+  const floats = new Float32Array(halves.length);
+  const bits = new Uint32Array(floats.buffer);
+  const wide = kind === 'bfloat16' ? undefined : halfTable();
+  for (let i = 0; i < halves.length; i += 1) {
+    const half = halves[i] ?? 0;
+    bits[i] = wide === undefined ? half << 16 : (wide[half] ?? 0);
+  }
+  return floats;
+}
+
+let table: Uint32Array | undefined;
+
+/** float32 bits of every half. */
+function halfTable(): Uint32Array {
+  if (table !== undefined) return table;
+  const floats = new Float32Array(1 << 16);
+  for (let half = 0; half < floats.length; half += 1) {
+    const exponent = (half >> 10) & 31;
+    const fraction = half & 1023;
+    const sign = half & 0x8000 ? -1 : 1;
+    if (exponent === 0) floats[half] = sign * fraction * 2 ** -24;
+    else if (exponent < 31) floats[half] = sign * (1024 + fraction) * 2 ** (exponent - 25);
+    else floats[half] = fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  }
+  table = new Uint32Array(floats.buffer);
+  return table;
+}

@@ -1,0 +1,212 @@
+/**
+ * TensorFlow 1's loops. In: a graph with Enter, Merge, Switch, NextIteration, Exit. Out: the same with While nodes and
+ * functions for their conditions and bodies, as TensorFlow 2 writes loops.
+ * Trap: a loop within a loop is part of the outer one's body; the innermost is taken out first.
+ */
+import { splitTensor, type TfFunction, type TfGraph, type TfNode, textAttribute } from './graph.ts';
+import { refuse } from './ops/rule.ts';
+
+type Nodes = ReadonlyMap<string, TfNode>;
+
+/** Each is looked at as often as loops lie around it. */
+const MAX_FRAMES = 1000;
+
+type Users = (tensor: string) => readonly TfNode[];
+
+interface Entry {
+  readonly argument: string;
+  /** What enters from outside. */
+  readonly initial: string;
+}
+
+interface Variable extends Entry {
+  /** What goes back to the next round. */
+  readonly next: string;
+}
+
+interface Frame {
+  readonly variables: readonly Variable[];
+  /** Do not change. */
+  readonly constants: readonly Entry[];
+  readonly condition: string;
+  /** Tensors of the frame that are its arguments, seen from the body or from the condition. */
+  readonly names: ReadonlyMap<string, string>;
+  readonly exits: ReadonlyMap<string, number>;
+}
+
+/** As it is, when there is no loop of this kind. */
+export function withoutFrames(tf: TfGraph): TfGraph {
+  const entries = Map.groupBy([...tf.nodes.values()].filter(isEnter), (node) =>
+    textAttribute(node, 'frame_name'),
+  );
+  if (entries.size === 0) return tf;
+  if (entries.size > MAX_FRAMES) refuse(`has ${entries.size} loops, the limit is ${MAX_FRAMES}`);
+  const functions = new Map(tf.functions);
+  const nodes = new Map(tf.nodes);
+  const users = usersOf(nodes);
+  const frames = new Map([...entries].map(([name, list]) => [name, readFrame(name, list, nodes, users)]));
+  while (frames.size > 0) {
+    const before = frames.size;
+    for (const [name, frame] of frames) if (takeOut(name, frame, nodes, functions)) frames.delete(name);
+    if (frames.size === before)
+      refuse(`has loops that are not understood: ${[...frames.keys()].slice(0, 5).join(', ')}`);
+  }
+  const roots = tf.outputs.map(({ tensor }) => tensor);
+  return { ...tf, functions, nodes: inOrder(nodes, roots, new Map(), tf.file).nodes };
+}
+
+/** Replaces one loop; false when another is still inside of it. */
+function takeOut(
+  name: string,
+  frame: Frame,
+  nodes: Map<string, TfNode>,
+  functions: Map<string, TfFunction>,
+): boolean {
+  const condition = inOrder(nodes, [frame.condition], frame.names, name);
+  const next = frame.variables.map((variable) => variable.next);
+  const body = inOrder(nodes, next, frame.names, name);
+  if (condition.loops || body.loops) return false;
+  const inputs = [...frame.variables, ...frame.constants].map(({ argument }) => ({
+    name: argument,
+    dtype: 'float32' as const,
+  }));
+  const same = frame.constants.map(({ argument }) => `${argument}:0`);
+  const outputs = [...next.map((tensor) => frame.names.get(tensor) ?? tensor), ...same];
+  const describe = (tensors: readonly string[]) => tensors.map((tensor) => ({ name: tensor, tensor }));
+  const [bodyName, conditionName, loop] = ['body', 'condition', 'loop'].map((part) => `${name}/${part}`) as [
+    string,
+    string,
+    string,
+  ];
+  functions.set(bodyName, { name: bodyName, inputs, outputs: describe(outputs), nodes: body.nodes });
+  const goOn = [frame.names.get(frame.condition) ?? frame.condition];
+  functions.set(conditionName, {
+    name: conditionName,
+    inputs,
+    outputs: describe(goOn),
+    nodes: condition.nodes,
+  });
+  for (const [exit, index] of frame.exits) {
+    const node = nodes.get(exit) as TfNode;
+    nodes.set(exit, { ...node, op: 'Identity', inputs: [`${loop}:${index}`], controlInputs: [] });
+  }
+  nodes.set(loop, {
+    name: loop,
+    op: 'While',
+    inputs: [...frame.variables, ...frame.constants].map(({ initial }) => initial),
+    controlInputs: [],
+    attributes: {
+      body: { kind: 'func', name: bodyName, attributes: {} },
+      cond: { kind: 'func', name: conditionName, attributes: {} },
+    },
+  });
+  return true;
+}
+
+/** Who takes a node's outputs, for all frames at once. */
+function usersOf(nodes: Nodes): (tensor: string) => readonly TfNode[] {
+  const users = new Map<string, TfNode[]>();
+  for (const node of nodes.values())
+    for (const input of new Set(node.inputs)) {
+      const list = users.get(input);
+      if (list) list.push(node);
+      else users.set(input, [node]);
+    }
+  return (tensor) => users.get(tensor) ?? [];
+}
+
+function readFrame(name: string, entries: readonly TfNode[], nodes: Nodes, users: Users): Frame {
+  const names = new Map<string, string>();
+  const exits = new Map<string, number>();
+  const variables: Variable[] = [];
+  const constants: Entry[] = [];
+  let condition: string | undefined;
+  for (const enter of entries) {
+    const initial =
+      enter.inputs[0] ?? refuse(`loop "${name}" has an Enter without an input (node "${enter.name}")`);
+    const merge = users(`${enter.name}:0`).find(isMerge);
+    if (!merge) {
+      const argument = `${name}/constant_${constants.length}`;
+      names.set(`${enter.name}:0`, `${argument}:0`);
+      constants.push({ argument, initial });
+      continue;
+    }
+    const argument = `${name}/variable_${variables.length}`;
+    names.set(`${merge.name}:0`, `${argument}:0`);
+    for (const each of users(`${merge.name}:0`).filter(isSwitch)) {
+      names.set(`${each.name}:1`, `${argument}:0`);
+      const test = nodes.get(splitTensor(each.inputs[1] ?? ':0').node);
+      if (test?.op === 'LoopCond') condition = test.inputs[0];
+      for (const exit of users(`${each.name}:0`).filter(isExit)) exits.set(exit.name, variables.length);
+    }
+    variables.push({ argument, initial, next: wayBack(name, merge, nodes) });
+  }
+  if (condition === undefined) return refuse(`loop "${name}" has no condition`);
+  return { variables, constants, condition, names, exits };
+}
+
+function wayBack(name: string, merge: TfNode, nodes: Nodes): string {
+  const from = merge.inputs.map((input) => nodes.get(splitTensor(input).node));
+  const back = from.find((node) => node && /^(Ref)?NextIteration$/.test(node.op));
+  return back?.inputs[0] ?? refuse(`loop "${name}" has a variable without a way back (node "${merge.name}")`);
+}
+
+/** The nodes that `roots` need, each after its inputs; `names` are arguments, where the search ends. */
+function inOrder(
+  nodes: Nodes,
+  roots: readonly string[],
+  names: ReadonlyMap<string, string>,
+  where: string,
+): { nodes: Map<string, TfNode>; loops: boolean } {
+  const ordered = new Map<string, TfNode>();
+  const open = new Set<string>();
+  const steps: { readonly node: TfNode; next: number }[] = [];
+  let loops = false;
+  let cycle: string | undefined;
+  const enter = (tensor: string) => {
+    if (names.has(tensor)) return;
+    const node = nodes.get(splitTensor(tensor).node);
+    if (!node || ordered.has(node.name)) return;
+    if (isEnter(node) || isExit(node)) loops = true;
+    if (open.has(node.name)) {
+      cycle = node.name;
+      return;
+    }
+    open.add(node.name);
+    steps.push({ node, next: 0 });
+  };
+  for (const root of roots) {
+    enter(root);
+    for (let step = steps.at(-1); step !== undefined; step = steps.at(-1)) {
+      const input = step.node.inputs[step.next];
+      step.next += 1;
+      if (input !== undefined) enter(input);
+      else {
+        steps.pop();
+        open.delete(step.node.name);
+        const inputs = step.node.inputs.map((tensor) => names.get(tensor) ?? tensor);
+        const controlInputs = names.size === 0 ? step.node.controlInputs : [];
+        ordered.set(step.node.name, { ...step.node, inputs, controlInputs });
+      }
+    }
+  }
+  // Of a loop that is still to be taken out it is no wonder.
+  if (cycle !== undefined && !loops) refuse(`${where} has a cycle at node "${cycle}"`);
+  return { nodes: ordered, loops };
+}
+
+function isEnter({ op }: TfNode): boolean {
+  return op === 'Enter' || op === 'RefEnter';
+}
+
+function isExit({ op }: TfNode): boolean {
+  return op === 'Exit' || op === 'RefExit';
+}
+
+function isMerge({ op }: TfNode): boolean {
+  return op === 'Merge' || op === 'RefMerge';
+}
+
+function isSwitch({ op }: TfNode): boolean {
+  return op === 'Switch' || op === 'RefSwitch';
+}

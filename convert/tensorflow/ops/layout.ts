@@ -1,0 +1,92 @@
+/**
+ * TensorFlow keeps channels last, ONNX's convolutions want them first. In: values channels-last. Out: their twins
+ * channels-first, so that a chain of convolutions and elementwise operations transposes once at each end.
+ * Trap: a twin that a loop's body makes is not visible outside of it; each body has its own Layouts.
+ */
+import type { GraphBuilder } from '../../graph/builder.ts';
+import type { Attributes, Value } from '../../graph/value.ts';
+import { transpose, unsqueeze } from './dims.ts';
+import { emit } from './kernels.ts';
+
+/** Channels-last value -> the channels-first value it was transposed from; visible wherever its key is. */
+const ORIGINS = new WeakMap<Value, Value>();
+
+export class Layouts {
+  readonly #made = new Map<Value, Value>();
+  readonly #outer: Layouts | undefined;
+
+  constructor(outer?: Layouts) {
+    this.#outer = outer;
+  }
+
+  /** The channels-first twin where there is one already. */
+  twin(value: Value): Value | undefined {
+    return ORIGINS.get(value) ?? this.#made.get(value) ?? this.#outer?.twin(value);
+  }
+
+  /** Channels-first, transposed if it must. */
+  first(g: GraphBuilder, value: Value): Value {
+    const twin = this.twin(value);
+    if (twin) return twin;
+    const made = transpose(g, value, toFirst(value.shape?.length ?? 4), value.name);
+    this.#made.set(value, made);
+    return made;
+  }
+
+  /** Back to channels-last; the transpose disappears when only the twin is used. */
+  last(g: GraphBuilder, value: Value, hint?: string): Value {
+    const size = value.shape?.length ?? 4;
+    const made = transpose(g, value, [0, ...Array.from({ length: size - 2 }, (_, i) => i + 2), 1], hint);
+    ORIGINS.set(made, value);
+    return made;
+  }
+
+  /** An elementwise operation, on the twins where an input has one. */
+  elementwise(
+    g: GraphBuilder,
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    attributes: Attributes = {},
+    hint?: string,
+  ): Value {
+    const twins = inputs.map((input) => input && ORIGINS.get(input));
+    const size = twins.find((twin) => twin)?.shape?.length;
+    const lifted = size === undefined ? undefined : this.#lift(g, inputs, size);
+    if (!lifted) return emit(g, op, inputs, attributes, hint);
+    return this.last(g, emit(g, op, lifted, attributes, hint), hint);
+  }
+
+  /** All inputs channels-first, or undefined where one's rank is unknown or too large. */
+  #lift(
+    g: GraphBuilder,
+    inputs: readonly (Value | undefined)[],
+    size: number,
+  ): (Value | undefined)[] | undefined {
+    const fits = (input: Value | undefined) => !input || (input.shape && input.shape.length <= size);
+    if (!inputs.every(fits)) return undefined;
+    return inputs.map((input) => {
+      const shape = input?.shape;
+      if (!input || !shape || shape.length === 0 || (shape.length === 1 && shape[0] === 1)) return input;
+      if (shape.length === size) return this.first(g, input);
+      // [C] -> [C,1,1], without a transpose.
+      if (shape.length === 1)
+        return unsqueeze(
+          g,
+          input,
+          Array.from({ length: size - 2 }, (_, i) => i + 1),
+        );
+      const missing = Array.from({ length: size - shape.length }, (_, i) => i);
+      return transpose(g, unsqueeze(g, input, missing), toFirst(size));
+    });
+  }
+}
+
+function toFirst(size: number): number[] {
+  return [0, size - 1, ...Array.from({ length: size - 2 }, (_, i) => i + 1)];
+}
+
+/** Where an axis of a channels-last value is in its twin. */
+export function axisInTwin(axis: number, size: number): number {
+  if (axis === 0) return 0;
+  return axis === size - 1 ? 1 : axis + 1;
+}

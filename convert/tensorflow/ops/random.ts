@@ -1,0 +1,76 @@
+/**
+ * Random numbers at inference are mostly a dropout that keeps everything. In: what is known of the range of random
+ * numbers. Out: the constant that a comparison or a Floor makes of them.
+ * Trap: floor(keep_prob + random) is 1 for keep_prob 1 only because random is below 1.
+ */
+import { elementCount, type Tensor } from '../../../lib/tensor.ts';
+import type { GraphBuilder } from '../../graph/builder.ts';
+import { numbersOf } from '../../graph/numbers.ts';
+import type { Value } from '../../graph/value.ts';
+import { intAttribute, type TfNode, typeAttribute } from '../graph.ts';
+import { int64 } from './kernels.ts';
+import { type Context, type Facts, type Operands, type OpTable, refuse, takes } from './rule.ts';
+
+/** Numbers in [low, high), as many as `shape` says. */
+export interface Range {
+  readonly low: number;
+  readonly high: number;
+  readonly shape: Value;
+}
+
+/** The only element of a constant of rank 0. */
+export function scalarOf(value: Value): number | undefined {
+  const tensor: Tensor | undefined = value.constant;
+  if (!tensor || tensor.shape.length > 0 || elementCount(tensor.shape) !== 1) return undefined;
+  return numbersOf(tensor)?.[0];
+}
+
+const MOVES: Readonly<Record<'Add' | 'Sub' | 'Mul', (a: number, b: number) => number>> = {
+  Add: (a, b) => a + b,
+  Sub: (a, b) => a - b,
+  Mul: (a, b) => a * b,
+};
+
+export function moveRange(op: 'Add' | 'Sub' | 'Mul', inputs: Operands, made: Value, facts: Facts): void {
+  const swapped = op !== 'Sub' && !facts.ranges.has(inputs[0]);
+  const [random, constant] = swapped ? [inputs[1], inputs[0]] : [inputs[0], inputs[1]];
+  const range = facts.ranges.get(random);
+  const by = scalarOf(constant);
+  if (!range || by === undefined || (op === 'Mul' && by < 0)) return;
+  const move = MOVES[op];
+  facts.ranges.set(made, { ...range, low: move(range.low, by), high: move(range.high, by) });
+}
+
+/** The constant a Floor gives, when all numbers lie between the same two whole numbers. */
+export function floorOfRange(x: Value, g: GraphBuilder, facts: Facts): Value | undefined {
+  const range = facts.ranges.get(x);
+  if (!range || Math.floor(range.low) !== Math.ceil(range.high) - 1) return undefined;
+  return g.one('Expand', [g.scalar(x.dtype, Math.floor(range.low)), range.shape]);
+}
+
+/** `random >= constant` where it is always or never true. */
+export function rangeIsAtLeast([x, y]: Operands, g: GraphBuilder, facts: Facts): Value | undefined {
+  const range = facts.ranges.get(x);
+  const limit = scalarOf(y);
+  if (!range || limit === undefined || (range.low < limit && limit < range.high)) return undefined;
+  return g.one('Expand', [g.scalar('bool', range.low >= limit ? 1 : 0), range.shape]);
+}
+
+function drawn(op: 'RandomUniform' | 'RandomNormal') {
+  return (node: TfNode, [shape]: Operands, g: GraphBuilder, context: Context): Value => {
+    const dtype = typeAttribute(node, 'dtype', 'float32');
+    if (dtype !== 'float32' && dtype !== 'float64') refuse('is supported for float32 and float64 only');
+    const seed = intAttribute(node, 'seed', 0) || intAttribute(node, 'seed2', 0);
+    const dims = int64(g, shape);
+    const like = g.one('Expand', [g.scalar(dtype, 0), dims]);
+    // RandomUniformLike of a folded constant too: the numbers are drawn at every run.
+    const made = g.one(`${op}Like`, [like], seed === 0 ? {} : { seed: { float: seed } }, node.name);
+    if (op === 'RandomUniform') context.facts.ranges.set(made, { low: 0, high: 1, shape: dims });
+    return made;
+  };
+}
+
+export const RANDOM: OpTable = takes(1, {
+  RandomStandardNormal: drawn('RandomNormal'),
+  RandomUniform: drawn('RandomUniform'),
+});

@@ -1,0 +1,154 @@
+/**
+ * Sums, means, extremes over axes, and the places of the largest elements.
+ * Trap: an empty list of axes means none in TensorFlow and all in ONNX.
+ */
+import type { GraphBuilder } from '../../graph/builder.ts';
+import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
+import { axisOf, rank } from '../../graph/shapes.ts';
+import type { Value } from '../../graph/value.ts';
+import { flagAttribute, intAttribute, type TfNode, typeAttribute } from '../graph.ts';
+import { cast, emit, emitAll, int64, oneNumber } from './kernels.ts';
+import { axisInTwin } from './layout.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
+
+interface Reduction {
+  readonly op: string;
+  readonly x: Value;
+  readonly axes: readonly number[];
+  readonly keep: boolean;
+}
+
+/** ReduceSum takes its axes as an input from opset 13 on, the others from 18 on. */
+function emitReduction(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
+  const keepdims = keep ? 1 : 0;
+  return op === 'ReduceSum'
+    ? emit(g, op, [x, g.ints(axes)], { keepdims }, hint)
+    : emit(g, op, [x], { axes, keepdims }, hint);
+}
+
+function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context: Context): Value {
+  const { x, axes, keep } = reduction;
+  const twin = context.layouts.twin(x);
+  const size = x.shape?.length;
+  if (!twin || size === undefined) return emitReduction(g, reduction, node.name);
+  const gone = new Set(axes.map((axis) => axisOf(axis, size)));
+  const moved = [...gone].map((axis) => axisInTwin(axis, size));
+  if (keep) {
+    const made = emitReduction(g, { ...reduction, x: twin, axes: moved }, node.name);
+    return context.layouts.last(g, made, node.name);
+  }
+  // What is left is in the same order when the channels or the whole image are gone.
+  const image = Array.from({ length: size - 2 }, (_, i) => i + 1);
+  const ordered = gone.has(size - 1) || image.every((axis) => gone.has(axis));
+  return emitReduction(g, ordered ? { ...reduction, x: twin, axes: moved } : reduction, node.name);
+}
+
+function reduce(op: string): Rule {
+  return (node, [x, axesValue], g, context) => {
+    const keep = flagAttribute(node, 'keep_dims', false);
+    if (op === 'ReduceSum' && !axesValue.constant && !axesValue.elements)
+      return emit(
+        g,
+        op,
+        [x, oneList(g, axesValue)],
+        { keepdims: keep ? 1 : 0, noop_with_empty_axes: 1 },
+        node.name,
+      );
+    const axes = constantNumbers(axesValue, 'list of axes');
+    if (axes.length === 0 || x.shape?.length === 0) return x;
+    return reduceAxes({ op, x, axes, keep }, node, g, context);
+  };
+}
+
+function oneList(g: GraphBuilder, axes: Value): Value {
+  return axes.shape?.length === 0 ? oneNumber(g, axes, 'int64') : int64(g, axes);
+}
+
+/** all, any: of bytes, since there are no kernels for bool. */
+function logical(op: 'ReduceMin' | 'ReduceMax'): Rule {
+  const numeric = reduce(op);
+  return (node, inputs, g, context) => {
+    const numbers = cast(g, inputs[0], 'int32');
+    const made = numeric(node, inputs.with(0, numbers) as unknown as typeof inputs, g, context) as Value;
+    return cast(g, made, 'bool');
+  };
+}
+
+function places(op: 'ArgMax' | 'ArgMin'): Rule {
+  return (node, inputs, g, context) => {
+    const [x] = inputs;
+    const axis = inputs.length > 1 ? constantNumber(inputs[1], 'axis') : 0;
+    const type = typeAttribute(node, 'output_type', 'int64');
+    const dtype = typeof type === 'string' ? type : 'int64';
+    const twin = context.layouts.twin(x);
+    const size = x.shape?.length;
+    const own = size === undefined ? axis : axisOf(axis, size);
+    // Over the channels of an image the order of the rest does not change.
+    const found =
+      twin && size !== undefined && own === size - 1
+        ? emit(g, op, [twin], { axis: 1, keepdims: 0 }, node.name)
+        : emit(g, op, [x], { axis, keepdims: 0 }, node.name);
+    return cast(g, found, dtype);
+  };
+}
+
+function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder): Value[] {
+  const sorted = flagAttribute(node, 'sorted', true) ? 1 : 0;
+  const type = typeAttribute(node, 'index_type', 'int32');
+  const [values, indices] = emitAll(
+    g,
+    'TopK',
+    [x, oneNumber(g, k, 'int64')],
+    { axis: -1, sorted },
+    { outputs: 2, hint: node.name },
+  ) as [Value, Value];
+  return [values, cast(g, indices, typeof type === 'string' ? type : 'int32')];
+}
+
+/** Whether the target's score is among the k largest; on a tie it is. */
+function inTopK(node: TfNode, predictions: Value, targets: Value, k: Value, g: GraphBuilder): Value {
+  const at = g.one('Unsqueeze', [int64(g, targets), g.ints([1])]);
+  const own = g.one('GatherElements', [predictions, at], { axis: 1 });
+  const better = cast(g, emit(g, 'Greater', [predictions, own]), 'int64');
+  const count = g.one('ReduceSum', [better, g.ints([1])], { keepdims: 0 });
+  return g.one('Less', [count, int64(g, k)], {}, node.name);
+}
+
+/** The k-th smallest (or largest) along the last axis. */
+const nthElement: Rule = (node, [x, n], g) => {
+  const index = constantNumber(n, 'n');
+  const largest = flagAttribute(node, 'reverse', false) ? 1 : 0;
+  const [values] = emitAll(
+    g,
+    'TopK',
+    [x, g.ints([index + 1])],
+    { axis: -1, largest },
+    { outputs: 2, hint: node.name },
+  ) as [Value, Value];
+  return g.one('Gather', [values, g.scalar('int64', index)], { axis: rank(x) - 1 });
+};
+
+export const REDUCTION: OpTable = {
+  ...takes(1, {
+    ArgMax: places('ArgMax'),
+    ArgMin: places('ArgMin'),
+    TopK: (node, [x], g) => topK(node, x, g.scalar('int32', intAttribute(node, 'k')), g),
+  }),
+  ...takes(2, {
+    All: logical('ReduceMin'),
+    Any: logical('ReduceMax'),
+    EuclideanNorm: reduce('ReduceL2'),
+    Max: reduce('ReduceMax'),
+    Mean: reduce('ReduceMean'),
+    Min: reduce('ReduceMin'),
+    NthElement: nthElement,
+    Prod: reduce('ReduceProd'),
+    Sum: reduce('ReduceSum'),
+    TopKV2: (node, [x, k], g) => topK(node, x, k, g),
+    InTopK: (node, [predictions, targets], g) =>
+      inTopK(node, predictions, targets, g.scalar('int64', intAttribute(node, 'k')), g),
+  }),
+  ...takes(3, {
+    InTopKV2: (node, [predictions, targets, k], g) => inTopK(node, predictions, targets, k, g),
+  }),
+};

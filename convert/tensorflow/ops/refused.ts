@@ -1,0 +1,39 @@
+/**
+ * Operations that ONNX cannot do, with what helps. In: the name of an operation. Out: why it is refused.
+ * Trap: most of them are preprocessing at the graph's door; converting from behind it is all that is needed.
+ */
+const CUT = 'name another input tensor with --input to cut the preprocessing off';
+
+const GROUPS: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(ParseExample|ParseSingleExample|ParseSequenceExample|DecodeCSV|DecodeRaw|DecodeJSONExample|ParseTensor)/,
+    'reads serialized records',
+  ],
+  [
+    /^(Decode(Jpeg|Png|Bmp|Gif|Image|AndCropJpeg|Base64|Webp|Wav|Compressed)|EncodeJpeg|EncodePng|ExtractJpegShape)/,
+    'decodes files',
+  ],
+  [/(HashTable|LookupTable|^Lookup|Vocab)/, 'looks up in a table'],
+  [
+    /^(String(Split|Lower|Upper|Strip|Format|Length|NGrams|ToHash)|Regex|StaticRegex|Substr|UnicodeDecode|UnicodeTranscode|ReduceJoin|Unicode|UnsortedSegmentJoin)/,
+    'works on texts',
+  ],
+  [/^(Ragged|Sparse)/, 'works on sparse or ragged tensors'],
+  [/^(Iterator|OneShotIterator|.*Dataset|Queue|.*Queue|ReadFile|WholeFileReader|ReaderRead)/, 'reads data'],
+];
+
+const WRITES =
+  /^(Assign|ResourceApply|Apply|Scatter(Add|Sub|Update)|ResourceScatter|Variable|VarHandleOp|CountUpTo|Save|MutableHashTable)/;
+const RANDOM =
+  /^(Multinomial|Random|StatelessRandom|StatelessMultinomial|TruncatedNormal|ParameterizedTruncatedNormal)/;
+const PYTHON = /^(PyFunc|EagerPyFunc|PyFuncStateless)/;
+const TRAINING = /(Grad|Backprop(Filter)?(V2)?|Backprop)$/;
+
+export function whyRefused(op: string): string {
+  for (const [names, what] of GROUPS) if (names.test(op)) return `${what}, which ONNX cannot; ${CUT}`;
+  if (WRITES.test(op)) return 'changes a variable; a served model must not';
+  if (RANDOM.test(op)) return 'draws random numbers, which is not supported';
+  if (PYTHON.test(op)) return 'calls Python code that is not in the file';
+  if (TRAINING.test(op)) return 'belongs to training; name the outputs of inference with --output';
+  return 'is not supported';
+}

@@ -1,0 +1,100 @@
+/**
+ * What an entry of the operation tables is: a TensorFlow node and its inputs in, ONNX nodes added, its outputs back.
+ * Trap: a hostile file has nodes with too few inputs; `takes` checks that once, so that the rules need not.
+ */
+import { ServingError } from '../../../lib/errors.ts';
+import type { DType } from '../../../lib/tensor.ts';
+import type { GraphBuilder } from '../../graph/builder.ts';
+import type { Value } from '../../graph/value.ts';
+import type { TfNode } from '../graph.ts';
+import type { Size } from './dims.ts';
+import type { Layouts } from './layout.ts';
+import type { Range } from './random.ts';
+
+/** As many as `takes` was told are surely there. */
+export type Operands = readonly [Value, Value, Value, Value, Value, Value, Value, Value, Value, ...Value[]];
+
+export type Rule = (
+  node: TfNode,
+  inputs: Operands,
+  g: GraphBuilder,
+  context: Context,
+) => Value | readonly Value[];
+
+export type OpTable = Readonly<Record<string, Rule>>;
+
+/** What is known beside the values' types. Shared by a graph and its bodies, but for `layouts`. */
+export interface Context {
+  readonly notes: string[];
+  /** Of this graph or body. */
+  readonly layouts: Layouts;
+  readonly facts: Facts;
+  /** Converts a function into `g`; undefined when one of its nodes cannot be converted. */
+  readonly call: (name: string, inputs: readonly Value[], g: GraphBuilder) => readonly Value[] | undefined;
+  /** Names, inputs and nodes of a function, for loops that look into their bodies. */
+  readonly callee: (name: string) => Callee;
+}
+
+export interface Callee {
+  readonly inputs: readonly { readonly name: string }[];
+  readonly outputs: readonly { readonly tensor: string }[];
+  readonly nodes: ReadonlyMap<string, TfNode>;
+}
+
+/** By value; a value is made once and seen only where it is visible. */
+export interface Facts {
+  readonly ranges: WeakMap<Value, Range>;
+  /** Lists that are reserved and not yet filled. */
+  readonly reserved: WeakMap<Value, Reserved>;
+  /** Lists that a loop fills item by item: whoever sets an item says it here. */
+  readonly collected: WeakMap<Value, Collected>;
+  /** Images in blocks, and what a convolution made of them. */
+  readonly spaced: WeakMap<Value, Spaced>;
+  /** Where a free dimension can be measured: an axis of a graph's input. */
+  readonly sizes: Map<string, { readonly value: Value; readonly axis: number }>;
+}
+
+export interface Spaced {
+  /** The image before it was padded and cut into blocks. */
+  readonly x: Value;
+  readonly blocks: readonly number[];
+  readonly paddings: readonly (readonly [Size, Size])[];
+  /** The same convolution, with the blocks as dilations, of the padded image. */
+  readonly convolve?: (padded: Value, g: GraphBuilder, context: Context) => Value;
+}
+
+export interface Collected {
+  item: Value | undefined;
+}
+
+export interface Reserved {
+  /** How many items, all 0 until they are set. */
+  readonly count: Value;
+  /** -1 is unknown; undefined: unknown rank. */
+  readonly element: readonly number[] | undefined;
+}
+
+/** Something in it could not be converted; the problem is noted where it was. */
+export const FAILED: Value = { name: '', dtype: 'float32', shape: undefined };
+
+/** On the side of a Switch with a constant condition that is never taken; whatever depends on it is not either. */
+export const DEAD: Value = { name: '', dtype: 'float32', shape: undefined };
+
+/** A list that is no tensor yet: only list operations and loops may see it. */
+export function listValue(dtype: DType): Value {
+  return { name: '', dtype, shape: undefined };
+}
+
+export function takes(count: number, rules: OpTable): OpTable {
+  const checked = (rule: Rule): Rule => {
+    return (node, inputs, g, context) => {
+      if (inputs.length < count) refuse(`has ${inputs.length} inputs, needs ${count}`);
+      return rule(node, inputs, g, context);
+    };
+  };
+  return Object.fromEntries(Object.entries(rules).map(([op, rule]) => [op, checked(rule)]));
+}
+
+export function refuse(reason: string): never {
+  throw new ServingError('bad_model', reason);
+}

@@ -1,0 +1,31 @@
+/**
+ * Placeholders that are no data: dropout's probability, whether the model trains. In: a scalar input. Out: the number it
+ * has when a model is served, or undefined.
+ * Trap: `dropout` may be what is kept or what is dropped; only the graph tells, by dividing by the one and by comparing
+ * with or subtracting the other.
+ */
+import type { TfGraph, TfInput, TfNode } from './graph.ts';
+import { usersOf } from './ranks.ts';
+
+const TRAINING = /(is_?train|train(ing)?_?(phase|mode|flag)?$|phase_?train|learning_phase|(^|[/_])phase$)/i;
+const KEPT = /keep_?(prob|rate)/i;
+const DROPPED = /drop_?(out|rate|prob)/i;
+
+/** Of an input of rank 0 or unknown rank. */
+export function servingValue(tf: TfGraph, { name, tensor, dtype }: TfInput): number | undefined {
+  if (dtype === 'bool' || dtype === 'int32') return TRAINING.test(name) ? 0 : undefined;
+  if (dtype !== 'float32' && dtype !== 'float64') return undefined;
+  if (KEPT.test(name)) return 1;
+  if (!DROPPED.test(name)) return undefined;
+  const users = usersOf(tf).get(tensor) ?? [];
+  if (users.some((node) => isDivisor(node, tensor))) return 1;
+  return users.some((node) => isSubtracted(node, tensor)) ? 0 : undefined;
+}
+
+function isDivisor({ op, inputs }: TfNode, tensor: string): boolean {
+  return (op === 'RealDiv' || op === 'Div') && inputs[1] === tensor;
+}
+
+function isSubtracted({ op, inputs }: TfNode, tensor: string): boolean {
+  return (op === 'Sub' || op === 'GreaterEqual') && inputs[1] === tensor;
+}

@@ -1,0 +1,235 @@
+/**
+ * In: nodes in an order where each follows its inputs. Out: a value for each tensor, with every problem noted.
+ * Trap: TensorFlow 1 has conditions as Switch and Merge, data flow that goes one of two ways: with a constant condition
+ * one way is dead, with a computed one both are computed and Merge takes the one that counts.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import type { GraphBuilder } from '../graph/builder.ts';
+import type { Value } from '../graph/value.ts';
+import type { Problems } from '../problems.ts';
+import { type TfGraph, type TfNode } from './graph.ts';
+import { choose } from './ops/branches.ts';
+import { cast } from './ops/kernels.ts';
+import { Layouts } from './ops/layout.ts';
+import { whyRefused } from './ops/refused.ts';
+import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands, refuse } from './ops/rule.ts';
+import { ruleOf } from './ops/table.ts';
+
+/** Bodies within bodies: a function that calls itself would never end. */
+const MAX_DEPTH = 32;
+/** Bodies that are converted in all: two calls in each of 32 levels would be billions. */
+const MAX_CALLS = 20_000;
+
+/** More outputs than a node that is passed over has. */
+const MAX_PORTS = 64;
+
+interface Branch {
+  readonly condition: Value;
+  readonly taken: boolean;
+}
+
+/** What the graph and all bodies share. */
+export interface Conversions {
+  readonly tf: TfGraph;
+  readonly problems: Problems;
+  readonly notes: string[];
+  readonly facts: Facts;
+  readonly calls: { count: number };
+}
+
+/** Operations that know lists, or hand on whatever they get. */
+const KNOWS_LISTS =
+  /^(TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
+
+export class Walk {
+  /** By `node:port`. */
+  readonly values = new Map<string, Value>();
+  readonly #branches = new Map<string, readonly Branch[]>();
+  readonly #shared: Conversions;
+  readonly #g: GraphBuilder;
+  readonly #layouts: Layouts;
+  readonly #depth: number;
+
+  constructor(shared: Conversions, g: GraphBuilder, layouts: Layouts, depth = 0) {
+    if (depth > MAX_DEPTH) refuse(`has functions within functions, more than ${MAX_DEPTH} deep`);
+    this.#shared = shared;
+    this.#g = g;
+    this.#layouts = layouts;
+    this.#depth = depth;
+  }
+
+  run(nodes: ReadonlyMap<string, TfNode>): void {
+    for (const node of nodes.values()) this.#convert(node);
+  }
+
+  /** A tensor; undefined when it could not be converted. */
+  result(tensor: string): Value | undefined {
+    const value = this.values.get(tensor);
+    if (value === DEAD) refuse(`output "${tensor}" is on a side of a condition that is never taken`);
+    return value === FAILED ? undefined : value;
+  }
+
+  #convert(node: TfNode): void {
+    const inputs = node.inputs.map((tensor) => this.values.get(tensor) ?? FAILED);
+    const { problems } = this.#shared;
+    if (this.#isDead(node, inputs)) return this.#set(node, [DEAD]);
+    const merging = node.op === 'Merge' || node.op === 'RefMerge';
+    const rule = ruleOf(node.op);
+    if (!rule && !merging && !isSwitch(node)) {
+      problems.add(node.op, node.name, whyRefused(node.op));
+      return this.#set(node, [FAILED]);
+    }
+    if (inputs.includes(FAILED)) {
+      this.#scan(node);
+      return this.#set(node, [FAILED]);
+    }
+    const made = problems.collect(node.op, node.name, () => {
+      if (isSwitch(node)) return this.#switch(node, inputs);
+      if (merging) return this.#merge(node, inputs);
+      if (inputs.some((input) => input.name === '') && !KNOWS_LISTS.test(node.op))
+        refuse('uses a list as if it were a tensor');
+      return whole(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
+    });
+    this.#set(node, made === undefined ? [FAILED] : Array.isArray(made) ? made : [made as Value]);
+  }
+
+  /** A missing output of a failed or dead node is failed or dead too. */
+  #set(node: TfNode, values: readonly Value[]): void {
+    const branches = this.#branchesOf(node);
+    const [first] = values;
+    const missing = first === FAILED || first === DEAD ? first : undefined;
+    for (let i = 0; i < Math.max(values.length, missing ? MAX_PORTS : 0); i++) {
+      const tensor = `${node.name}:${i}`;
+      this.values.set(tensor, missing ?? (values[i] as Value));
+      if (branches.length > 0 && !this.#branches.has(tensor)) this.#branches.set(tensor, branches);
+    }
+  }
+
+  #isDead(node: TfNode, inputs: readonly Value[]): boolean {
+    if (node.op === 'Merge' || node.op === 'RefMerge') return inputs.every((input) => input === DEAD);
+    return inputs.includes(DEAD) || node.controlInputs.some((name) => this.values.get(`${name}:0`) === DEAD);
+  }
+
+  #branchesOf(node: TfNode): readonly Branch[] {
+    const tensors = [...node.inputs, ...node.controlInputs.map((name) => `${name}:0`)];
+    const all = tensors.flatMap((tensor) => this.#branches.get(tensor) ?? []);
+    return all.length < 2 ? all : [...new Set(all)];
+  }
+
+  #switch(node: TfNode, inputs: readonly Value[]): Value[] {
+    const [data, flag] = inputs;
+    if (!data || !flag) return refuse(`has ${inputs.length} inputs, needs 2`);
+    const condition = cast(this.#g, flag, 'bool');
+    if (condition.constant) return Number(condition.constant.data[0]) === 0 ? [data, DEAD] : [DEAD, data];
+    const outer = this.#branchesOf(node);
+    for (const taken of [false, true])
+      this.#branches.set(`${node.name}:${taken ? 1 : 0}`, [...outer, { condition, taken }]);
+    return [data, data];
+  }
+
+  #merge(node: TfNode, inputs: readonly Value[]): Value[] {
+    const g = this.#g;
+    const alive = inputs.flatMap((input, i) => (input === DEAD ? [] : [i]));
+    const [first, second] = alive;
+    if (first === undefined) return [DEAD];
+    if (second === undefined) return [inputs[first] as Value, g.scalar('int32', first)];
+    if (alive.length > 2) return refuse('merges more than two ways, which is not supported');
+    const [a, b] = [first, second].map((i) => this.#branches.get(node.inputs[i] as string) ?? []) as [
+      readonly Branch[],
+      readonly Branch[],
+    ];
+    const own = decidedBy(a, b);
+    if (!own) return refuse('merges two ways without a condition that decides');
+    const [yes, no] = own.taken ? [first, second] : [second, first];
+    const rest = [...a, ...b].filter(({ condition }) => condition !== own.condition);
+    for (const port of [0, 1]) this.#branches.set(`${node.name}:${port}`, rest);
+    const chosen = choose(g, node.name, own.condition, [
+      () => [inputs[yes] as Value],
+      () => [inputs[no] as Value],
+    ]);
+    const index = g.one('Where', [own.condition, g.scalar('int32', yes), g.scalar('int32', no)]);
+    return [chosen?.[0] ?? FAILED, index];
+  }
+
+  #context(): Context {
+    const { facts, notes } = this.#shared;
+    return {
+      notes,
+      facts,
+      layouts: this.#layouts,
+      call: (name, inputs, g) => this.#call(name, inputs, g),
+      callee: (name) => this.#callee(name),
+    };
+  }
+
+  #callee(name: string): Callee {
+    return (
+      this.#shared.tf.functions.get(name) ?? refuse(`calls function "${name}", which is not in the file`)
+    );
+  }
+
+  #call(name: string, inputs: readonly Value[], g: GraphBuilder): readonly Value[] | undefined {
+    const { calls } = this.#shared;
+    calls.count += 1;
+    if (calls.count > MAX_CALLS) refuse(`calls functions more than ${MAX_CALLS} times`);
+    const callee = this.#callee(name);
+    if (callee.inputs.length > inputs.length)
+      refuse(`calls function "${name}" with ${inputs.length} values, it takes ${callee.inputs.length}`);
+    const layouts = g === this.#g ? this.#layouts : new Layouts(this.#layouts);
+    const inner = new Walk(this.#shared, g, layouts, this.#depth + 1);
+    for (const [i, argument] of callee.inputs.entries())
+      inner.values.set(`${argument.name}:0`, inputs[i] as Value);
+    inner.run(callee.nodes);
+    const outputs = callee.outputs.map(({ tensor }) => inner.result(tensor));
+    return outputs.every((value) => value !== undefined) ? outputs : undefined;
+  }
+
+  /** Of a node that is passed over, what is in its bodies and not supported is said nevertheless. */
+  #scan(node: TfNode, seen = new Set<string>()): void {
+    for (const attribute of Object.values(node.attributes)) {
+      const names =
+        attribute.kind === 'func'
+          ? [attribute.name]
+          : attribute.kind === 'list'
+            ? attribute.functions.map(({ name }) => name)
+            : [];
+      for (const name of names) {
+        if (seen.has(name)) continue;
+        seen.add(name);
+        for (const inner of this.#shared.tf.functions.get(name)?.nodes.values() ?? []) {
+          if (!ruleOf(inner.op) && !isSwitch(inner) && inner.op !== 'Merge')
+            this.#shared.problems.add(inner.op, inner.name, whyRefused(inner.op));
+          this.#scan(inner, seen);
+        }
+      }
+    }
+  }
+}
+
+/** A size that is no size is the model's mistake, whatever part of us found it. */
+function whole<T>(convert: () => T): T {
+  try {
+    return convert();
+  } catch (error) {
+    if (error instanceof ServingError && (error.code === 'bad_input' || error.code === 'too_large'))
+      return refuse(error.message);
+    throw error;
+  }
+}
+
+function isSwitch(node: TfNode): boolean {
+  return node.op === 'Switch' || node.op === 'RefSwitch';
+}
+
+/** The innermost condition that tells the two ways apart, and what it must be for the first. */
+function decidedBy(a: readonly Branch[], b: readonly Branch[]): Branch | undefined {
+  const opposite = a.findLast((branch) =>
+    b.some((other) => other.condition === branch.condition && other.taken !== branch.taken),
+  );
+  if (opposite) return opposite;
+  // One side may be a constant, which no Switch feeds.
+  const [ownA, ownB] = [a.at(-1), b.at(-1)];
+  if (ownA && !ownB) return ownA;
+  if (ownB && !ownA) return { condition: ownB.condition, taken: !ownB.taken };
+  return undefined;
+}

@@ -1,0 +1,58 @@
+/**
+ * Messages while they are read, for both encodings. In: a message and what the file has for a field. Out: the message.
+ * Trap: field names come from our tables and never from the file; the keys of a map do, so a map is a Map.
+ */
+import { ServingError } from '../../lib/errors.ts';
+import type { Field, Message, MessageValue, Table } from './table.ts';
+
+/** A message while it is read. */
+export type OpenMessage = Record<string, MessageValue | undefined>;
+
+/** Null prototype, yet an ordinary fast object: names come from tables alone, never from the file. */
+const MessageObject = function () {} as unknown as new () => OpenMessage;
+MessageObject.prototype = Object.create(null);
+
+export function newMessage(): OpenMessage {
+  return new MessageObject();
+}
+
+/** A repeated field's array, made when it is missing. */
+export function list<T extends Message | string | Uint8Array>(message: OpenMessage, name: string): T[] {
+  let values = message[name] as T[] | undefined;
+  if (values === undefined) {
+    values = [];
+    message[name] = values as MessageValue;
+  }
+  return values;
+}
+
+/** A singular message; one that comes twice is merged, as protobuf does. */
+export function singular(message: OpenMessage, name: string): OpenMessage {
+  let value = message[name] as OpenMessage | undefined;
+  if (value === undefined) {
+    value = newMessage();
+    message[name] = value;
+  }
+  return value;
+}
+
+/** Puts a map's entry; a key or value left out has its type's default, the last of equal keys wins. */
+export function putEntry(message: OpenMessage, name: string, table: Table, entry: Message): void {
+  const map = (message[name] as Map<string | number, MessageValue> | undefined) ?? new Map();
+  message[name] = map;
+  const key = entry[fieldName(table, 1)] ?? (table[1]?.type === 'string' ? '' : 0);
+  map.set(key, entry[fieldName(table, 2)] ?? emptyValue(table[2]));
+}
+
+function fieldName(table: Table, number: number): string {
+  const field = table[number];
+  if (field === undefined) throw new ServingError('internal', `a map's table has no field ${number}`);
+  return field.name;
+}
+
+function emptyValue(field: Field | undefined): MessageValue {
+  if (field === undefined || typeof field.type === 'function') return newMessage();
+  if (field.type === 'string') return '';
+  if (field.type === 'bytes') return new Uint8Array(0);
+  return field.type === 'bool' ? false : 0;
+}

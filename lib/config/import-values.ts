@@ -1,0 +1,68 @@
+/**
+ * In: what a config or a command line says of a model's inputs and outputs. Out: names, shapes and numbers.
+ * Trap: a name may hold a colon (`input:0`) and a size may be a word; whole names are never split at either.
+ */
+import { isFields, numberOf, type Value } from './value.ts';
+
+export type ShapeText = readonly (number | string)[];
+
+const MAX_NAMES = 100;
+const MAX_NAME_LENGTH = 512;
+const MAX_RANK = 16;
+const MAX_SIZE = 2 ** 31;
+
+/** `a, b` or a list; undefined for anything else. */
+export function namesOf(value: Value): readonly string[] | undefined {
+  const list = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value;
+  if (!Array.isArray(list) || list.length === 0 || list.length > MAX_NAMES) return undefined;
+  return list.every(isName) ? (list as readonly string[]) : undefined;
+}
+
+/** Shapes by name, or names alone. */
+export function inputsOf(value: Value): readonly string[] | Readonly<Record<string, ShapeText>> | undefined {
+  return isFields(value) ? recordOf(value, shapeOf) : namesOf(value);
+}
+
+export function constantsOf(value: Value): Readonly<Record<string, number>> | undefined {
+  return recordOf(value, numberOf);
+}
+
+/** `N,3,224,224`, with or without brackets, or a list; a size that is no number is free, by that name. */
+export function shapeOf(value: Value): ShapeText | undefined {
+  const text =
+    typeof value === 'string'
+      ? value
+          .trim()
+          .replace(/^\[(.*)\]$/, '$1')
+          .trim()
+      : undefined;
+  const parts = text === undefined ? value : text === '' ? [] : text.split(',');
+  if (!Array.isArray(parts) || parts.length > MAX_RANK) return undefined;
+  const sizes = parts.map((part: Value, axis) =>
+    typeof part === 'string' ? sizeOf(part.trim(), axis) : undefined,
+  );
+  return sizes.every((size) => size !== undefined) ? sizes : undefined;
+}
+
+/** What has no name of its own is the batch in front, and anything behind it. */
+function sizeOf(text: string, axis: number): number | string | undefined {
+  if (/^(\?|-1|none|null)$/i.test(text)) return axis === 0 ? 'N' : `size${axis}`;
+  if (/^\d{1,10}$/.test(text)) return Number(text) < MAX_SIZE ? Number(text) : undefined;
+  return /^[A-Za-z_]\w{0,60}$/.test(text) ? text : undefined;
+}
+
+function recordOf<T>(
+  value: Value,
+  read: (value: Value) => T | undefined,
+): Readonly<Record<string, T>> | undefined {
+  if (!isFields(value) || value.fields.length === 0 || value.fields.length > MAX_NAMES) return undefined;
+  const entries = value.fields.map(({ key, value: item }) => [key, read(item)] as const);
+  const isRight = entries.every(([name, item]) => isName(name) && item !== undefined);
+  // A name twice would silently lose one.
+  if (!isRight || new Set(entries.map(([name]) => name)).size < entries.length) return undefined;
+  return Object.fromEntries(entries) as Readonly<Record<string, T>>;
+}
+
+function isName(name: Value | undefined): boolean {
+  return typeof name === 'string' && name !== '' && name.length <= MAX_NAME_LENGTH && name !== '__proto__';
+}

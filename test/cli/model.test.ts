@@ -1,0 +1,237 @@
+/** `cluster-serving model`: what it converts, says, writes, publishes and refuses. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { convertOptionsOf } from '../../cli/model-options.ts';
+import { showStages } from '../../cli/model-stages.ts';
+import type { Passport } from '../../convert/passport.ts';
+import { withOps } from '../../convert/supported.ts';
+import { readPointer } from '../../lib/model/source.ts';
+import { startAws } from '../../local/aws.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { until } from '../support/until.ts';
+import { cli, cliJson, MODEL, ROOT, serviceFolder, type Told } from './cli.ts';
+
+const NET = `
+name: "tiny"
+input: "data"
+input_shape { dim: 1 dim: 3 dim: 4 dim: 6 }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "prob" type: "Softmax" bottom: "pool" top: "prob" }
+`;
+
+async function caffeFolder(t: TestContext, net = NET): Promise<string> {
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'net'));
+  await writeFile(join(cwd, 'net', 'deploy.prototxt'), net);
+  return cwd;
+}
+
+interface ImportAnswer {
+  readonly directory: string;
+  readonly passport: Passport;
+  readonly published?: { readonly to: string; readonly version: string };
+}
+
+test('model import makes an ONNX model beside the directory and prints its passport', async (t) => {
+  const cwd = await caffeFolder(t);
+  const { code, stdout, stderr } = await cli(['model', 'import', 'net'], { cwd });
+  assert.equal(code, 0, stderr);
+  assert.match(
+    stdout,
+    /^# Caffe -> model\.onnx\n[\s\S]*- input data: float32 \[N,3,4,6\]\n- output prob: float32/,
+  );
+  assert.match(stdout, new RegExp(`\nwritten to ${join(cwd, 'net-onnx')}\n$`));
+  assert.deepEqual((await readdir(join(cwd, 'net-onnx'))).sort(), [
+    'model.onnx',
+    'passport.json',
+    'passport.md',
+  ]);
+  // Without a terminal nothing is drawn.
+  assert.equal(stderr, '');
+  assert.deepEqual(await readdir(join(cwd, 'net')), ['deploy.prototxt']);
+});
+
+test('--json gives the passport, and what was said of inputs, outputs and place is done', async (t) => {
+  const cwd = await caffeFolder(t);
+  const { json, code } = (await cliJson(
+    ['model', 'import', 'net', '--out', 'made/here', '--input', 'data:N,3,8,8', '--output', 'pool'],
+    { cwd },
+  )) as Told<ImportAnswer>;
+  assert.equal(code, 0);
+  assert.equal(json.directory, join(cwd, 'made', 'here'));
+  assert.deepEqual(json.passport.options, { inputShapes: { data: ['N', 3, 8, 8] }, outputNames: ['pool'] });
+  assert.deepEqual(json.passport.inputs[0]?.shape, ['N', 3, 8, 8]);
+  assert.deepEqual(
+    json.passport.outputs.map(({ name }) => name),
+    ['pool'],
+  );
+  assert.deepEqual(json.passport, JSON.parse(await readFile(join(json.directory, 'passport.json'), 'utf8')));
+});
+
+test('model check says the same and writes nothing', async (t) => {
+  const cwd = await caffeFolder(t);
+  const { code, stdout } = await cli(['model', 'check', 'net'], { cwd });
+  assert.equal(code, 0);
+  assert.match(stdout, /^# Caffe -> model\.onnx/);
+  assert.doesNotMatch(stdout, /written to/);
+  assert.deepEqual(await readdir(cwd), ['net']);
+});
+
+test('every layer that cannot be converted is named in one error, and nothing is left behind', async (t) => {
+  const net = `${NET}
+layer { name: "odd" type: "Mystery" bottom: "prob" top: "odd" }
+layer { name: "odder" type: "Python" bottom: "odd" top: "odder" }
+`;
+  const cwd = await caffeFolder(t, net);
+  const { code, json, stderr } = (await cliJson(['model', 'import', 'net'], { cwd })) as Told<{
+    error: string;
+    code: string;
+  }>;
+  assert.deepEqual([code, json.code], [1, 'bad_model']);
+  assert.match(json.error, /deploy\.prototxt: 2 nodes cannot be converted:\n.*"odd".*\n.*"odder"/);
+  assert.equal(stderr, `error: ${json.error}\n`);
+  assert.deepEqual(await readdir(cwd), ['net']);
+});
+
+test('--to uploads the model and lets it serve, and twice the same model is one version', async (t) => {
+  const cwd = await caffeFolder(t);
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const aws = await startAws({ port: 0, log: quiet });
+  t.after(() => aws.close());
+  await aws.createBucket('models-here');
+  const args = ['model', 'import', 'net', '--to', 's3://models-here/jobs/a'];
+  const versions: (string | undefined)[] = [];
+  for (let i = 0; i < 2; i++) {
+    const { json, code, stderr } = (await cliJson(args, { cwd, env: aws.environment })) as Told<ImportAnswer>;
+    assert.equal(code, 0, stderr);
+    assert.equal(json.published?.to, 's3://models-here/jobs/a/');
+    versions.push(json.published?.version);
+  }
+  const pointer = await readPointer(aws.s3, { bucket: 'models-here', prefix: 'jobs/a/' });
+  assert.deepEqual(versions, [pointer.version, pointer.version]);
+  assert.deepEqual(
+    pointer.files.map(({ path }) => path),
+    ['model.onnx'],
+  );
+});
+
+test('--job publishes for a job of the local service, which takes the model over', async (t) => {
+  const cwd = await serviceFolder(t);
+  await mkdir(join(cwd, 'net'));
+  await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
+  await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nmodelRefreshSeconds: 1\n`);
+  const { code, stdout, stderr } = await cli(['start', '--port', '0'], { cwd });
+  assert.equal(code, 0, stderr);
+  assert.doesNotMatch(stdout, /imported/);
+  const args = ['model', 'import', 'net', '--job', 'serving_stream'];
+  const { json } = (await cliJson(args, { cwd })) as Told<ImportAnswer>;
+  assert.equal(json.published?.to, 's3://cluster-serving/models/serving_stream/');
+  const url = /ready (\S+)/.exec(stdout)?.[1] as string;
+  const ready = async () => (await (await fetch(`${url}/ready`)).json()) as { model: string };
+  await until(async () => (await ready()).model === json.published?.version);
+  // The channels' means: another model than that of the digits, which has 10 outputs.
+  const instance = {
+    data: new Array(3).fill(0).map(() => new Array(4).fill(0).map(() => new Array(6).fill(1))),
+  };
+  await until(async () => {
+    const response = await fetch(`${url}/predict`, {
+      method: 'POST',
+      body: JSON.stringify({ instances: [instance] }),
+    });
+    return response.status === 200 && (await response.text()).includes('"shape\\\":[3');
+  });
+  await cli(['stop'], { cwd });
+});
+
+test('model ops lists what the converters know, and docs/models.md holds the same list', async () => {
+  const { json, code } = (await cliJson(['model', 'ops'])) as Told<Record<'caffe' | 'tensorflow', string[]>>;
+  assert.equal(code, 0);
+  assert.ok(json.caffe.includes('Convolution') && json.caffe.includes('Input'));
+  assert.ok(json.tensorflow.includes('Conv2D') && json.tensorflow.includes('While'));
+  const document = await readFile(join(ROOT, 'docs/models.md'), 'utf8');
+  assert.equal(withOps(document, json), document, '`node convert/supported.ts` writes the list');
+});
+
+test('an ONNX directory is checked and copied', async (t) => {
+  const cwd = await temporaryFolder(t);
+  const { json, code } = (await cliJson(['model', 'import', MODEL, '--out', 'copy'], {
+    cwd,
+  })) as Told<ImportAnswer>;
+  assert.equal(code, 0);
+  assert.equal(json.passport.source.format, 'onnx');
+  assert.ok(existsSync(join(cwd, 'copy', 'model.onnx')));
+});
+
+const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
+  ['no action', [], /expected import, check or ops, got nothing/],
+  ['an action there is not', ['export', 'net'], /expected import, check or ops, got "export"/],
+  ['no directory', ['import'], /model import: which directory\?/],
+  ['two directories', ['import', 'net', 'net2'], /unexpected "net2"/],
+  [
+    'an input that is none',
+    ['import', 'net', '--input', 'data:1,x y'],
+    /--input: expected name or name:shape/,
+  ],
+  ['an input twice', ['import', 'net', '--input', 'a:1,2', '--input', 'a'], /--input: "a" is given twice/],
+  [
+    'a constant that is none',
+    ['import', 'net', '--constant', 'keep_prob'],
+    /--constant: expected name=number/,
+  ],
+  ['a tolerance that is none', ['import', 'net', '--tolerance=-1'], /--tolerance: expected a number >= 0/],
+  [
+    'an address that is no bucket',
+    ['import', 'net', '--to', '/tmp/x'],
+    /--to: expected s3:\/\/bucket\/prefix/,
+  ],
+  ['two places', ['import', 'net', '--to', 's3://abc', '--job', 'a'], /another way to say where/],
+  ['a job without a service', ['import', 'net', '--job', 'a'], /no local service runs here; --bucket/],
+  ['a place for a check', ['check', 'net', '--out', 'x'], /model check writes nothing; --out/],
+  [
+    'the source as output',
+    ['import', 'net', '--out', 'net'],
+    /expected a directory apart from the model's own/,
+  ],
+];
+for (const [what, args, message] of WRONG) {
+  test(`${what} is exit code 2 and says what to do`, async (t) => {
+    const cwd = await caffeFolder(t);
+    const { code, stderr } = await cli(['model', ...args], { cwd });
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, message);
+    assert.deepEqual(await readdir(cwd), ['net']);
+  });
+}
+
+test('names that hold a colon stay whole, and shapes may be written in several ways', () => {
+  const input = (...texts: string[]) => convertOptionsOf({ input: texts });
+  assert.deepEqual(input('x:0'), { inputNames: ['x:0'] });
+  assert.deepEqual(input('x:0:1,224,224,3'), { inputShapes: { 'x:0': [1, 224, 224, 3] } });
+  assert.deepEqual(input('x:[?, -1, 3]'), { inputShapes: { x: ['N', 'size1', 3] } });
+  assert.deepEqual(input('x:N,T'), { inputShapes: { x: ['N', 'T'] } });
+  assert.deepEqual(input('x:[]'), { inputShapes: { x: [] } });
+  assert.deepEqual(input('a:1,2', 'b'), { inputShapes: { a: [1, 2] }, inputNames: ['a', 'b'] });
+  assert.deepEqual(convertOptionsOf({}), {});
+  assert.deepEqual(convertOptionsOf({ constant: ['a/keep_prob:0=1', 'b=-2.5e1'] }), {
+    constants: { 'a/keep_prob:0': 1, b: -25 },
+  });
+});
+
+test('stages are drawn on a terminal, with a bar for what is long, and are gone at the end', () => {
+  const drawn: string[] = [];
+  const terminal = { isTTY: true, columns: 100, write: (text: string) => drawn.push(text) };
+  const stages = showStages(terminal, false, () => 0);
+  stages.show('converting');
+  stages.show('writing', 1000, 2000);
+  stages.show('writing', 2 ** 25, 2 ** 26);
+  stages.end();
+  const texts = drawn.map((text) => text.replace('\r\u001b[K', ''));
+  assert.deepEqual([texts[0], texts[1], texts[3]], ['2 of 4  converting', '3 of 4  writing', '']);
+  assert.match(texts[2] as string, /^3 of 4 {2}writing MB {2}\[#+-+\] 32 of 64/);
+  const silent = showStages({ columns: 80, write: () => assert.fail('drawn') }, false);
+  silent.show('checking');
+  silent.end();
+});
