@@ -16,13 +16,11 @@ const FACTS = {
   bad_request: { status: 400, retryable: false },
   /** One input does not fit the model: name, shape, type, encoding. */
   bad_input: { status: 400, retryable: false },
+  /** API Gateway let nobody in: what the SDK makes of its 401 and 403. */
   unauthorized: { status: 401, retryable: false },
   not_found: { status: 404, retryable: false },
-  method_not_allowed: { status: 405, retryable: false },
   /** The uri is in use for another payload. */
   conflict: { status: 409, retryable: false },
-  /** The result existed and its time to live has passed. */
-  expired: { status: 410, retryable: false },
   /** A size or count limit; the message names the limit and the value. */
   too_large: { status: 413, retryable: false },
   unsupported_media_type: { status: 415, retryable: false },

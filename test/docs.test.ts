@@ -1,0 +1,113 @@
+/** The documents say what the code does: codes, methods, error texts and links. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { InputQueue, OutputQueue, ServingError } from '../lib/index.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const SOURCES = ['lib', 'functions', 'convert', 'local', 'cli', 'infra'];
+
+const documents = new Map<string, string>();
+
+before(async () => {
+  const docs = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  for (const path of [...docs.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'])
+    documents.set(path, await readFile(join(ROOT, path), 'utf8'));
+});
+
+function section(document: string, heading: string): string {
+  const text = documents.get(document) ?? '';
+  const start = text.indexOf(`\n## ${heading}\n`);
+  assert.notEqual(start, -1, `${document} has no section ${heading}`);
+  const end = text.indexOf('\n## ', start + 1);
+  return text.slice(start, end === -1 ? undefined : end);
+}
+
+test('docs/http.md lists every code with its status, and no other', async () => {
+  const source = await readFile(join(ROOT, 'lib/errors.ts'), 'utf8');
+  const inCode = [...source.matchAll(/^ {2}(\w+): \{ status: (\d+), retryable/gm)].map(
+    ([, code, status]) => [code, Number(status)] as const,
+  );
+  assert.ok(inCode.length > 15);
+  for (const [code, status] of inCode) assert.equal(new ServingError(code as never, '').status, status);
+  const told = [...section('docs/http.md', 'Codes').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (\d{3}) \|/gm)];
+  const inDocs = told.flatMap(([, codes = '', status]) =>
+    [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => [code, Number(status)] as const),
+  );
+  const sorted = (list: readonly (readonly [string | undefined, number])[]) => list.map(String).toSorted();
+  assert.deepEqual(sorted(inDocs), sorted(inCode));
+});
+
+for (const [heading, queue] of [
+  ['InputQueue', InputQueue],
+  ['OutputQueue', OutputQueue],
+] as const) {
+  test(`docs/sdk.md lists every method of ${heading}, and no other`, () => {
+    const methods = Object.getOwnPropertyNames(queue.prototype).filter((name) => name !== 'constructor');
+    const rows = [...section('docs/sdk.md', heading).matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name);
+    assert.deepEqual(rows.toSorted(), methods.toSorted());
+  });
+}
+
+test('every error text of docs/debug.md is in the code', async () => {
+  const texts: string[] = [];
+  for (const folder of SOURCES) {
+    const names = await readdir(join(ROOT, folder), { recursive: true });
+    for (const name of names.filter((each) => /\.(ts|mjs|cjs)$/.test(each)))
+      texts.push(await readFile(join(ROOT, folder, name), 'utf8'));
+  }
+  // A message is built of literals; what stands between them is named in it, or numbers, or "…" in the document.
+  const code = texts
+    .join('\n')
+    .replaceAll(/\$\{[^}]*\}/g, '\u0000')
+    .replaceAll("\\'", "'");
+  const rows = [...(documents.get('docs/debug.md') ?? '').matchAll(/^\| (`.*?`) \| /gm)];
+  const told = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
+  assert.ok(told.length > 20);
+  for (const text of told) {
+    // What comes from values: quoted, bracketed, numbers, paths, and what the document leaves out.
+    const pieces = text
+      .split(/…|"[^"]*"|\[[^\]]*\]|(?<!\w)\d[\d,]*|\/\S+|<[^>]*>/)
+      .map((piece) => piece.trim());
+    const windows = pieces.flatMap((piece) => windowsOf(piece, 3));
+    assert.ok(
+      windows.some((window) => code.includes(window)),
+      `docs/debug.md: no message says ${JSON.stringify(text)}`,
+    );
+  }
+});
+
+/** Some three words in a row must be in the code as they are; the others may come from values. */
+function windowsOf(text: string, count: number): string[] {
+  const words = text.split(' ');
+  if (words.length <= count) return text.length > 5 ? [text] : [];
+  return words.slice(count - 1).map((_, i) => words.slice(i, i + count).join(' '));
+}
+
+test('every link between the documents leads to a file and a heading that are there', () => {
+  let checked = 0;
+  for (const [path, text] of documents) {
+    for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(https?:|mailto:)/.test(target)) continue;
+      const [file = '', anchor] = target.split('#');
+      const full = file === '' ? path : join(dirname(path), file);
+      assert.ok(existsSync(join(ROOT, full)), `${path}: ${target}`);
+      if (anchor !== undefined) assert.ok(anchorsOf(full).includes(anchor), `${path}: ${target}`);
+      checked++;
+    }
+  }
+  assert.ok(checked > 10);
+});
+
+function anchorsOf(path: string): string[] {
+  const text = documents.get(path) ?? '';
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
