@@ -56,6 +56,7 @@ const unknown: ShapeOf = () => undefined;
 const SHAPES: Readonly<Record<string, ShapeOf>> = {
   AnnotatedData: pictures('data_param'),
   Data: pictures('data_param'),
+  DenseImageData: unknown,
   DummyData: dummy,
   HDF5Data: unknown,
   ImageData: pictures('image_data_param'),

@@ -56,13 +56,19 @@ export class Parameters {
   }
 }
 
+/** Where a MaxPool found its values, and the height and width of the plane it looked at. */
+export interface Positions {
+  readonly at: Value;
+  readonly plane: readonly [number, number];
+}
+
 /** What the layers of one net share while it is converted. */
 export interface NetState {
   readonly g: GraphBuilder;
   /** The batch the file gives, while it is free; undefined once it is bound. */
   readonly freedBatch: number | undefined;
   /** Positions that a MaxPool gave, by the mask blob's value: what SegNet's Upsample takes. */
-  readonly positions: Map<Value, Value>;
+  readonly positions: Map<Value, Positions>;
   readonly blobsOf: (layer: Layer) => readonly Blob[];
   readonly hasWeights: boolean;
   readonly note: (text: string) => void;

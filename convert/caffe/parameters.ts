@@ -52,6 +52,7 @@ const PARAMETERS = {
     },
   ),
   data_param: table('string source=1, float scale=2, uint32 batch_size=4, uint32 crop_size=5'),
+  dropout_param: table('float dropout_ratio=1, bool sample_weights_test=2'),
   dummy_data_param: table(
     'Filler* data_filler=1, uint32* num=2, uint32* channels=3, uint32* height=4, uint32* width=5, Shape* shape=6',
     { Filler, Shape },

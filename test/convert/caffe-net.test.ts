@@ -250,6 +250,14 @@ test('layers without a name keep their connections', async () => {
   assertClose((await runNet(net, {}, { data: ONE_TWO })).b, tensor([1, 2], [4, 6]));
 });
 
+test('a Dropout that drops at inference is refused', async () => {
+  const net = `${DATA} layer { name: "d" type: "Dropout" bottom: "data" top: "out" dropout_param { sample_weights_test: true } }`;
+  await assert.rejects(convertNet(net), {
+    code: 'bad_model',
+    message: /Dropout \(node "d"\): drops at inference too/,
+  });
+});
+
 test('a top without a name is refused', async () => {
   const net = `${DATA} layer { name: "r" type: "ReLU" bottom: "data" top: "" }`;
   await assert.rejects(convertNet(net), {

@@ -142,6 +142,25 @@ test('the mask of a pooling holds positions in the plane, and Upsample puts valu
   );
 });
 
+test('Upsample refuses a mask of a plane of another size', async () => {
+  const text = `${inputText('data', [1, 1, 5, 5])}
+    layer { name: "p" type: "Pooling" bottom: "data" top: "pooled" top: "mask" pooling_param { kernel_size: 2 stride: 2 } }
+    layer { name: "u" type: "Upsample" bottom: "pooled" bottom: "mask" top: "out" upsample_param { SIZE } }`;
+  await assert.rejects(convertNet(text.replace('SIZE', 'scale: 2')), {
+    code: 'bad_model',
+    message: /Upsample \(node "u"\): makes 6x6, the mask is of a plane of 5x5/,
+  });
+  const input = noiseTensor([1, 1, 5, 5]);
+  const { out } = await runNet(text.replace('SIZE', 'upsample_h: 5 upsample_w: 5'), {}, { data: input });
+  assert.deepEqual(out?.shape, [1, 1, 5, 5]);
+  const pooled = naivePool(input, 'MAX', { kernel: [2, 2], stride: [2, 2], pad: [0, 0] });
+  const kept = new Set(Array.from(pooled.data as Float32Array));
+  assert.deepEqual(
+    Array.from(out?.data as Float32Array),
+    Array.from(input.data as Float32Array, (x) => (kept.has(x) ? x : 0)),
+  );
+});
+
 test('Upsample by a scale repeats each element', async () => {
   const input = noiseTensor([1, 2, 3, 2]);
   const text = `layer { name: "u" type: "Upsample" bottom: "data" top: "out" upsample_param { scale: 3 } }`;

@@ -740,3 +740,94 @@ test('the layer norm of Keras, a batch norm in training mode over channels-first
   });
   assertTensor(y as Tensor, floats([3, 4], expected));
 });
+
+test('a resize between convolutions gives what it gives by itself', async () => {
+  const x = noisy([1, 5, 4, 2]);
+  const strides = { strides: a.ints([1, 1, 1, 1]), padding: a.text('SAME') };
+  const turn = (name: string, input: string): NodeSpec[] => [
+    // Through NCHW and back, so that no twin is left.
+    [`${name}1`, 'Reshape', [input, 'flat']],
+    [name, 'Reshape', [`${name}1`, 'image']],
+  ];
+  for (const op of ['ResizeBilinear', 'ResizeNearestNeighbor']) {
+    const [between, alone] = await run({
+      inputs: { x },
+      nodes: [
+        constant('w', noisy([3, 3, 2, 2], 2)),
+        constant('size', int32s([2], [7, 9])),
+        constant('flat', int32s([1], [-1])),
+        constant('image', int32s([4], [1, 5, 4, 2])),
+        ['c', 'Conv2D', ['x', 'w'], strides],
+        ['r', op, ['c', 'size'], { half_pixel_centers: a.flag(true) }],
+        ['y', 'Conv2D', ['r', 'w'], strides],
+        ...turn('plain', 'c'),
+        ['s', op, ['plain', 'size'], { half_pixel_centers: a.flag(true) }],
+        ['z', 'Conv2D', ['s', 'w'], strides],
+      ],
+      outputs: ['y', 'z'],
+    });
+    assertTensor(between as Tensor, alone as Tensor, op);
+  }
+});
+
+test('MaxPoolGrad puts each value where the maximum of its window was', async () => {
+  const x = noisy([2, 4, 5, 2]);
+  const values = noisy([2, 2, 3, 2], 2);
+  const attributes = {
+    ksize: a.ints([1, 3, 2, 1]),
+    strides: a.ints([1, 2, 2, 1]),
+    padding: a.text('SAME'),
+  };
+  const [y] = await run({
+    inputs: { x, values },
+    nodes: [
+      ['m', 'MaxPool', ['x'], attributes],
+      ['y', 'MaxPoolGrad', ['x', 'm', 'values'], attributes],
+    ],
+    outputs: ['y'],
+    sizes: 'fixed and batch',
+  });
+  const expected = new Float32Array(x.data.length);
+  const c: ConvCase = { size: [4, 5], kernel: [3, 2], stride: 2, padding: 'SAME' };
+  for (let n = 0; n < 2; n++)
+    for (let k = 0; k < 2; k++) {
+      const best = new Map<string, number>();
+      windows(c, ([row, column], _k, [i, j]) => {
+        const at = ((n * 4 + i) * 5 + j) * 2 + k;
+        const key = `${row},${column}`;
+        const known = best.get(key);
+        if (known === undefined || (x.data[at] as number) > (x.data[known] as number)) best.set(key, at);
+      });
+      for (const [key, at] of best) {
+        const [row, column] = key.split(',').map(Number) as [number, number];
+        expected[at] =
+          (expected[at] as number) + (values.data[((n * 2 + row) * 3 + column) * 2 + k] as number);
+      }
+    }
+  assertTensor(y as Tensor, floats(x.shape, expected));
+});
+
+test('FusedResizeAndPadConv2D resizes, mirrors and convolves', async () => {
+  const x = noisy([1, 4, 4, 2]);
+  const strides = { strides: a.ints([1, 1, 1, 1]), padding: a.text('VALID') };
+  const [fused, apart] = await run({
+    inputs: { x },
+    nodes: [
+      constant('w', noisy([3, 3, 2, 2], 2)),
+      constant('size', int32s([2], [6, 5])),
+      constant('pads', int32s([4, 2], [0, 0, 1, 1, 1, 1, 0, 0])),
+      [
+        'f',
+        'FusedResizeAndPadConv2D',
+        ['x', 'size', 'pads', 'w'],
+        { ...strides, mode: a.text('REFLECT'), resize_align_corners: a.flag(true) },
+      ],
+      ['r', 'ResizeBilinear', ['x', 'size'], { align_corners: a.flag(true) }],
+      ['p', 'MirrorPad', ['r', 'pads'], { mode: a.text('REFLECT') }],
+      ['c', 'Conv2D', ['p', 'w'], strides],
+    ],
+    outputs: ['f', 'c'],
+    sizes: 'fixed and batch',
+  });
+  assertTensor(fused as Tensor, apart as Tensor);
+});

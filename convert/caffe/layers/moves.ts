@@ -12,7 +12,10 @@ import { axisIn, brief, canEqual, expectRank, fixedProduct, merged, quotient, re
 
 const MAX_RANK = 32;
 
-const same: ConvertLayer = (node) => node.input();
+const dropout: ConvertLayer = (node) => {
+  if (!node.parameters('dropout_param').flag('sample_weights_test')) return node.input();
+  throw new ServingError('bad_model', 'drops at inference too (sample_weights_test): its answers are random');
+};
 
 const split: ConvertLayer = (node) => node.layer.tops.map(() => node.input());
 
@@ -228,7 +231,7 @@ export const MOVES: Readonly<Record<string, ConvertLayer>> = {
   BatchReindex: batchReindex,
   Concat: concat,
   Crop: crop,
-  Dropout: same,
+  Dropout: dropout,
   Flatten: flatten,
   Parameter: parameter,
   Permute: permute,

@@ -171,7 +171,7 @@ function withMask(node: LayerNode, input: Value, made: readonly Value[]): readon
   const [height, width] = planeOf(input);
   const inPlane = node.one('Mod', [positions, node.g.ints([height * width])]);
   const mask = node.one('Cast', [inPlane], { to: 1 });
-  node.net.positions.set(mask, positions);
+  node.net.positions.set(mask, { at: positions, plane: [height, width] });
   return [values, mask];
 }
 

@@ -106,13 +106,19 @@ function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly
       ? parameters.number('upsample_h', size * parameters.number('scale_h', scale))
       : parameters.number('upsample_w', size * parameters.number('scale_w', scale)),
   );
+  // Positions count through the pooled plane; in one of another width they would mean other places.
+  if (plane.some((size, i) => size !== positions.plane[i]))
+    throw new ServingError(
+      'bad_model',
+      `makes ${plane.join('x')}, the mask is of a plane of ${positions.plane.join('x')}`,
+    );
   const shape: Shape = [known(input)[0] as Dim, fixed(input, 1), ...plane];
   const results = [{ dtype: input.dtype, shape }];
-  // Positions count through the pooled plane; a plane of another width would put them elsewhere.
+  // onnxruntime takes the size that is given, but none below what kernel and stride would make of an odd plane.
   return node.g.add(
     'MaxUnpool',
-    [input, positions, sizesOf(node, input, plane)],
-    { kernel_shape: [2, 2], strides: [2, 2] },
+    [input, positions.at, sizesOf(node, input, plane)],
+    { kernel_shape: [1, 1], strides: [1, 1] },
     { hint: node.hint, results },
   );
 }
