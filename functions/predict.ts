@@ -43,12 +43,15 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
       const instances = decodeInstances(request.body());
       const run = deps.reporter.start('zoo.serving.request.predict');
       const isOver = context ? keepTime(() => context.getRemainingTimeInMillis()) : () => false;
-      const outcomes = await deps.model.use((runner) => runner.run(instances, { together: true, isOver }));
+      const { outcomes, version } = await deps.model.use(async (runner) => ({
+        outcomes: await runner.run(instances, { together: true, isOver }),
+        version: runner.version,
+      }));
       run();
       const predictions = predictionTexts(outcomes, deps.filter);
       stop();
       await deps.reporter.flushWhenDue();
-      return json(200, { predictions });
+      return json(200, { predictions }, { 'model-version': version });
     },
     logError,
   );

@@ -20,7 +20,7 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
     allowedMethods: ['GET', 'POST', 'DELETE'],
     // The last three are what a signed request brings.
     allowedHeaders: ['content-type', 'prefer', 'authorization', 'x-amz-date', 'x-amz-security-token'],
-    exposedResponseHeaders: ['location', 'retry-after'],
+    exposedResponseHeaders: ['location', 'retry-after', 'model-version'],
     maxAge: 3_600,
   };
 }

@@ -198,7 +198,9 @@ test('a gzip body is read, a gzip bomb and another encoding are refused', async 
       headers: { 'content-encoding': encoding },
     });
   const good = JSON.stringify({ instances: [{ image: (await readFile(image(3))).toString('base64') }] });
-  assert.equal((await post(gzipSync(good), 'gzip')).status, 200);
+  const answered = await post(gzipSync(good), 'gzip');
+  assert.equal(answered.status, 200);
+  assert.equal(answered.headers.get('model-version'), stack.model);
   assert.equal((await post(gzipSync(Buffer.alloc(100e6)), 'gzip')).status, 413);
   assert.equal((await post(Buffer.from('junk'), 'gzip')).status, 400);
   assert.equal((await post(Buffer.from(good), 'br')).status, 415);

@@ -1,0 +1,42 @@
+/**
+ * Many records: a generator makes them, `enqueueMany` sends them ten a call, and `drain` takes the results as they come.
+ * Memory stays the same however many there are.
+ */
+import { InputQueue, OutputQueue } from 'cluster-serving';
+
+const COUNT = Number(process.argv[2] ?? 200);
+
+function* records(run: string) {
+  for (let i = 0; i < COUNT; i++) {
+    const pixels = Float32Array.from({ length: 3 * 8 * 8 }, (_, j) => (i * 31 + j * 7) % 256);
+    yield { uri: `${run}-${i}`, inputs: { image: { data: pixels, shape: [3, 8, 8] } } };
+  }
+}
+
+const input = new InputQueue();
+const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
+try {
+  const run = `batch-${Date.now().toString(36)}`;
+  await input.enqueueMany(records(run), (sent) => process.stderr.write(`\r${sent} of ${COUNT} sent`));
+  process.stderr.write('\n');
+  const classes = new Map<number, number>();
+  const patience = Date.now() + 60_000;
+  for (let got = 0; got < COUNT && Date.now() < patience; ) {
+    for await (const one of output.drain()) {
+      // Results of others lie in the same job.
+      if (!one.uri.startsWith(run)) continue;
+      if ('error' in one) throw one.error;
+      const values = Array.from(one.result.outputs[0]?.data ?? [], Number);
+      const best = values.indexOf(Math.max(...values));
+      classes.set(best, (classes.get(best) ?? 0) + 1);
+      got++;
+    }
+    if (got < COUNT) await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const counted = [...classes.values()].reduce((sum, count) => sum + count, 0);
+  console.log(`${counted} results`);
+  for (const [digit, count] of [...classes].toSorted(([a], [b]) => a - b))
+    console.log(`  class ${digit}: ${count}`);
+} finally {
+  await Promise.all([input.close(), output.close()]);
+}

@@ -1,0 +1,31 @@
+/**
+ * Image classification through the queue: every picture of examples/digits is enqueued, then waited for.
+ * Prints, as the quick start of Cluster Serving did, the shape of the prediction and the class of each image.
+ */
+import { readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { InputQueue, OutputQueue } from 'cluster-serving';
+
+const IMAGES = fileURLToPath(new URL('./digits/images/', import.meta.url));
+
+const input = new InputQueue();
+const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
+try {
+  const names = (await readdir(IMAGES)).filter((name) => name.endsWith('.png')).sort();
+  // A uri is used once: its first result stays.
+  const run = Date.now().toString(36);
+  const uris = names.map((name) => `${basename(name, '.png')}-${run}`);
+  await Promise.all(
+    uris.map((uri, i) => input.enqueue(uri, { image: { path: join(IMAGES, names[i] as string) } })),
+  );
+  for (const [i, uri] of uris.entries()) {
+    const { outputs } = await output.wait(uri, { timeoutMs: 30_000 });
+    const probabilities = Array.from(outputs[0]?.data ?? [], Number);
+    const best = probabilities.indexOf(Math.max(...probabilities));
+    console.log(`${names[i]} prediction layer shape: (${outputs[0]?.shape.join(',')})`);
+    console.log(`the class index of prediction of ${names[i]} image result: ${best}`);
+  }
+} finally {
+  await Promise.all([input.close(), output.close()]);
+}

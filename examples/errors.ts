@@ -1,0 +1,38 @@
+/** What comes back when something is wrong: test `code`, show `message`. */
+import { InputQueue, OutputQueue, ServingError } from 'cluster-serving';
+
+const redisUrl = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
+const frontendUrl = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
+const run = Date.now().toString(36);
+
+const input = new InputQueue({ redisUrl, frontendUrl });
+const output = new OutputQueue({ url: redisUrl });
+
+async function show(what: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    console.log(`${what}:`, await work());
+  } catch (error) {
+    if (!(error instanceof ServingError)) throw error;
+    console.log(`${what}: ${error.code} (${error.status}) ${error.message}`);
+  }
+}
+
+try {
+  await show('a shape that does not fit', () => input.predict({ instances: [{ image: [1, 2, 3] }] }));
+
+  await input.enqueue(`bad-${run}`, { image: [1, 2, 3] });
+  await show('the same through the queue', () => output.wait(`bad-${run}`));
+
+  await show('a uri in use for another payload', () => input.enqueue(`bad-${run}`, { image: [4, 5] }));
+
+  await show('no result yet', () => output.query(`nobody-${run}`));
+
+  await show('a wait that ends', () => output.wait(`nobody-${run}`, { timeoutMs: 50 }));
+
+  await show('cancelled before anybody sent it', async () => {
+    await output.cancel(`late-${run}`);
+    return output.status(`late-${run}`);
+  });
+} finally {
+  await Promise.all([input.close(), output.close()]);
+}
