@@ -4,17 +4,17 @@
  * served model wants them fixed.
  */
 import type { DType, Tensor } from '../../lib/tensor.ts';
-import { elementCount } from '../../lib/tensor.ts';
+import { elementCount, formatShape } from '../../lib/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Shape, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
+import { demandedShape } from './demands.ts';
 import { withoutFrames } from './frames.ts';
 import type { TfGraph, TfInput } from './graph.ts';
 import { Layouts } from './ops/layout.ts';
 import { type Facts, refuse } from './ops/rule.ts';
-import { demandedRank } from './ranks.ts';
 import { servingValue } from './switches.ts';
 import { type Conversions, Walk } from './walk.ts';
 
@@ -30,7 +30,7 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
     spaced: new WeakMap(),
     sizes: new Map(),
   };
-  const shared: Conversions = { tf, problems, notes: [], facts, calls: { count: 0 } };
+  const shared: Conversions = { tf, problems, notes: [], facts, work: { calls: 0, steps: 0 } };
   const walk = new Walk(shared, g, new Layouts());
   for (const input of tf.inputs) {
     const made = problems.collect('Placeholder', input.name, () => inputValue(g, input, options, shared));
@@ -68,24 +68,19 @@ function inputValue(
   { tf, notes, facts }: Conversions,
 ): Value {
   const { name, dtype } = input;
-  const shape = options.inputShapes?.[name] ?? input.shape ?? demandedShape(tf, input);
+  const said = options.inputShapes?.[name] ?? input.shape;
+  const shape = said ?? demandedShape(tf, input);
   const fixed = fixedValue(tf, shape ? { ...input, shape } : input, options);
   if (fixed) {
     notes.push(`input "${name}" is replaced by ${String(fixed.data[0])}`);
     return g.constant(fixed, name);
   }
+  if (!said && shape)
+    notes.push(`input "${name}" has no shape in the file; what takes it takes ${formatShape(shape)}`);
   const value = g.input(name, dtype, shape);
   for (const [axis, dim] of (shape ?? []).entries())
     if (typeof dim === 'string' && !facts.sizes.has(dim)) facts.sizes.set(dim, { value, axis });
   return value;
-}
-
-/** Every size free, as many as the users of the input demand. */
-function demandedShape(tf: TfGraph, { name, tensor }: TfInput): Shape | undefined {
-  const rank = demandedRank(tf, tensor);
-  return rank === undefined
-    ? undefined
-    : Array.from({ length: rank }, (_, axis) => (axis === 0 ? 'N' : `${name}_d${axis}`));
 }
 
 function fixedValue(tf: TfGraph, input: TfInput, options: ConvertOptions): Tensor | undefined {

@@ -4,16 +4,21 @@
  * Trap: `dropout` may be what is kept or what is dropped; only the graph tells, by dividing by the one and by comparing
  * with or subtracting the other.
  */
+
+import { usersOf } from './demands.ts';
 import type { TfGraph, TfInput, TfNode } from './graph.ts';
-import { usersOf } from './ranks.ts';
 
 const TRAINING = /(is_?train|train(ing)?_?(phase|mode|flag)?$|phase_?train|learning_phase|(^|[/_])phase$)/i;
 const KEPT = /keep_?(prob|rate)/i;
 const DROPPED = /drop_?(out|rate|prob)/i;
 
+export function isTrainingFlag(name: string): boolean {
+  return TRAINING.test(name);
+}
+
 /** Of an input of rank 0 or unknown rank. */
 export function servingValue(tf: TfGraph, { name, tensor, dtype }: TfInput): number | undefined {
-  if (dtype === 'bool' || dtype === 'int32') return TRAINING.test(name) ? 0 : undefined;
+  if (dtype === 'bool' || dtype === 'int32') return isTrainingFlag(name) ? 0 : undefined;
   if (dtype !== 'float32' && dtype !== 'float64') return undefined;
   if (KEPT.test(name)) return 1;
   if (!DROPPED.test(name)) return undefined;

@@ -19,6 +19,8 @@ import { ruleOf } from './ops/table.ts';
 const MAX_DEPTH = 32;
 /** Bodies that are converted in all: two calls in each of 32 levels would be billions. */
 const MAX_CALLS = 20_000;
+/** Nodes that are converted in all, those of bodies as often as these are converted. */
+const MAX_STEPS = 2_000_000;
 
 /** More outputs than a node that is passed over has. */
 const MAX_PORTS = 64;
@@ -34,7 +36,7 @@ export interface Conversions {
   readonly problems: Problems;
   readonly notes: string[];
   readonly facts: Facts;
-  readonly calls: { count: number };
+  readonly work: { calls: number; steps: number };
 }
 
 /** Operations that know lists, or hand on whatever they get. */
@@ -71,7 +73,9 @@ export class Walk {
 
   #convert(node: TfNode): void {
     const inputs = node.inputs.map((tensor) => this.values.get(tensor) ?? FAILED);
-    const { problems } = this.#shared;
+    const { problems, work } = this.#shared;
+    work.steps += 1;
+    if (work.steps > MAX_STEPS) refuse(`needs more than ${MAX_STEPS} steps`);
     if (this.#isDead(node, inputs)) return this.#set(node, [DEAD]);
     const merging = node.op === 'Merge' || node.op === 'RefMerge';
     const rule = ruleOf(node.op);
@@ -97,7 +101,8 @@ export class Walk {
   #set(node: TfNode, values: readonly Value[]): void {
     const branches = this.#branchesOf(node);
     const [first] = values;
-    const missing = first === FAILED || first === DEAD ? first : undefined;
+    // A Switch gives one that is dead and one that is not.
+    const missing = values.length === 1 && (first === FAILED || first === DEAD) ? first : undefined;
     for (let i = 0; i < Math.max(values.length, missing ? MAX_PORTS : 0); i++) {
       const tensor = `${node.name}:${i}`;
       this.values.set(tensor, missing ?? (values[i] as Value));
@@ -169,9 +174,9 @@ export class Walk {
   }
 
   #call(name: string, inputs: readonly Value[], g: GraphBuilder): readonly Value[] | undefined {
-    const { calls } = this.#shared;
-    calls.count += 1;
-    if (calls.count > MAX_CALLS) refuse(`calls functions more than ${MAX_CALLS} times`);
+    const { work } = this.#shared;
+    work.calls += 1;
+    if (work.calls > MAX_CALLS) refuse(`calls functions more than ${MAX_CALLS} times`);
     const callee = this.#callee(name);
     if (callee.inputs.length > inputs.length)
       refuse(`calls function "${name}" with ${inputs.length} values, it takes ${callee.inputs.length}`);
@@ -227,8 +232,11 @@ function decidedBy(a: readonly Branch[], b: readonly Branch[]): Branch | undefin
     b.some((other) => other.condition === branch.condition && other.taken !== branch.taken),
   );
   if (opposite) return opposite;
-  // One side may be a constant, which no Switch feeds.
-  const [ownA, ownB] = [a.at(-1), b.at(-1)];
+  // One side may be a constant, which no Switch feeds; what both are within does not tell them apart.
+  const within = (branch: Branch, others: readonly Branch[]) =>
+    others.some((other) => other.condition === branch.condition && other.taken === branch.taken);
+  const ownA = a.findLast((branch) => !within(branch, b));
+  const ownB = b.findLast((branch) => !within(branch, a));
   if (ownA && !ownB) return ownA;
   if (ownB && !ownA) return { condition: ownB.condition, taken: !ownB.taken };
   return undefined;

@@ -1,7 +1,11 @@
 /** Conditions, loops, lists and fused recurrent cells. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../convert/tensorflow/files/frozen.ts';
 import type { Tensor } from '../../lib/tensor.ts';
 import {
   attribute as a,
@@ -14,6 +18,7 @@ import {
   type NodeSpec,
   noisy,
   run,
+  runGraph,
   tensor,
 } from './tensorflow-ops-graph.ts';
 
@@ -59,6 +64,17 @@ test('If runs the branch of its condition, and a constant condition leaves no If
   );
   const { nodes } = convertTensorflow(graphOf(fixed, 'fixed'), {}).graph;
   assert.ok(!nodes.some(({ op }) => op === 'If'));
+});
+
+test('a dropout function whose body the file has lost hands its input on, and the notes say so', async () => {
+  const x = noisy([2, 3]);
+  const spec = { inputs: { x }, nodes: [['y', 'Dropout', ['x']] as NodeSpec], outputs: ['y'] };
+  const [y] = await run(spec);
+  assertTensor(y as Tensor, x);
+  assert.match(
+    convertTensorflow(graphOf(spec, 'fixed'), {}).notes.join(),
+    /"y" \(Dropout\) hands its input on/,
+  );
 });
 
 test('Case takes the last branch for an index that is not there', async () => {
@@ -114,6 +130,62 @@ test('Switch and Merge: a constant condition leaves one way, a computed one choo
     });
     assertTensor(chosen as Tensor, value ? exp : neg);
     assert.equal(which?.data[0], value ? 1 : 0);
+  }
+});
+
+test('a condition within a condition, one of its ways a constant, chooses by both', async () => {
+  const x = floats([2], [3, -4]);
+  for (const p of [true, false])
+    for (const q of [true, false]) {
+      const [y] = await run({
+        inputs: { x, p: flag(p), q: flag(q) },
+        nodes: [
+          ['outer', 'Switch', ['x', 'p']],
+          ['within', 'Switch', ['q', 'p']],
+          ['inner', 'Switch', ['outer:1', 'within:1']],
+          ['twice', 'Add', ['inner:1', 'inner:1']],
+          constant('nine', floats([2], [9, 9])),
+          ['chosen', 'Merge', ['nine', 'twice']],
+          ['back', 'Neg', ['outer:0']],
+          ['y', 'Merge', ['back', 'chosen']],
+        ],
+        outputs: ['y'],
+      });
+      assertTensor(y as Tensor, floats([2], p ? (q ? [6, -8] : [9, 9]) : [-3, 4]), `p ${p}, q ${q}`);
+    }
+});
+
+test('two constants are merged by the flag that only their control inputs lead to', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cs-tf-merge-'));
+  const number = (name: string, control: string, value: number) =>
+    `node { name: "${name}" op: "Const" input: "^cond/switch_${control}" attr { key: "dtype" value { type: DT_FLOAT } }
+     attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: ${value} } } } }`;
+  const place = (name: string, type: string) =>
+    `node { name: "${name}" op: "Placeholder" attr { key: "dtype" value { type: ${type} } } }`;
+  const text = [
+    place('x', 'DT_FLOAT'),
+    place('is_training', 'DT_BOOL'),
+    'node { name: "cond/Switch" op: "Switch" input: "is_training" input: "is_training" }',
+    'node { name: "cond/switch_t" op: "Identity" input: "cond/Switch:1" }',
+    'node { name: "cond/switch_f" op: "Identity" input: "cond/Switch" }',
+    number('half', 't', 0.5),
+    number('whole', 'f', 3),
+    'node { name: "merged" op: "Merge" input: "whole" input: "half" }',
+    'node { name: "y" op: "Mul" input: "x" input: "merged" }',
+  ].join('\n');
+  try {
+    writeFileSync(join(folder, 'frozen_inference_graph.pbtxt'), text);
+    const { graph } = await readFrozenGraph(folder);
+    const conversion = convertTensorflow(graph, {});
+    assert.deepEqual(conversion.notes, ['input "is_training" is replaced by 0']);
+    const [y] = await runGraph(conversion, { x: floats([2], [1, -2]) });
+    assertTensor(y as Tensor, floats([2], [3, -6]));
+    const options = { inputNames: ['x', 'is_training'], inputShapes: { x: [2], is_training: [] } };
+    const open = convertTensorflow((await readFrozenGraph(folder, options)).graph, options);
+    const [trained] = await runGraph(open, { x: floats([2], [1, -2]), is_training: flag(true) });
+    assertTensor(trained as Tensor, floats([2], [0.5, -1]));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 
@@ -302,6 +374,52 @@ test('a loop that stops early leaves zeros in the list', async () => {
   const first = [...x.data].slice(0, 6).map(Number);
   const second = first.map((value, k) => value + (x.data[6 + k] as number));
   assertTensor(y as Tensor, floats([4, 2, 3], [...first, ...second, ...new Array<number>(12).fill(0)]));
+});
+
+test('convolutions work in the body of a loop, on its variable and on what was convolved outside', async () => {
+  const x = noisy([1, 4, 4, 2]);
+  const strides = { strides: a.ints([1, 1, 1, 1]), padding: a.text('SAME') };
+  const w = constant('w', noisy([3, 3, 2, 2], 2));
+  const arguments_ = { i: 'int32', v: 'float32', u: 'float32', k: 'float32' } as const;
+  const body = makeFunction(
+    'body',
+    arguments_,
+    [
+      one,
+      ['next', 'AddV2', ['i', 'one']],
+      ['c', 'Conv2D', ['v', 'k'], strides],
+      ['r', 'Relu', ['u']],
+      ['sum', 'AddV2', ['c', 'r']],
+    ],
+    ['next', 'sum', 'u:0', 'k:0'],
+  );
+  const condition = makeFunction(
+    'condition',
+    arguments_,
+    [constant('two', int32s([], [2])), ['less', 'Less', ['i', 'two']]],
+    ['less'],
+  );
+  const step = (name: string, input: string): NodeSpec[] => [
+    [`${name}c`, 'Conv2D', [input, 'w'], strides],
+    [name, 'AddV2', [`${name}c`, 'relu']],
+  ];
+  const [looped, unrolled] = await run({
+    inputs: { x },
+    nodes: [
+      w,
+      zero,
+      ['outside', 'Conv2D', ['x', 'w'], strides],
+      ['loop', 'While', ['zero', 'x', 'outside', 'w'], { body: a.func('body'), cond: a.func('condition') }],
+      ['y', 'Conv2D', ['loop:1', 'w'], strides],
+      ['relu', 'Relu', ['outside']],
+      ...step('first', 'x'),
+      ...step('second', 'first'),
+      ['z', 'Conv2D', ['second', 'w'], strides],
+    ],
+    outputs: ['y', 'z'],
+    functions: [body, condition],
+  });
+  assertTensor(looped as Tensor, unrolled as Tensor);
 });
 
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
@@ -524,6 +642,54 @@ test('a raw loop within a raw loop runs for each round of the outer one', async 
       [2],
       Array.from(x.data as Float32Array, (value) => 7 * value),
     ),
+  );
+});
+
+test('an input without a shape gets the shape its users demand, with a note', () => {
+  const shapeless = (nodes: NodeSpec[]) => {
+    const graph = graphOf({ inputs: { x: noisy([1]) }, nodes, outputs: ['y'] }, 'fixed');
+    const open = { ...graph, inputs: graph.inputs.map((input) => ({ ...input, shape: undefined })) };
+    const { graph: made, notes } = convertTensorflow(open, {});
+    return { shape: made.inputs[0]?.shape, notes };
+  };
+  const strides = { strides: a.ints([1, 1, 1, 1]), padding: a.text('SAME') };
+  const w = constant('w', noisy([3, 3, 2, 4]));
+  const image = shapeless([
+    w,
+    constant('half', floats([], [0.5])),
+    ['s', 'Mul', ['x', 'half']],
+    ['y', 'Conv2D', ['s', 'w'], strides],
+  ]);
+  assert.deepEqual(image.shape, ['N', 'x_d1', 'x_d2', 2]);
+  assert.deepEqual(image.notes, ['input "x" has no shape in the file; what takes it takes [N,x_d1,x_d2,2]']);
+  assert.deepEqual(shapeless([constant('w', noisy([5, 3])), ['y', 'MatMul', ['x', 'w']]]).shape, ['N', 5]);
+  const reshaped: NodeSpec[] = [constant('to', int32s([3], [-1, 28, 28])), ['y', 'Reshape', ['x', 'to']]];
+  assert.deepEqual(shapeless(reshaped).shape, undefined);
+  // A mean per channel may have spread one channel to four.
+  const spread = [
+    constant('w', noisy([1, 1, 4, 4])),
+    constant('mean', noisy([4])),
+    ['s', 'Sub', ['x', 'mean']] as NodeSpec,
+  ];
+  assert.deepEqual(shapeless([...spread, ['y', 'Conv2D', ['s', 'w'], strides]]).shape, [
+    'N',
+    'x_d1',
+    'x_d2',
+    'x_d3',
+  ]);
+  assert.deepEqual(shapeless([['y', 'Relu', ['x']]]).shape, undefined);
+  assert.deepEqual(
+    shapeless([
+      w,
+      constant('m', noisy([5, 3])),
+      ['c', 'Conv2D', ['x', 'w'], strides],
+      ['n', 'MatMul', ['x', 'm']],
+      constant('all', int32s([1], [-1])),
+      ['f', 'Reshape', ['c', 'all']],
+      ['g', 'Reshape', ['n', 'all']],
+      ['y', 'Add', ['f', 'g']],
+    ]).shape,
+    undefined,
   );
 });
 

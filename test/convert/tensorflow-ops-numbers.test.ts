@@ -110,7 +110,7 @@ for (const dtype of ['int32', 'int64', 'int8', 'int16'] as const) {
       sizes: 'fixed and batch',
     });
     for (const [i, [op, compute]] of Object.entries(PAIRS).entries()) {
-      const expected = Array.from(x.data, (value, k) => compute(Number(value), Number(y.data[k])));
+      const expected = Array.from(x.data, Number).map((value, k) => compute(value, Number(y.data[k])));
       assertTensor(outputs[i] as Tensor, tensor(dtype, [4], expected), op);
     }
   });
@@ -264,10 +264,7 @@ test('Dequantize turns bytes into floats in its three modes', async () => {
   });
   const step = (high - low) / 255;
   const from = (x: Tensor, compute: (byte: number) => number) =>
-    floats(
-      [4],
-      Array.from(x.data, (byte) => compute(Number(byte))),
-    );
+    floats([4], Array.from(x.data, Number).map(compute));
   const rounded = Math.round(low / step) * step;
   const expected = [
     from(q, (byte) => byte * step + low),

@@ -5,7 +5,14 @@
  */
 import { ServingError } from '../../../lib/errors.ts';
 import type { Problems } from '../../problems.ts';
-import { type TfAttribute, type TfAttributes, type TfFunction, type TfNode, type TfType } from '../graph.ts';
+import {
+  splitTensor,
+  type TfAttribute,
+  type TfAttributes,
+  type TfFunction,
+  type TfNode,
+  type TfType,
+} from '../graph.ts';
 import { readAttributes } from './attributes.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import { inOrder } from './order.ts';
@@ -45,7 +52,10 @@ export class Assembler {
   /** The nodes that the roots need, each after its inputs. */
   nodes({ scope, roots, fed, stack }: Wanted): Map<string, TfNode> {
     const { problems, variables } = this.context;
-    const reached = scope.reach(roots, { fed: new Set(fed.keys()) });
+    const given = new Set(fed.keys());
+    const reached = scope.reach(roots, { fed: given });
+    const pivots = pivotsOf(scope, reached);
+    for (const name of scope.reach(pivots, { fed: given })) reached.add(name);
     const nodes = new Map<string, TfNode>();
     const resources = new Map<string, TfType>();
     for (const [tensor, type] of fed) if (type !== undefined) resources.set(tensor, type);
@@ -68,7 +78,7 @@ export class Assembler {
       });
     }
     const wanted = roots.map((root) => scope.resolve(root));
-    return inOrder(nodes, wanted, new Set(fed.keys()));
+    return inOrder(nodes, [...pivots, ...wanted], given);
   }
 
   private decode(raw: RawNode, scope: Scope, reached: ReadonlySet<string>): TfNode {
@@ -155,6 +165,26 @@ export class Assembler {
 /** Which input of a node is the first argument of its functions. */
 function firstArgument(node: TfNode): number {
   return /^(?:Stateless)?(?:If|Case)$/.test(node.op) ? 1 : 0;
+}
+
+/** A constant that is merged says by a control input only on which side of a condition it is. */
+function pivotsOf(scope: Scope, reached: ReadonlySet<string>): string[] {
+  const pivots = new Set<string>();
+  for (const name of reached) {
+    const merge = scope.nodes.get(name) as RawNode;
+    if (!/^(?:Ref)?Merge$/.test(merge.op)) continue;
+    for (const input of merge.inputs) {
+      const source = scope.nodes.get(splitTensor(scope.resolve(input)).node);
+      if (source?.op !== 'Const') continue;
+      for (const control of source.controlInputs) {
+        const pivot = scope.nodes.get(control);
+        const from = pivot?.op === 'Identity' ? pivot.inputs[0] : undefined;
+        const above = from === undefined ? undefined : scope.nodes.get(splitTensor(scope.resolve(from)).node);
+        if (above !== undefined && /^(?:Ref)?Switch$/.test(above.op)) pivots.add(`${control}:0`);
+      }
+    }
+  }
+  return [...pivots];
 }
 
 function constant(name: string, value: Extract<TfAttribute, { kind: 'tensor' }>['value']): TfNode {

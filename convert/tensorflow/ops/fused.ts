@@ -4,12 +4,20 @@
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
-import { floatAttribute, intAttribute, listAttribute, type TfNode, textAttribute } from '../graph.ts';
+import {
+  flagAttribute,
+  floatAttribute,
+  intAttribute,
+  listAttribute,
+  type TfNode,
+  textAttribute,
+} from '../graph.ts';
 import { padImage } from './blocks.ts';
 import { conv, depthwise } from './convolution.ts';
 import { Arithmetic } from './elementwise.ts';
 import { plainMatMul } from './matrix.ts';
 import { biasAdd, fusedBatchNorm, normalize } from './normalization.ts';
+import { resizeLinear } from './resize.ts';
 import { type Context, type Operands, type OpTable, type Rule, refuse, takes } from './rule.ts';
 import { channelsLast } from './windows.ts';
 
@@ -71,6 +79,14 @@ const paddedConv: Rule = (node, inputs, g, context) => {
   return conv(node, [padded, filter] as unknown as Operands, g, context);
 };
 
+/** x, size, paddings, filter. */
+const resizedConv: Rule = (node, inputs, g, context) => {
+  const [x, size, paddings, filter] = inputs;
+  const placing = { corners: flagAttribute(node, 'resize_align_corners', false), centers: false };
+  const resized = resizeLinear(node, x, size, g, context.layouts, placing);
+  return paddedConv(node, [resized, paddings, filter] as unknown as Operands, g, context);
+};
+
 /** Batch norm, an image added to it, and an activation. */
 const batchNormEx: Rule = (node, inputs, g, context) => {
   const [y, ...moments] = fusedBatchNorm(node, inputs, g, context) as readonly Value[];
@@ -88,5 +104,6 @@ export const FUSED: OpTable = {
     _FusedMatMul: followed(plainMatMul),
   }),
   ...takes(3, { FusedPadConv2D: paddedConv }),
+  ...takes(4, { FusedResizeAndPadConv2D: resizedConv }),
   ...takes(5, { _FusedBatchNormEx: batchNormEx }),
 };

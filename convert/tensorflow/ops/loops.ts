@@ -90,6 +90,8 @@ interface Plan {
   readonly roles: readonly Role[];
   /** Before the loop; lists of the role `carried` are tensors. */
   readonly initials: readonly Value[];
+  /** Those that are nothing before the first round. */
+  readonly empty: ReadonlySet<Value>;
 }
 
 interface Round {
@@ -190,21 +192,24 @@ function filledList(role: Role, initial: Value, rows: Value, g: GraphBuilder, co
 
 /** Lists that stay variables must be tensors before the loop begins. */
 function prepared(
-  initials: readonly Value[],
+  inputs: readonly Value[],
   roles: readonly Role[],
   g: GraphBuilder,
   context: Context,
-): Value[] {
-  return initials.map((initial, i) => {
+): Pick<Plan, 'initials' | 'empty'> {
+  const empty = new Set<Value>();
+  const initials = inputs.map((initial, i) => {
     if (roles[i] !== 'carried' || initial.name !== '') return initial;
     const reserved = context.facts.reserved.get(initial);
     // One item, which every round sets anew: before the first round it is nothing.
-    if (reserved?.count.elements?.[0] === 1 && reserved.element) {
-      const dims = [1, ...reserved.element.map((dim) => Math.max(dim, 0))];
-      return g.one('Expand', [g.scalar(initial.dtype, 0), g.ints(dims)], {}, 'list');
-    }
-    return materialize(g, initial, context.facts);
+    if (reserved?.count.elements?.[0] !== 1 || !reserved.element)
+      return materialize(g, initial, context.facts);
+    const dims = [1, ...reserved.element.map((dim) => Math.max(dim, 0))];
+    const list = g.one('Expand', [g.scalar(initial.dtype, 0), g.ints(dims)], {}, 'list');
+    if (dims.includes(0)) empty.add(list);
+    return list;
   });
+  return { initials, empty };
 }
 
 const loop: Rule = (node, inputs, g, context) => {
@@ -213,8 +218,8 @@ const loop: Rule = (node, inputs, g, context) => {
   if (callee.inputs.length !== inputs.length || callee.outputs.length !== inputs.length)
     refuse(`has ${inputs.length} variables, its body ${callee.inputs.length} and ${callee.outputs.length}`);
   const roles = inputs.map((_, i) => roleOf(callee, i, inputs));
-  const initials = prepared(inputs, roles, g, context);
-  const plan: Plan = { node, body, condition: functionAttribute(node, 'cond'), roles, initials };
+  const { initials, empty } = prepared(inputs, roles, g, context);
+  const plan: Plan = { node, body, condition: functionAttribute(node, 'cond'), roles, initials, empty };
   const [begin] = context.call(plan.condition, initials, g) ?? [];
   const converted = begin && convertBody(plan, g, context);
   return converted ? finish(plan, begin, converted, g, context) : inputs.map(() => FAILED);
@@ -235,7 +240,12 @@ function finish(
   builder.output(`${name}:${g.fresh()}`, goOn);
   for (const i of [...carried, ...lists]) builder.output(`${name}:${g.fresh()}`, outputs[i] as Value);
   const results = [
-    ...carried.map((i) => ({ dtype: (plan.initials[i] as Value).dtype, shape: shapes[i] })),
+    ...carried.map((i) => {
+      const initial = plan.initials[i] as Value;
+      // An item that every round sets anew has the shape of the last one.
+      const shape = plan.empty.has(initial) ? outputs[i]?.shape : shapes[i];
+      return { dtype: initial.dtype, shape };
+    }),
     ...lists.map((i) => {
       const item = outputs[i] as Value;
       return { dtype: item.dtype, shape: item.shape && [g.fresh(), ...item.shape] };

@@ -11,9 +11,9 @@ import { reshape, shapeList, sizeOf, sizesOf, transpose, unsqueeze } from './dim
 import { cast, emit, int64 } from './kernels.ts';
 import { type OpTable, type Rule, refuse, takes } from './rule.ts';
 
-function turned(g: GraphBuilder, x: Value, flag: boolean): Value {
+function turned(g: GraphBuilder, x: Value, flag: boolean, plain: boolean): Value {
   if (!flag) return x;
-  const size = rank(x);
+  const size = plain ? 2 : rank(x);
   const perm = [...Array.from({ length: size - 2 }, (_, i) => i), size - 1, size - 2];
   return transpose(g, x, perm, x.name);
 }
@@ -26,8 +26,8 @@ function matMul(first: string, second: string): Rule {
     // Bytes are multiplied in the type that is asked for.
     const [a, b] = [cast(g, x, out), cast(g, wide, out)];
     const inputs = [
-      turned(g, a, flagAttribute(node, first, false)),
-      turned(g, b, flagAttribute(node, second, false)),
+      turned(g, a, flagAttribute(node, first, false), first === 'transpose_a'),
+      turned(g, b, flagAttribute(node, second, false), first === 'transpose_a'),
     ];
     return emit(g, 'MatMul', inputs, {}, node.name);
   };

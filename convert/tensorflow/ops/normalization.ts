@@ -119,13 +119,21 @@ const l2Loss: Rule = (node, [x], g) => {
   return emit(g, 'Mul', [sum, g.scalar(x.dtype, 0.5)], {}, node.name);
 };
 
+/** Each image's channels further from, or nearer to, their mean. */
+const adjustContrast: Rule = (node, [x, factor], g) => {
+  const size = rank(x);
+  const mean = emit(g, 'ReduceMean', [x], { axes: [size - 3, size - 2], keepdims: 1 });
+  const apart = emit(g, 'Mul', [emit(g, 'Sub', [x, mean]), factor]);
+  return emit(g, 'Add', [apart, mean], {}, node.name);
+};
+
 function addBias(node: TfNode, [x, list]: Operands, g: GraphBuilder, context: Context): Value {
   return biasAdd(new Arithmetic(g, context, node.name), x, list, channelsLast(node));
 }
 
 export const NORMALIZATION: OpTable = {
   ...takes(1, { L2Loss: l2Loss, LRN: lrn }),
-  ...takes(2, { BiasAdd: addBias, BiasAddV1: addBias }),
+  ...takes(2, { AdjustContrastv2: adjustContrast, BiasAdd: addBias, BiasAddV1: addBias }),
   ...takes(5, {
     BatchNormWithGlobalNormalization: batchNormGlobal,
     FusedBatchNorm: fusedBatchNorm,

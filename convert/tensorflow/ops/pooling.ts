@@ -130,6 +130,26 @@ function imageOffset(g: GraphBuilder, like: Value, size: number): Value {
   return reshape(g, g.one('Mul', [range, g.scalar('int64', size)]), [batch, 1, 1, 1]);
 }
 
+/** Each value goes to the place its window's maximum came from, added up where windows overlap: an unpooling. */
+const maxPoolGrad: Rule = (node, [input, , values], g, context) => {
+  const last = channelsLast(node);
+  const windows = windowsOf(listAttribute(node, 'ksize').ints, listAttribute(node, 'strides').ints, last);
+  const image = imageOf(input, windows.kernel.length + 2, g);
+  const first = last ? context.layouts.first(g, image) : image;
+  const { x, attributes, grown } = padWindows(g, node, first, windows, { last, fill: lowest(first) });
+  if (grown) refuse('needs fixed image sizes; give them with --input');
+  const all = { ...attributes, kernel_shape: windows.kernel, strides: windows.strides };
+  const [, places] = emitAll(g, 'MaxPool', [x], all, { outputs: 2 }) as [Value, Value];
+  const flat = (value: Value) => g.one('Reshape', [value, g.ints([-1])]);
+  const shape = g.one('Shape', [first]);
+  const none = flat(g.one('Expand', [g.scalar(values.dtype, 0), shape]));
+  const ordered = last ? context.layouts.first(g, values) : values;
+  const spread = g.one('ScatterElements', [none, flat(places), flat(ordered)], { axis: 0, reduction: 'add' });
+  const results = [{ dtype: values.dtype, shape: first.shape }];
+  const made = g.add('Reshape', [spread, shape], {}, { results, hint: node.name })[0] as Value;
+  return last ? context.layouts.last(g, made, node.name) : made;
+};
+
 export const POOLING: OpTable = {
   ...takes(1, {
     AvgPool: byAttributes(false),
@@ -138,5 +158,5 @@ export const POOLING: OpTable = {
     MaxPool3D: byAttributes(true),
     MaxPoolWithArgmax: maxPoolWithArgmax,
   }),
-  ...takes(3, { AvgPoolV2: byInputs(false), MaxPoolV2: byInputs(true) }),
+  ...takes(3, { AvgPoolV2: byInputs(false), MaxPoolGrad: maxPoolGrad, MaxPoolV2: byInputs(true) }),
 };

@@ -197,6 +197,7 @@ export const SHAPING: OpTable = {
     EnsureShape: ensureShape,
     OnesLike: filled(1),
     Pack: pack,
+    ParallelConcat: (node, inputs, g, context) => concat(node, [...inputs], g.scalar('int32', 0), g, context),
     Rank: rankOf,
     Shape: (node, [x], g) => shapeOf(node, x, g),
     ShapeN: (node, inputs, g) => inputs.map((x) => shapeOf(node, x, g)),
