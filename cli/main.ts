@@ -42,8 +42,16 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   query: { summary: 'print results', load: async () => (await import('./query.ts')).query },
   model: {
-    summary: 'make an ONNX model of a TensorFlow or Caffe one, and check it',
+    summary: 'make an ONNX model of another one, check it, upload it; versions, rollback',
     load: async () => (await import('./model.ts')).model,
+  },
+  doctor: {
+    summary: 'look for pitfalls before a deployment to AWS',
+    load: async () => (await import('./doctor.ts')).doctor,
+  },
+  dlq: {
+    summary: 'records that ran out of tries: list, show, replay or delete them',
+    load: async () => (await import('./dlq.ts')).dlq,
   },
 };
 

@@ -3,6 +3,7 @@
  * Trap: a place that cannot be is refused before the import, which may take a while; and a local service's endpoint and
  * credentials are used only when its job was named, never for a bucket of a real account.
  */
+import type { Imported } from '../convert/import.ts';
 import { assertJobName, modelPrefix } from '../lib/contract/names.ts';
 import type { ModelLocation } from '../lib/model/source.ts';
 import { wrongUse } from './command.ts';
@@ -63,14 +64,17 @@ function place(location: ModelLocation, endpoint: string | undefined, region: st
 }
 
 /** @returns the version that serves now. @throws what S3 says */
-export async function publishTo({ location, endpoint, region }: Place, directory: string): Promise<string> {
+export async function publishTo(
+  { location, endpoint, region }: Place,
+  { directory, passport }: Pick<Imported, 'directory' | 'passport'>,
+): Promise<string> {
   const [{ publishModel }, { openS3 }] = await Promise.all([
     import('../lib/model/publish.ts'),
     import('../lib/s3/objects.ts'),
   ]);
   const s3 = openS3({ endpoint, region });
   try {
-    return (await publishModel(s3, location, directory)).version;
+    return (await publishModel(s3, location, directory, { source: passport.source })).version;
   } finally {
     s3.destroy();
   }

@@ -36,16 +36,31 @@ export const predict = defineCommand({
     const url = `${service.http.replace(/\/+$/, '')}/predict`;
     const predictions: string[] = [];
     const lines: string[] = [];
-    for await (const { names, body } of requests(paths, input)) {
-      for (const [i, prediction] of predictionsOf(await postJson(url, body), url).entries()) {
-        predictions.push(prediction);
-        lines.push(names ? `${names[i]}  ${prediction}` : prediction);
-      }
+    for await (const request of requests(paths, input)) {
+      const answered = await ask(url, request);
+      predictions.push(...answered);
+      lines.push(...answered.map((text, i) => (request.names ? `${request.names[i]}  ${text}` : text)));
     }
     output.answer({ predictions }, lines.join('\n'));
     return EXIT.ok;
   },
 });
+
+/** One request, or its halves where the answer would be too large; what somebody wrote is sent as it is. */
+async function ask(url: string, request: PredictRequest): Promise<readonly string[]> {
+  const { names, instances } = request;
+  try {
+    const body = request.body ?? JSON.stringify({ instances });
+    return predictionsOf(await postJson(url, body), url);
+  } catch (error) {
+    const halves = error instanceof ServingError && error.code === 'too_large' && instances.length > 1;
+    if (!halves) throw error;
+    const middle = instances.length >> 1;
+    const first = { names: names?.slice(0, middle), instances: instances.slice(0, middle) };
+    const second = { names: names?.slice(middle), instances: instances.slice(middle) };
+    return [...(await ask(url, first)), ...(await ask(url, second))];
+  }
+}
 
 function predictionsOf(answer: unknown, url: string): readonly string[] {
   const { predictions } = (answer ?? {}) as { predictions?: readonly string[] };
@@ -56,19 +71,21 @@ function predictionsOf(answer: unknown, url: string): readonly string[] {
 interface PredictRequest {
   /** Of the images; undefined for a request somebody wrote. */
   readonly names: readonly string[] | undefined;
-  readonly body: string;
+  readonly instances: readonly Record<string, { b64: string }>[];
+  /** What somebody wrote. */
+  readonly body?: string;
 }
 
 async function* requests(paths: readonly string[], input: string): AsyncGenerator<PredictRequest> {
   let names: string[] = [];
   let instances: Record<string, { b64: string }>[] = [];
   let bytes = 0;
-  const gathered = () => ({ names, body: JSON.stringify({ instances }) });
+  const gathered = () => ({ names, instances });
   for (const path of paths) {
     const content = await readInput(path);
     if (isJson(content)) {
       if (paths.length > 1) throw wrongUse(`${path} is a JSON request, which goes alone`);
-      yield { names: undefined, body: content.toString('utf8') };
+      yield { names: undefined, instances: [], body: content.toString('utf8') };
       return;
     }
     if (content.length === 0) throw new ServingError('bad_request', `${path} is empty`);

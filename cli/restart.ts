@@ -1,11 +1,12 @@
 /**
  * `cluster-serving restart`. In: options of a start, all of which may be left out. Out: a service started anew.
  * Trap: what is not said stays as it was at the start before, the config's path included, from whatever folder, and
- * also when that service has crashed.
+ * also when that service was stopped, has crashed, or did not come up again.
  */
 import { resolve } from 'node:path';
 import { ServingError } from '../lib/errors.ts';
-import { DEFAULT_DATA_DIR, findRunning, lastRecord } from '../local/data-folder.ts';
+import { DEFAULT_DATA_DIR, findRunning, lastOptions } from '../local/data-folder.ts';
+import { servedModel } from '../local/model.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from '../local/start-options.ts';
 import { COMMON_HELP, defineCommand } from './command.ts';
 import { EXIT, type Output } from './output.ts';
@@ -32,11 +33,12 @@ export const restart = defineCommand({
   async run({ timeout, ...values }, output) {
     const timeoutMs = startTimeoutMs(timeout);
     const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
-    const before = (await lastRecord(dataDir))?.startedWith;
+    const before = await lastOptions(dataDir);
     const running = await findRunning(dataDir);
     if (running && !running.record) return notYet(running.process.pid, output);
-    // Read before the stop: a broken config must not cost the service that runs.
+    // Read and imported before the stop: a broken config or model must not cost the service that runs.
     const settings = readSettings({ ...before, ...values });
+    for (const { job, modelDirectory } of settings.jobs) await servedModel(job, modelDirectory, dataDir);
     const stopped = await stopService(dataDir, stopTimeoutMs(undefined), output);
     if (stopped) output.note(`stopped process ${stopped.pid}`);
     await startAndTell(settings, timeoutMs, output);

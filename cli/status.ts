@@ -64,7 +64,7 @@ export const status = defineCommand({
       ...record,
       dataDir,
       metrics: first?.metrics ?? [],
-      jobs: jobs.map(({ unreachable: _, ...job }) => job),
+      jobs: jobs.map(({ unreachable: _asked, ...job }) => job),
     };
     const several = jobs.length > 1;
     const texts = jobs.map((job) => (several ? `job ${job.job}: ${answerText(job)}` : answerText(job)));

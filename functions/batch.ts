@@ -5,13 +5,13 @@
  */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import type { Runner } from '../lib/contract/values.ts';
-import { logError } from '../lib/log.ts';
+import { tellFailedEvent, tellOutcomes } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
 import { messagesOf, partsOf, runPart } from '../lib/pipeline/parts.ts';
-import { type Message, problemsOf, runRecords } from '../lib/pipeline/records.ts';
+import { type Message, runRecords } from '../lib/pipeline/records.ts';
 import { runTime } from '../lib/pipeline/time.ts';
 import { saveFinished } from '../lib/results/finished.ts';
 import { liveConnection, liveResults } from '../lib/results/live.ts';
@@ -58,7 +58,7 @@ export const batch =
       const saving = { filter, model: runner.version, timers: reporter.timers };
       const [unsaved] = await Promise.all([saveFinished(results, finished, saving), heard]);
       put();
-      for (const { error, ...what } of problemsOf({ finished, returned })) logError(error, what);
+      tellOutcomes({ finished, returned });
       failed.push(...returned.map(({ id }) => id), ...unsaved);
     };
     try {
@@ -69,7 +69,7 @@ export const batch =
       return { batchItemFailures: failed.map((id) => ({ itemIdentifier: id })) };
     } catch (error) {
       // The model or Redis is away: everything comes again; a result that was written stays.
-      logError(error, { messages: ids.length });
+      tellFailedEvent(error, ids.length);
       return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
     }
   };

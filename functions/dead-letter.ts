@@ -4,10 +4,11 @@
  * same. S3 and not a queue, because this function sits beside Redis in the VPC, where S3 is free to reach.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { decodeMessage } from '../lib/codecs/message.ts';
+import { encodeParked, uriOf } from '../lib/codecs/parked.ts';
 import { parkedPrefix } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { logError } from '../lib/log.ts';
+import { measure } from '../lib/metrics/emf.ts';
 import { liveResults } from '../lib/results/live.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { toFields } from '../lib/results/stored.ts';
@@ -41,23 +42,17 @@ async function bury(
   { messageId, body, attributes }: SQSRecord,
   { results, park, tries }: DeadLetterDeps,
 ): Promise<void> {
-  await park(messageId, JSON.stringify({ messageId, body, sentAt: Number(attributes.SentTimestamp) }));
+  const sentAt = Number(attributes.SentTimestamp);
+  await park(messageId, encodeParked({ messageId, sentAt, tries, body }));
+  measure('Parked', 1);
   const uri = uriOf(body);
+  // Nobody can be told; parked, it can still be looked at.
   if (uri === undefined) return;
   const error = new ServingError(
     'out_of_tries',
     `the record failed ${tries} times and was parked as ${messageId}`,
   );
   await results.save([{ uri, fields: toFields({ ok: false, error }, undefined) }], '');
-}
-
-/** Undefined for a message that nobody can be told about: parked, it can still be looked at. */
-function uriOf(body: string): string | undefined {
-  try {
-    return decodeMessage(body).uri;
-  } catch {
-    return undefined;
-  }
 }
 
 export const handler = await live(deadLetter, async (environment) => {

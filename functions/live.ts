@@ -6,7 +6,8 @@
  */
 import type { Context } from 'aws-lambda';
 import { type Environment, readEnvironment } from '../lib/config/environment.ts';
-import { logError } from '../lib/log.ts';
+import { logError, logWith } from '../lib/log.ts';
+import { liveMeasuring } from '../lib/metrics/live.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
@@ -18,22 +19,28 @@ export async function live<D, E, R>(
   open: (environment: Environment) => Promise<D>,
 ): Promise<Handler<E, R>> {
   let opened: Promise<Handler<E, R>> | undefined;
+  const environment = readEnvironment();
+  const measuring = environment.inLambda ? liveMeasuring(environment) : undefined;
   const opening = () => {
-    opened ??= open(readEnvironment()).then(make);
+    opened ??= (measuring?.opening(() => open(environment)) ?? open(environment)).then(make);
     return opened;
   };
   const forget = (error: unknown) => {
     opened = undefined;
     logError(error, { phase: 'init' });
   };
-  if (readEnvironment().inLambda)
-    await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
-  return async (event, context) => {
+  if (environment.inLambda) await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
+  const handle: Handler<E, R> = async (event, context) => {
     const handler = await opening().catch((error: unknown) => {
       forget(error);
       throw error;
     });
     return handler(event, context);
+  };
+  if (!measuring) return handle;
+  return (event, context) => {
+    const ids = { requestId: context.awsRequestId, traceId: environment.traceId };
+    return logWith(ids, () => measuring.invocation(event, ids, () => handle(event, context)));
   };
 }
 

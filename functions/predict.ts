@@ -5,10 +5,11 @@
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
-import { predictionTexts } from '../lib/http/predictions.ts';
+import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
-import { type HttpResponse, json, respondWithin } from '../lib/http/response.ts';
+import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
 import { logError } from '../lib/log.ts';
+import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
@@ -41,6 +42,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
       const request = readRequest(event);
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const instances = decodeInstances(request.body());
+      measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
       const isOver = context ? keepTime(() => context.getRemainingTimeInMillis()) : () => false;
       const { outcomes, version } = await deps.model.use(async (runner) => ({
@@ -48,10 +50,10 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
         version: runner.version,
       }));
       run();
-      const predictions = predictionTexts(outcomes, deps.filter);
+      const answer = predictionsAnswer(outcomes, deps.filter);
       stop();
       await deps.reporter.flushWhenDue();
-      return json(200, { predictions }, { 'model-version': version });
+      return jsonText(200, answer, { 'model-version': version });
     },
     logError,
   );

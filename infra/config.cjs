@@ -5,8 +5,6 @@
  */
 const { configOf, importTypeScript, root } = require('./typescript.cjs');
 
-const PARAMETERS = ['auth', 'requestsPerSecond', 'respondAsync', 'redisNodes', 'logDays'];
-
 let loading;
 
 async function load() {
@@ -24,17 +22,26 @@ async function explained(work) {
   }
 }
 
+async function requestOf({ options, resolveVariable }) {
+  const { PARAMETER_NAMES } = await load();
+  const stage = await resolveVariable('sls:stage');
+  const values = await Promise.all(PARAMETER_NAMES.map((name) => resolveVariable(`param:${name}`)));
+  return {
+    stage,
+    config: configOf(options),
+    parameters: Object.fromEntries(PARAMETER_NAMES.map((name, i) => [name, values[i]])),
+    named: [options.param ?? []].flat().map((text) => text.slice(0, text.indexOf('='))),
+  };
+}
+
 module.exports = {
   async service({ options }) {
     const { readService } = await load();
     return explained(() => readService(root, configOf(options)));
   },
 
-  async settings({ options, resolveVariable }) {
-    const stage = await resolveVariable('sls:stage');
-    const values = await Promise.all(PARAMETERS.map((name) => resolveVariable(`param:${name}`)));
-    const parameters = Object.fromEntries(PARAMETERS.map((name, i) => [name, values[i]]));
+  async settings(resolving) {
     const { readSettings } = await load();
-    return explained(() => readSettings(root, { ...parameters, config: configOf(options), stage }));
+    return explained(async () => readSettings(root, await requestOf(resolving)));
   },
 };

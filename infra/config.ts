@@ -22,26 +22,28 @@ import {
 } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { type CorsRules, corsRules } from '../lib/http/cors.ts';
+import { fullMonitoring, type Monitoring } from './monitoring.ts';
+import {
+  type Deployment,
+  PARAMETER_NAMES,
+  type Parameters,
+  readDeployment,
+  unknownParameters,
+} from './parameters.ts';
+import { alarmActions, redisUser, type SettingsOfResources, settingsOfResources } from './resources.ts';
 
-/** osls's words for who may call from a browser. */
-/** As they come from the command line (text) or from serverless.yml. */
-export interface Parameters {
+export { PARAMETER_NAMES, type Parameters };
+
+export interface Request {
   readonly stage: string;
   /** File of the job's settings, relative to the project. Default: "config.yaml" when there is one. */
   readonly config: string | undefined;
-  /** Who may call the HTTP API: "iam" (signed requests) or "none" (everybody). Default "iam". */
-  readonly auth: string;
-  /** Requests a second the HTTP API lets through before it answers 429. Default 1,000. */
-  readonly requestsPerSecond: string | number;
-  /** "on": POST /predict may queue what it is sent. Default "off". */
-  readonly respondAsync: string;
-  /** One node, or a primary with up to 5 replicas that take over. Default 1. */
-  readonly redisNodes: string | number;
-  /** How long CloudWatch keeps logs. Default 14. */
-  readonly logDays: string | number;
+  readonly parameters: Parameters;
+  /** Names after `--param` on the command line. Default none. */
+  readonly named?: readonly string[];
 }
 
-export interface Settings {
+export interface Settings extends SettingsOfResources {
   readonly jobName: string;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
@@ -59,15 +61,21 @@ export interface Settings {
   readonly modelPrefix: string;
   readonly parkedPrefix: string;
   readonly payloadPrefix: string;
-  /** For osls: null is no authorizer. */
-  readonly authorizer: { readonly type: 'aws_iam' } | null;
   /** For osls: false is no page of any origin. */
   readonly cors: CorsRules | false;
   readonly requestsPerSecond: number;
-  readonly respondAsync: 'on' | 'off';
   readonly redisNodes: number;
   readonly redisFailover: boolean;
+  readonly redisUser: string;
   readonly logDays: number;
+  readonly alarmEmail: string;
+  readonly domain: string;
+  readonly certificateArn: string;
+  /** A part of the template. */
+  readonly monitoring: Monitoring;
+  /** Which of several files a part of the stack is made of: infra/<part>/<value>.yml. */
+  readonly files: Readonly<Record<'respondAsync' | 'sqsEndpoint' | 'network' | 'functionGroup', string>> &
+    Readonly<Record<'redisAuth' | 'alarmTopic' | 'tracing' | 'domain', string>>;
 }
 
 /** Lambda takes 4 KB of environment in all; names, urls and the rest need less than 1. */
@@ -78,23 +86,52 @@ const MAX_SERVICE_LENGTH = 36;
 const SERVICE = 'cluster-serving';
 
 /** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
-export function readSettings(root: string, parameters: Parameters): Settings {
-  const { job } = readJobConfig(root, parameters.config);
-  const problems: string[] = [];
-  const redisNodes = whole('redisNodes', parameters.redisNodes, 1, 6, problems);
-  const requestsPerSecond = whole('requestsPerSecond', parameters.requestsPerSecond, 1, 10_000, problems);
-  const logDays = whole('logDays', parameters.logDays, 1, 3_653, problems);
-  const respondAsync = readSwitch('respondAsync', parameters.respondAsync, problems);
-  const authorizer = readAuthorizer(parameters.auth, problems);
-  const { stage } = parameters;
+export function readSettings(root: string, { stage, config, parameters, named = [] }: Request): Settings {
+  const { job } = readJobConfig(root, config);
+  const problems = unknownParameters(named);
+  const deployment = readDeployment(parameters, problems);
   if (!new RegExp(`^[A-Za-z0-9-]{1,${MAX_STAGE_LENGTH}}$`).test(stage)) {
     problems.push(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
   }
   const deployed = deployedJob(job, problems);
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
+  const service = serviceName(job.jobName);
+  return {
+    ...settingsOfJob(job),
+    ...settingsOfResources(deployment, { service, stage, job: deployed }),
+    job: deployed,
+    requestsPerSecond: deployment.requestsPerSecond,
+    redisNodes: deployment.redisNodes,
+    redisFailover: deployment.redisNodes > 1,
+    redisUser: redisUser(service, stage),
+    logDays: deployment.logDays,
+    alarmEmail: deployment.alarmEmail,
+    domain: deployment.domain,
+    certificateArn: deployment.certificateArn,
+    files: filesOf(deployment),
+    monitoring: monitoringOf(deployment, job, { service, stage }),
+  };
+}
+
+function monitoringOf(
+  deployment: Deployment,
+  job: JobConfig,
+  names: { readonly service: string; readonly stage: string },
+): Monitoring {
+  if (deployment.monitoring === 'basic') return { Resources: {} };
+  return fullMonitoring({
+    ...names,
+    jobName: job.jobName,
+    timeoutSeconds: job.function.timeoutSeconds,
+    predictTimeoutSeconds: predictTimeoutSeconds(job),
+    redisNodes: deployment.redisNodes,
+    alarmActions: alarmActions(deployment),
+  });
+}
+
+function settingsOfJob(job: JobConfig) {
   return {
     jobName: job.jobName,
-    job: deployed,
     queueName: queueName(job.jobName),
     deadLetterQueueName: `${queueName(job.jobName)}-dlq`,
     batchSize: job.queue.batchSize,
@@ -108,13 +145,21 @@ export function readSettings(root: string, parameters: Parameters): Settings {
     modelPrefix: modelPrefix(job.jobName),
     parkedPrefix: parkedPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
-    authorizer,
     cors: corsRules(job.http.corsOrigins) ?? false,
-    requestsPerSecond,
-    respondAsync,
-    redisNodes,
-    redisFailover: redisNodes > 1,
-    logDays,
+  } as const;
+}
+
+function filesOf(deployment: Deployment): Settings['files'] {
+  const { respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } = deployment;
+  return {
+    respondAsync: respondAsync === 'off' ? 'off' : 'on',
+    sqsEndpoint: respondAsync === 'on' ? 'on' : 'off',
+    network: vpcId === '' ? 'own' : routeTableIds.length > 0 ? 'existing-to-s3' : 'existing',
+    functionGroup: securityGroup === '' ? 'own' : 'existing',
+    redisAuth: deployment.redisAuth,
+    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
+    tracing: deployment.tracing,
+    domain: domain === '' ? 'off' : 'on',
   };
 }
 
@@ -151,27 +196,4 @@ export function serviceName(jobName: string): string {
   const digest = createHash('sha256').update(jobName).digest('hex').slice(0, 6);
   const start = plain.replaceAll('_', '-').slice(0, MAX_SERVICE_LENGTH - digest.length - 1);
   return `${start}-${digest}`;
-}
-
-/** Null is osls's word for none. */
-function readAuthorizer(auth: string, problems: string[]): Settings['authorizer'] {
-  if (auth !== 'iam' && auth !== 'none') {
-    problems.push(`param auth ${JSON.stringify(auth)}: expected "iam" or "none"`);
-  }
-  return auth === 'none' ? null : { type: 'aws_iam' };
-}
-
-function readSwitch(name: string, value: string, problems: string[]): 'on' | 'off' {
-  if (value !== 'on' && value !== 'off') {
-    problems.push(`param ${name} ${JSON.stringify(value)}: expected "on" or "off"`);
-  }
-  return value === 'on' ? 'on' : 'off';
-}
-
-function whole(name: string, value: string | number, min: number, max: number, problems: string[]): number {
-  const number = Number(value);
-  if (!Number.isInteger(number) || number < min || number > max || value === '') {
-    problems.push(`param ${name} ${JSON.stringify(value)}: expected a whole number from ${min} to ${max}`);
-  }
-  return number;
 }

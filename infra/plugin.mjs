@@ -4,6 +4,7 @@
  * Trap: osls takes a plugin from the default export only, and may load this file with require: no top-level await.
  */
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { configOf, importTypeScript, root } from './typescript.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
@@ -20,6 +21,7 @@ class BundlePlugin {
     this.hooks = {
       'before:package:createDeploymentArtifacts': () =>
         this.during('Bundling the functions', () => this.bundle()),
+      'after:package:createDeploymentArtifacts': () => this.tellSizes(),
       'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
       'publish:publish': () => this.during('Publishing the model', () => this.publish()),
     };
@@ -40,8 +42,19 @@ class BundlePlugin {
     for (const note of readJobConfig(root, configOf(this.options)).notes) this.log.notice(note);
     const { buildFunctions } = await importTypeScript('build.ts');
     const processor = PROCESSORS[this.serverless.service.provider.architecture];
-    const bundles = await buildFunctions({ root, processor });
-    this.log.info(`bundled for ${processor}: ${bundles.map(({ name }) => name).join(', ')}`);
+    this.bundles = await buildFunctions({ root, processor });
+    this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
+  }
+
+  async tellSizes() {
+    const { sizeTable } = await importTypeScript('sizes.ts');
+    const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
+      name,
+      path: join(root, '.serverless', `${name}.zip`),
+      // dist/<bundle>/index.handler
+      bundle: this.bundles.find((bundle) => bundle.name === handler.split('/')[1]),
+    }));
+    for (const line of await sizeTable(root, archives)) this.log.notice(line);
   }
 
   async publish() {

@@ -10,7 +10,7 @@ interface CodeFacts {
   readonly retryable: boolean;
 }
 
-/** Every code there is. A message is shown to users only below status 500 and for the three 503/504 codes. */
+/** Every code there is. */
 const FACTS = {
   /** The request is not what the contract says: not JSON, no instances, an unreadable record. */
   bad_request: { status: 400, retryable: false },
@@ -47,6 +47,18 @@ const FACTS = {
 
 export type ErrorCode = keyof typeof FACTS;
 
+/**
+ * What a stranger reads in place of a message that may quote S3, SQS, Redis or the file system, and so names hosts, roles
+ * and paths. The log has the message. `timeout` and `out_of_tries` quote nobody.
+ */
+const SHOWN: Partial<Record<ErrorCode, string>> = {
+  model_unavailable: 'no model is loaded (yet); the log says why',
+  results_unavailable: 'the results cannot be reached; the log says why',
+  queue_unavailable: 'the queue cannot take the record; the log says why',
+  bad_config: 'a setting is wrong; the log says which',
+  internal: 'Internal error',
+};
+
 export interface ErrorRecord {
   readonly code: ErrorCode;
   readonly message: string;
@@ -82,9 +94,9 @@ export class ServingError extends Error {
     return FACTS[this.code].retryable;
   }
 
-  /** What a stranger may read: every message but that of `internal`, which may hold anything. */
+  /** What a stranger may read: the message below status 500, above it only what its code says. */
   get publicMessage(): string {
-    return this.code === 'internal' ? 'Internal error' : this.message;
+    return SHOWN[this.code] ?? this.message;
   }
 
   toJSON(): ErrorRecord {

@@ -54,12 +54,14 @@ export interface Running {
 export const DEFAULT_DATA_DIR = '.cluster-serving';
 
 const RECORD = 'stack.json';
+/** The options of the last start; stays after a stop and after a start that failed. */
+const OPTIONS = 'options.json';
 const LOCK = 'lock.json';
 const LOG = 'start.log';
 const MARK = 'cluster-serving.txt';
 const MARK_TEXT = 'Data of a local cluster-serving. `cluster-serving shutdown` deletes it.\n';
 /** All that a service ever puts into its folder. */
-const OURS = ['aws', 'imported', 'models', 'redis', RECORD, LOCK, LOG, `${LOG}.1`, MARK];
+const OURS = ['aws', 'imported', 'models', 'redis', RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, MARK];
 
 export function logPath(dataDir: string): string {
   return join(dataDir, LOG);
@@ -84,6 +86,16 @@ export async function findRunning(dataDir: string): Promise<Running | undefined>
   return holder && (await isAlive(holder)) ? { process: holder, record: undefined } : undefined;
 }
 
+/** The options of the last start or restart on this folder; undefined when there was none. */
+export async function lastOptions(dataDir: string): Promise<StartedWith | undefined> {
+  return (await lastRecord(dataDir))?.startedWith ?? readJson<StartedWith>(join(dataDir, OPTIONS));
+}
+
+/** Written before the start, which may fail: the next one shall not begin from nothing. */
+export async function writeOptions(dataDir: string, startedWith: StartedWith): Promise<void> {
+  await writeWhole(join(dataDir, OPTIONS), startedWith);
+}
+
 /** Of the service that runs, or of one that ended without a stop; undefined after a stop. */
 export async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
   return readJson<StackRecord>(join(dataDir, RECORD));
@@ -92,11 +104,15 @@ export async function lastRecord(dataDir: string): Promise<StackRecord | undefin
 /** @returns takes it away again */
 export async function writeRecord(dataDir: string, record: StackRecord): Promise<() => Promise<void>> {
   const path = join(dataDir, RECORD);
-  const half = `${path}.${record.pid}`;
-  await writeFile(half, `${JSON.stringify(record, null, 2)}\n`);
-  // Renamed, so that nobody ever reads half of it.
-  await rename(half, path);
+  await writeWhole(path, record);
   return () => rm(path, { force: true });
+}
+
+/** Renamed, so that nobody ever reads half of it. */
+async function writeWhole(path: string, value: object): Promise<void> {
+  const half = `${path}.${process.pid}`;
+  await writeFile(half, `${JSON.stringify(value, null, 2)}\n`);
+  await rename(half, path);
 }
 
 /** Takes away what a killed process left. */
@@ -138,7 +154,7 @@ export async function deleteFolder(dataDir: string): Promise<readonly string[]> 
 
 function isOurs(name: string): boolean {
   // Half-written ones of a killed process: stack.json.123, lock.json.123.
-  return OURS.includes(name) || /^(stack|lock)\.json\.\d+$/.test(name);
+  return OURS.includes(name) || /^(stack|lock|options)\.json\.\d+$/.test(name);
 }
 
 async function readJson<T>(path: string): Promise<T | undefined> {

@@ -29,7 +29,10 @@ export type GatewayStatus = keyof typeof GATEWAY_MESSAGES;
 
 export function gatewayMessage(status: GatewayStatus): WireResponse {
   const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
-  return { status, headers: ['content-type', 'application/json'], body, bodyBytes: body.length };
+  const headers = ['content-type', 'application/json'];
+  // AWS's own 429 does not say when to come back; a client that looks for it finds it in ours everywhere.
+  if (status === 429) headers.push('retry-after', '1');
+  return { status, headers, body, bodyBytes: body.length };
 }
 
 /** The result as a response, or the reason it is none (which only the log may show). */

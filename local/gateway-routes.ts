@@ -25,6 +25,8 @@ export interface GatewayRoute {
   readonly functionName?: string;
   /** The function's own timeout in ms, default the gateway's. When it is the shorter, the answer is 500. */
   readonly timeoutMs?: number;
+  /** Asked before a request's body is read: true answers 429 in its place. */
+  readonly refuses?: () => boolean;
 }
 
 type Part =

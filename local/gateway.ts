@@ -40,6 +40,8 @@ import { listenError } from './ports.ts';
 const MAX_INTEGRATION_MS = 30_000;
 /** Connections beyond it are refused by the system. */
 const MAX_CONNECTIONS = 8192;
+/** Node's own 511 fills within one long run of a model; then clients wait whole seconds for another try. */
+const BACKLOG = 4096;
 const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
 const CHECK_INTERVAL_MS = 500;
@@ -137,7 +139,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 async function listen(server: Server, options: GatewayOptions): Promise<number> {
   const { port, host = '127.0.0.1', portOption = '--port' } = options;
-  server.listen({ port, host });
+  server.listen({ port, host, backlog: BACKLOG });
   try {
     await once(server, 'listening');
   } catch (error) {
@@ -176,6 +178,7 @@ async function serve(
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
   if (state.running >= (state.options.maxConcurrentRequests ?? 1000)) return refuse(429);
+  if (match.route.refuses?.()) return refuse(429);
   state.running += 1;
   let heldBytes = 0;
   const hold = (bytes: number) => {

@@ -32,6 +32,7 @@ import { startGateway } from './gateway.ts';
 import type { GatewayRoute } from './gateway-routes.ts';
 import { servedModel } from './model.ts';
 import { startPoller } from './poller.ts';
+import { RunQueue } from './run-queue.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
 
@@ -121,13 +122,20 @@ export async function openJob(
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
+  const runs = new RunQueue({ now: () => performance.now() });
   const gateway = await startGateway({
     port,
     portOption: '--port',
     log,
     cors: corsRules(job.http.corsOrigins),
-    routes: routes(predictTimeoutSeconds(job) * 1000, {
-      predict: predict({ model, filter, reporter, limiter: liveLimiter(connection, { job }), accept }),
+    routes: routes(predictTimeoutSeconds(job) * 1000, () => runs.refuses(), {
+      predict: predict({
+        model: { use: (work) => runs.run(() => model.use(work)) },
+        filter,
+        reporter,
+        limiter: liveLimiter(connection, { job }),
+        accept,
+      }),
       predictions: predictions({
         ...accept,
         reporter: () => reporter,
@@ -169,6 +177,7 @@ type HttpHandler = (event: APIGatewayProxyEventV2) => ReturnType<GatewayRoute['h
 /** The same routes as in serverless.yml. */
 function routes(
   predictTimeoutMs: number,
+  refusesPredict: () => boolean,
   handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>,
 ): GatewayRoute[] {
   const route = (method: GatewayRoute['method'], path: string, functionName: keyof typeof handlers) => ({
@@ -178,7 +187,7 @@ function routes(
     handler: handlers[functionName],
   });
   return [
-    { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs },
+    { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs, refuses: refusesPredict },
     route('POST', '/predictions', 'predictions'),
     route('GET', '/predictions', 'predictions'),
     route('HEAD', '/predictions', 'predictions'),

@@ -4,7 +4,14 @@
  * Trap: "ready" is the last word of the start and is never said before a request would be answered.
  */
 import type { LocalLog } from './aws-lambda.ts';
-import { type Addresses, claimFolder, type JobPlaces, type StackRecord, writeRecord } from './data-folder.ts';
+import {
+  type Addresses,
+  claimFolder,
+  type JobPlaces,
+  type StackRecord,
+  writeOptions,
+  writeRecord,
+} from './data-folder.ts';
 import type { JobAddresses } from './job.ts';
 import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
@@ -26,6 +33,7 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   const stopped = stopSignal();
   for (const note of settings.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
+  if (!settings.once) await writeOptions(dataDir, startedWith);
   const stack = await startStack({
     jobs,
     dataDir,

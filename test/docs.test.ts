@@ -48,7 +48,7 @@ for (const [heading, queue] of [
   test(`docs/sdk.md lists every method of ${heading}, and no other`, () => {
     const methods = Object.getOwnPropertyNames(queue.prototype).filter((name) => name !== 'constructor');
     const rows = [...section('docs/sdk.md', heading).matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name);
-    assert.deepEqual(rows.toSorted(), methods.toSorted());
+    assert.deepEqual(new Set(rows), new Set(methods));
   });
 }
 

@@ -34,8 +34,8 @@ test('every example does what its README says', async (t) => {
   for (const [name, expected] of Object.entries(EXPECTED)) {
     await t.test(name, async () => {
       const path = join(ROOT, 'examples', name);
-      const [command, args] = name.endsWith('.sh') ? ['bash', [path]] : [process.execPath, [path]];
-      const { stdout } = await run(command as string, args as string[], { env, cwd: ROOT });
+      const command = name.endsWith('.sh') ? 'bash' : process.execPath;
+      const { stdout } = await run(command, [path], { env, cwd: ROOT });
       assert.match(stdout, expected);
     });
   }

@@ -16,5 +16,9 @@ export async function launch(command) {
   }
   const { main } = await import('../main.ts');
   const args = process.argv.slice(2);
-  process.exit(await main(command === undefined ? args : [command, ...args]));
+  const code = await main(command === undefined ? args : [command, ...args]);
+  // A pipe takes 64 kB at a time; an exit now would cut a long answer off.
+  const written = (stream) => new Promise((resolve) => stream.write('', resolve));
+  await Promise.all([process.stdout, process.stderr].map(written));
+  process.exit(code);
 }

@@ -283,8 +283,8 @@ export const INFER_MOVES: Readonly<Record<string, Infer>> = {
     const { dtype, shape } = x as Value;
     const axis = typeof attributes.axis === 'number' ? attributes.axis : undefined;
     const cut = axis === undefined ? [fresh()] : shape && shape.with(axisOf(axis, shape.length), fresh());
-    const list = { dtype: 'int64' as const, shape: [fresh()] };
-    return [{ dtype, shape: cut }, list, list, list];
+    const places = { dtype: 'int64' as const, shape: [fresh()] };
+    return [{ dtype, shape: cut }, places, places, places];
   },
   Compress: ({ inputs: [x], attributes, fresh }) => {
     const { dtype, shape } = x as Value;

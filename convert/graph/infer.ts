@@ -74,11 +74,11 @@ const einsum: Infer = ({ inputs, attributes, fresh }) => {
   if (right === undefined || equation.includes('.')) return [{ dtype, shape: undefined }];
   const dims = new Map<string, Dim>();
   for (const [i, term] of left.split(',').entries())
-    for (const [j, letter] of [...term].entries()) {
+    for (const [j, letter] of Array.from(term).entries()) {
       const dim = inputs[i]?.shape?.[j];
       if (dim !== undefined && (dims.get(letter) ?? 1) === 1) dims.set(letter, dim);
     }
-  return [{ dtype, shape: [...right].map((letter) => dims.get(letter) ?? fresh()) }];
+  return [{ dtype, shape: Array.from(right, (letter) => dims.get(letter) ?? fresh()) }];
 };
 
 function entries(names: string, infer: Infer): Record<string, Infer> {

@@ -15,13 +15,35 @@ export interface Environment {
   /** False where the function has no queue to send to. */
   readonly hasQueue: boolean;
   readonly redisUrl: string;
+  /** Undefined where Redis asks nobody who they are. */
+  readonly redisSignIn: RedisSignIn | undefined;
   /** Another endpoint than AWS's, e.g. an emulator. */
   readonly endpoint: string | undefined;
   readonly memoryMB: number;
   /** True where Lambda runs us: then INIT opens what requests need. */
   readonly inLambda: boolean;
+  /** False where nobody wants to pay for metrics of our own. */
+  readonly hasMetrics: boolean;
+  /** Its name in AWS, stage included. */
+  readonly functionName: string;
+  /** True where provisioned concurrency opened this environment before anybody asked. */
+  readonly isProvisioned: boolean;
+  /** Id of the X-Ray trace of the invocation under way; read it anew in each. */
+  readonly traceId: string | undefined;
   /** Where models are downloaded to. */
   readonly modelDirectory: string;
+}
+
+/** What a function signs its way into Redis with; the credentials are those of its role, and Lambda's to renew. */
+export interface RedisSignIn {
+  readonly cache: string;
+  readonly user: string;
+  readonly region: string;
+  readonly credentials: {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken: string | undefined;
+  };
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -42,10 +64,34 @@ export function readEnvironment(variables: Variables = process.env): Environment
     get redisUrl() {
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },
+    get redisSignIn() {
+      return readRedisSignIn(variables);
+    },
     endpoint: variables['AWS_ENDPOINT_URL'],
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
+    hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',
+    functionName: variables['AWS_LAMBDA_FUNCTION_NAME'] ?? '',
+    isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',
+    get traceId() {
+      return /Root=([^;]+)/.exec(variables['_X_AMZN_TRACE_ID'] ?? '')?.[1];
+    },
     modelDirectory: join(tmpdir(), 'cluster-serving-models'),
+  };
+}
+
+function readRedisSignIn(variables: Variables): RedisSignIn | undefined {
+  const user = variables['CLUSTER_SERVING_REDIS_USER'];
+  if (!user) return undefined;
+  return {
+    user,
+    cache: required(variables, 'CLUSTER_SERVING_REDIS_CACHE'),
+    region: required(variables, 'AWS_REGION'),
+    credentials: {
+      accessKeyId: required(variables, 'AWS_ACCESS_KEY_ID'),
+      secretAccessKey: required(variables, 'AWS_SECRET_ACCESS_KEY'),
+      sessionToken: variables['AWS_SESSION_TOKEN'],
+    },
   };
 }
 

@@ -77,6 +77,11 @@ export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | u
   });
 }
 
+/** The whole answer as JSON text. @throws as `predictionTexts`; too_large when Lambda would not carry it */
+export function predictionsAnswer(outcomes: readonly Outcome[], filter: Filter | undefined): string {
+  return assertAnswer(JSON.stringify({ predictions: predictionTexts(outcomes, filter) }));
+}
+
 /** No element takes less than two characters: more than that many cannot fit, and are not even written. */
 function assertElements(outcomes: readonly Outcome[]): void {
   let elements = 0;
@@ -137,7 +142,7 @@ export function assertAnswer(text: string): string {
   if (bytes > LIMITS.httpBodyBytes) {
     throw new ServingError(
       'too_large',
-      `the answer is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes}; read it from Redis, or keep less of it with postProcessing`,
+      `the answer is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes}; ask for less at a time, read it from Redis, or keep less of it with postProcessing`,
     );
   }
   return text;

@@ -10,19 +10,28 @@ export type HttpResponse = APIGatewayProxyStructuredResultV2;
 /** Hears of every answer of 500 and above. */
 export type LogError = (error: ServingError) => void;
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+/** What a caller sent may stand in a body: no browser shall take it for a page. */
+function headersFor(type: string): Record<string, string> {
+  return { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff' };
+}
+
+const JSON_TYPE = 'application/json';
 
 export function json(statusCode: number, body: unknown, headers: Record<string, string> = {}): HttpResponse {
-  return { statusCode, headers: { 'content-type': JSON_TYPE, ...headers }, body: JSON.stringify(body) };
+  return { statusCode, headers: { ...headersFor(JSON_TYPE), ...headers }, body: JSON.stringify(body) };
 }
 
 /** A body that is JSON text already. */
-export function jsonText(statusCode: number, body: string): HttpResponse {
-  return { statusCode, headers: { 'content-type': JSON_TYPE }, body };
+export function jsonText(
+  statusCode: number,
+  body: string,
+  headers: Record<string, string> = {},
+): HttpResponse {
+  return { statusCode, headers: { ...headersFor(JSON_TYPE), ...headers }, body };
 }
 
 export function text(statusCode: number, body: string): HttpResponse {
-  return { statusCode, headers: { 'content-type': 'text/plain; charset=utf-8' }, body };
+  return { statusCode, headers: headersFor('text/plain'), body };
 }
 
 /** Runs `work`; an error becomes `{"error": message, "code": code}` with its status. Never throws. */

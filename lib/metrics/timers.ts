@@ -4,6 +4,8 @@
  * percentile read from them is within 4.5 % of the true one.
  */
 
+import { type MetricName, measure } from './emf.ts';
+
 /** Names of the contract, all in milliseconds. */
 export const TIMERS = [
   'zoo.serving.redis.get',
@@ -14,6 +16,12 @@ export const TIMERS = [
   'zoo.serving.request.predict',
 ] as const;
 export type TimerName = (typeof TIMERS)[number];
+
+/** The timers that CloudWatch has too. */
+const METRICS: Partial<Record<TimerName, MetricName>> = {
+  'zoo.serving.redis.wait': 'QueueAge',
+  'zoo.serving.request.predict': 'InferenceTime',
+};
 
 const PER_OCTAVE = 8;
 /** Bucket 0 holds everything below 1 microsecond; the last one everything above an hour. */
@@ -44,6 +52,8 @@ export class Timers {
   #histograms = new Map<TimerName, Histogram>();
 
   record(name: TimerName, ms: number): void {
+    const metric = METRICS[name];
+    if (metric) measure(metric, ms);
     let histogram = this.#histograms.get(name);
     if (!histogram) {
       histogram = emptyHistogram();

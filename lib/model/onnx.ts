@@ -19,7 +19,7 @@ export interface OnnxSettings {
 }
 
 /** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */
-const RUN_BYTES = 128 * 1024 * 1024;
+export const RUN_BYTES = 128 * 1024 * 1024;
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];

@@ -1,11 +1,12 @@
 /**
  * In: a model's place in S3 and the job's settings. Out: the host that serves it.
- * Trap: /tmp outlives an invocation but not an environment, and holds 512 MB; old versions are removed after a swap.
+ * Trap: /tmp outlives an invocation but not an environment, and holds 512 MB; a version's files are removed when nobody
+ * uses it any more, and not before: the fence of an event under way may still open them.
  */
-import { mkdir, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { ServingError } from '../errors.ts';
+import { mkdir } from 'node:fs/promises';
+import { ServingError } from '../errors.ts';
 import type { S3Client } from '../s3/objects.ts';
+import { removeOthers } from './folder.ts';
 import { ModelHost } from './host.ts';
 import { type OnnxRunner, type OnnxSettings, openOnnx } from './onnx.ts';
 import { findModelFile } from './onnx-file.ts';
@@ -25,6 +26,14 @@ export interface OpenModelOptions {
 export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
   const { s3, location, directory, settings } = options;
   let pointer: ModelPointer | undefined;
+  const open: OnnxRunner[] = [];
+  /** What serves, or is being opened. It stays when the host is closed: the next process finds it. */
+  let latest: readonly string[] = [];
+  /** What cannot be removed is told, and in nobody's way. */
+  const tidy = () =>
+    removeOthers(directory, new Set([...open.map(({ version }) => version), ...latest])).catch(
+      (error: unknown) => options.onError(ServingError.from(error)),
+    );
   return new ModelHost(
     {
       async version() {
@@ -33,21 +42,32 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
       },
       async open(version) {
         const wanted = pointer?.version === version ? pointer : await readPointer(s3, location);
-        await mkdir(directory, { recursive: true });
-        const folder = await downloadModel(s3, location, wanted, directory);
-        const runner = await openOnnx(await findModelFile(folder), wanted.version, settings);
-        await removeOthers(directory, wanted.version);
-        return runner;
+        const before = latest;
+        latest = [...before, wanted.version];
+        try {
+          await mkdir(directory, { recursive: true });
+          // First, for the room: at most the versions in use and this one are there together.
+          await tidy();
+          const folder = await downloadModel(s3, location, wanted, directory);
+          const runner = await openOnnx(await findModelFile(folder), wanted.version, settings);
+          latest = [wanted.version];
+          open.push(runner);
+          return tidyAfter(runner, async () => {
+            open.splice(open.indexOf(runner), 1);
+            await tidy();
+          });
+        } catch (error) {
+          latest = before;
+          throw error;
+        }
       },
     },
     options,
   );
 }
 
-/** An open session has read or mapped its file: on Linux removing it does no harm. */
-async function removeOthers(directory: string, keep: string): Promise<void> {
-  for (const name of await readdir(directory)) {
-    if (name !== keep && !name.includes('.partial-'))
-      await rm(join(directory, name), { recursive: true, force: true });
-  }
+/** The same runner; once it is closed, `then` is called. */
+function tidyAfter(runner: OnnxRunner, then: () => Promise<void>): OnnxRunner {
+  let closing: Promise<void> | undefined;
+  return { ...runner, close: () => (closing ??= runner.close().then(then)) };
 }

@@ -1,53 +1,170 @@
 /**
  * In: a local model directory. Out: the same in S3 as one immutable version, then the pointer that makes it serve.
- * Trap: the pointer goes last; a reader sees the old version or the new one, never half of either.
+ * Trap: the pointer goes last; a reader sees the old version or the new one, never half of either. An upload takes
+ * minutes: a version that somebody else made to serve meanwhile is not replaced by ours without a word.
  */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { putFile, putText, type S3Client, sizeOf } from '../s3/objects.ts';
+import { ServingError } from '../errors.ts';
+import { type S3Client, sizeOf } from '../s3/objects.ts';
+import { uploadFile } from '../s3/upload.ts';
+import { type CurrentModel, flip, readCurrent, unreachable, type VersionFile } from './current.ts';
 import { findModelFile } from './onnx-file.ts';
-import { digestFile, type ModelLocation, type ModelPointer } from './source.ts';
+import { digestFile, isModelPath, MAX_MODEL_FILES, type ModelLocation, type ModelPointer } from './source.ts';
+import { type ModelSource, readManifest, writeManifest } from './versions.ts';
+
+export interface PublishOptions {
+  /** False: upload only. Default true. */
+  readonly activate?: boolean | undefined;
+  /** What the model was made of. Default an ONNX directory. */
+  readonly source?: ModelSource | undefined;
+  /** Hears how many of all bytes are in S3. */
+  readonly onBytes?: ((done: number, total: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Wall clock in ms. Default Date.now. */
+  readonly now?: () => number;
+}
+
+export interface Published extends ModelPointer {
+  /** Files that were there already. */
+  readonly skipped: number;
+  /** What served before; undefined when none did. */
+  readonly before: string | undefined;
+  /** False when it was only uploaded. */
+  readonly serves: boolean;
+}
 
 /**
  * Uploads `directory` (one *.onnx and what lies beside it) and makes it the serving version.
  * The version is the start of the SHA-256 over names and contents: the same files are the same version.
- * @throws model_unavailable when the directory holds no model, or two
+ * @throws model_unavailable when the directory holds no model, or two, a link, or a file that cannot be named in S3, and
+ * when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason
  */
 export async function publishModel(
   s3: S3Client,
   location: ModelLocation,
   directory: string,
-): Promise<ModelPointer> {
+  options: PublishOptions = {},
+): Promise<Published> {
+  const { activate = true, source = { format: 'onnx' }, now = Date.now } = options;
   await findModelFile(directory);
   const paths = await filesOf(directory);
-  const found = await Promise.all(
+  const files = await Promise.all(
     paths.map(async (path) => {
       const file = join(directory, path);
       return { path, bytes: (await stat(file)).size, sha256: await digestFile(file, 'sha256') };
     }),
   );
-  const version = createHash('sha256').update(JSON.stringify(found)).digest('hex').slice(0, 12);
-  const prefix = `${location.prefix}versions/${version}/`;
-  const files = found.map((file) => ({ ...file, key: prefix + file.path }));
-  for (const { path, key, bytes, sha256 } of files) {
-    const address = { bucket: location.bucket, key };
-    // A version's folder is never rewritten: an object of the right size under its content's name is that content.
-    if ((await sizeOf(s3, address)) === bytes) continue;
-    await putFile(s3, address, { path: join(directory, path), bytes, sha256 });
+  const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
+  try {
+    // Before the upload: whoever lets another version serve during it is not overruled.
+    const current = await readCurrent(s3, location);
+    const skipped = await uploadFiles(s3, location, directory, version, files, options);
+    const at = new Date(now()).toISOString();
+    if (!(await readManifest(s3, location, version))) {
+      await writeManifest(s3, location, { version, files, uploadedAt: at, source });
+    }
+    if (activate) await letServe(s3, location, current, version, files, at);
+    return {
+      version,
+      files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
+      skipped,
+      before: current.version,
+      serves: activate || current.version === version,
+    };
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw unreachable(location, error);
   }
-  const pointer = `${JSON.stringify({ version, files: found }, undefined, 2)}\n`;
-  await putText(s3, { bucket: location.bucket, key: `${location.prefix}current.json` }, pointer);
-  return { version, files };
+}
+
+function keyOf({ prefix }: ModelLocation, version: string, path: string): string {
+  return `${prefix}versions/${version}/${path}`;
+}
+
+/** @returns how many were there already */
+async function uploadFiles(
+  s3: S3Client,
+  location: ModelLocation,
+  directory: string,
+  version: string,
+  files: readonly VersionFile[],
+  { onBytes, signal }: PublishOptions,
+): Promise<number> {
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  let done = 0;
+  let skipped = 0;
+  const count = (bytes: number) => {
+    done += bytes;
+    onBytes?.(done, total);
+  };
+  for (const { path, bytes, sha256 } of files) {
+    signal?.throwIfAborted();
+    const address = { bucket: location.bucket, key: keyOf(location, version, path) };
+    // A version's folder is never rewritten: an object of the right size under its content's name is that content.
+    if ((await sizeOf(s3, address)) === bytes) {
+      skipped++;
+      count(bytes);
+      continue;
+    }
+    await uploadFile(s3, address, { path: join(directory, path), bytes, sha256 }, { signal, onBytes: count });
+  }
+  return skipped;
+}
+
+async function letServe(
+  s3: S3Client,
+  location: ModelLocation,
+  current: CurrentModel,
+  version: string,
+  files: readonly VersionFile[],
+  at: string,
+): Promise<void> {
+  if (current.version === version) {
+    // Written again, though nothing changes: by hand somebody may have spoiled the list of its files.
+    return flip(s3, location, current, files, current.history);
+  }
+  return flip(s3, location, current, files, [...current.history, { version, at }]);
 }
 
 /** A passport tells of the import and has its time in it: the same model would be another version each time. */
 const PASSPORT = /^passport\.(json|md)$/;
 
+/**
+ * Paths of the files, hidden ones left out.
+ * @throws model_unavailable for a link, which may lead out of the directory, and for what no pointer could name
+ */
 async function filesOf(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
-  return entries
-    .filter((entry) => entry.isFile() && !entry.name.startsWith('.') && !PASSPORT.test(entry.name))
-    .map((entry) => relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .sort();
+  const paths: string[] = [];
+  for (const entry of entries) {
+    const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/');
+    // `.git` is a folder, and what is in it is not called `.git`.
+    if (/(?:^|\/)\./.test(path) || PASSPORT.test(entry.name)) continue;
+    if (entry.isSymbolicLink()) {
+      throw refused(`${shown(path)}: expected a file, found a symbolic link; put a copy in its place`);
+    }
+    if (entry.isDirectory()) continue;
+    if (!entry.isFile()) throw refused(`${shown(path)}: expected a file`);
+    if (!isModelPath(path)) {
+      throw refused(
+        `${shown(path)}: expected a path of letters, digits, "_", ".", "-" and spaces, at most 256 characters`,
+      );
+    }
+    paths.push(path);
+  }
+  if (paths.length > MAX_MODEL_FILES) {
+    throw refused(`${paths.length} files, over the limit of ${MAX_MODEL_FILES}`);
+  }
+  return paths.sort();
+
+  function refused(what: string): ServingError {
+    return new ServingError('model_unavailable', `model directory ${directory}: ${what}`);
+  }
+}
+
+/** A file's name may hold what a terminal takes for a command. */
+function shown(path: string): string {
+  return path.replaceAll(/[^ -~]/gu, '?');
 }

@@ -51,9 +51,7 @@ export async function openSession(path: string, options: SessionOptions): Promis
       },
     );
   }
-  const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
-  const outputs = session.outputMetadata.map((meta) => specOf(meta, 'output'));
-  if (inputs.length === 0) throw new ServingError('model_unavailable', 'the model has no inputs');
+  const { inputs, outputs } = await specsOf(session);
   return {
     inputs,
     outputs,
@@ -65,6 +63,19 @@ export async function openSession(path: string, options: SessionOptions): Promis
     },
     close: () => session.release(),
   };
+}
+
+/** @throws model_unavailable for what is not served; then the session is closed, or every try would keep the weights */
+async function specsOf(session: InferenceSession) {
+  try {
+    const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
+    const outputs = session.outputMetadata.map((meta) => specOf(meta, 'output'));
+    if (inputs.length === 0) throw new ServingError('model_unavailable', 'the model has no inputs');
+    return { inputs, outputs };
+  } catch (error) {
+    await session.release();
+    throw error;
+  }
 }
 
 /** What helps against the commonest reason: kernels exist from opset 7 on. */

@@ -5,10 +5,11 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ServingError } from '../errors.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
+import { inPartial } from './folder.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
 export interface ModelPointer {
@@ -36,6 +37,22 @@ export interface ModelLocation {
 const PART_BYTES = 8 * 1024 * 1024;
 const PARALLEL_PARTS = 8;
 
+/** Of one version: with paths of 256 characters their pointer stays below the 1 MiB that is read of it. */
+export const MAX_MODEL_FILES = 1_000;
+/** A name that is the same in S3, in a file system and in a log, and leads nowhere but down. */
+const MODEL_PATH = /^(?!.*\.\.)\w[\w./ -]{0,255}$/;
+const SHA256 = /^[0-9a-f]{64}$/;
+/** Not like the folder of a download under way, which is full of what nobody has verified. */
+const VERSION = /^(?!.*\.partial-)\w[\w.-]{0,79}$/;
+
+export function isModelPath(path: string): boolean {
+  return MODEL_PATH.test(path);
+}
+
+export function isVersion(version: unknown): version is string {
+  return typeof version === 'string' && VERSION.test(version);
+}
+
 /**
  * The version that serves now: `current.json`, or, where somebody just copied a file, the only *.onnx of the prefix.
  * @throws model_unavailable naming bucket and prefix
@@ -49,6 +66,8 @@ export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocatio
       : parsePointer(text, prefix, where);
   } catch (error) {
     if (error instanceof ServingError) throw error;
+    // An empty object has no first byte to begin a range with.
+    if ((error as Error).name === 'InvalidRange') return parsePointer('', prefix, where);
     throw new ServingError(
       'model_unavailable',
       `cannot read the model at ${where}: ${(error as Error).message}`,
@@ -62,19 +81,18 @@ export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocatio
 function parsePointer(text: string, prefix: string, where: string): ModelPointer {
   try {
     const { version, files } = JSON.parse(text) as { version: unknown; files: unknown };
-    if (
-      typeof version !== 'string' ||
-      !/^\w[\w.-]{0,79}$/.test(version) ||
-      !Array.isArray(files) ||
-      files.length === 0
-    )
-      throw new Error('shape');
+    if (!isVersion(version)) throw new Error('version');
+    if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
+      throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);
+    const seen = new Set<string>();
     return {
       version,
       files: files.map(({ path, bytes, sha256 }: { path: unknown; bytes: unknown; sha256: unknown }) => {
-        if (typeof path !== 'string' || !/^(?!.*\.\.)[\w][\w./ -]{0,255}$/.test(path))
-          throw new Error('path');
-        if (!Number.isSafeInteger(bytes) || typeof sha256 !== 'string') throw new Error('bytes, sha256');
+        if (typeof path !== 'string' || !isModelPath(path) || seen.has(path)) throw new Error('path');
+        seen.add(path);
+        if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) throw new Error('bytes');
+        // Anything else would not be compared: an ETag of many parts, `…-7`, is no digest.
+        if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
         return { path, bytes: bytes as number, sha256, key: `${prefix}versions/${version}/${path}` };
       }),
     };
@@ -103,7 +121,7 @@ async function pointerFromListing(s3: S3Client, { bucket, prefix }: ModelLocatio
 }
 
 /**
- * Downloads every file of the version into `directory/<version>`, unless it is there already.
+ * Downloads every file of the version into `directory/<version>`, unless it is there already, to the last byte.
  * @returns the folder
  * @throws model_unavailable when a file is missing, cut or differs from its checksum
  */
@@ -114,13 +132,17 @@ export async function downloadModel(
   directory: string,
 ): Promise<string> {
   const folder = join(directory, pointer.version);
-  if (await stat(folder).catch(() => undefined)) return folder;
-  const partial = `${folder}.partial-${process.pid}-${partials++}`;
   try {
-    for (const file of pointer.files) await downloadFile(s3, location.bucket, file, join(partial, file.path));
-    await rename(partial, folder).catch(async (error: unknown) => {
-      // Somebody else finished the same version first: theirs is as good.
-      if (!(await stat(folder).catch(() => undefined))) throw error;
+    if (await isWhole(folder, pointer.files)) return folder;
+    // Not of our making, or of a machine that lost its power; it would be in the way of the whole one.
+    await rm(folder, { recursive: true, force: true });
+    await inPartial(folder, async (partial) => {
+      for (const file of pointer.files)
+        await downloadFile(s3, location.bucket, file, join(partial, file.path));
+      await rename(partial, folder).catch(async (error: unknown) => {
+        // Somebody else finished the same version first: theirs is as good.
+        if (!(await isWhole(folder, pointer.files))) throw error;
+      });
     });
     return folder;
   } catch (error) {
@@ -131,12 +153,18 @@ export async function downloadModel(
       `cannot download ${where} version ${pointer.version}: ${(error as Error).message}`,
       { cause: error },
     );
-  } finally {
-    await rm(partial, { recursive: true, force: true });
   }
 }
 
-let partials = 0;
+/** A second look costs a tenth of a second for 100 MB, and only where a process finds what another downloaded. */
+async function isWhole(folder: string, files: readonly ModelFile[]): Promise<boolean> {
+  try {
+    for (const file of files) await verify(join(folder, file.path), file);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
@@ -151,7 +179,7 @@ async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, targe
         const end = Math.min(start + PART_BYTES, file.bytes);
         const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag });
         etag ??= part.etag;
-        await handle.write(part.bytes, 0, part.bytes.byteLength, start);
+        await writeWhole(handle, part.bytes, start);
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
@@ -159,6 +187,14 @@ async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, targe
     await handle.close();
   }
   await verify(target, file);
+}
+
+/** A full disk takes what it has room for and says so only to the next write. */
+async function writeWhole(handle: FileHandle, bytes: Uint8Array, start: number): Promise<void> {
+  for (let done = 0; done < bytes.byteLength; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.byteLength - done, start + done);
+    done += bytesWritten;
+  }
 }
 
 /** By SHA-256 where the pointer has it, else by the MD5 that a single-part ETag is. */

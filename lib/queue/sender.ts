@@ -102,12 +102,14 @@ export class QueueSender {
         new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
       );
       const refused = new Map((reply.Failed ?? []).map((failure) => [Number(failure.Id), failure]));
+      // An entry that is named on neither list (an empty answer of something in between) may not be queued.
+      const taken = new Set((reply.Successful ?? []).map(({ Id }) => Number(Id)));
       const again: Pending[] = [];
       for (const [i, pending] of batch.entries()) {
-        const failure = refused.get(i);
-        if (!failure) pending.resolve();
-        else if (failure.SenderFault || ++pending.tries >= MAX_TRIES) {
-          pending.reject(this.#unavailable(`${failure.Code}: ${failure.Message ?? ''}`));
+        const { SenderFault, Code = 'no word', Message = '' } = refused.get(i) ?? {};
+        if (taken.has(i)) pending.resolve();
+        else if (SenderFault || ++pending.tries >= MAX_TRIES) {
+          pending.reject(this.#unavailable(`${Code}: ${Message}`));
         } else again.push(pending);
       }
       return again;

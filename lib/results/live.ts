@@ -5,14 +5,22 @@
 import type { Environment } from '../config/environment.ts';
 import type { JobConfig } from '../config/job.ts';
 import { logError } from '../log.ts';
+import { cachePassword } from './iam.ts';
 import { RateLimiter } from './limiter.ts';
 import { RedisConnection } from './redis.ts';
 import { ResultStore } from './store.ts';
 
-type RedisEnvironment = Pick<Environment, 'job' | 'redisUrl'>;
+type ConnectionEnvironment = Pick<Environment, 'redisUrl'> & Partial<Pick<Environment, 'redisSignIn'>>;
+type RedisEnvironment = ConnectionEnvironment & Pick<Environment, 'job'>;
 
-export function liveConnection(environment: Pick<Environment, 'redisUrl'>): RedisConnection {
-  return new RedisConnection(environment.redisUrl);
+export function liveConnection(environment: ConnectionEnvironment): RedisConnection {
+  const first = environment.redisSignIn;
+  const signIn = first && {
+    username: first.user,
+    // Asked anew: the credentials of a long-lived environment may have been renewed.
+    password: () => cachePassword(environment.redisSignIn ?? first, Date.now()),
+  };
+  return new RedisConnection(environment.redisUrl, { signIn });
 }
 
 export function liveResults(

@@ -9,6 +9,13 @@ import { ServingError } from '../errors.ts';
 export interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
+  /** Who signs in, with a password of its own for each connection. Default: whom the url names, if anybody. */
+  readonly signIn?: SignIn | undefined;
+}
+
+export interface SignIn {
+  readonly username: string;
+  readonly password: () => string;
 }
 
 const RECONNECT_MS = 2_000;
@@ -25,6 +32,7 @@ export class RedisConnection {
   readonly redis: Redis;
   readonly #url: string;
   readonly #where: string;
+  readonly #signIn: SignIn | undefined;
   #connecting: Promise<void> | undefined;
   /** Counts connections, so that an error of an old one does not end a new one. */
   #connection = 0;
@@ -34,10 +42,14 @@ export class RedisConnection {
   constructor(url: string, options: RedisOptions = {}) {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
     this.#url = url;
+    this.#signIn = options.signIn;
     this.#where = describeUrl(url);
     this.redis = new Redis(url, {
       lazyConnect: true,
       enableOfflineQueue: false,
+      // Asking INFO first costs a round trip, and waits up to 10 s at a time while Redis loads its data; the command
+      // itself is told LOADING at once.
+      enableReadyCheck: false,
       connectTimeout: connectTimeoutMs,
       commandTimeout: commandTimeoutMs,
       disconnectTimeout: DISCONNECT_MS,
@@ -75,12 +87,17 @@ export class RedisConnection {
   async #connected(): Promise<number> {
     if (this.#closed) throw new ServingError('bad_request', 'this connection to Redis was closed');
     if (this.redis.status !== 'ready') {
-      this.#connecting ??= this.redis.connect().finally(() => {
+      this.#connecting ??= this.#connect().finally(() => {
         this.#connecting = undefined;
       });
       await this.#connecting;
     }
     return this.#connection;
+  }
+
+  async #connect(): Promise<void> {
+    renewPassword(this.redis, this.#signIn);
+    await this.redis.connect();
   }
 
   /** Ends connection number `connection`, unless somebody already did and a newer one stands. */
@@ -111,11 +128,15 @@ export class RedisConnection {
       connectTimeout: 5_000,
       commandTimeout: 5_000,
       maxRetriesPerRequest: 1,
-      retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
+      retryStrategy: (times) => {
+        renewPassword(redis, this.#signIn);
+        return Math.min(times * 100, RECONNECT_MS);
+      },
       autoResubscribe: true,
     });
     redis.on('error', () => undefined);
     redis.on('message', onMessage);
+    renewPassword(redis, this.#signIn);
     try {
       await redis.connect();
       return redis;
@@ -138,10 +159,17 @@ export class RedisConnection {
   }
 }
 
+/** ioredis reads both when it connects, and not before. */
+function renewPassword(redis: Redis, signIn: SignIn | undefined): void {
+  if (signIn) Object.assign(redis.options, { username: signIn.username, password: signIn.password() });
+}
+
 /** Host and port only: a url may carry a password. */
 function describeUrl(url: string): string {
   try {
     const { host, protocol } = new URL(url);
+    // `user:password@host` is a url too, of the scheme `user`; ioredis would quote it whole.
+    if (!/^rediss?:$/.test(protocol)) throw new Error('scheme');
     return `${protocol}//${host}`;
   } catch {
     throw new ServingError(

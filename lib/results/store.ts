@@ -19,7 +19,7 @@ const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
 /** One script call holds Redis up for its whole length: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
 /** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
-const TRIP_BYTES = 8 * 1024 * 1024;
+const TRIP_BYTES = 4 * 1024 * 1024;
 const DRAIN_PAGE = 100;
 
 export interface Finished {

@@ -52,7 +52,7 @@ export async function cliJson(args: readonly string[], options: RunOptions = {})
   try {
     return { ...ran, json: JSON.parse(ran.stdout) as unknown };
   } catch (error) {
-    throw new Error(`not one JSON document: ${ran.stdout}\n${ran.stderr}`, { cause: error });
+    throw new Error(`not one JSON document: ${ran.stdout.slice(0, 2000)}\n${ran.stderr}`, { cause: error });
   }
 }
 

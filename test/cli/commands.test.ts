@@ -26,6 +26,8 @@ const NAMES = [
   'enqueue',
   'query',
   'model',
+  'doctor',
+  'dlq',
 ];
 
 test('the commands are these, and help lists each', async () => {

@@ -126,6 +126,28 @@ test('two configs start two jobs; each command finds the one it is told, and res
   );
 });
 
+test('restart after a stop, and after a start that failed, still knows the options; a model that cannot be imported stops nothing', async (t) => {
+  const cwd = await serviceFolder(t);
+  await writeFile(join(cwd, 'mine.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: mine\n`);
+  const { json: first } = (await cliJson(['start', '-c', 'mine.yaml', '--port', '0'], {
+    cwd,
+  })) as Told<Started>;
+  const broken = join(cwd, 'broken');
+  await mkdir(broken);
+  await writeFile(join(broken, 'deploy.prototxt'), 'layer { name: "x" type: "Nonsense" }');
+  await writeFile(join(cwd, 'mine.yaml'), `modelPath: broken\nimageResize: 8,8\njobName: mine\n`);
+  const refused = await cli(['restart'], { cwd });
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stderr, /deploy\.prototxt/);
+  assert.equal(((await cliJson(['status'], { cwd })) as Told<{ pid: number }>).json.pid, first.pid);
+
+  assert.equal((await cli(['stop'], { cwd })).code, 0);
+  assert.notEqual((await cli(['restart'], { cwd })).code, 0);
+  await writeFile(join(cwd, 'mine.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: mine\n`);
+  const { json: again } = (await cliJson(['restart'], { cwd })) as Told<Started>;
+  assert.deepEqual([again.job, again.startedWith], ['mine', first.startedWith]);
+});
+
 test('what a killed service leaves behind is not taken for one, and does not hold up the next start', async (t) => {
   const cwd = await serviceFolder(t);
   await writeConfig(cwd);

@@ -155,7 +155,7 @@ async function computed([op, inputs, attributes = {}, outputs = 1]: Case) {
 }
 
 function titleOf([op, inputs, attributes = {}]: Case): string {
-  const shapes = inputs.map((tensor) => (tensor ? `[${tensor.shape}]` : '-')).join(' ');
+  const shapes = inputs.map((tensor) => (tensor ? `[${tensor.shape.join()}]` : '-')).join(' ');
   return `${op} of ${shapes} ${JSON.stringify(attributes, (_, value) => (typeof value === 'bigint' ? Number(value) : value))}`;
 }
 
@@ -182,7 +182,7 @@ describe('a node of constants is computed at import, to what onnxruntime compute
       for (const [i, expected] of b.entries()) {
         assert.ok(
           Math.abs((a[i] as number) - expected) <= 1e-6 * Math.max(1, Math.abs(expected)),
-          `${a} ${b}`,
+          `${a.join()} expected ${b.join()}`,
         );
       }
     });
@@ -212,7 +212,7 @@ describe('the inferred type of a node is what onnxruntime makes', () => {
           'Expand',
           'Reshape',
         ];
-        if (!dataDependent.includes(op)) assert.equal(free, 0, `${op}: ${shape}`);
+        if (!dataDependent.includes(op)) assert.equal(free, 0, `${op}: ${shape?.join()}`);
       }
     });
   }

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { indexKey, metricsKey, resultKey, stateKey } from '../../lib/contract/names.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { RecordStates } from '../../lib/results/states.ts';
+import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { eventOf } from './support/events.ts';
 import { History, takeAll } from './support/history.ts';
 import { lineOf } from './support/model.ts';
 import { quietLog } from './support/quiet.ts';
 import { type RedisProcess, redisProcess } from './support/redis-process.ts';
-import { startRedisProxy } from './support/redis-proxy.ts';
+import { OPENING, PASS, startRedisProxy } from './support/redis-proxy.ts';
 import { JOB, lineRunner, openStore, openWorker } from './support/service.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 200, commandTimeoutMs: 200 };
@@ -141,6 +143,25 @@ async function follow(replica: RedisProcess, primary: RedisProcess): Promise<voi
 }
 
 const keys = (redis: RedisProcess) => redis.ask('DBSIZE');
+
+test('F6: a Redis that still loads its data is an error in time, for a new connection too', async (t) => {
+  quietLog(t);
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  const info = 'loading:1\r\nloading_eta_seconds:60\r\n';
+  proxy.onCommand = ({ name }) => {
+    if (name === 'INFO') return { kind: 'reply', text: `$${info.length}\r\n${info}\r\n` };
+    return OPENING.has(name) ? PASS : { kind: 'reply', text: '-LOADING Redis is loading the dataset\r\n' };
+  };
+  const store = openStore(t, { redisUrl: proxy.url, timeouts: TIMEOUTS });
+  const outcome = await Promise.race([
+    store.get('a').catch((error: unknown) => (error as { code: string }).code),
+    delay(5_000, 'still waiting', { ref: false }),
+  ]);
+  assert.equal(outcome, 'results_unavailable');
+  proxy.onCommand = () => PASS;
+  assert.equal(await store.get('a'), undefined);
+});
 
 test('F6: a uri whose key holds something else comes back alone; the nine beside it have their results', async (t) => {
   const place = await opened(t);

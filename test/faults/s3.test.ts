@@ -1,11 +1,14 @@
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { claimChecks, modelDownloads, parkedMessages } from './support/s3-faults.ts';
 
-test('F8: a payload S3 does not give (whole) comes again, or is told as gone, and the nine beside it have their results', (t) =>
-  claimChecks(t));
+// They wait for time limits most of the time.
+describe('F8: faults of S3', { concurrency: 3 }, () => {
+  test('a payload S3 does not give (whole) comes again, or is told as gone, and the nine beside it have their results', (t) =>
+    claimChecks(t));
 
-test('F8: a model S3 does not give (whole) never serves, and the next opening has it', (t) =>
-  modelDownloads(t));
+  test('a model S3 does not give (whole) never serves, and the next opening has it', (t) =>
+    modelDownloads(t));
 
-test('F8: a dead letter S3 does not take comes again, and is parked and told once in the end', (t) =>
-  parkedMessages(t));
+  test('a dead letter S3 does not take comes again, and is parked and told once in the end', (t) =>
+    parkedMessages(t));
+});

@@ -160,6 +160,27 @@ export function archiveTests(packaged: () => Packaged): void {
     assert.equal(kept, message);
   });
 
+  test('predict and batch wrote a line of metrics for CloudWatch in each invocation', async () => {
+    for (const [name, sort] of [
+      ['predict', 'Requests'],
+      ['batch', 'BatchSize'],
+    ] as const) {
+      const lines = metricLines(deployed.artifacts.get(name)?.output() ?? '');
+      assert.ok(lines.length > 1, name);
+      assert.ok((lines[0]?.['LoadTime'] as number) > 0, name);
+      assert.deepEqual(
+        lines.map(({ ColdStarts }) => ColdStarts),
+        lines.map((_, i) => (i === 0 ? 1 : undefined)),
+      );
+      assert.ok(lines.some(({ InferenceTime }) => (InferenceTime as number) > 0));
+      for (const line of lines) {
+        assert.equal(line['Job'], JOB);
+        assert.match(String(line['requestId']), /^request-/);
+        assert.ok((line[sort] as number) >= 1);
+      }
+    }
+  });
+
   test('the functions reach Redis over TLS', async (t) => {
     if (!deployed.tls) return t.skip('no openssl command to make a certificate with');
     assert.equal((await call('GET', '/ready')).status, 200);
@@ -171,6 +192,14 @@ export function archiveTests(packaged: () => Packaged): void {
       assert.doesNotMatch(artifact.output(), /"level":"error"|ERR_ACCESS_DENIED|Error:/, name);
     }
   });
+}
+
+/** Lines in CloudWatch's Embedded Metric Format. */
+function metricLines(output: string): Record<string, unknown>[] {
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{"_aws"'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
 /** Index of the largest value of `{value={"data":[...],"shape":[10]}}`. */

@@ -32,6 +32,26 @@ export interface Deployed {
   close(): Promise<void>;
 }
 
+/** One function, ready to be started. */
+export interface Unpacked {
+  /** Without service and stage. */
+  readonly name: string;
+  /** What its archive was extracted to. */
+  readonly folder: string;
+  readonly handler: string;
+  /** The template's variables and those Lambda sets; without AWS_LAMBDA_RUNTIME_API, which says who runs it. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** All that functions need, and no function started yet. */
+export interface Prepared {
+  readonly template: Template;
+  readonly aws: LocalAws;
+  readonly queues: { readonly Queue: string; readonly DeadLetterQueue: string };
+  readonly tls: TlsProxy | undefined;
+  readonly functions: readonly Unpacked[];
+}
+
 export const BUCKET = 'deployed-bucket';
 const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -56,11 +76,12 @@ export async function deployLocally(
   }
 }
 
-async function deploy(
+/** SQS, S3 and Redis on this machine and every archive in a folder of its own, with the template's environment. */
+export async function prepareDeployment(
   packaged: Packaged,
   prepare: (aws: LocalAws) => Promise<void>,
   onClose: (close: () => Promise<unknown>) => void,
-): Promise<Omit<Deployed, 'close'>> {
+): Promise<Prepared> {
   const template = await packaged.template();
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
   onClose(() => rm(folder, { recursive: true, force: true }));
@@ -79,25 +100,38 @@ async function deploy(
     'Redis.PrimaryEndPoint.Address': 'localhost',
     'Redis.PrimaryEndPoint.Port': String(tls?.port ?? new URL(redis.url).port),
   };
-  const artifacts = new Map<string, Artifact>();
-  onClose(() => Promise.all([...artifacts.values()].map((artifact) => artifact.close())));
-  const starts = await Promise.allSettled(
+  const functions = await Promise.all(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
       const name = functionName(properties);
-      const variables = {
+      const target = join(folder, name, 'archive');
+      await extract(await readArchive(packaged.archive(name)), target);
+      const environment = {
         ...aws.environment,
         ...environmentOf(properties, values, tls),
         // As with respondAsync=on; what the template says of that is tested with the parameters.
         ...(name === 'predict' ? { CLUSTER_SERVING_QUEUE_URL: queues.Queue } : {}),
+        AWS_LAMBDA_FUNCTION_NAME: String(properties['FunctionName']),
+        AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(properties['MemorySize']),
       };
-      artifacts.set(
-        name,
-        await unpackAndStart(packaged.archive(name), join(folder, name), properties, variables),
-      );
+      return { name, folder: target, handler: String(properties['Handler']), environment };
     }),
   );
+  return { template, aws, queues, tls, functions };
+}
+
+async function deploy(
+  packaged: Packaged,
+  prepare: (aws: LocalAws) => Promise<void>,
+  onClose: (close: () => Promise<unknown>) => void,
+): Promise<Omit<Deployed, 'close'>> {
+  const { template, aws, queues, tls, functions } = await prepareDeployment(packaged, prepare, onClose);
+  const artifacts = new Map<string, Artifact>();
+  onClose(() => Promise.all([...artifacts.values()].map((artifact) => artifact.close())));
+  const starts = await Promise.allSettled(
+    functions.map(async (unpacked) => artifacts.set(unpacked.name, await start(unpacked))),
+  );
   // All have started or failed by now, so that closing misses none.
-  for (const start of starts) if (start.status === 'rejected') throw start.reason;
+  for (const started of starts) if (started.status === 'rejected') throw started.reason;
   const pollers = await startPollers(aws, template, queues, artifacts);
   onClose(() => Promise.all(pollers.map((poller) => poller.close())));
   const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
@@ -116,24 +150,13 @@ async function createQueues(aws: LocalAws, template: Template) {
   return { Queue: url, DeadLetterQueue: deadLetter?.url as string };
 }
 
-async function unpackAndStart(
-  archive: string,
-  folder: string,
-  { Handler, MemorySize }: Properties,
-  variables: Readonly<Record<string, string>>,
-): Promise<Artifact> {
-  const target = join(folder, 'archive');
-  await extract(await readArchive(archive), target);
+function start({ folder, handler, environment }: Unpacked): Promise<Artifact> {
   return startArtifact({
-    folder: target,
-    handler: String(Handler),
-    environment: {
-      ...variables,
-      // What Lambda itself sets; the address is never called, its presence starts INIT.
-      AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9',
-      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(MemorySize),
-    },
-    readable: [variables['NODE_EXTRA_CA_CERTS'] ?? []].flat(),
+    folder,
+    handler,
+    // The address is never called, its presence starts INIT.
+    environment: { ...environment, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
+    readable: [environment['NODE_EXTRA_CA_CERTS'] ?? []].flat(),
   });
 }
 

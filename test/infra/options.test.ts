@@ -1,16 +1,26 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Parameters, readService, readSettings, serviceName } from '../../infra/config.ts';
+import { parse } from 'yaml';
+import {
+  PARAMETER_NAMES,
+  type Parameters,
+  type Request,
+  readService,
+  readSettings,
+  serviceName,
+} from '../../infra/config.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { readArchive } from './archive.ts';
+import { lintTest } from './lint.ts';
+import { monitoringTests } from './monitoring-tests.ts';
 import { type Packaged, packageProject } from './packaging.ts';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Template } from './template.ts';
 
 const CONFIG = `
 jobName: night_shift
@@ -131,6 +141,12 @@ describe('serverless package with a config.yaml and parameters', () => {
   test('with respondAsync predict knows the queue, may send to it, and has a private way there', () => {
     const { Variables } = functionNamed('predict')['Environment'] as { Variables: Record<string, unknown> };
     assert.deepEqual(Variables['CLUSTER_SERVING_QUEUE_URL'], { Ref: 'Queue' });
+    assert.deepEqual(Object.keys(Variables).sort(), [
+      'CLUSTER_SERVING_BUCKET',
+      'CLUSTER_SERVING_CONFIG',
+      'CLUSTER_SERVING_QUEUE_URL',
+      'CLUSTER_SERVING_REDIS_URL',
+    ]);
     const policy = propertiesOf(template, 'PredictQueuesPolicy');
     assert.deepEqual(policy['RoleName'], { Ref: 'PredictRole' });
     const { Statement } = policy['PolicyDocument'] as { Statement: readonly Record<string, unknown>[] };
@@ -148,6 +164,48 @@ describe('serverless package with a config.yaml and parameters', () => {
     );
     const group = propertiesOf(template, 'SqsEndpointSecurityGroup')['SecurityGroupIngress'];
     assert.deepEqual(referencesOf(group), ['FunctionSecurityGroup']);
+  });
+
+  describe('the monitoring of a prod stack', () =>
+    monitoringTests(() => template, serviceName('night_shift')));
+  lintTest(() => packaged);
+
+  test('a prod stack keeps its data, traces its requests and has a topic for its alarms', () => {
+    const { Bucket, Redis } = template.Resources;
+    assert.deepEqual([Bucket?.DeletionPolicy, Bucket?.UpdateReplacePolicy], ['Retain', 'Retain']);
+    assert.deepEqual([Redis?.DeletionPolicy, Redis?.UpdateReplacePolicy], ['Snapshot', 'Snapshot']);
+    assert.equal(Redis?.Properties?.['SnapshotRetentionLimit'], 7);
+    for (const [, { TracingConfig }] of resourcesOf(template, 'AWS::Lambda::Function'))
+      assert.deepEqual(TracingConfig, { Mode: 'Active' });
+    const roles = new Set(
+      roleStatements(template)
+        .filter(({ statement }) => statement.Sid === 'SendTraces')
+        .map(({ role }) => role),
+    );
+    assert.equal(roles.size, resourcesOf(template, 'AWS::Lambda::Function').length);
+    // Lambda refuses a traced function whose role may not send traces (yet).
+    for (const [name] of resourcesOf(template, 'AWS::Lambda::Function'))
+      assert.ok([template.Resources[name]?.DependsOn].flat().includes('TracingPolicy'), name);
+    const anywhere = roleStatements(template).filter(
+      ({ statement }) => statement.Effect === 'Allow' && JSON.stringify(statement.Resource).includes('"*"'),
+    );
+    assert.deepEqual(
+      new Set(anywhere.map(({ statement }) => statement.Sid)),
+      new Set(['AttachToVpc', 'SendTraces']),
+    );
+    const { Statement } = propertiesOf(template, 'AlarmTopicPolicy')['PolicyDocument'] as {
+      Statement: readonly Record<string, unknown>[];
+    };
+    assert.deepEqual(
+      Statement.map(({ Principal, Action, Condition }) => [Principal, Action, Condition]),
+      [
+        [
+          { Service: 'cloudwatch.amazonaws.com' },
+          'sns:Publish',
+          { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+        ],
+      ],
+    );
   });
 
   test('an archive for arm64 holds the runtime of arm64', async () => {
@@ -184,13 +242,40 @@ describe('serverless package with a config.yaml and parameters', () => {
 
 describe('the settings of a deployment', () => {
   const parameters: Parameters = {
-    stage: 'dev',
-    config: undefined,
+    arch: 'x86_64',
     auth: 'iam',
+    jwtIssuer: '',
+    jwtAudience: '',
     requestsPerSecond: '1000',
     respondAsync: 'off',
+    redisNodeType: 'cache.t4g.micro',
     redisNodes: 1,
+    redisAuth: 'none',
     logDays: 14,
+    keepData: 'off',
+    monitoring: 'basic',
+    metrics: 'on',
+    alarmEmail: '',
+    alarmTopic: 'none',
+    tracing: 'off',
+    provisioned: 0,
+    vpcId: '',
+    subnetIds: '',
+    routeTableIds: '',
+    securityGroup: '',
+    domain: '',
+    certificateArn: '',
+  };
+  const request: Request = { stage: 'dev', config: undefined, parameters };
+  const problemsOf = (changed: Partial<Parameters>, more: Partial<Request> = {}): string => {
+    const refused = { ...request, ...more, parameters: { ...parameters, ...changed } };
+    try {
+      readSettings(folder, refused);
+    } catch (error) {
+      assert.equal((error as { code?: string }).code, 'bad_config');
+      return (error as Error).message;
+    }
+    return '';
   };
   let folder: string;
   before(async () => {
@@ -199,14 +284,14 @@ describe('the settings of a deployment', () => {
   after(() => rm(folder, { recursive: true, force: true }));
 
   test('without a config.yaml they are the defaults', () => {
-    const settings = readSettings(folder, parameters);
+    const settings = readSettings(folder, request);
     assert.equal(settings.jobName, DEFAULT_JOB.jobName);
     assert.equal(settings.batchSize, DEFAULT_JOB.queue.batchSize);
     assert.equal(readService(folder, undefined), 'cluster-serving');
   });
 
   test('a config file that is named must exist', () => {
-    assert.throws(() => readSettings(folder, { ...parameters, config: 'absent.yaml' }), {
+    assert.throws(() => readSettings(folder, { ...request, config: 'absent.yaml' }), {
       code: 'bad_config',
     });
   });
@@ -214,33 +299,97 @@ describe('the settings of a deployment', () => {
   test('a config file that is named is read instead of config.yaml', async () => {
     await writeFile(join(folder, 'other.yaml'), 'jobName: other\n');
     assert.equal(readService(folder, 'other.yaml'), 'cluster-serving-other');
-    assert.equal(readSettings(folder, { ...parameters, config: 'other.yaml' }).jobName, 'other');
+    assert.equal(readSettings(folder, { ...request, config: 'other.yaml' }).jobName, 'other');
   });
 
-  test('every wrong parameter is named in one error', () => {
+  test('every wrong parameter is named in one error, with what was expected', () => {
     const wrong = {
-      ...parameters,
-      stage: 'a_b',
-      auth: 'maybe',
+      arch: 'riscv',
+      auth: 'apikey',
+      jwtIssuer: 'http://plain.example.com',
+      jwtAudience: 'a,a',
       requestsPerSecond: '0',
       respondAsync: 'yes',
+      redisNodeType: 'large',
       redisNodes: 1.5,
-      logDays: '',
-    };
-    assert.throws(
-      () => readSettings(folder, wrong),
-      (error: Error & { code?: string }) => {
-        assert.equal(error.code, 'bad_config');
-        for (const name of ['stage', 'auth', 'requestsPerSecond', 'respondAsync', 'redisNodes', 'logDays'])
-          assert.match(error.message, new RegExp(`${name} "?`));
-        return true;
-      },
-    );
+      redisAuth: 'password',
+      logDays: '15',
+      keepData: 'maybe',
+      monitoring: 'none',
+      metrics: 'emf',
+      alarmEmail: 'nobody',
+      alarmTopic: 'arn:aws:sqs:us-east-1:123456789012:queue',
+      tracing: 'Active',
+      provisioned: -1,
+      vpcId: 'vpc-xyz',
+      subnetIds: 'subnet-0123456789abcdef0,',
+      routeTableIds: 'subnet-0123456789abcdef0',
+      securityGroup: 'default',
+      domain: 'no dots',
+      certificateArn: 'arn:aws:iam::123456789012:server-certificate/x',
+    } satisfies Partial<Parameters>;
+    const message = problemsOf(wrong, { stage: 'a_b' });
+    for (const [name, value] of Object.entries(wrong))
+      assert.ok(message.includes(`param ${name} ${JSON.stringify(value)}: expected `), `${name}: ${message}`);
+    assert.match(message, /stage "a_b": expected/);
+  });
+
+  test('a parameter nobody knows is refused, with the one that was probably meant', () => {
+    assert.match(problemsOf({}, { named: ['redisNode'] }), /redisNode: unknown; did you mean redisNodes\?/);
+    assert.equal(problemsOf({}, { named: ['config', 'arch'] }), '');
+  });
+
+  test('serverless.yml has a default for every parameter, and docs/deploy.md has it too, for dev and for prod', async () => {
+    const { params } = parse(await readFile(new URL('../../serverless.yml', import.meta.url), 'utf8'), {
+      logLevel: 'silent',
+    }) as { params: Record<'default' | 'prod', Record<string, string | number>> };
+    assert.deepEqual(Object.keys(params.default).sort(), [...PARAMETER_NAMES].sort());
+    assert.deepEqual(problemsOf(params.default as unknown as Parameters), '');
+    assert.deepEqual(problemsOf({ ...params.default, ...params.prod }), '');
+    const text = await readFile(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
+    const rows = text
+      .split('\n')
+      .map((line) => line.split('|').map((cell) => cell.trim().replaceAll('`', '')));
+    for (const name of PARAMETER_NAMES) {
+      const row = rows.find(([, names = '']) => names.split(', ').includes(name));
+      assert.ok(row, `${name} is not in the table`);
+      const dev = String(params.default[name]);
+      assert.deepEqual(row.slice(2, 4), [dev, dev === '' ? '' : String(params.prod[name] ?? dev)], name);
+    }
+  });
+
+  test('parameters that make sense only together are refused apart', () => {
+    const subnets = 'subnet-0123456789abcdef0,subnet-0123456789abcdef1';
+    const vpc = { vpcId: 'vpc-0123456789abcdef0', subnetIds: subnets };
+    const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/0';
+    const together: readonly Partial<Parameters>[] = [
+      vpc,
+      { ...vpc, respondAsync: 'routed', routeTableIds: 'rtb-01234567', securityGroup: 'sg-01234567' },
+      { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a, b' },
+      { domain: 'api.example.com', certificateArn },
+      { alarmEmail: 'a@example.com', alarmTopic: 'own' },
+    ];
+    for (const one of together) assert.equal(problemsOf(one), '');
+    const apart: readonly Partial<Parameters>[] = [
+      { vpcId: vpc.vpcId },
+      { vpcId: vpc.vpcId, subnetIds: 'subnet-0123456789abcdef0' },
+      { subnetIds: subnets },
+      { securityGroup: 'sg-01234567' },
+      { respondAsync: 'routed' },
+      { auth: 'jwt' },
+      { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/' },
+      { jwtAudience: 'a' },
+      { domain: 'api.example.com' },
+      { certificateArn },
+      { monitoring: 'full', metrics: 'off' },
+      { alarmEmail: 'a@example.com', alarmTopic: 'arn:aws:sns:us-east-1:123456789012:alarms' },
+    ];
+    for (const one of apart) assert.notEqual(problemsOf(one), '', JSON.stringify(one));
   });
 
   test('settings too large for the environment of a function are refused, naming both sizes', async () => {
     await writeFile(join(folder, 'large.yaml'), `postProcessing: "topN(${' '.repeat(4000)}5)"\n`);
-    assert.throws(() => readSettings(folder, { ...parameters, config: 'large.yaml' }), {
+    assert.throws(() => readSettings(folder, { ...request, config: 'large.yaml' }), {
       code: 'bad_config',
       message: /\d{4} bytes as JSON, over the limit of 3072/,
     });

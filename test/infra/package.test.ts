@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { readArchive } from './archive.ts';
 import { archiveTests } from './archive-tests.ts';
+import { lintTest } from './lint.ts';
 import { type Packaged, packageProject, withoutNetwork } from './packaging.ts';
+import { resourcesOf } from './template.ts';
 import { templateTests } from './template-tests.ts';
 
 describe('what serverless package writes without a config.yaml', () => {
@@ -18,6 +24,42 @@ describe('what serverless package writes without a config.yaml', () => {
     assert.equal(packaged.exitCode, 0);
   });
 
+  test('it tells the size of every archive, zipped and unzipped, and its largest parts', async () => {
+    for (const [, { Code }] of resourcesOf(await packaged.template(), 'AWS::Lambda::Function')) {
+      const name = (Code as { S3Key: string }).S3Key.replace(/^.*\/|\.zip$/g, '');
+      const [, zipped, unzipped] =
+        new RegExp(`^${name} +([\\d,]+) kB +([\\d,]+) kB +\\S+ [\\d,]+ kB, `, 'm').exec(packaged.output) ??
+        [];
+      const { size } = await stat(packaged.archive(name));
+      const entries = await readArchive(packaged.archive(name));
+      const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+      assert.deepEqual(
+        [zipped, unzipped],
+        [size, bytes].map((count) => Math.ceil(count / 1000).toLocaleString('en')),
+        packaged.output,
+      );
+    }
+  });
+
+  test('packaged twice, every archive has the same bytes', async () => {
+    const again = await packageProject();
+    try {
+      assert.equal(again.exitCode, 0, again.output);
+      const names = (await readdir(join(packaged.folder, '.serverless'))).filter((name) =>
+        name.endsWith('.zip'),
+      );
+      assert.equal(names.length, 6);
+      const digest = async ({ folder }: Packaged, name: string) =>
+        createHash('sha256')
+          .update(await readFile(join(folder, '.serverless', name)))
+          .digest('hex');
+      for (const name of names) assert.equal(await digest(again, name), await digest(packaged, name), name);
+    } finally {
+      await again.remove();
+    }
+  });
+
+  lintTest(() => packaged);
   describe('the template', () => templateTests(() => packaged));
   describe('the archives', () => archiveTests(() => packaged));
 });

@@ -14,7 +14,7 @@ const handler = module_[handlerName.slice(dot + 1)];
 /** A function does not cross to another process: the clock of the invocation is made here, as Lambda's runtime does. */
 const contextWithin = (timeoutMs) => {
   const endAt = Date.now() + timeoutMs;
-  return { getRemainingTimeInMillis: () => endAt - Date.now() };
+  return { awsRequestId: `request-${endAt}`, getRemainingTimeInMillis: () => endAt - Date.now() };
 };
 
 process.on('message', ({ event, timeoutMs }) => {

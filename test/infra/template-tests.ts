@@ -265,6 +265,36 @@ export function templateTests(packaged: () => Packaged): void {
     assert.deepEqual(propertiesOf(template, group)['Properties'], { 'maxmemory-policy': 'noeviction' });
   });
 
+  test('a dev stack is cheap: one small Redis, three alarms that tell nobody, no dashboard, nothing kept warm or traced', () => {
+    const redis = propertiesOf(template, 'Redis');
+    assert.deepEqual(
+      [redis['CacheNodeType'], redis['NumCacheClusters'], redis['SnapshotRetentionLimit']],
+      ['cache.t4g.micro', 1, 0],
+    );
+    const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm');
+    assert.deepEqual(alarms.map(([name]) => name).sort(), [
+      'DeadLetterAlarm',
+      'QueueAgeAlarm',
+      'RedisMemoryAlarm',
+    ]);
+    for (const [name, { AlarmActions }] of alarms) assert.deepEqual(AlarmActions, [], name);
+    const absent = [
+      'CloudWatch::Dashboard',
+      'SNS::Topic',
+      'Lambda::Version',
+      'Lambda::Alias',
+      'ElastiCache::User',
+    ];
+    for (const type of absent) assert.deepEqual(resourcesOf(template, `AWS::${type}`), [], type);
+    for (const { TracingConfig } of functions.values())
+      assert.deepEqual(TracingConfig, { Mode: 'PassThrough' });
+  });
+
+  test('a dev stack leaves nothing behind but a bucket that is not empty', () => {
+    for (const [name, { DeletionPolicy, Type }] of Object.entries(template.Resources))
+      assert.ok(DeletionPolicy === undefined || DeletionPolicy === 'Delete', `${name}: ${Type}`);
+  });
+
   test('every reference finds its resource', () => {
     const missing = referencesOf([template.Resources, template.Outputs]).filter(
       (name) => !Object.hasOwn(template.Resources, name),

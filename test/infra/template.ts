@@ -7,6 +7,8 @@ export interface Resource {
   // A template is data of AWS's making; each test says what it expects of a property.
   readonly Properties?: Readonly<Record<string, unknown>>;
   readonly DependsOn?: string | readonly string[];
+  readonly DeletionPolicy?: string;
+  readonly UpdateReplacePolicy?: string;
 }
 
 export interface Template {
@@ -57,13 +59,25 @@ function substituted(value: unknown): string[] {
   return [...text.matchAll(/\$\{([^!][^}]*)\}/g)].map(([, name]) => name as string);
 }
 
-/** Every statement of every role, with the role's name. */
+/** Every statement of every role, with the role's name: the role's own, and those of policies that name it. */
 export function roleStatements(
   template: Template,
 ): { readonly role: string; readonly statement: Statement }[] {
-  return resourcesOf(template, 'AWS::IAM::Role').flatMap(([role, { Policies }]) =>
-    (Policies as { PolicyDocument: { Statement: Statement[] } }[]).flatMap(({ PolicyDocument }) =>
+  const own = resourcesOf(template, 'AWS::IAM::Role').flatMap(([role, { Policies }]) =>
+    (Policies as { PolicyDocument: PolicyDocument }[]).flatMap(({ PolicyDocument }) =>
       PolicyDocument.Statement.map((statement) => ({ role, statement })),
     ),
   );
+  const added = ['AWS::IAM::Policy', 'AWS::IAM::RolePolicy']
+    .flatMap((type) => resourcesOf(template, type))
+    .flatMap(([, { Roles, RoleName, PolicyDocument }]) =>
+      referencesOf(Roles ?? RoleName).flatMap((role) =>
+        (PolicyDocument as PolicyDocument).Statement.map((statement) => ({ role, statement })),
+      ),
+    );
+  return [...own, ...added];
+}
+
+interface PolicyDocument {
+  readonly Statement: readonly Statement[];
 }

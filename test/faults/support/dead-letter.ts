@@ -67,12 +67,13 @@ async function parkedBodies(s3: S3Client): Promise<string[]> {
     const page = await s3.send(
       new ListObjectsV2Command({ Bucket: BUCKET, Prefix: parkedPrefix(JOB), ContinuationToken: after }),
     );
-    for (const { Key = '' } of page.Contents ?? []) {
+    const read = (page.Contents ?? []).map(async ({ Key = '' }) => {
       const object = await s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
       const { body, messageId } = JSON.parse((await object.Body?.transformToString()) ?? '');
       assert.equal(Key, `${parkedPrefix(JOB)}${messageId}.json`);
       bodies.push(body);
-    }
+    });
+    await Promise.all(read);
     after = page.NextContinuationToken;
   } while (after !== undefined);
   return bodies;
@@ -99,7 +100,7 @@ export async function buried(t: TestContext, { messages }: DeadLetterCases): Pro
   for (const x of done) history.enqueued(`r-${x}`, lineOf(x));
   const dead = { sqs: queue.aws.sqs, queueUrl: queue.deadLetterUrl as string };
   assert.equal(await count(dead), messages);
-  await deliverAll(dead, openDeadLetter(t, { redisUrl: url }));
+  await deliverAll(dead, openDeadLetter(t, { redisUrl: url }), { most: messages });
   assert.deepEqual((await parkedBodies(queue.aws.s3)).sort(), bodies.sort());
   await history.assertClean(url, JOB);
 }
@@ -125,7 +126,7 @@ export async function buriedUnderFaults(t: TestContext, { messages }: DeadLetter
     ] as const);
   };
   const dead = { sqs: queue.aws.sqs, queueUrl: queue.deadLetterUrl as string };
-  await deliverAll(dead, openDeadLetter(t, { redisUrl: redis.url, s3Endpoint: s3.url }));
+  await deliverAll(dead, openDeadLetter(t, { redisUrl: redis.url, s3Endpoint: s3.url }), { most: messages });
   assert.deepEqual((await parkedBodies(queue.aws.s3)).sort(), bodies.sort());
   await history.assertClean(direct, JOB);
 }

@@ -7,18 +7,17 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { Redis } from 'ioredis';
 import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import type { Runner } from '../../../lib/contract/values.ts';
 import { ServingError } from '../../../lib/errors.ts';
 import { RedisConnection } from '../../../lib/results/redis.ts';
 import { RecordStates } from '../../../lib/results/states.ts';
-import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
 import { History } from './history.ts';
 import { lineOf, record } from './model.ts';
 import { quietLog } from './quiet.ts';
-import { type CommandFate, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
+import { type CommandFate, OPENING, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
 import { JOB, lineRunner, openStore, openWorker } from './service.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 150, commandTimeoutMs: 150 };
@@ -42,9 +41,6 @@ const commands = (name: string, fate: CommandFate): Fault => ({
     proxy.onCommand = ({ name: command }) => (OPENING.has(command) ? PASS : fate);
   },
 });
-
-/** What ioredis says before anything of ours. */
-const OPENING = new Set(['HELLO', 'INFO', 'CLIENT', 'AUTH', 'SELECT']);
 
 const connections = (name: string, word: 'reset' | 'silent'): Fault => ({
   name,
@@ -83,7 +79,6 @@ interface Place {
   /** Past the proxy. */
   readonly directUrl: string;
   readonly url: string;
-  readonly runner: Runner;
 }
 
 /** Something to do before, during and after a fault, on one connection. */
@@ -97,8 +92,8 @@ const RECORDS = 10;
 
 const writing: Operation = {
   name: 'a batch of ten',
-  async open({ t, directUrl, url, runner }) {
-    const worker = await openWorker(t, { redisUrl: url, runner, timeouts: TIMEOUTS });
+  async open({ t, directUrl, url }) {
+    const worker = await openWorker(t, { redisUrl: url, runner: await lineRunner(t), timeouts: TIMEOUTS });
     const history = new History();
     await history.listen(t, directUrl, JOB);
     let round = 0;
@@ -169,11 +164,19 @@ const cancelling: Operation = {
 
 export const OPERATIONS: readonly Operation[] = [writing, reading, claiming, cancelling];
 
-export async function redisFault(t: TestContext, operation: Operation, fault: Fault): Promise<void> {
+/** @param directUrl of a Redis that may be emptied */
+export async function redisFault(
+  t: TestContext,
+  directUrl: string,
+  operation: Operation,
+  fault: Fault,
+): Promise<void> {
   quietLog(t);
-  const directUrl = await redisUrl(t);
+  const direct = new Redis(directUrl);
+  await direct.flushall();
+  direct.disconnect();
   const proxy = await startRedisProxy(t, directUrl);
-  const { act, settle } = await operation.open({ t, directUrl, url: proxy.url, runner: await lineRunner(t) });
+  const { act, settle } = await operation.open({ t, directUrl, url: proxy.url });
   // Warm, as an environment in use is: the fault meets a connection that stands.
   await act();
   const { onCommand, onConnect } = proxy;

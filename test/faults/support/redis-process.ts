@@ -1,6 +1,6 @@
 /**
  * In: a test. Out: a redis-server of its own that can be frozen, killed and started again on its data and its port.
- * Trap: it is the Redis of the local stack (appendonly, fsync every second); without an installed redis-server there is
+ * Trap: it is the Redis of the local stack, appendonly; without an installed redis-server there is
  * no process to kill, and the test is skipped.
  */
 import type { TestContext } from 'node:test';
@@ -21,9 +21,23 @@ export interface RedisProcess {
   restart(): Promise<void>;
 }
 
-export async function redisProcess(t: TestContext): Promise<RedisProcess | undefined> {
+/**
+ * @param fsync when the log is on disk: `everysec` as the local stack has it, or `always`, before Redis answers. With
+ *   `everysec` Redis does not even write while an fsync is under way, so a kill can cost up to two seconds of results
+ */
+export async function redisProcess(
+  t: TestContext,
+  fsync: 'everysec' | 'always' = 'everysec',
+): Promise<RedisProcess | undefined> {
   const dataDir = await temporaryFolder(t);
-  let server: LocalRedis = await startRedis({ dataDir, port: 0, log: () => undefined });
+  const start = async (port: number): Promise<LocalRedis> => {
+    const started = await startRedis({ dataDir, port, log: () => undefined });
+    const redis = new Redis(started.url);
+    await redis.config('SET', 'appendfsync', fsync);
+    redis.disconnect();
+    return started;
+  };
+  let server = await start(0);
   t.after(() => server.close());
   if (server.pid === undefined) {
     t.skip('needs an installed redis-server: only a process can be killed');
@@ -53,7 +67,7 @@ export async function redisProcess(t: TestContext): Promise<RedisProcess | undef
       await server.close();
     },
     restart: async () => {
-      server = await startRedis({ dataDir, port, log: () => undefined });
+      server = await start(port);
     },
   };
 }

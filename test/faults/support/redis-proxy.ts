@@ -30,6 +30,9 @@ export type CommandFate =
 
 export const PASS = { kind: 'pass' } as const;
 
+/** What ioredis says before anything of ours. */
+export const OPENING: ReadonlySet<string> = new Set(['HELLO', 'INFO', 'CLIENT', 'AUTH', 'SELECT']);
+
 export interface RedisProxy {
   readonly url: string;
   readonly port: number;

@@ -124,7 +124,7 @@ export function lineRunner(t: TestContext): Promise<Runner> {
 }
 
 export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandler {
-  const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] });
+  const s3 = openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'], idleMs: 1_000 });
   t.after(() => s3.destroy());
   const job = options.job ?? JOB;
   return deadLetter({

@@ -28,9 +28,13 @@ const PER_REDIS_KILL = 1_000;
 export interface SoakOptions {
   readonly records: number;
   readonly seed: number;
+  /** Of Redis; with everysec a kill may cost results that were acknowledged (support/redis-process.ts). */
+  readonly fsync: 'always' | 'everysec';
 }
 
 interface Tally {
+  /** True when one of those at work has failed: the others end too. */
+  stopped: boolean;
   sent: number;
   delivered: number;
   done: number;
@@ -71,9 +75,9 @@ class Environments {
   }
 }
 
-export async function soak(t: TestContext, { records, seed }: SoakOptions): Promise<void> {
+export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions): Promise<void> {
   const random = seeded(seed);
-  const redis = await redisProcess(t);
+  const redis = await redisProcess(t, fsync);
   if (!redis) return;
   const queue = await startQueue(t);
   const bundles = await packagedFunctions();
@@ -95,16 +99,20 @@ export async function soak(t: TestContext, { records, seed }: SoakOptions): Prom
   t.after(() => Promise.all(lives.map((life) => life.close())));
   const history = new History();
   await history.listen(t, redis.url, JOB);
-  const tally: Tally = { sent: 0, delivered: 0, done: 0, workerKills: 0, redisKills: 0 };
+  const tally: Tally = { stopped: false, sent: 0, delivered: 0, done: 0, workerKills: 0, redisKills: 0 };
   const startedMs = performance.now();
-  await Promise.all([
+  const ending = Promise.all([
     send(queue, history, records, tally),
     killRedis(redis, random, records, tally),
     ...lives.map((life) => serve(queue, life, random, records, tally)),
   ]);
+  await ending.finally(() => {
+    tally.stopped = true;
+  });
   const seconds = (performance.now() - startedMs) / 1000;
   await history.assertClean(redis.url, JOB, JSON.stringify(tally));
-  t.diagnostic(JSON.stringify({ records, seed, seconds: Math.round(seconds), ...tally }));
+  const { stopped: _, ...numbers } = tally;
+  t.diagnostic(JSON.stringify({ records, seed, fsync, seconds: Math.round(seconds), ...numbers }));
 }
 
 const SENDERS = 200;
@@ -112,7 +120,7 @@ const SENDERS = 200;
 async function send(queue: Queue, history: History, records: number, tally: Tally): Promise<void> {
   let next = 0;
   const sender = async () => {
-    for (let x = next++; x < records; x = next++) {
+    for (let x = next++; x < records && !tally.stopped; x = next++) {
       const uri = `r-${x}`;
       const kind = x % 100;
       const made = kind === 7 ? misfit(x) : kind === 13 ? poison(x) : record(x);
@@ -136,7 +144,7 @@ async function serve(
   const source: Source = { sqs: queue.aws.sqs, queueUrl: queue.url };
   let killAt = whole(random, 1, 2 * PER_WORKER_KILL);
   let own = 0;
-  for (;;) {
+  while (!tally.stopped) {
     const batch = await receive(source, BATCH);
     if (batch.length === 0) {
       if (tally.sent === records && (await count(source)) === 0) return;
@@ -166,7 +174,7 @@ async function serve(
 
 async function killRedis(redis: RedisProcess, random: Random, records: number, tally: Tally): Promise<void> {
   let killAt = whole(random, 1, 2 * PER_REDIS_KILL);
-  while (tally.done < records) {
+  while (tally.done < records && !tally.stopped) {
     if (tally.done >= killAt) {
       killAt = tally.done + whole(random, 1, 2 * PER_REDIS_KILL);
       await redis.kill();

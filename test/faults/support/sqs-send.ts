@@ -12,7 +12,7 @@ import { type RequestFate, startHttpProxy } from './http-proxy.ts';
 import { startQueue } from './service.ts';
 
 const ENTRIES = 10;
-const AT_ONCE = 16;
+const AT_ONCE = 32;
 
 interface Entry {
   readonly Id: string;

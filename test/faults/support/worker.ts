@@ -72,7 +72,8 @@ export function startWorker(
     invoke: async (event) => {
       await ready;
       const answering = next(child, ended, (reply) => 'answer' in reply || 'error' in reply);
-      child.send({ event });
+      // A killed child is told of by its end, which `answering` hears; until then its channel may be closed already.
+      if (child.connected) child.send({ event }, () => undefined);
       const reply = await answering;
       if ('answer' in reply) return reply.answer;
       throw new Error('error' in reply ? reply.error : 'no answer');
@@ -89,7 +90,7 @@ export function startWorker(
           });
         });
         if (!child.connected) throw new Error(`the worker ended:\n${output}`);
-        child.send('ping');
+        child.send('ping', () => undefined);
         if (!(await pong)) return;
       }
     },

@@ -34,9 +34,9 @@ export function startLoad(
   inFlight: { readonly predict: number; readonly queue: number },
 ): Load {
   const { input, output } = clientOptions(stack);
-  const inputQueue = new InputQueue(input);
-  const outputQueue = new OutputQueue(output);
-  let going = true;
+  const inputQueue = new InputQueue({ ...input, name: stack.job });
+  const outputQueue = new OutputQueue({ ...output, name: stack.job });
+  const state = { going: true };
   let sent = 0;
   let now = 0;
   const predict = async (): Promise<Answer> => {
@@ -61,7 +61,7 @@ export function startLoad(
     return { door: 'queue', numbers: [numberOf(x, Number(outputs[0]?.data[0]))], model };
   };
   const worker = async (ask: () => Promise<Answer>) => {
-    while (going) {
+    while (state.going) {
       now++;
       load.mostInFlight = Math.max(load.mostInFlight, now);
       try {
@@ -75,21 +75,20 @@ export function startLoad(
       }
     }
   };
-  const workers = [
-    ...Array.from({ length: inFlight.predict }, () => worker(predict)),
-    ...Array.from({ length: inFlight.queue }, () => worker(queue)),
-  ];
+  const workers: Promise<void>[] = [];
   const load: Load = {
     answers: [],
     failures: [],
-    mostInFlight: now,
+    mostInFlight: 0,
     async stop() {
-      going = false;
+      state.going = false;
       await Promise.all(workers);
       await inputQueue.close();
       await outputQueue.close();
     },
   };
+  for (let i = 0; i < inFlight.predict; i++) workers.push(worker(predict));
+  for (let i = 0; i < inFlight.queue; i++) workers.push(worker(queue));
   return load;
 }
 

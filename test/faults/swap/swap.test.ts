@@ -13,7 +13,7 @@ import { startLoad } from './load.ts';
 import { addModel, modelFolder } from './models.ts';
 import { TORN } from './torn.ts';
 
-const IN_FLIGHT = { predict: 500, queue: 500 };
+const IN_FLIGHT = { predict: 128, queue: 872 };
 /** A new pointer that is torn, and two new files. */
 const TEARS = ['the pointer is half written', 'the file is cut', 'a byte of the file is another'];
 
@@ -32,12 +32,11 @@ test('1,000 requests in flight, a swap, torn uploads, a roll-back, a swap: none 
 
   const downloads = join(dataDir, 'models', stack.job);
   const most: string[] = [];
-  const watch = setInterval(() => {
-    void readdir(downloads).then((names) => {
-      const whole = names.filter((name) => !name.includes('.partial-'));
-      if (whole.length > most.length) most.splice(0, most.length, ...whole);
-    });
-  }, 20);
+  const look = async () => {
+    const whole = (await readdir(downloads)).filter((name) => !name.includes('.partial-'));
+    if (whole.length > most.length) most.splice(0, most.length, ...whole);
+  };
+  const watch = setInterval(() => void look(), 20);
   t.after(() => clearInterval(watch));
 
   const load = startLoad(stack, IN_FLIGHT);
@@ -83,5 +82,8 @@ test('1,000 requests in flight, a swap, torn uploads, a roll-back, a swap: none 
   assert.deepEqual(untrue.slice(0, 3), [], `${untrue.length} results name another model`);
   assert.ok(most.length <= 2, `${most.join()} lay in the data folder together`);
   await until(async () => (await readdir(downloads)).join() === last);
+  clearInterval(watch);
+  // Before the folder goes.
+  await stack.close();
   t.diagnostic(`${load.answers.length} answers, ${queued.length} of them through the queue`);
 });

@@ -50,7 +50,7 @@ export const TORN: readonly Torn[] = [
   {
     name: 'the pointer is empty',
     message: /current\.json is no model pointer/,
-    tear: (s3, _, location = LOCATION) => put(s3, location, 'current.json', ''),
+    tear: (s3, _, location = LOCATION) => put(s3, location, 'current.json', new Uint8Array()),
   },
   {
     name: 'the pointer is there and the object is not',
@@ -70,7 +70,7 @@ export const TORN: readonly Torn[] = [
     name: 'the file is empty',
     message: /torn-6/,
     tear: async (s3, model, location = LOCATION) => {
-      await put(s3, location, 'versions/torn-6/model.onnx', '');
+      await put(s3, location, 'versions/torn-6/model.onnx', new Uint8Array());
       await put(s3, location, 'current.json', pointer('torn-6', model.length, sha256(model)));
     },
   },

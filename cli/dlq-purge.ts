@@ -1,0 +1,52 @@
+/**
+ * `dlq purge`. In: which parked messages. Out: they and their payloads are gone, after a yes.
+ * Trap: what is parked while the question is asked was not meant: nothing younger than the count is deleted.
+ */
+import { confirmed } from './confirm.ts';
+import type { DlqPlace } from './dlq-place.ts';
+import { findEntries, type Where } from './dlq-where.ts';
+import { EXIT, type Output } from './output.ts';
+import { showProgress } from './progress.ts';
+
+/** A store's clock may be ahead of ours, and S3 counts whole seconds. */
+const CLOCK_MS = 2_000;
+
+/** @param yes not to ask */
+export async function purge(
+  place: DlqPlace,
+  asked: Where,
+  yes: boolean,
+  output: Output,
+  now: () => number = Date.now,
+): Promise<number> {
+  const startedAt = now();
+  const where: Where = {
+    ...asked,
+    entry: (entry) => entry.parkedAt <= startedAt + CLOCK_MS && asked.entry(entry),
+  };
+  let count = 0;
+  for await (const part of findEntries(place, where)) count += part.length;
+  if (count === 0) {
+    output.answer({ purged: 0 }, 'nothing is parked, or nothing of what is meant');
+    return EXIT.ok;
+  }
+  const what = `${count} parked ${count === 1 ? 'message' : 'messages'} of ${place.job.jobName}`;
+  if (!yes && !(await confirmed(`deletes ${what} from s3://${place.bucket} for good`))) {
+    output.answer({ purged: 0 }, 'nothing was deleted');
+    return EXIT.failed;
+  }
+  const progress = showProgress(process.stderr, count, () => performance.now());
+  let purged = 0;
+  try {
+    for await (const part of findEntries(place, where)) {
+      const meant = part.slice(0, count - purged);
+      if (meant.length > 0) await place.parked.removeWithPayloads(meant);
+      purged += meant.length;
+      progress.update(purged);
+    }
+  } finally {
+    progress.end();
+  }
+  output.answer({ purged }, `${purged} of ${what} deleted`);
+  return EXIT.ok;
+}

@@ -1,0 +1,82 @@
+/**
+ * `dlq show`. In: the id of a parked message. Out: all of it, and what is in it: each input with dtype, shape and first
+ * values, also where the record lies in S3 behind a pointer.
+ * Trap: what cannot be decoded is the reason to look, not an error of the command.
+ */
+
+import { decodeMessage } from '../lib/codecs/message.ts';
+import { uriOf } from '../lib/codecs/parked.ts';
+import { decodePointer } from '../lib/codecs/pointer.ts';
+import { ServingError } from '../lib/errors.ts';
+import { PayloadStore } from '../lib/s3/payloads.ts';
+import type { DlqPlace } from './dlq-place.ts';
+import { bytesText, type InputFacts, inputFacts, inputLine, plain, timeText } from './dlq-text.ts';
+import { EXIT, type Output } from './output.ts';
+
+const SHOWN_MESSAGE = 2_000;
+
+interface Reading {
+  readonly payload?: { readonly key: string; readonly bytes?: number };
+  readonly inputs?: readonly InputFacts[];
+  /** Why there are no inputs. */
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** @throws not_found, bad_request for a file that is no parked message */
+export async function show(place: DlqPlace, id: string, output: Output): Promise<number> {
+  const [message] = await place.parked.messages([id]);
+  if (message instanceof ServingError) throw message;
+  if (!message) throw new ServingError('not_found', `no message ${id} is parked for ${place.job.jobName}`);
+  const { body, sentAt, tries } = message;
+  const uri = uriOf(body);
+  const [outcome] = place.results && uri !== undefined ? await place.results.outcomes([uri]) : [];
+  const reading = await read(place, body);
+  const { payload, inputs = [], error } = reading;
+  const lines = [
+    `id       ${id}`,
+    `uri      ${uri === undefined ? '(none: nobody can be told)' : plain(uri, 1_024)}`,
+    ...(sentAt === undefined ? [] : [`sent     ${timeText(sentAt)}`]),
+    ...(tries === undefined ? [] : [`tries    ${tries}`]),
+    ...(outcome
+      ? [
+          `result   ${outcome.status}${outcome.code ? `: ${plain(outcome.message ?? '')} (${outcome.code})` : ''}`,
+        ]
+      : []),
+    ...(payload
+      ? [
+          `payload  s3://${place.bucket}/${payload.key}${payload.bytes === undefined ? '' : `, ${bytesText(payload.bytes)}`}`,
+        ]
+      : []),
+    ...(error ? [`unread   ${plain(error.message, 500)} (${error.code})`] : []),
+    ...inputs.map((input, i) => `${i === 0 ? 'inputs ' : '       '}  ${inputLine(input)}`),
+    `message  ${bytesText(Buffer.byteLength(body))}`,
+    plain(body, SHOWN_MESSAGE),
+  ];
+  output.answer(
+    {
+      id,
+      ...(uri === undefined ? {} : { uri }),
+      ...(sentAt === undefined ? {} : { sentAt: new Date(sentAt).toISOString() }),
+      ...(tries === undefined ? {} : { tries }),
+      ...(outcome ? { result: outcome } : {}),
+      ...reading,
+      message: body,
+    },
+    lines.join('\n'),
+  );
+  return EXIT.ok;
+}
+
+async function read({ s3, bucket, job }: DlqPlace, body: string): Promise<Reading> {
+  const key = decodePointer(body, job.jobName)?.key;
+  try {
+    const [text] = await new PayloadStore(s3, bucket, job.jobName).resolve([body]);
+    if (text instanceof ServingError) return { ...(key ? { payload: { key } } : {}), error: text.toJSON() };
+    const payload = key ? { payload: { key, bytes: Buffer.byteLength(text as string) } } : {};
+    const { inputs } = decodeMessage(text as string);
+    if (inputs instanceof ServingError) return { ...payload, error: inputs.toJSON() };
+    return { ...payload, inputs: inputFacts(inputs) };
+  } catch (error) {
+    return { error: ServingError.from(error).toJSON() };
+  }
+}

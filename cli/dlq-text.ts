@@ -1,0 +1,109 @@
+/**
+ * In: what strangers put into the queue. Out: lines for a terminal.
+ * Trap: a message may hold what a terminal takes for a command; nothing below a space gets through.
+ */
+import type { Inputs, Value } from '../lib/contract/values.ts';
+import { float16Value } from '../lib/pipeline/cast.ts';
+import type { Tensor } from '../lib/tensor.ts';
+
+const SHOWN_VALUES = 8;
+const SHOWN_CHARACTERS = 80;
+
+/** Printable, and cut. */
+export function plain(text: string, most = 200): string {
+  const printable = text.slice(0, most).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
+  return text.length > most ? `${printable}…` : printable;
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+/** To the second, in UTC. */
+export function timeText(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/** One input of a record, as far as it can be told without its model. */
+export interface InputFacts {
+  readonly name: string;
+  readonly kind: Value['kind'];
+  readonly dtype?: string;
+  readonly shape?: readonly number[];
+  readonly bytes?: number;
+  /** The first values. */
+  readonly first: readonly (number | string)[];
+}
+
+export function inputFacts(inputs: Inputs): InputFacts[] {
+  return [...inputs].map(([name, value]) => ({ name, kind: value.kind, ...factsOf(value) }));
+}
+
+function factsOf(value: Value): Omit<InputFacts, 'name' | 'kind'> {
+  switch (value.kind) {
+    case 'tensor':
+      return { dtype: value.tensor.dtype, shape: value.tensor.shape, first: firstOf(value.tensor) };
+    case 'sparse':
+      return { dtype: value.values.dtype, shape: value.shape, first: firstOf(value.values) };
+    case 'image': {
+      const { byteLength } = value.bytes;
+      return { dtype: imageKind(value.bytes), bytes: byteLength, first: [] };
+    }
+    case 'text':
+      return { dtype: 'string', bytes: value.text.length, first: [value.text.slice(0, SHOWN_CHARACTERS)] };
+    case 'json': {
+      const { shape, first } = nestedFacts(value.value);
+      return { shape, first };
+    }
+  }
+}
+
+function firstOf({ dtype, data }: Tensor): (number | string)[] {
+  if (dtype === 'string') {
+    return (data as readonly string[]).slice(0, SHOWN_VALUES).map((text) => text.slice(0, SHOWN_CHARACTERS));
+  }
+  const numbers = Array.from(data.slice(0, SHOWN_VALUES) as ArrayLike<number | bigint>, Number);
+  return numbers.map((value) => {
+    const number = dtype === 'float16' ? float16Value(value) : value;
+    return Number.isFinite(number) ? number : String(number);
+  });
+}
+
+function imageKind(bytes: Uint8Array): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xd8) return 'JPEG';
+  return bytes[0] === 0x89 && bytes[1] === 0x50 ? 'PNG' : 'unknown image';
+}
+
+/** Lengths along the first elements: what it looks like, not what it is checked to be. */
+function nestedFacts(value: unknown): { shape: number[]; first: (number | string)[] } {
+  const shape: number[] = [];
+  let inner = value;
+  while (Array.isArray(inner) && shape.length < 16) {
+    shape.push(inner.length);
+    if (!Array.isArray(inner[0])) break;
+    inner = inner[0];
+  }
+  const values: unknown[] = Array.isArray(inner) ? inner.slice(0, SHOWN_VALUES) : [inner];
+  return {
+    shape,
+    first: values.map((one) =>
+      typeof one === 'number'
+        ? one
+        : plain(typeof one === 'string' ? one : JSON.stringify(one), SHOWN_CHARACTERS),
+    ),
+  };
+}
+
+export function inputLine({ name, kind, dtype, shape, bytes, first }: InputFacts): string {
+  const dimensions = shape === undefined ? '' : `[${shape.join(',')}]`;
+  const size = bytes === undefined ? '' : `, ${bytesText(bytes)}`;
+  const head = `${plain(name)} ${kind}${dtype === undefined ? '' : ` ${dtype}`}${dimensions}${size}`;
+  const values = first.map((value) =>
+    typeof value === 'number' ? String(value) : JSON.stringify(plain(value)),
+  );
+  return values.length === 0
+    ? head
+    : `${head}  ${values.join(', ')}${values.length === SHOWN_VALUES ? ', …' : ''}`;
+}

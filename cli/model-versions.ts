@@ -1,0 +1,76 @@
+/**
+ * `model list`, `model rollback`, `model prune`. In: a place in S3. Out: its versions; another one serves; old ones are
+ * gone.
+ * Trap: a prune asks about versions by their names, and deletes those and no others, whatever happens meanwhile.
+ */
+import { listVersions, type ModelVersion, removeVersion, rollBack, surplus } from '../lib/model/versions.ts';
+import { confirmed } from './confirm.ts';
+import { bytesText } from './dlq-text.ts';
+import type { OpenPlace } from './model-place.ts';
+import { EXIT, type Output } from './output.ts';
+
+export async function list({ s3, location, text }: OpenPlace, output: Output): Promise<number> {
+  const versions = await listVersions(s3, location);
+  if (versions.length === 0) {
+    output.answer({ from: text, versions }, `no version of a model in ${text}; \`model push\` brings one`);
+    return EXIT.ok;
+  }
+  const head = ['version     ', 'uploaded            ', '    size', 'files', 'from'].join('  ');
+  output.answer({ from: text, versions }, [head, ...versions.map(lineOf)].join('\n'));
+  return EXIT.ok;
+}
+
+function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: ModelVersion): string {
+  const line = [
+    version.padEnd(12),
+    `${uploadedAt.slice(0, 19)}Z`,
+    bytesText(bytes).padStart(8),
+    String(files).padStart(5),
+    format ?? '(no manifest)',
+  ].join('  ');
+  if (serves) return `${line}  <- serves`;
+  return before ? `${line}  <- rollback goes here` : line;
+}
+
+export async function rollback(
+  { s3, location, text }: OpenPlace,
+  version: string | undefined,
+  output: Output,
+): Promise<number> {
+  const rolled = await rollBack(s3, location, version);
+  const was = rolled.from === undefined ? 'nothing' : rolled.from;
+  output.answer(
+    { version: rolled.version, from: rolled.from ?? null, to: text },
+    rolled.from === rolled.version
+      ? `version ${rolled.version} serves already`
+      : `version ${rolled.version} serves from ${text} again, in place of ${was}`,
+  );
+  return EXIT.ok;
+}
+
+/** @param yes not to ask */
+export async function prune(
+  { s3, location, text }: OpenPlace,
+  keep: number,
+  yes: boolean,
+  output: Output,
+): Promise<number> {
+  const old = surplus(await listVersions(s3, location), keep);
+  if (old.length === 0) {
+    output.answer({ from: text, deleted: [] }, `at most ${keep} versions in ${text}: nothing to delete`);
+    return EXIT.ok;
+  }
+  const bytes = bytesText(old.reduce((sum, one) => sum + one.bytes, 0));
+  const names = old.map(({ version }) => version);
+  const what = `deletes ${old.length} of the versions in ${text} for good, ${bytes}: ${names.join(', ')}`;
+  if (!yes && !(await confirmed(what))) {
+    output.answer({ from: text, deleted: [] }, 'nothing was deleted');
+    return EXIT.failed;
+  }
+  const deleted: string[] = [];
+  for (const name of names) if (await removeVersion(s3, location, name)) deleted.push(name);
+  const left = names.length - deleted.length;
+  const kept = left > 0 ? `; ${left} stayed, made to serve meanwhile` : '';
+  output.answer({ from: text, deleted }, `${deleted.length} versions deleted, ${bytes}${kept}`);
+  return EXIT.ok;
+}

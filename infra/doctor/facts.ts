@@ -1,0 +1,153 @@
+/**
+ * In: which settings, parameters and package a person means. Out: the facts the rules look at, all files read.
+ * Trap: without a package there is still much to say; with one that was named and is not there, the person meant
+ * something else, and is told so.
+ */
+import { existsSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { parseDocument } from 'yaml';
+import { ServingError } from '../../lib/errors.ts';
+import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
+import type { Parameters } from '../parameters.ts';
+import { type ArchiveFacts, readArchiveFacts } from './archive.ts';
+import { stageOf } from './deployment.ts';
+import { readModelFacts } from './model-facts.ts';
+import type { Facts } from './rule.ts';
+import { recordOf, type Template } from './template.ts';
+
+export interface FactsRequest {
+  /** Where relative paths start, and config.yaml and .serverless are looked for. Absolute. */
+  readonly root: string;
+  /** The folder with serverless.yml. Absolute. */
+  readonly project: string;
+  /** Default: config.yaml of root when there is one. */
+  readonly config: string | undefined;
+  /** Default: that of the template, else dev. */
+  readonly stage: string | undefined;
+  /** Each `--param`. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Default: that of the package's folder. */
+  readonly template: string | undefined;
+  /** Default: the folder of the template, else .serverless. */
+  readonly packageFolder: string | undefined;
+}
+
+export interface FactsReading {
+  readonly facts: Facts;
+  /** Undefined where the defaults serve. */
+  readonly configFile: string | undefined;
+  /** Undefined where none was found. */
+  readonly templateFile: string | undefined;
+}
+
+export const TEMPLATE_FILE = 'cloudformation-template-update-stack.json';
+const PACKAGE_FOLDER = '.serverless';
+const DEFAULT_STAGE = 'dev';
+const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;
+const MAX_PROJECT_BYTES = 1024 * 1024;
+const MAX_ARCHIVES = 100;
+
+/** @throws bad_config for settings that are wrong, and for files that were named and cannot be read */
+export async function readFacts(request: FactsRequest): Promise<FactsReading> {
+  const { root, project, config, parameters: given } = request;
+  const { job, notes } = readJobConfig(root, config);
+  const templateFile = templatePath(request);
+  const packaged = templateFile === undefined ? undefined : await readTemplate(templateFile);
+  const stage = request.stage ?? (packaged && stageOf(packaged.template)) ?? DEFAULT_STAGE;
+  const parameters = await readParameters(project, stage, given);
+  const named = Object.keys(given);
+  const settings = readSettings(root, {
+    stage,
+    config,
+    parameters: parameters as unknown as Parameters,
+    named,
+  });
+  const settingsFile = configPath(root, config);
+  const folder = request.packageFolder ?? (templateFile && dirname(templateFile));
+  return {
+    configFile: existsSync(settingsFile) ? settingsFile : undefined,
+    templateFile,
+    facts: {
+      stage,
+      stageGiven: request.stage,
+      job,
+      settings,
+      notes,
+      parameters: recordOf(parameters) as Facts['parameters'],
+      given: new Set(named),
+      model: await readModelFacts(resolve(dirname(settingsFile), job.modelPath)),
+      template: packaged?.template,
+      templateBytes: packaged?.bytes ?? 0,
+      archives: packaged && folder ? await readArchives(resolve(root, folder)) : undefined,
+    },
+  };
+}
+
+function templatePath({ root, template, packageFolder }: FactsRequest): string | undefined {
+  if (template !== undefined) return resolve(root, template);
+  const path = resolve(root, packageFolder ?? PACKAGE_FOLDER, TEMPLATE_FILE);
+  if (existsSync(path)) return path;
+  if (packageFolder === undefined) return undefined;
+  throw wrong(
+    `--package ${packageFolder}: there is no ${TEMPLATE_FILE} in it; \`npx serverless package\` makes one`,
+  );
+}
+
+async function readTemplate(path: string): Promise<{ template: Template; bytes: number }> {
+  const text = await readText(path, MAX_TEMPLATE_BYTES, 'template');
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch (error) {
+    throw wrong(`template ${path} is not JSON: ${(error as Error).message}`, error);
+  }
+  const { Resources } = recordOf(document);
+  const resources = Object.values(recordOf(Resources));
+  const isTemplate =
+    resources.length > 0 && resources.every((one) => typeof recordOf(one)['Type'] === 'string');
+  if (!isTemplate) throw wrong(`template ${path}: expected CloudFormation's Resources, each with a Type`);
+  return { template: document as Template, bytes: Buffer.byteLength(text) };
+}
+
+/** What serverless.yml says for this stage, and over it the command line; as osls does it. */
+async function readParameters(
+  project: string,
+  stage: string,
+  given: FactsRequest['parameters'],
+): Promise<Readonly<Record<string, unknown>>> {
+  const path = join(project, 'serverless.yml');
+  if (!existsSync(path))
+    throw wrong(`there is no serverless.yml in ${project}; call doctor in the project's folder`);
+  const document = parseDocument(await readText(path, MAX_PROJECT_BYTES, 'project'), { logLevel: 'error' });
+  const stages = recordOf(recordOf(document.toJS({ maxAliasCount: 100 }))['params']);
+  const all = { ...recordOf(stages['default']), ...recordOf(stages[stage]), ...given };
+  const missing = PARAMETER_NAMES.filter((name) => !Object.hasOwn(all, name));
+  if (missing.length > 0) throw wrong(`${path}: params.default says nothing of ${missing.join(', ')}`);
+  return Object.fromEntries(PARAMETER_NAMES.map((name) => [name, all[name]]));
+}
+
+/** Undefined where there are none. */
+async function readArchives(folder: string): Promise<Map<string, ArchiveFacts> | undefined> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.zip')).slice(0, MAX_ARCHIVES);
+  if (names.length === 0) return undefined;
+  const archives = new Map<string, ArchiveFacts>();
+  for (const name of names.sort()) {
+    archives.set(name.slice(0, -'.zip'.length), await readArchiveFacts(join(folder, name)));
+  }
+  return archives;
+}
+
+async function readText(path: string, mostBytes: number, what: string): Promise<string> {
+  try {
+    const { size } = await stat(path);
+    if (size > mostBytes) throw new Error(`${size} bytes are over the limit of ${mostBytes}`);
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw wrong(`${what} ${path} cannot be read: ${(error as Error).message}`, error);
+  }
+}
+
+function wrong(message: string, cause?: unknown): ServingError {
+  return new ServingError('bad_config', message, { cause });
+}

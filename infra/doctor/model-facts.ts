@@ -1,0 +1,111 @@
+/**
+ * In: a model directory on this machine. Out: what a deployment would find there.
+ * Trap: only names, sizes and first bytes are looked at; whether a model loads is for `model check`.
+ */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { detectModel } from '../../convert/detect.ts';
+import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from '../../convert/passport.ts';
+import { ServingError } from '../../lib/errors.ts';
+import type { ModelFacts, ModelPassport } from './rule.ts';
+import { listOf, numberOf, recordOf, textOf } from './template.ts';
+
+const MAX_FILES = 10_000;
+const MAX_PASSPORT_BYTES = 4 * 1024 * 1024;
+/** Base64 in a message. */
+const BASE64 = 4 / 3;
+const ELEMENT_BYTES: Readonly<Record<string, number>> = {
+  bool: 1,
+  int8: 1,
+  uint8: 1,
+  float16: 2,
+  bfloat16: 2,
+  int16: 2,
+  uint16: 2,
+  float32: 4,
+  int32: 4,
+  uint32: 4,
+  float64: 8,
+  int64: 8,
+  uint64: 8,
+};
+
+/** @param directory absolute */
+export async function readModelFacts(directory: string): Promise<ModelFacts> {
+  const found = await stat(directory).catch(() => undefined);
+  if (!found) return { state: 'missing', directory };
+  try {
+    const { kind } = await detectModel(directory);
+    const fileBytes = await sizesIn(directory);
+    const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
+    const passport = await readPassport(directory);
+    return { state: 'found', directory, kind, bytes, fileBytes, ...passport };
+  } catch (error) {
+    return { state: 'unusable', directory, problem: ServingError.from(error).message };
+  }
+}
+
+async function sizesIn(directory: string): Promise<Record<string, number>> {
+  const names = (await readdir(directory, { recursive: true })).slice(0, MAX_FILES);
+  const sizes: Record<string, number> = {};
+  for (const name of names) {
+    if (name === PASSPORT_FILE || name === PASSPORT_TEXT_FILE) continue;
+    const found = await stat(join(directory, name)).catch(() => undefined);
+    if (found?.isFile()) sizes[name] = found.size;
+  }
+  return sizes;
+}
+
+interface PassportReading {
+  readonly passport: ModelPassport | undefined;
+  readonly passportProblem: string | undefined;
+}
+
+async function readPassport(directory: string): Promise<PassportReading> {
+  const refused = (passportProblem: string) => ({ passport: undefined, passportProblem });
+  const path = join(directory, PASSPORT_FILE);
+  const found = await stat(path).catch(() => undefined);
+  if (!found) return { passport: undefined, passportProblem: undefined };
+  if (found.size > MAX_PASSPORT_BYTES)
+    return refused(`${found.size} bytes, over the limit of ${MAX_PASSPORT_BYTES}`);
+  try {
+    const passport = passportOf(JSON.parse(await readFile(path, 'utf8')));
+    return passport
+      ? { passport, passportProblem: undefined }
+      : refused('it does not say the memory and the file');
+  } catch (error) {
+    return refused(`it cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** Undefined when what the rules need is not in it. */
+export function passportOf(document: unknown): ModelPassport | undefined {
+  const { measured, model, inputs, images } = recordOf(document);
+  const memoryMB = numberOf(recordOf(recordOf(measured)['lambda'])['memoryMB']);
+  const [first] = listOf(recordOf(model)['files']).map(recordOf);
+  const modelFileBytes = numberOf(first?.['bytes']);
+  if (memoryMB === undefined || first === undefined || modelFileBytes === undefined) return undefined;
+  const takesPictures = listOf(images).length > 0;
+  return {
+    memoryMB,
+    latencyMs: numberOf(recordOf(measured)['latencyP50Ms']),
+    modelFile: textOf(first['path']),
+    modelFileBytes,
+    recordBytes: takesPictures ? undefined : recordBytes(listOf(inputs)),
+  };
+}
+
+/** The first axis is the batch: a record has one row. Undefined where another axis is free. */
+function recordBytes(inputs: readonly unknown[]): number | undefined {
+  let total = 0;
+  for (const input of inputs) {
+    const { dtype, shape } = recordOf(input);
+    const element = ELEMENT_BYTES[textOf(dtype)];
+    const sizes = listOf(shape)
+      .slice(1)
+      .map((size) => (typeof size === 'number' ? size : undefined));
+    if (element === undefined || sizes.includes(undefined)) return undefined;
+    total += sizes.reduce<number>((product, size) => product * (size as number), element);
+  }
+  return Math.ceil(total * BASE64);
+}

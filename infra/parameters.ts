@@ -1,0 +1,269 @@
+/**
+ * In: what `--param name=value` and serverless.yml say of a deployment. Out: the same, checked.
+ * Trap: osls passes over a parameter that nobody asks for, so a typo would silently deploy the default; and it knows no
+ * empty value on the command line, so an empty text is what stands for "not given".
+ */
+import { suggest } from '../lib/config/suggest.ts';
+
+/** Texts from the command line, numbers perhaps from serverless.yml, where the defaults of each stage are. */
+export interface Parameters {
+  /** "x86_64" or "arm64". */
+  readonly arch: string;
+  /** Who may call the HTTP API: "iam" (signed requests), "jwt" (a bearer token) or "none" (everybody). */
+  readonly auth: string;
+  /** With auth=jwt: the https address whose keys sign the tokens. */
+  readonly jwtIssuer: string;
+  /** With auth=jwt: who a token must be for, separated by commas. */
+  readonly jwtAudience: string;
+  /** Requests a second the HTTP API lets through before it answers 429. */
+  readonly requestsPerSecond: string | number;
+  /** "on": POST /predict may queue what it is sent, over an endpoint of ours; "routed": over a way the VPC has. */
+  readonly respondAsync: string;
+  readonly redisNodeType: string;
+  /** One node, or a primary with up to 5 replicas that take over. */
+  readonly redisNodes: string | number;
+  /** "iam": functions sign in with their role; "none": whoever the security group lets in. */
+  readonly redisAuth: string;
+  /** How long CloudWatch keeps logs. */
+  readonly logDays: string | number;
+  /** "on": bucket and a last snapshot of Redis outlive the stack. */
+  readonly keepData: string;
+  /** "basic": three alarms; "full": an alarm for everything in docs/runbook.md, and a dashboard. */
+  readonly monitoring: string;
+  /** "on": functions write metrics of their own (lib/metrics/emf.ts). */
+  readonly metrics: string;
+  /** Who hears of alarms, by e-mail. */
+  readonly alarmEmail: string;
+  /** "none", "own" (a topic of this stack) or the ARN of a topic. */
+  readonly alarmTopic: string;
+  /** "on": X-Ray follows requests. */
+  readonly tracing: string;
+  /** Environments of predict that are kept warm; 0: none. */
+  readonly provisioned: string | number;
+  /** A VPC that is there already. Empty: one of this stack. */
+  readonly vpcId: string;
+  /** Two or more of its subnets, separated by commas. */
+  readonly subnetIds: string;
+  /** Their route tables, which then get a gateway endpoint for S3. Empty: they know a way to S3. */
+  readonly routeTableIds: string;
+  /** A security group for the functions. Empty: one of this stack. */
+  readonly securityGroup: string;
+  /** The API's own name. */
+  readonly domain: string;
+  /** Its certificate in ACM, in the stack's region. */
+  readonly certificateArn: string;
+}
+
+export const PARAMETER_NAMES = [
+  'arch',
+  'auth',
+  'jwtIssuer',
+  'jwtAudience',
+  'requestsPerSecond',
+  'respondAsync',
+  'redisNodeType',
+  'redisNodes',
+  'redisAuth',
+  'logDays',
+  'keepData',
+  'monitoring',
+  'metrics',
+  'alarmEmail',
+  'alarmTopic',
+  'tracing',
+  'provisioned',
+  'vpcId',
+  'subnetIds',
+  'routeTableIds',
+  'securityGroup',
+  'domain',
+  'certificateArn',
+] as const satisfies readonly (keyof Parameters)[];
+
+/** What CloudWatch takes as a retention; any other number fails in the middle of a deployment. */
+const RETENTION_DAYS = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+];
+
+/** A role's session, a subnet, a group: AWS's ids are a prefix and 8 or 17 hexadecimal digits. */
+const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
+const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
+const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
+const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
+const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+
+export interface Deployment {
+  readonly auth: 'iam' | 'jwt' | 'none';
+  readonly jwtIssuer: string;
+  readonly jwtAudience: readonly string[];
+  readonly requestsPerSecond: number;
+  readonly respondAsync: 'on' | 'off' | 'routed';
+  readonly redisNodes: number;
+  readonly redisAuth: 'iam' | 'none';
+  readonly logDays: number;
+  readonly keepData: 'on' | 'off';
+  readonly monitoring: 'basic' | 'full';
+  readonly metrics: 'on' | 'off';
+  readonly alarmEmail: string;
+  readonly alarmTopic: string;
+  readonly tracing: 'on' | 'off';
+  readonly provisioned: number;
+  readonly vpcId: string;
+  readonly subnetIds: readonly string[];
+  readonly routeTableIds: readonly string[];
+  readonly securityGroup: string;
+  readonly domain: string;
+  readonly certificateArn: string;
+}
+
+/** Hears of each problem and goes on. */
+export function readDeployment(given: Parameters, problems: string[]): Deployment {
+  const check = new Checks(given, problems);
+  check.oneOf('arch', ['x86_64', 'arm64']);
+  check.matches('redisNodeType', /^cache\.[a-z0-9]+\.[a-z0-9]+$/, 'a node type, as cache.t4g.micro');
+  const read: Deployment = {
+    auth: check.oneOf('auth', ['iam', 'jwt', 'none']),
+    jwtIssuer: check.matches('jwtIssuer', /^https:\/\/\S+$/, 'an https address'),
+    jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
+    requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
+    respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
+    redisNodes: check.whole('redisNodes', 1, 6),
+    redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
+    logDays: check.among('logDays', RETENTION_DAYS),
+    keepData: check.oneOf('keepData', ['on', 'off']),
+    monitoring: check.oneOf('monitoring', ['basic', 'full']),
+    metrics: check.oneOf('metrics', ['on', 'off']),
+    alarmEmail: check.matches('alarmEmail', EMAIL, 'an e-mail address'),
+    alarmTopic: check.alarmTopic(),
+    tracing: check.oneOf('tracing', ['on', 'off']),
+    provisioned: check.whole('provisioned', 0, 1_000),
+    vpcId: check.matches('vpcId', idOf('vpc'), 'an id, as vpc-0123456789abcdef0'),
+    subnetIds: check.list(
+      'subnetIds',
+      idOf('subnet'),
+      'ids separated by commas, as subnet-0123456789abcdef0',
+    ),
+    routeTableIds: check.list(
+      'routeTableIds',
+      idOf('rtb'),
+      'ids separated by commas, as rtb-0123456789abcdef0',
+    ),
+    securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
+    domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
+    certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
+  };
+  problems.push(...contradictions(read));
+  return read;
+}
+
+/** Rules between parameters, each in a sentence. */
+function contradictions(read: Deployment): string[] {
+  const { auth, vpcId, subnetIds } = read;
+  const jwt = auth === 'jwt';
+  const broken: readonly (readonly [boolean, string])[] = [
+    [
+      jwt && (read.jwtIssuer === '' || read.jwtAudience.length === 0),
+      'param auth=jwt needs jwtIssuer and jwtAudience',
+    ],
+    [
+      !jwt && (read.jwtIssuer !== '' || read.jwtAudience.length > 0),
+      `params jwtIssuer and jwtAudience belong to auth=jwt, and auth is ${auth}`,
+    ],
+    [
+      vpcId !== '' && subnetIds.length < 2,
+      'param vpcId needs two or more subnetIds, in different zones of the VPC',
+    ],
+    [
+      vpcId === '' && (subnetIds.length > 0 || read.routeTableIds.length > 0 || read.securityGroup !== ''),
+      'params subnetIds, routeTableIds and securityGroup belong to a vpcId',
+    ],
+    [
+      vpcId === '' && read.respondAsync === 'routed',
+      'param respondAsync=routed needs a vpcId: the VPC of this stack has no way to SQS',
+    ],
+    [
+      (read.domain === '') !== (read.certificateArn === ''),
+      'params domain and certificateArn belong together',
+    ],
+    [
+      read.monitoring === 'full' && read.metrics === 'off',
+      'param monitoring=full needs metrics=on: one of its alarms looks at them',
+    ],
+    [
+      read.alarmEmail !== '' && read.alarmTopic.startsWith('arn:'),
+      'params alarmEmail and alarmTopic: with a topic of your own, subscribe the address there',
+    ],
+  ];
+  return broken.filter(([is]) => is).map(([, problem]) => problem);
+}
+
+class Checks {
+  readonly #given: Parameters;
+  readonly #problems: string[];
+
+  constructor(given: Parameters, problems: string[]) {
+    this.#given = given;
+    this.#problems = problems;
+  }
+
+  oneOf<T extends string>(name: keyof Parameters, allowed: readonly T[]): T {
+    const found = allowed.find((value) => value === this.#given[name]);
+    if (found === undefined) this.#refuse(name, allowed.map((value) => `"${value}"`).join(', '));
+    return found ?? (allowed[0] as T);
+  }
+
+  whole(name: keyof Parameters, min: number, max: number): number {
+    const number = this.#number(name);
+    if (!Number.isInteger(number) || number < min || number > max)
+      this.#refuse(name, `a whole number from ${min} to ${max}`);
+    return number;
+  }
+
+  among(name: keyof Parameters, allowed: readonly number[]): number {
+    const number = this.#number(name);
+    if (!allowed.includes(number)) this.#refuse(name, `one of ${allowed.join(', ')}`);
+    return number;
+  }
+
+  /** Empty is always allowed: not given. */
+  matches(name: keyof Parameters, pattern: RegExp, expected: string): string {
+    const text = String(this.#given[name]);
+    if (text !== '' && !pattern.test(text)) this.#refuse(name, expected);
+    return text;
+  }
+
+  list(name: keyof Parameters, pattern: RegExp, expected: string): string[] {
+    const text = String(this.#given[name]);
+    const parts = text === '' ? [] : text.split(',').map((part) => part.trim());
+    if (!parts.every((part) => pattern.test(part)) || new Set(parts).size < parts.length)
+      this.#refuse(name, expected);
+    return parts;
+  }
+
+  alarmTopic(): string {
+    const text = this.#given.alarmTopic;
+    if (text !== 'none' && text !== 'own' && !TOPIC.test(text))
+      this.#refuse('alarmTopic', '"none", "own" or the ARN of an SNS topic');
+    return text;
+  }
+
+  #number(name: keyof Parameters): number {
+    const given = this.#given[name];
+    return given === '' ? Number.NaN : Number(given);
+  }
+
+  #refuse(name: keyof Parameters, expected: string): void {
+    this.#problems.push(`param ${name} ${JSON.stringify(this.#given[name])}: expected ${expected}`);
+  }
+}
+
+/** Names on the command line that are no parameter, one problem each. `config` is read before all others. */
+export function unknownParameters(names: readonly string[]): string[] {
+  const known: readonly string[] = ['config', ...PARAMETER_NAMES];
+  return names
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const meant = suggest(name, known);
+      return `param ${name}: unknown${meant ? `; did you mean ${meant}?` : ''}`;
+    });
+}

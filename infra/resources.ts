@@ -1,0 +1,112 @@
+/**
+ * In: a checked deployment. Out: what several resources share and its parameters decide: the network, the variables of
+ * each function, who may call.
+ * Trap: osls merges `extensions` by the first level of Properties: adding one variable that way takes all others away.
+ * So a function's variables are made in this one place.
+ */
+import { createHash } from 'node:crypto';
+import type { Deployment } from './parameters.ts';
+
+/** A reference of CloudFormation, or a text. */
+export type CfnValue = string | { readonly Ref: string } | { readonly 'Fn::Sub': string };
+
+export type Variables = Readonly<Record<string, CfnValue>>;
+
+const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
+
+/** What serverless.yml and infra/*.yml read as ${self:custom.settings.<name>}. */
+export interface SettingsOfResources {
+  readonly vpcId: CfnValue;
+  readonly subnetIds: readonly CfnValue[];
+  readonly routeTableIds: readonly string[];
+  readonly functionGroup: CfnValue;
+  readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
+  /** For osls: null is no authorizer. */
+  readonly authorizer: { readonly type: 'aws_iam' } | { readonly name: 'jwt' } | null;
+  readonly authorizers: Readonly<Record<string, unknown>>;
+  readonly alarmActions: readonly CfnValue[];
+  readonly tracingMode: 'Active' | 'PassThrough';
+  readonly provisioned: number;
+  readonly bucketDeletionPolicy: 'Retain' | 'Delete';
+  readonly redisDeletionPolicy: 'Snapshot' | 'Delete';
+  /** Daily snapshots of Redis that are kept; 0: none are made. */
+  readonly redisSnapshots: number;
+}
+
+interface Names {
+  readonly service: string;
+  readonly stage: string;
+  /** JSON of the job's settings. */
+  readonly job: string;
+}
+
+export function settingsOfResources(deployment: Deployment, names: Names): SettingsOfResources {
+  const { vpcId, subnetIds, securityGroup, routeTableIds, provisioned } = deployment;
+  const keeps = deployment.keepData === 'on';
+  return {
+    vpcId: vpcId || { Ref: 'Vpc' },
+    subnetIds: vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
+    routeTableIds,
+    functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
+    variables: variablesOf(deployment, names),
+    ...authorizerOf(deployment),
+    alarmActions: alarmActions(deployment),
+    tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
+    provisioned,
+    bucketDeletionPolicy: keeps ? 'Retain' : 'Delete',
+    redisDeletionPolicy: keeps ? 'Snapshot' : 'Delete',
+    redisSnapshots: keeps ? 7 : 0,
+  };
+}
+
+/** Whom an alarm tells. */
+export function alarmActions({ alarmTopic, alarmEmail }: Deployment): readonly CfnValue[] {
+  if (alarmTopic === 'own' || alarmEmail !== '') return [{ Ref: 'AlarmTopic' }];
+  return alarmTopic === 'none' ? [] : [alarmTopic];
+}
+
+/** ElastiCache takes 40 small letters, digits and "-" for a user; one account's users share their names. */
+export function redisUser(service: string, stage: string): string {
+  const digest = createHash('sha256').update(`${service}/${stage}`).digest('hex');
+  return `cluster-serving-${digest.slice(0, 12)}`;
+}
+
+function variablesOf({ redisAuth, respondAsync, metrics }: Deployment, names: Names) {
+  const config: Variables = {
+    CLUSTER_SERVING_CONFIG: names.job,
+    ...(metrics === 'off' ? { CLUSTER_SERVING_METRICS: 'off' } : {}),
+  };
+  const bucket = { CLUSTER_SERVING_BUCKET: { Ref: 'Bucket' } };
+  const queue = { CLUSTER_SERVING_QUEUE_URL: { Ref: 'Queue' } };
+  const redis: Variables = {
+    CLUSTER_SERVING_REDIS_URL: {
+      'Fn::Sub': 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
+    },
+    ...(redisAuth === 'iam'
+      ? {
+          CLUSTER_SERVING_REDIS_USER: redisUser(names.service, names.stage),
+          CLUSTER_SERVING_REDIS_CACHE: { Ref: 'Redis' },
+        }
+      : {}),
+  };
+  return {
+    predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
+    batch: { ...config, ...bucket, ...redis },
+    submit: { ...config, ...bucket, ...queue },
+    predictions: { ...config, ...redis },
+    status: { ...config, ...bucket, ...redis },
+    deadLetter: { ...config, ...bucket, ...redis },
+  };
+}
+
+function authorizerOf({ auth, jwtIssuer, jwtAudience }: Deployment) {
+  if (auth === 'iam') return { authorizer: { type: 'aws_iam' }, authorizers: {} } as const;
+  if (auth === 'none') return { authorizer: null, authorizers: {} };
+  const jwt = {
+    type: 'jwt',
+    identitySource: '$request.header.Authorization',
+    issuerUrl: jwtIssuer,
+    audience: jwtAudience,
+  };
+  return { authorizer: { name: 'jwt' }, authorizers: { jwt } } as const;
+}

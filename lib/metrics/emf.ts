@@ -1,0 +1,132 @@
+/**
+ * In: what happens in an invocation. Out: one line of CloudWatch's Embedded Metric Format, from which CloudWatch makes
+ * metrics without a call to it. Trap: each pair of a metric's name and its dimensions is billed as one metric by the
+ * month, so there are two dimensions and no more, and a name with a code in it exists only once that code has occurred.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type ErrorCode, isErrorCode } from '../errors.ts';
+
+/** Every metric, with its unit and how several values of one invocation become one. */
+const METRICS = {
+  /** Requests over HTTP. */
+  Requests: { unit: 'Count', join: add },
+  /** Records and instances that went to the model, or failed on the way there. */
+  Rows: { unit: 'Count', join: add },
+  /** Messages of one event of the queue. */
+  BatchSize: { unit: 'Count', join: add },
+  /** How long the event's oldest record had waited in the queue. */
+  QueueAge: { unit: 'Milliseconds', join: Math.max },
+  /** Decoding of inputs included. */
+  InferenceTime: { unit: 'Milliseconds', join: add },
+  /** Opening of model and connections, in the first invocation after it. */
+  LoadTime: { unit: 'Milliseconds', join: add },
+  /** First invocations of an environment, but for those kept warm by provisioned concurrency. */
+  ColdStarts: { unit: 'Count', join: add },
+  /** Failed requests and records, tries that come again included; `Failures_<code>` says of what. */
+  Failures: { unit: 'Count', join: add },
+  /** Messages that ran out of tries. */
+  Parked: { unit: 'Count', join: add },
+} as const;
+
+export type MetricName = keyof typeof METRICS;
+
+/** Each in the metrics of its own environment. */
+export interface Dimensions {
+  /** Name of the job. */
+  readonly Job: string;
+  /** Name of the function in AWS, stage included. */
+  readonly Function: string;
+}
+
+const NAMESPACE = 'ClusterServing';
+
+interface Values {
+  readonly metrics: Map<MetricName, number>;
+  readonly failures: Map<ErrorCode, number>;
+}
+
+const invocation = new AsyncLocalStorage<Values>();
+
+/** Adds to the invocation in whose course it is called; outside of one (on a developer's machine) it does nothing. */
+export function measure(name: MetricName, value: number): void {
+  const metrics = invocation.getStore()?.metrics;
+  if (!metrics) return;
+  const before = metrics.get(name);
+  metrics.set(name, before === undefined ? value : METRICS[name].join(before, value));
+}
+
+export function measureFailures(code: ErrorCode, times = 1): void {
+  const failures = invocation.getStore()?.failures;
+  if (!failures || times === 0) return;
+  failures.set(code, (failures.get(code) ?? 0) + times);
+  measure('Failures', times);
+}
+
+export interface Measuring {
+  readonly dimensions: Dimensions;
+  /** Found again in Logs Insights, and no dimension of a metric. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Wall clock, in ms. */
+  readonly now: () => number;
+  readonly write: (line: string) => void;
+}
+
+/** Collects what `work` measures and writes it when it has ended, also when it throws. */
+export async function measured<T>(measuring: Measuring, work: () => Promise<T>): Promise<T> {
+  const values: Values = { metrics: new Map(), failures: new Map() };
+  try {
+    return await invocation.run(values, work);
+  } finally {
+    if (values.metrics.size > 0) measuring.write(lineOf(values, measuring));
+  }
+}
+
+function lineOf({ metrics, failures }: Values, { dimensions, fields, now }: Measuring): string {
+  const values: Record<string, number> = {};
+  const definitions: { Name: string; Unit: string }[] = [];
+  for (const [name, value] of metrics) {
+    values[name] = value;
+    definitions.push({ Name: name, Unit: METRICS[name].unit });
+  }
+  for (const [code, times] of failures) {
+    values[`Failures_${code}`] = times;
+    definitions.push({ Name: `Failures_${code}`, Unit: 'Count' });
+  }
+  const directive = {
+    Namespace: NAMESPACE,
+    Dimensions: [Object.keys(dimensions)],
+    Metrics: definitions,
+  };
+  const aws = { Timestamp: now(), CloudWatchMetrics: [directive] };
+  return `${JSON.stringify({ _aws: aws, ...dimensions, ...fields, ...values })}\n`;
+}
+
+/** What an event itself tells: a request, or a batch of messages. */
+export function measureEvent(event: unknown): void {
+  const { Records } = (event ?? {}) as { Records?: unknown };
+  if (Array.isArray(Records)) measure('BatchSize', Records.length);
+  else measure('Requests', 1);
+}
+
+/** What an HTTP answer tells: whether the request failed, and of what. */
+export function measureAnswer(answer: unknown): void {
+  const { statusCode = 0, body } = (answer ?? {}) as { statusCode?: number; body?: unknown };
+  if (statusCode < 400 || typeof body !== 'string') return;
+  const code = codeOf(body);
+  // Who asks for a result that is not there yet is no failure, and asks often.
+  if (code !== 'not_found') measureFailures(code);
+}
+
+/** An error's answer is small: `{"error": …, "code": …}`. */
+function codeOf(body: string): ErrorCode {
+  try {
+    const { code } = JSON.parse(body) as { code?: unknown };
+    return isErrorCode(code) ? code : 'internal';
+  } catch {
+    return 'internal';
+  }
+}
+
+function add(a: number, b: number): number {
+  return a + b;
+}

@@ -1,0 +1,21 @@
+/**
+ * In: what became of a batch's records. Out: the log's lines and the metrics about it.
+ * Trap: a record that failed for a reason of its own is its sender's business: it is counted, and not logged.
+ */
+import { ServingError } from '../errors.ts';
+import { logError } from '../log.ts';
+import { problemsOf, type RanRecords } from '../pipeline/records.ts';
+import { measure, measureFailures } from './emf.ts';
+
+export function tellOutcomes(ran: RanRecords): void {
+  measure('Rows', ran.finished.length + ran.returned.length);
+  for (const { outcome } of ran.finished) if (!outcome.ok) measureFailures(outcome.error.code);
+  for (const { error } of ran.returned) measureFailures(error.code);
+  for (const { error, ...what } of problemsOf(ran)) logError(error, what);
+}
+
+/** The model or Redis is away: all of an event's messages come again. */
+export function tellFailedEvent(error: unknown, messages: number): void {
+  measureFailures(ServingError.from(error).code, messages);
+  logError(error, { messages });
+}

@@ -1,0 +1,115 @@
+/**
+ * In: a model's place in S3. Out: which version serves and which served before; and the flip to another one.
+ * Trap: two people may flip at once. Whoever read the pointer before the other wrote it is refused: what they meant to
+ * replace is not what serves. A pointer that makes no sense can be replaced, and has no history.
+ */
+import { ServingError } from '../errors.ts';
+import { getTaggedText, putTextIf } from '../s3/conditional.ts';
+import type { S3Client } from '../s3/objects.ts';
+import { isVersion, type ModelLocation } from './source.ts';
+
+/** A version that was made to serve. */
+export interface Activation {
+  readonly version: string;
+  /** ISO 8601. */
+  readonly at: string;
+}
+
+export interface CurrentModel {
+  /** Of the pointer as it was read; undefined when there is none. */
+  readonly etag: string | undefined;
+  /** Undefined when there is no pointer, or one that makes no sense. */
+  readonly version: string | undefined;
+  /** The oldest first, the one that serves last. A rollback takes off what it goes back behind. */
+  readonly history: readonly Activation[];
+}
+
+/** A file as a pointer and a manifest name it. */
+export interface VersionFile {
+  readonly path: string;
+  readonly bytes: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** More is nobody's memory; the pointer stays below the 1 MiB that is read of it. */
+const MAX_HISTORY = 50;
+
+/** @throws model_unavailable when S3 cannot be asked */
+export async function readCurrent(s3: S3Client, location: ModelLocation): Promise<CurrentModel> {
+  const tagged = await getTaggedText(s3, pointerAddress(location)).catch((error: unknown) => {
+    throw unreachable(location, error);
+  });
+  if (!tagged) return { etag: undefined, version: undefined, history: [] };
+  const { version, history } = parse(tagged.text);
+  if (!isVersion(version)) return { etag: tagged.etag, version: undefined, history: [] };
+  const known = Array.isArray(history) ? history.filter(isActivation) : [];
+  // A pointer of before there was a history, or one written by hand.
+  const whole = known.at(-1)?.version === version ? known : [...known, { version, at: '' }];
+  return { etag: tagged.etag, version, history: whole };
+}
+
+/**
+ * @param current what is to be replaced
+ * @param history ends with the new version
+ * @throws conflict when another version was made to serve since `current` was read; model_unavailable
+ */
+export async function flip(
+  s3: S3Client,
+  location: ModelLocation,
+  current: CurrentModel,
+  files: readonly VersionFile[],
+  history: readonly Activation[],
+): Promise<void> {
+  const { version } = history.at(-1) as Activation;
+  const document = { version, files, history: history.slice(-MAX_HISTORY) };
+  const text = `${JSON.stringify(document, undefined, 2)}\n`;
+  // Asked before as well: not every store keeps the condition.
+  const now = await readCurrent(s3, location);
+  const isSame = now.etag === current.etag;
+  const written = isSame && (await put(s3, location, text, current.etag));
+  if (written) return;
+  const other = isSame ? (await readCurrent(s3, location)).version : now.version;
+  throw new ServingError(
+    'conflict',
+    `${addressText(location)}: version ${other ?? '(none)'} was made to serve in the meantime, in place of ` +
+      `${current.version ?? 'none'}; ${version} was not. Look, and do it again if it is still meant`,
+  );
+}
+
+function put(s3: S3Client, location: ModelLocation, text: string, etag: string | undefined) {
+  return putTextIf(s3, pointerAddress(location), text, etag).catch((error: unknown) => {
+    throw unreachable(location, error);
+  });
+}
+
+export function addressText({ bucket, prefix }: ModelLocation): string {
+  return `s3://${bucket}/${prefix}`;
+}
+
+/** Ours as it is; what S3 says becomes model_unavailable. */
+export function unreachable(location: ModelLocation, error: unknown): ServingError {
+  if (error instanceof ServingError) return error;
+  const { name, message } = error as Error;
+  return new ServingError('model_unavailable', `${addressText(location)}: ${message || name}`, {
+    cause: error,
+  });
+}
+
+function pointerAddress({ bucket, prefix }: ModelLocation) {
+  return { bucket, key: `${prefix}current.json` };
+}
+
+function parse(text: string): { readonly version?: unknown; readonly history?: unknown } {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return typeof value === 'object' && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function isActivation(value: unknown): value is Activation {
+  const { version, at } = (value ?? {}) as Partial<Record<keyof Activation, unknown>>;
+  return isVersion(version) && typeof at === 'string' && at.length < 64;
+}

@@ -1,0 +1,51 @@
+/**
+ * In: the folder of downloads. Out: in it, what is used or being downloaded, and nothing else.
+ * Trap: on Lambda /tmp outlives a process that timed out or ran out of memory: half a download of the dead takes the
+ * room of the next whole one. And the next process may have the same id.
+ */
+import { readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+
+/** Downloads of this process that are under way, by name. */
+const underWay = new Set<string>();
+let downloads = 0;
+
+/** Calls `download` with a new folder's path, in which a version is whole or not, and removes what is left of it. */
+export async function inPartial<T>(folder: string, download: (partial: string) => Promise<T>): Promise<T> {
+  const partial = `${folder}.partial-${process.pid}-${downloads++}`;
+  const name = basename(partial);
+  underWay.add(name);
+  try {
+    return await download(partial);
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+    underWay.delete(name);
+  }
+}
+
+/** Removes all but `keep` and what somebody downloads. An open session has read or mapped its file: it takes no harm. */
+export async function removeOthers(directory: string, keep: ReadonlySet<string>): Promise<void> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const name of names) {
+    if (!keep.has(name) && !isUnderWay(name)) {
+      await rm(join(directory, name), { recursive: true, force: true });
+    }
+  }
+}
+
+function isUnderWay(name: string): boolean {
+  const pid = Number(/\.partial-(\d+)-\d+$/.exec(name)?.[1] ?? 0);
+  if (pid === process.pid) return underWay.has(name);
+  return pid > 0 && isAlive(pid);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

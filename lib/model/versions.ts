@@ -1,0 +1,240 @@
+/**
+ * In: a model's place in S3. Out: the versions that lie there; another one serves, or old ones are gone.
+ * Trap: a version is whole when its manifest is there, which is written after its last file and deleted before its
+ * first. The one that serves is never deleted, also when somebody goes back to it in that very moment.
+ */
+import { ServingError } from '../errors.ts';
+import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
+import { listPages, removeObjects } from '../s3/pages.ts';
+import {
+  type Activation,
+  addressText,
+  type CurrentModel,
+  flip,
+  readCurrent,
+  unreachable,
+  type VersionFile,
+} from './current.ts';
+import { isModelPath, isVersion, type ModelLocation } from './source.ts';
+
+/** `manifests/<version>.json`. */
+export interface Manifest {
+  readonly version: string;
+  readonly files: readonly VersionFile[];
+  /** ISO 8601. */
+  readonly uploadedAt: string;
+  /** What the model was made of; of an ONNX directory only the format. */
+  readonly source: ModelSource;
+}
+
+export interface ModelSource {
+  /** `onnx`, `caffe`, `tf_saved_model`, … */
+  readonly format: string;
+  readonly files?: readonly VersionFile[];
+}
+
+export interface ModelVersion {
+  readonly version: string;
+  readonly bytes: number;
+  readonly files: number;
+  /** ISO 8601. */
+  readonly uploadedAt: string;
+  /** Undefined for one without a manifest: torn, under way, or of an earlier release. */
+  readonly format: string | undefined;
+  readonly serves: boolean;
+  /** What a rollback without a name goes back to. */
+  readonly before: boolean;
+}
+
+const READS_AT_ONCE = 16;
+
+export function manifestKey({ prefix }: ModelLocation, version: string): string {
+  return `${prefix}manifests/${version}.json`;
+}
+
+export async function writeManifest(s3: S3Client, location: ModelLocation, manifest: Manifest) {
+  const address = { bucket: location.bucket, key: manifestKey(location, manifest.version) };
+  await putText(s3, address, `${JSON.stringify(manifest, undefined, 2)}\n`);
+}
+
+/** Undefined when there is none, or none that makes sense. */
+export async function readManifest(
+  s3: S3Client,
+  location: ModelLocation,
+  version: string,
+): Promise<Manifest | undefined> {
+  const text = await getText(s3, { bucket: location.bucket, key: manifestKey(location, version) });
+  try {
+    const manifest = JSON.parse(text ?? 'null') as Manifest | null;
+    if (manifest?.version !== version || !Array.isArray(manifest.files)) return undefined;
+    const isWhole = manifest.files.every(
+      ({ path, bytes, sha256 }) =>
+        isModelPath(path) && Number.isSafeInteger(bytes) && /^[0-9a-f]{64}$/.test(sha256),
+    );
+    return isWhole && manifest.files.length > 0 ? manifest : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The newest first. @throws model_unavailable */
+export async function listVersions(s3: S3Client, location: ModelLocation): Promise<ModelVersion[]> {
+  try {
+    const current = await readCurrent(s3, location);
+    const found = await foldersOf(s3, location);
+    const names = [...found.keys()];
+    const manifests: (Manifest | undefined)[] = [];
+    for (let i = 0; i < names.length; i += READS_AT_ONCE) {
+      const page = names.slice(i, i + READS_AT_ONCE);
+      manifests.push(...(await Promise.all(page.map((name) => readManifest(s3, location, name)))));
+    }
+    const before = versionBefore(current);
+    const versions = [...found].map(([version, objects], i) => ({
+      version,
+      bytes: objects.bytes,
+      files: objects.keys.length,
+      uploadedAt: manifests[i]?.uploadedAt ?? new Date(objects.modifiedAt).toISOString(),
+      format: manifests[i]?.source.format,
+      serves: version === current.version,
+      before: version === before,
+    }));
+    return versions.sort((a, b) => b.uploadedAt.localeCompare(a.uploadedAt));
+  } catch (error) {
+    throw unreachable(location, error);
+  }
+}
+
+interface VersionFolder {
+  readonly keys: string[];
+  bytes: number;
+  modifiedAt: number;
+}
+
+async function foldersOf(s3: S3Client, { bucket, prefix }: ModelLocation) {
+  const root = `${prefix}versions/`;
+  const folders = new Map<string, VersionFolder>();
+  for await (const page of listPages(s3, bucket, root)) {
+    for (const { key, bytes, modifiedAt } of page) {
+      const version = key.slice(root.length).split('/')[0];
+      if (!isVersion(version)) continue;
+      const folder = folders.get(version) ?? { keys: [], bytes: 0, modifiedAt: 0 };
+      folder.keys.push(key);
+      folder.bytes += bytes;
+      folder.modifiedAt = Math.max(folder.modifiedAt, modifiedAt);
+      folders.set(version, folder);
+    }
+  }
+  return folders;
+}
+
+function versionBefore({ version, history }: CurrentModel): string | undefined {
+  return history.findLast((one) => one.version !== version)?.version;
+}
+
+export interface RolledBack {
+  readonly version: string;
+  /** What served until now. */
+  readonly from: string | undefined;
+}
+
+/**
+ * Lets an earlier version serve: the one before, or `version`, after all its files were found there.
+ * @throws not_found when there is no such version, model_unavailable when a file of it is missing or has another size,
+ * conflict when another version was made to serve meanwhile
+ */
+export async function rollBack(
+  s3: S3Client,
+  location: ModelLocation,
+  version: string | undefined,
+  now: () => number = Date.now,
+): Promise<RolledBack> {
+  const current = await readCurrent(s3, location);
+  const wanted = version ?? versionBefore(current);
+  const where = addressText(location);
+  if (wanted === undefined) throw new ServingError('not_found', `${where}: no version served before`);
+  if (!isVersion(wanted)) {
+    throw new ServingError('bad_config', `${JSON.stringify(wanted)}: no version is called like this`);
+  }
+  if (wanted === current.version) return { version: wanted, from: current.version };
+  const manifest = await readManifest(s3, location, wanted).catch((error: unknown) => {
+    throw unreachable(location, error);
+  });
+  if (!manifest) {
+    const others = (await listVersions(s3, location)).filter(({ format, serves }) => format && !serves);
+    const names = others.map((one) => one.version).join(', ') || 'none';
+    throw new ServingError(
+      'not_found',
+      `${where}: version ${wanted} is not there, or has no manifest; to go back to: ${names}`,
+    );
+  }
+  await assertFiles(s3, location, manifest);
+  await flip(s3, location, current, manifest.files, historyBackTo(current.history, wanted, now));
+  return { version: wanted, from: current.version };
+}
+
+/** Up to its last turn; one that never served comes on top. */
+function historyBackTo(
+  history: readonly Activation[],
+  version: string,
+  now: () => number,
+): readonly Activation[] {
+  const place = history.findLastIndex((one) => one.version === version);
+  if (place >= 0) return history.slice(0, place + 1);
+  return [...history, { version, at: new Date(now()).toISOString() }];
+}
+
+async function assertFiles(s3: S3Client, location: ModelLocation, { version, files }: Manifest) {
+  const { bucket, prefix } = location;
+  for (let i = 0; i < files.length; i += READS_AT_ONCE) {
+    await Promise.all(
+      files.slice(i, i + READS_AT_ONCE).map(async ({ path, bytes }) => {
+        const found = await sizeOf(s3, { bucket, key: `${prefix}versions/${version}/${path}` });
+        if (found === bytes) return;
+        const got = found === undefined ? 'nothing' : `${found}`;
+        throw new ServingError(
+          'model_unavailable',
+          `${addressText(location)}: ${path} of version ${version}: expected ${bytes} bytes, found ${got}; ` +
+            'nothing was changed',
+        );
+      }),
+    );
+  }
+}
+
+/** The versions that a prune to `keep` deletes: all but the newest ones and the one that serves. */
+export function surplus(versions: readonly ModelVersion[], keep: number): ModelVersion[] {
+  const others = versions.filter(({ serves }) => !serves);
+  const kept = versions.length > others.length ? keep - 1 : keep;
+  return others.slice(Math.max(0, kept));
+}
+
+/**
+ * @returns false when it serves (by now): then nothing is deleted
+ * @throws model_unavailable
+ */
+export async function removeVersion(
+  s3: S3Client,
+  location: ModelLocation,
+  version: string,
+): Promise<boolean> {
+  const { bucket, prefix } = location;
+  try {
+    const manifest = await readManifest(s3, location, version);
+    await removeObjects(s3, bucket, [manifestKey(location, version)]);
+    // Nobody can go back to it from here on; somebody may just have.
+    if ((await readCurrent(s3, location)).version === version) {
+      if (manifest) await writeManifest(s3, location, manifest);
+      return false;
+    }
+    for await (const page of listPages(s3, bucket, `${prefix}versions/${version}/`)) {
+      await removeObjects(
+        s3,
+        bucket,
+        page.map(({ key }) => key),
+      );
+    }
+    return true;
+  } catch (error) {
+    throw unreachable(location, error);
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * In: a prefix. Out: everything below it, a page at a time; and the way to delete much at once.
+ * Trap: each page begins after the last key of the one before, so that what is deleted meanwhile moves nothing.
+ */
+import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import type { S3Client } from './objects.ts';
+
+export interface PagedObject {
+  readonly key: string;
+  readonly bytes: number;
+  /** When it was written, in ms since 1970. */
+  readonly modifiedAt: number;
+}
+
+/** S3 gives a page in a tenth of a second. */
+const CALL_MS = 20_000;
+/** S3's limit of one call. */
+const KEYS_PER_CALL = 1_000;
+
+/**
+ * Sub-folders included, in the order of the keys.
+ * @param after only keys behind this one, which need not exist
+ */
+export async function* listPages(
+  s3: S3Client,
+  bucket: string,
+  prefix: string,
+  after?: string,
+): AsyncGenerator<readonly PagedObject[]> {
+  let last = after;
+  for (;;) {
+    const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, StartAfter: last });
+    const page = await s3.send(list, { abortSignal: AbortSignal.timeout(CALL_MS) });
+    const objects = (page.Contents ?? []).map(({ Key = '', Size = 0, LastModified }) => ({
+      key: Key,
+      bytes: Size,
+      modifiedAt: LastModified?.getTime() ?? 0,
+    }));
+    if (objects.length > 0) yield objects;
+    last = objects.at(-1)?.key;
+    if (!page.IsTruncated || last === undefined) return;
+  }
+}
+
+/** What is not there counts as deleted. @throws what S3 says, with the first key that stayed */
+export async function removeObjects(s3: S3Client, bucket: string, keys: readonly string[]): Promise<void> {
+  for (let i = 0; i < keys.length; i += KEYS_PER_CALL) {
+    const Objects = keys.slice(i, i + KEYS_PER_CALL).map((Key) => ({ Key }));
+    const remove = new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } });
+    const { Errors = [] } = await s3.send(remove, { abortSignal: AbortSignal.timeout(CALL_MS) });
+    const [first] = Errors;
+    if (first) throw new Error(`${first.Key} cannot be deleted: ${first.Code} ${first.Message ?? ''}`);
+  }
+}

@@ -1,0 +1,198 @@
+/** `cluster-serving model push, list, rollback, prune`, as a person calls them. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { run } from '../../cli/main.ts';
+import { showBytes } from '../../cli/model-push.ts';
+import { readPointer } from '../../lib/model/source.ts';
+import { type LocalAws, startAws } from '../../local/aws.ts';
+import { identityModel } from '../support/onnx.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { until } from '../support/until.ts';
+import { cli, cliJson, MODEL, serviceFolder, type Told } from './cli.ts';
+
+const NET = `
+name: "tiny"
+input: "data"
+input_shape { dim: 1 dim: 3 dim: 4 dim: 6 }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool" pooling_param { pool: AVE global_pooling: true } }
+`;
+
+interface Pushed {
+  readonly version: string;
+  readonly format: string;
+  readonly uploaded: number;
+  readonly skipped: number;
+  readonly serves: boolean;
+  readonly before: string | null;
+}
+
+interface Listed {
+  readonly versions: readonly {
+    readonly version: string;
+    readonly format?: string;
+    readonly serves: boolean;
+  }[];
+}
+
+interface Failed {
+  readonly error: string;
+  readonly code: string;
+}
+
+async function bucket(t: TestContext): Promise<LocalAws> {
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const aws = await startAws({ port: 0, log: quiet });
+  t.after(() => aws.close());
+  await aws.createBucket('models-here');
+  return aws;
+}
+
+const TO = ['--to', 's3://models-here/jobs/a'];
+const LOCATION = { bucket: 'models-here', prefix: 'jobs/a/' };
+
+test('push uploads an ONNX directory and a Caffe one, list tells which serves and what it was, rollback and prune', async (t) => {
+  const aws = await bucket(t);
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'net'));
+  await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
+  const options = { cwd, env: aws.environment };
+  const call = async <T>(...args: string[]) => (await cliJson(['model', ...args, ...TO], options)) as Told<T>;
+
+  const onnx = await call<Pushed>('push', MODEL);
+  assert.equal(onnx.code, 0, onnx.stderr);
+  assert.deepEqual(
+    [onnx.json.format, onnx.json.uploaded, onnx.json.serves, onnx.json.before],
+    ['onnx', 1, true, null],
+  );
+  const caffe = await call<Pushed>('push', 'net', '--input', 'data:N,3,8,8');
+  assert.equal(caffe.code, 0, caffe.stderr);
+  assert.deepEqual([caffe.json.format, caffe.json.before], ['caffe', onnx.json.version]);
+  assert.equal((await readPointer(aws.s3, LOCATION)).version, caffe.json.version);
+  // Nothing of the import is left beside the model.
+  assert.deepEqual(await readdir(cwd), ['net']);
+
+  const { json: listed } = await call<Listed>('list');
+  assert.deepEqual(
+    listed.versions.map(({ version, format, serves }) => [version, format, serves]),
+    [
+      [caffe.json.version, 'caffe', true],
+      [onnx.json.version, 'onnx', false],
+    ],
+  );
+  const text = await cli(['model', 'list', ...TO], options);
+  assert.match(text.stdout, /\n\w{12} .* caffe {2}<- serves\n\w{12} .* onnx {2}<- rollback goes here\n$/);
+
+  const back = await cli(['model', 'rollback', ...TO], options);
+  assert.deepEqual(
+    [back.code, back.stdout],
+    [
+      0,
+      `version ${onnx.json.version} serves from s3://models-here/jobs/a/ again, in place of ${caffe.json.version}\n`,
+    ],
+  );
+  const none = await call<Failed>('rollback');
+  assert.deepEqual([none.code, none.json.code], [1, 'not_found']);
+
+  const asked = await call<Failed>('prune', '--keep', '1');
+  assert.deepEqual([asked.code, asked.json.code], [2, 'bad_config']);
+  assert.match(
+    asked.json.error,
+    new RegExp(`deletes 1 of the versions .*: ${caffe.json.version}, .* say --yes`),
+  );
+  const pruned = await call<{ deleted: string[] }>('prune', '--keep', '1', '-y');
+  assert.deepEqual([pruned.code, pruned.json.deleted], [0, [caffe.json.version]]);
+  const objects = await aws.s3.send(new ListObjectsV2Command({ Bucket: 'models-here' }));
+  assert.deepEqual(
+    objects.Contents?.map(({ Key = '' }) => Key.replace(onnx.json.version, 'V')),
+    ['jobs/a/current.json', 'jobs/a/manifests/V.json', 'jobs/a/versions/V/model.onnx'],
+  );
+});
+
+test('a model that onnxruntime cannot load, or that gives other outputs than its reference, is not uploaded', async (t) => {
+  const aws = await bucket(t);
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'broken'));
+  const bytes = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]);
+  await writeFile(join(cwd, 'broken', 'model.onnx'), bytes.subarray(0, bytes.length - 20));
+  const { code, json } = (await cliJson(['model', 'push', 'broken', ...TO], {
+    cwd,
+    env: aws.environment,
+  })) as Told<Failed>;
+  assert.deepEqual([code, json.code], [1, 'bad_model']);
+  const objects = await aws.s3.send(new ListObjectsV2Command({ Bucket: 'models-here' }));
+  assert.deepEqual(objects.Contents ?? [], []);
+});
+
+test('without a place it is the service of this folder: --no-activate changes nothing there, a rollback does', async (t) => {
+  const cwd = await serviceFolder(t);
+  await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nmodelRefreshSeconds: 1\n`);
+  const nowhere = (await cliJson(['model', 'list'], { cwd })) as Told<Failed>;
+  assert.deepEqual([nowhere.code, nowhere.json.code], [3, 'not_running']);
+  const started = (await cliJson(['start', '--port', '0'], { cwd })) as Told<{ http: string; model: string }>;
+  assert.equal(started.code, 0, started.stderr);
+  const { http, model } = started.json;
+  await mkdir(join(cwd, 'other'));
+  await writeFile(
+    join(cwd, 'other', 'model.onnx'),
+    identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]),
+  );
+  const pushed = (await cliJson(['model', 'push', 'other', '--no-activate'], { cwd })) as Told<Pushed>;
+  assert.deepEqual([pushed.code, pushed.json.serves, pushed.json.before], [0, false, model], pushed.stderr);
+  const served = async () => ((await (await fetch(`${http}/ready`)).json()) as { model: string }).model;
+  assert.equal(await served(), model);
+  assert.equal((await cli(['model', 'rollback', pushed.json.version], { cwd })).code, 0);
+  await until(async () => (await served()) === pushed.json.version);
+  assert.equal((await cli(['model', 'rollback'], { cwd })).code, 0);
+  await until(async () => (await served()) === model);
+  await cli(['stop'], { cwd });
+});
+
+const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
+  ['a push of nothing', ['push', ...TO], /model push: which directory\?/],
+  ['a list of a directory', ['list', 'net', ...TO], /model list: unexpected "net"/],
+  ['a prune to no number', ['prune', ...TO], /how many stay\? Say --keep/],
+  ['a prune to a wrong one', ['prune', '--keep', '-1', ...TO], /--keep.*(ambiguous|whole number)/s],
+  ['an option of another action', ['rollback', '--keep', '3', ...TO], /--keep belongs to model prune/],
+  ['an output for a push', ['push', 'net', '--out', 'x', ...TO], /--out belongs to model import/],
+  ['two places', ['list', ...TO, '--job', 'a'], /another way to say where/],
+  ['a place that is no bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
+  ['a shape for an ONNX model', ['push', MODEL, '--output', 'y', ...TO], /an ONNX model is taken as it is/],
+];
+for (const [what, args, message] of WRONG) {
+  test(`${what} is exit code 2 and says what to do`, async () => {
+    const told: string[] = [];
+    const code = await run(['model', ...args], {
+      json: false,
+      answer: (_, text) => told.push(text),
+      piece: (text) => told.push(text),
+      note: (text) => told.push(text),
+      failure: (error) => told.push(error.message),
+    });
+    assert.match(told.join('\n'), message);
+    assert.equal(code, 2);
+  });
+}
+
+test('bytes are drawn on a terminal with rate and time left, the last of them always, and are gone at the end', () => {
+  const drawn: string[] = [];
+  let now = 0;
+  const terminal = { isTTY: true, columns: 110, write: (text: string) => drawn.push(text) };
+  const bar = showBytes(terminal, () => now);
+  now = 1_000;
+  bar.update(50e6, 200e6);
+  now = 1_050;
+  bar.update(60e6, 200e6);
+  bar.update(200e6, 200e6);
+  bar.end();
+  bar.end();
+  assert.equal(drawn.length, 3);
+  assert.match(drawn[0] as string, /MB sent {2}\[#+-+\] 50 of 200 {2}50\/s {2}3 s left$/);
+  assert.match(drawn[1] as string, /200 of 200/);
+  assert.equal(drawn[2], '\r\u001b[K');
+  const silent = showBytes({ write: () => assert.fail('drawn') }, () => 0);
+  silent.update(1, 1);
+  silent.end();
+});

@@ -1,0 +1,161 @@
+/** F11: /tmp is full, or holds half a model of a process that was killed. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
+import { readdir, readFile, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { publishModel } from '../../../lib/model/publish.ts';
+import { onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
+import { seeded } from '../support/seeds.ts';
+import { type Bundles, packagedFunctions } from '../support/worker.ts';
+import { modelFolder } from '../swap/models.ts';
+import { LOCATION, openScene, predictX } from './support/scene.ts';
+
+const MB = 1024 * 1024;
+
+/** y = x + number, and weights that make the file this large. */
+function largeModel(number: number, bytes: number): Uint8Array {
+  const ballast = new Float32Array(bytes / 4).fill(number);
+  return onnxModel({
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 1] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 1] }],
+    nodes: [
+      { op: 'Gather', inputs: ['ballast', 'first'], outputs: ['n'] },
+      { op: 'Add', inputs: ['x', 'n'], outputs: ['y'] },
+    ],
+    weights: [
+      { name: 'ballast', dtype: 'float32', shape: [ballast.length], data: ballast },
+      { name: 'first', dtype: 'int64', shape: [1], data: BigInt64Array.of(0n) },
+    ],
+  });
+}
+
+/** A /tmp of its own with so much room, or a skipped test. `resize` changes the room. */
+async function smallTemp(
+  t: TestContext,
+  mb: number,
+  use: (temp: string, resize: (mb: number) => void) => Promise<void>,
+) {
+  const temp = await temporaryFolder(t, 'cs-small-');
+  if (process.getuid?.() !== 0) return t.skip('needs root, to mount');
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mb}m`, 'tmpfs', temp]).status !== 0) {
+    return t.skip('cannot mount here');
+  }
+  try {
+    await use(temp, (more) => void spawnSync('mount', ['-o', `remount,size=${more}m`, temp]));
+  } finally {
+    // Lazily: the function may still have it open.
+    spawnSync('umount', ['-l', temp]);
+  }
+}
+
+const freeBytes = async (path: string) => {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+};
+
+describe('F11: /tmp', { concurrency: 2 }, () => {
+  let bundles: Bundles;
+  before(async () => {
+    bundles = await packagedFunctions();
+  });
+  after(() => bundles?.remove());
+
+  test('too small for the model: 503, nothing of it stays, and with room the same process serves', async (t) => {
+    await smallTemp(t, 2, async (temp, resize) => {
+      const { bucket, start } = await openScene(t, bundles);
+      await publishModel(bucket, LOCATION, await modelFolder(t, largeModel(7, 4 * MB)));
+      const environment = start('predict', { temp });
+      for (let tries = 0; tries < 3; tries++) {
+        const { statusCode, body } = await predictX(environment, 1);
+        assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'model_unavailable']);
+        assert.match(environment.output(), /cannot download .*ENOSPC/);
+        assert.deepEqual(await readdir(join(temp, 'cluster-serving-models')), []);
+      }
+      resize(16);
+      assert.match((await predictX(environment, 1)).body, /8\.0/);
+      await environment.kill();
+    });
+  });
+
+  test('too small for a second model: the first serves on, nothing of the second stays, and with room it takes over', async (t) => {
+    await smallTemp(t, 6, async (temp, resize) => {
+      const { bucket, start } = await openScene(t, bundles, { modelRefreshSeconds: 1 });
+      const first = await publishModel(bucket, LOCATION, await modelFolder(t, largeModel(1, 4 * MB)));
+      const environment = start('predict', { temp });
+      assert.match((await predictX(environment, 1)).body, /2\.0/);
+      const freeBefore = await freeBytes(temp);
+      const second = await publishModel(bucket, LOCATION, await modelFolder(t, largeModel(2, 4 * MB)));
+      await until(async () => {
+        assert.match((await predictX(environment, 1)).body, /2\.0/);
+        return environment.output().includes('ENOSPC');
+      });
+      const models = join(temp, 'cluster-serving-models');
+      await until(async () => (await readdir(models)).join() === first.version);
+      assert.equal(await freeBytes(temp), freeBefore);
+      resize(16);
+      await until(async () => (await predictX(environment, 1)).body.includes('3.0'));
+      await until(async () => (await readdir(models)).join() === second.version);
+      await environment.kill();
+    });
+  });
+
+  test('with half a model of each process that was killed in its download: one half at most, and the next process serves', async (t) => {
+    const { bucket, s3, start, temp } = await openScene(t, bundles);
+    const { version } = await publishModel(bucket, LOCATION, await modelFolder(t, largeModel(3, 20 * MB)));
+    const models = join(temp, 'cluster-serving-models');
+    for (let kills = 0; kills < 4; kills++) {
+      const environment = start('predict');
+      let halfway = () => undefined as void;
+      const met = new Promise<void>((resolve) => (halfway = resolve));
+      s3.onRequest = ({ path, headers }) =>
+        path.includes('model.onnx') && headers.range !== 'bytes=0-8388607'
+          ? { kind: 'stall', share: 0.5, after: halfway }
+          : { kind: 'pass' };
+      await met;
+      await environment.kill();
+      const names = await readdir(models);
+      assert.ok(names.length === 1 && names[0]?.startsWith(`${version}.partial-`), names.join());
+    }
+    s3.onRequest = () => ({ kind: 'pass' });
+    assert.match((await predictX(start('predict'), 1)).body, /4\.0/);
+    assert.deepEqual(await readdir(models), [version]);
+  });
+
+  test('after a kill at any moment of a download: a version that has its name is whole', async (t) => {
+    const { bucket, start, temp } = await openScene(t, bundles);
+    const { version, files } = await publishModel(
+      bucket,
+      LOCATION,
+      await modelFolder(t, largeModel(4, 20 * MB)),
+    );
+    const models = join(temp, 'cluster-serving-models');
+    const random = seeded(11);
+    let whole = 0;
+    for (let kills = 0; kills < KILLS; kills++) {
+      const environment = start('predict');
+      const names = () => readdirSync(models, { encoding: 'utf8' });
+      await until(() => existsSync(models) && names().length > 0);
+      // Somewhere in the download, or right after its name was given.
+      if (kills % 3 > 0) await new Promise((resolve) => setTimeout(resolve, random() * 100));
+      else while (!names().includes(version)) await new Promise((resolve) => setImmediate(resolve));
+      await environment.kill();
+      if (names().includes(version)) {
+        const bytes = await readFile(join(models, version, 'model.onnx'));
+        assert.equal(createHash('sha256').update(bytes).digest('hex'), files[0]?.sha256);
+        whole++;
+        spawnSync('rm', ['-r', join(models, version)]);
+      }
+    }
+    assert.ok(whole >= KILLS / 3);
+    t.diagnostic(`${KILLS} kills, ${whole} of them after the whole version was there`);
+    assert.match((await predictX(start('predict'), 1)).body, /5\.0/);
+    assert.deepEqual(await readdir(models), [version]);
+  });
+});
+
+const KILLS = 12;

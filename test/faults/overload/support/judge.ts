@@ -1,0 +1,29 @@
+/** In: what came of an overload. Out: an error where a promise was broken, times aside. */
+import assert from 'node:assert/strict';
+import type { OverloadReport } from './overload.ts';
+
+/** More than before an overload that is over. */
+const MEMORY_MB = 256;
+
+export function assertSound({
+  overloaded,
+  records,
+  lost,
+  memoryBeforeMb,
+  memoryAfterMb,
+}: OverloadReport): void {
+  const { sent, statuses, withoutRetryAfter, wrong } = overloaded;
+  const { 200: served = 0, 429: refused = 0, ...other } = statuses;
+  assert.deepEqual(other, {}, `neither served nor refused: ${wrong.join()}`);
+  assert.equal(served + refused, sent);
+  assert.ok(served > 0, 'nobody was served');
+  assert.ok(refused > sent / 2, `${refused} of ${sent} refused: no overload`);
+  assert.equal(withoutRetryAfter, 0);
+  assert.deepEqual(wrong, []);
+  assert.deepEqual(records.wrong, []);
+  assert.ok(records.sent === 0 || records.uris.length > 0, 'no record was accepted');
+  assert.equal(records.withoutRetryAfter, 0);
+  assert.deepEqual(lost, [], `of ${records.uris.length} accepted records`);
+  const grownMb = memoryAfterMb - memoryBeforeMb;
+  assert.ok(grownMb < MEMORY_MB, `${grownMb} MB more than before`);
+}

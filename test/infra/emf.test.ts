@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { readEnvironment } from '../../lib/config/environment.ts';
+import { ServingError } from '../../lib/errors.ts';
+import { logError, logWith } from '../../lib/log.ts';
+import { measure, measured, measureFailures } from '../../lib/metrics/emf.ts';
+import { type LiveMeasuring, liveMeasuring } from '../../lib/metrics/live.ts';
+import { tellFailedEvent, tellOutcomes } from '../../lib/metrics/outcomes.ts';
+import { Timers } from '../../lib/metrics/timers.ts';
+
+interface Directive {
+  readonly Namespace: string;
+  readonly Dimensions: readonly (readonly string[])[];
+  readonly Metrics: readonly { readonly Name: string; readonly Unit: string }[];
+}
+type Line = Readonly<Record<string, unknown>> & {
+  readonly _aws: { readonly Timestamp: number; readonly CloudWatchMetrics: readonly [Directive] };
+};
+
+const IDS = { requestId: 'request-1', traceId: '1-67-89' };
+const QUEUE_EVENT = { Records: [{ messageId: 'a' }, { messageId: 'b' }] };
+
+function live(variables: Record<string, string> = {}): { measuring: LiveMeasuring; lines: string[] } {
+  const lines: string[] = [];
+  const environment = readEnvironment({
+    AWS_LAMBDA_FUNCTION_NAME: 'cluster-serving-dev-batch',
+    ...variables,
+  });
+  return { measuring: liveMeasuring(environment, (line) => void lines.push(line)), lines };
+}
+
+const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Line);
+
+/** What is written to stdout as a line of JSON; everything else goes there, for the test runner speaks over it too. */
+function capture(t: TestContext): string[] {
+  const lines: string[] = [];
+  const write = process.stdout.write.bind(process.stdout);
+  t.mock.method(process.stdout, 'write', (text: string | Uint8Array, ...rest: never[]) => {
+    if (typeof text !== 'string' || !text.startsWith('{')) return write(text, ...rest);
+    lines.push(text);
+    return true;
+  });
+  return lines;
+}
+
+/** Names and values of a line's metrics, as CloudWatch reads them. */
+function metricsOf(line: Line | undefined): Record<string, unknown> {
+  assert.ok(line);
+  return Object.fromEntries(line._aws.CloudWatchMetrics[0].Metrics.map(({ Name }) => [Name, line[Name]]));
+}
+
+test('an invocation writes one line, with metrics by job and function and the ids to find it by', async () => {
+  const { measuring, lines } = live();
+  await measuring.invocation(QUEUE_EVENT, IDS, async () => {
+    const timers = new Timers();
+    timers.record('zoo.serving.redis.wait', 40);
+    timers.record('zoo.serving.redis.wait', 90);
+    timers.record('zoo.serving.request.predict', 5);
+    timers.record('zoo.serving.request.predict', 7);
+    timers.record('zoo.serving.redis.put', 1000);
+    tellOutcomes({
+      finished: [
+        { id: 'a', uri: 'a', outcome: { ok: true, outputs: [] } },
+        { id: 'b', uri: 'b', outcome: { ok: false, error: new ServingError('bad_input', 'no') } },
+      ],
+      returned: [],
+    });
+  });
+  assert.equal(lines.length, 1);
+  assert.ok(lines[0]?.endsWith('}\n') && lines[0].indexOf('\n') === lines[0].length - 1);
+  const [line] = parsed(lines);
+  assert.ok(line && Math.abs(line._aws.Timestamp - Date.now()) < 60_000);
+  const [{ Namespace, Dimensions, Metrics }] = line._aws.CloudWatchMetrics;
+  assert.deepEqual([Namespace, Dimensions], ['ClusterServing', [['Job', 'Function']]]);
+  const { Job, Function: name, requestId, traceId } = line;
+  assert.deepEqual(
+    [Job, name, requestId, traceId],
+    ['serving_stream', 'cluster-serving-dev-batch', 'request-1', '1-67-89'],
+  );
+  assert.deepEqual(metricsOf(line), {
+    BatchSize: 2,
+    ColdStarts: 1,
+    QueueAge: 90,
+    InferenceTime: 12,
+    Rows: 2,
+    Failures: 1,
+    Failures_bad_input: 1,
+  });
+  assert.equal(Metrics.find(({ Name }) => Name === 'QueueAge')?.Unit, 'Milliseconds');
+});
+
+test('two invocations at once keep their metrics apart', async () => {
+  const { measuring, lines } = live();
+  let go: () => void = () => undefined;
+  const both = new Promise<void>((resolve) => (go = resolve));
+  const run = (rows: number) =>
+    measuring.invocation({}, { requestId: String(rows) }, async () => {
+      await both;
+      measure('Rows', rows);
+    });
+  const running = [run(1), run(2)];
+  go();
+  await Promise.all(running);
+  const rows = parsed(lines).map(({ requestId, Rows }) => [requestId, Rows]);
+  assert.deepEqual(Object.fromEntries(rows), {
+    1: 1,
+    2: 2,
+  });
+});
+
+test('nothing is written where the deployment wants no metrics', async () => {
+  const { measuring, lines } = live({ CLUSTER_SERVING_METRICS: 'off' });
+  assert.equal(await measuring.invocation({}, IDS, async () => 'answer'), 'answer');
+  assert.deepEqual(lines, []);
+});
+
+test('only the first invocation is a cold start, and none is where the environment was kept warm', async () => {
+  const cold = live();
+  for (let i = 0; i < 2; i++) await cold.measuring.invocation({}, IDS, async () => undefined);
+  assert.deepEqual(
+    parsed(cold.lines).map(({ ColdStarts }) => ColdStarts),
+    [1, undefined],
+  );
+  const warm = live({ AWS_LAMBDA_INITIALIZATION_TYPE: 'provisioned-concurrency' });
+  await warm.measuring.invocation({}, IDS, async () => undefined);
+  assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
+});
+
+test('the time of an opening is told once, by the first invocation that ends after it', async () => {
+  const { measuring, lines } = live();
+  await measuring.opening(async () => 'opened');
+  for (let i = 0; i < 2; i++) await measuring.invocation({}, IDS, async () => undefined);
+  const times = parsed(lines).map(({ LoadTime }) => typeof LoadTime);
+  assert.deepEqual(times, ['number', 'undefined']);
+});
+
+test('a failed HTTP answer is one failure of its code; asking for what is not there yet is none', async () => {
+  const { measuring, lines } = live();
+  const answers = [
+    { statusCode: 400, body: '{"error":"no instances","code":"bad_request"}' },
+    { statusCode: 500, body: 'not json' },
+    { statusCode: 200, body: '{"code":"bad_request"}' },
+    { statusCode: 404, body: '{"error":"no result","code":"not_found"}' },
+  ];
+  for (const answer of answers) assert.equal(await measuring.invocation({}, IDS, async () => answer), answer);
+  const failures = parsed(lines).map((line) =>
+    Object.keys(metricsOf(line)).filter((name) => name.startsWith('Failures')),
+  );
+  assert.deepEqual(failures, [
+    ['Failures', 'Failures_bad_request'],
+    ['Failures', 'Failures_internal'],
+    [],
+    [],
+  ]);
+});
+
+test('an event that comes back as a whole counts a failure for each of its messages, and throwing writes the line too', async (t) => {
+  capture(t);
+  const { measuring, lines } = live();
+  const error = new ServingError('model_unavailable', 'away');
+  await measuring.invocation(QUEUE_EVENT, IDS, async () => tellFailedEvent(error, 2));
+  await assert.rejects(
+    measuring.invocation({}, IDS, async () => {
+      measureFailures('timeout');
+      throw error;
+    }),
+    error,
+  );
+  const [first, second] = parsed(lines);
+  assert.equal(first?.['Failures_model_unavailable'], 2);
+  assert.equal(second?.['Failures_timeout'], 1);
+});
+
+test('an invocation that measures nothing writes nothing', async () => {
+  const lines: string[] = [];
+  const measuring = { dimensions: { Job: 'j', Function: 'f' }, fields: {}, now: () => 0 };
+  await measured({ ...measuring, write: (line) => lines.push(line) }, async () => undefined);
+  assert.deepEqual(lines, []);
+});
+
+test('on a developer’s machine nothing is written', async (t) => {
+  const written = capture(t);
+  const { predict } = await import('../../functions/predict.ts');
+  const { Reporter } = await import('../../lib/metrics/reporter.ts');
+  const options = { deliver: async () => undefined, now: () => 0, onError: () => undefined };
+  const runner = { version: 'v', run: async () => [], close: async () => undefined };
+  const handler = predict({
+    model: { use: (work) => work(runner) },
+    filter: undefined,
+    reporter: new Reporter(options),
+  });
+  const event = {
+    rawPath: '/predict',
+    requestContext: { http: { method: 'POST', path: '/predict' } },
+    headers: { 'content-type': 'application/json' },
+    body: '{"instances":[{"x":1}]}',
+    isBase64Encoded: false,
+  } as unknown as Parameters<typeof handler>[0];
+  await handler(event);
+  assert.deepEqual(
+    written.filter((text) => text.includes('_aws')),
+    [],
+  );
+});
+
+test('whatever is logged in an invocation carries its ids, also after an await, and a uri where there is one', async (t) => {
+  const lines = capture(t);
+  const error = new ServingError('internal', 'broken', { uri: 'record-7' });
+  await logWith(IDS, async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    logError(error, { phase: 'test' });
+  });
+  logError(error);
+  const [inside, outside] = lines
+    .filter((line) => line.includes('record-7'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const { level, code, uri, phase, requestId, traceId } = inside ?? {};
+  assert.deepEqual(
+    { level, code, uri, phase, requestId, traceId },
+    { level: 'error', code: 'internal', uri: 'record-7', phase: 'test', ...IDS },
+  );
+  assert.equal(outside?.['requestId'], undefined);
+});
+
+test('the trace is read from the environment as it is now, without its parent', () => {
+  const variables: Record<string, string> = {};
+  const environment = readEnvironment(variables);
+  assert.equal(environment.traceId, undefined);
+  variables['_X_AMZN_TRACE_ID'] =
+    'Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1';
+  assert.equal(environment.traceId, '1-5759e988-bd862e3fe1be46a994272793');
+});

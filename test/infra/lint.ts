@@ -1,0 +1,31 @@
+/**
+ * In: what `serverless package` wrote. Out: one test, that cfn-lint finds no fault in the template; it knows the schemas
+ * AWS publishes of its resources. Trap: it is a Python program and no dependency of ours, so where it is missing the test
+ * is skipped: `pip install cfn-lint` into a venv, and CFN_LINT=/path/to/venv/bin/cfn-lint, or have it on the PATH.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import type { Packaged } from './packaging.ts';
+
+const run = promisify(execFile);
+/** osls names dependencies that a reference names already. */
+const PASSED_OVER = ['W3005'];
+
+export function lintTest(packaged: () => Packaged): void {
+  test('cfn-lint has nothing to say about the template', async (t) => {
+    const command = process.env['CFN_LINT'] ?? 'cfn-lint';
+    const version = await run(command, ['--version']).catch(() => undefined);
+    if (!version) return t.skip(`no ${command}; see test/infra/lint.ts`);
+    t.diagnostic(version.stdout.trim());
+    const template = join(packaged().folder, '.serverless', 'cloudformation-template-update-stack.json');
+    const options = ['-i', ...PASSED_OVER, '-r', 'us-east-1', 'eu-central-1', '--', template];
+    // It exits with a code above 0 when it has something to say.
+    const { stdout } = await run(command, options).catch((error: Error & { stdout?: string }) => ({
+      stdout: error.stdout || error.message,
+    }));
+    assert.equal(stdout, '');
+  });
+}

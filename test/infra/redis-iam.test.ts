@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { createHash, createHmac } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { type TestContext, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { parse } from 'yaml';
+import { readEnvironment } from '../../lib/config/environment.ts';
+import type { NamedTensor } from '../../lib/contract/values.ts';
+import { Timers } from '../../lib/metrics/timers.ts';
+import { cachePassword, presign } from '../../lib/results/iam.ts';
+import { RateLimiter } from '../../lib/results/limiter.ts';
+import { liveConnection } from '../../lib/results/live.ts';
+import { RedisConnection, type SignIn } from '../../lib/results/redis.ts';
+import { RecordStates } from '../../lib/results/states.ts';
+import { ResultStore } from '../../lib/results/store.ts';
+import { toFields } from '../../lib/results/stored.ts';
+import { startRedis } from '../../local/redis/start.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { until } from '../support/until.ts';
+
+const EXAMPLE = {
+  accessKeyId: 'AKIAIOSFODNN7EXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+};
+
+test("a presigned address has the signature of AWS's published example", () => {
+  // Amazon S3 API Reference, "Authenticating Requests: Using Query Parameters": GET /test.txt.
+  const signed = presign({
+    host: 'examplebucket.s3.amazonaws.com',
+    path: '/test.txt',
+    query: {},
+    service: 's3',
+    region: 'us-east-1',
+    credentials: { ...EXAMPLE, sessionToken: undefined },
+    now: Date.parse('2013-05-24T00:00:00Z'),
+    lifeSeconds: 86_400,
+    payloadDigest: 'UNSIGNED-PAYLOAD',
+  });
+  assert.equal(
+    signed,
+    'examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256' +
+      '&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request' +
+      '&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host' +
+      '&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404',
+  );
+});
+
+const OUTPUT: NamedTensor = { name: 'y', dtype: 'float32', shape: [1], data: new Float32Array(1) };
+
+interface Signer {
+  presign(request: object, options: object): Promise<{ query: Record<string, string> }>;
+}
+type SignerModule = { readonly SignatureV4: new (options: object) => Signer };
+
+test("the password of a cache has the signature that AWS's own signer makes", async (t) => {
+  // Inside the AWS SDK's tree, and no dependency of ours.
+  const name = '@smithy/signature-v4';
+  const found = (await import(name).catch(() => undefined)) as SignerModule | undefined;
+  if (!found) return t.skip(`no ${name} in node_modules`);
+  const credentials = { ...EXAMPLE, sessionToken: 'a+session/token=with!(signs)*' };
+  const now = Date.parse('2026-11-21T16:00:00.000Z');
+  const password = cachePassword(
+    { cache: 'Results-Cache', user: 'cluster-serving-0123', region: 'eu-central-1', credentials },
+    now,
+  );
+  class Sha256 {
+    readonly #hash;
+    constructor(secret?: string | Uint8Array) {
+      this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret);
+    }
+    update(data: string | Uint8Array) {
+      this.#hash.update(data);
+    }
+    async digest() {
+      return new Uint8Array(this.#hash.digest());
+    }
+  }
+  const signer = new found.SignatureV4({
+    service: 'elasticache',
+    region: 'eu-central-1',
+    credentials,
+    sha256: Sha256,
+  });
+  const { query } = await signer.presign(
+    {
+      method: 'GET',
+      protocol: 'http:',
+      hostname: 'results-cache',
+      path: '/',
+      headers: { host: 'results-cache' },
+      query: { Action: 'connect', User: 'cluster-serving-0123' },
+    },
+    { expiresIn: 900, signingDate: new Date(now) },
+  );
+  const ours = new URL(`http://${password}`);
+  assert.equal(ours.host, 'results-cache');
+  assert.deepEqual(Object.fromEntries(ours.searchParams), { ...query });
+});
+
+test('a function whose environment names a user signs in with the credentials of its role', () => {
+  const variables = {
+    CLUSTER_SERVING_REDIS_USER: 'someone',
+    CLUSTER_SERVING_REDIS_CACHE: 'cache',
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: EXAMPLE.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: EXAMPLE.secretAccessKey,
+    AWS_SESSION_TOKEN: 'token',
+  };
+  assert.deepEqual(readEnvironment(variables).redisSignIn, {
+    user: 'someone',
+    cache: 'cache',
+    region: 'us-east-1',
+    credentials: { ...EXAMPLE, sessionToken: 'token' },
+  });
+  assert.equal(readEnvironment({}).redisSignIn, undefined);
+  const { CLUSTER_SERVING_REDIS_CACHE: _, ...without } = variables;
+  assert.throws(() => readEnvironment(without).redisSignIn, { message: /CLUSTER_SERVING_REDIS_CACHE/ });
+});
+
+test('a connection presents the password that its environment signs', async (t) => {
+  const server = await protectedRedis(t);
+  if (!server) return t.skip('no redis-server on this machine');
+  const environment = readEnvironment({
+    CLUSTER_SERVING_REDIS_URL: server.url,
+    CLUSTER_SERVING_REDIS_USER: 'functions',
+    CLUSTER_SERVING_REDIS_CACHE: 'cache',
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: EXAMPLE.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: EXAMPLE.secretAccessKey,
+  });
+  t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-11-21T16:00:00Z') });
+  const { redisSignIn } = environment;
+  assert.ok(redisSignIn);
+  await server.setPassword(cachePassword(redisSignIn, Date.now()));
+  const connection = liveConnection(environment);
+  t.after(() => connection.close());
+  assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
+  const stranger = new RedisConnection(server.url);
+  t.after(() => stranger.close());
+  await assert.rejects(
+    stranger.use((redis) => redis.ping(), true),
+    { code: 'results_unavailable' },
+  );
+});
+
+test('a connection that was lost is made anew with a new password, and so is the one that waits for news', async (t) => {
+  const server = await protectedRedis(t);
+  if (!server) return t.skip('no redis-server on this machine');
+  let made = 0;
+  let password = '';
+  const signIn: SignIn = { username: 'functions', password: () => (made++, password) };
+  const renew = async () => {
+    password = `password-${made}-${process.hrtime.bigint()}`;
+    await server.setPassword(password);
+  };
+  await renew();
+  const connection = new RedisConnection(server.url, { signIn });
+  t.after(() => connection.close());
+  assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
+  const heard: string[] = [];
+  const news = await connection.subscriber((channel) => heard.push(channel));
+  t.after(() => news.disconnect());
+  await news.subscribe('cluster-serving-done_job:u');
+  const before = made;
+  await renew();
+  await server.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await server.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
+  await until(async () => {
+    await server.admin.publish('cluster-serving-done_job:u', '');
+    return heard.length > 0;
+  });
+  assert.ok(made >= before + 2, `${made} passwords`);
+});
+
+test('what the template lets the user do is enough for all that the service does in Redis, and for no other key', async (t) => {
+  const server = await protectedRedis(t);
+  if (!server) return t.skip('no redis-server on this machine');
+  await server.setPassword('password');
+  const signIn: SignIn = { username: 'functions', password: () => 'password' };
+  const connection = new RedisConnection(server.url, { signIn });
+  const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
+  t.after(() => results.close());
+  const states = new RecordStates(connection, { job: 'job', now: Date.now });
+  const limiter = new RateLimiter(connection, {
+    job: 'job',
+    tokensPerSecond: 1000,
+    acquireTimeoutMs: 1000,
+    sleep: async () => undefined,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  await limiter.acquire();
+  await results.ping();
+  const claim = await states.claim({ uri: 'u', message: 'm' });
+  assert.ok(claim.send);
+  await states.markRunning(['u'], 1000);
+  assert.equal(await states.status('u'), 'running');
+  const waited = results.wait('u', { timeoutMs: 10_000 });
+  const timers = new Timers();
+  timers.record('zoo.serving.redis.put', 1);
+  await results.save(
+    [{ uri: 'u', fields: toFields({ ok: true, outputs: [OUTPUT] }, undefined) }],
+    'v',
+    timers,
+  );
+  assert.equal((await waited).uri, 'u');
+  assert.equal((await results.get('u'))?.uri, 'u');
+  assert.ok((await results.metrics()).length > 0);
+  assert.equal(await states.cancel('never-sent').catch(() => false), true);
+  const page = await results.takePage(10);
+  assert.deepEqual(page?.map(({ uri }) => uri).sort(), ['never-sent', 'u']);
+  await (await states.claim({ uri: 'w', message: 'm' })).release();
+  for (const refused of [
+    () => connection.use((redis) => redis.get('another-service:key'), false),
+    () => connection.use((redis) => redis.flushall(), false),
+    () => connection.use((redis) => redis.keys('*'), false),
+    () => connection.use((redis) => redis.config('GET', '*'), false),
+  ])
+    await assert.rejects(refused, { message: /NOPERM|permission/ });
+});
+
+interface ProtectedRedis {
+  readonly url: string;
+  readonly admin: Redis;
+  /** Of the user `functions`, the only password from now on. */
+  setPassword(password: string): Promise<void>;
+}
+
+/** A redis-server with the user and the rules of infra/redis-auth/iam.yml; nobody else may do anything. */
+async function protectedRedis(t: TestContext): Promise<ProtectedRedis | undefined> {
+  const server = await startRedis({ dataDir: await temporaryFolder(t), port: 0, log: () => undefined });
+  t.after(() => server.close());
+  if (server.kind === 'embedded') return undefined;
+  const admin = new Redis(server.url);
+  t.after(() => admin.disconnect());
+  await admin.acl('SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
+  await admin.auth('admin', 'admin');
+  await admin.acl('SETUSER', 'default', 'off');
+  const text = await readFile(new URL('../../infra/redis-auth/iam.yml', import.meta.url), 'utf8');
+  // CloudFormation's !Ref and !Sub are not YAML's; the rules are plain text.
+  const { Resources } = parse(text, { logLevel: 'silent' }) as {
+    Resources: { RedisUser: { Properties: { AccessString: string } } };
+  };
+  const rules = Resources.RedisUser.Properties.AccessString.split(' ');
+  return {
+    url: server.url,
+    admin,
+    async setPassword(password) {
+      await admin.acl('SETUSER', 'functions', 'reset', ...rules, `>${password}`);
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * The long form of test/faults: the same scenarios with the counts of the promise.
+ * LONG_SEEDS=5 node --test test/long/faults.test.ts runs a part of the seeds.
+ */
+import { after, before, describe, test } from 'node:test';
+import { crash, MOMENTS } from '../faults/support/crash.ts';
+import { buried, buriedUnderFaults } from '../faults/support/dead-letter.ts';
+import { duplicates, reordered } from '../faults/support/delivery.ts';
+import { everyMask } from '../faults/support/partial.ts';
+import { killedServer, lostWrites, stalePromoted } from '../faults/support/redis-loss.ts';
+import { twoWorkers } from '../faults/support/two-workers.ts';
+import { type Bundles, packagedFunctions } from '../faults/support/worker.ts';
+
+const LIMIT = Number(process.env['LONG_SEEDS'] ?? Number.POSITIVE_INFINITY);
+const seeds = (count: number) => Math.min(count, LIMIT);
+
+test(`F1: 10,000 messages delivered one to five times, ${seeds(100)} seeds: one outcome each`, (t) =>
+  duplicates(t, { messages: 10_000, seeds: seeds(100) }));
+
+test(`F2: 1,000 messages in any order and late, ${seeds(100)} seeds: one outcome each`, (t) =>
+  reordered(t, { messages: 1_000, seeds: seeds(100) }));
+
+describe(`F3: the packaged batch function is killed, ${seeds(50)} seeds each`, { concurrency: 2 }, () => {
+  let bundles: Bundles;
+  before(async () => {
+    bundles = await packagedFunctions();
+  });
+  after(() => bundles?.remove());
+
+  for (const moment of MOMENTS) {
+    for (let seed = 1; seed <= seeds(50); seed++) {
+      test(`${moment.name}, seed ${seed}: no uri is lost, none has two outcomes`, (t) =>
+        crash(t, bundles, moment, seed));
+    }
+  }
+});
+
+test('F4: of ten messages exactly those that must come again are named, 1,000 random masks', (t) =>
+  everyMask(t, { randomMasks: 1_000 }));
+
+test('F5: two workers on one uri, 1,000 rounds of ten uris: never mixed', (t) =>
+  twoWorkers(t, { rounds: 1_000 }));
+
+test('F7: 50 kills of a redis-server whose log is on disk before it answers lose nothing', (t) =>
+  killedServer(t, { kills: 50 }));
+
+test('F7: 50 losses of acknowledged results: whole or gone, and made again when sent again', (t) =>
+  lostWrites(t, { rounds: 50 }));
+
+test('F7: 10 stale replicas promoted: whole or gone, and made again when sent again', (t) =>
+  stalePromoted(t, { rounds: 10 }));
+
+test('F14: 10,000 dead letters, each parked as it was and each uri failed once', (t) =>
+  buried(t, { messages: 10_000 }));
+
+test('F14: 1,000 dead letters under faults of S3 and Redis, each parked and told once', (t) =>
+  buriedUnderFaults(t, { messages: 1_000 }));

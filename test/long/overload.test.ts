@@ -1,0 +1,80 @@
+/**
+ * F13, the long form: `node --test test/long/overload.test.ts`; OVERLOAD_SECONDS=10 for less than a minute of it.
+ * Trap: times say something of the service only on a machine that has nothing else to do. How late the generator's own
+ * requests left tells; where that is too much, the times are printed and not judged.
+ */
+import assert from 'node:assert/strict';
+import { loadavg } from 'node:os';
+import { type TestContext, test } from 'node:test';
+import { assertSound } from '../faults/overload/support/judge.ts';
+import { quantile } from '../faults/overload/support/load.ts';
+import { type OverloadPlan, overload } from '../faults/overload/support/overload.ts';
+import { startService } from '../faults/overload/support/service.ts';
+
+/** Of less than a minute, those who are let in before it is known as an overload are more than a hundredth. */
+const JUDGED_SECONDS = 60;
+const SECONDS = Number(process.env['OVERLOAD_SECONDS'] ?? 60);
+/** Of the unloaded p99: above it, requests wait for the machine and not for the service. */
+const MOST_LATE_SHARE = 0.25;
+
+const shown = (times: readonly number[]) =>
+  [0.5, 0.99, 1].map((share) => quantile(times, share).toFixed(1)).join(' / ');
+
+/** Answers are listed as they came: the first tenth has those that were let in before it was known as an overload. */
+function tenths(times: readonly number[]): string[] {
+  const length = Math.ceil(times.length / 10);
+  const parts = Array.from({ length: 10 }, (_, i) => times.slice(i * length, (i + 1) * length));
+  return parts.map((part) => quantile(part, 0.99).toFixed(0));
+}
+
+/** @returns the p99 of the accepted and of the unloaded; undefined when the machine was busy with other things */
+async function run(t: TestContext, config: readonly string[], plan: Partial<OverloadPlan>) {
+  const report = await overload(await startService(t, config), {
+    rounds: 10_000,
+    measureSeconds: 5,
+    overloadSeconds: SECONDS,
+    times: 10,
+    recordsPerSecond: 0,
+    ...plan,
+  });
+  const { unloaded, overloaded, records } = report;
+  const [before, under] = [quantile(unloaded.acceptedMs, 0.99), quantile(overloaded.acceptedMs, 0.99)];
+  const lateMs = quantile(overloaded.lateMs, 0.99);
+  t.diagnostic(
+    `can serve ${report.capacityPerSecond.toFixed(0)}/s; load average ${loadavg()[0]?.toFixed(1)}`,
+  );
+  t.diagnostic(
+    `answers ${JSON.stringify(overloaded.statuses)} in ${(report.overloadMs / 1000).toFixed(1)} s`,
+  );
+  t.diagnostic(`p50 / p99 / most in ms: unloaded ${shown(unloaded.acceptedMs)}`);
+  t.diagnostic(`  accepted ${shown(overloaded.acceptedMs)}: p99 is ${(under / before).toFixed(1)} x`);
+  t.diagnostic(`  its p99 in each tenth of the answers: ${tenths(overloaded.acceptedMs).join(', ')}`);
+  t.diagnostic(`  refused ${shown(overloaded.refusedMs)}; requests left late by ${shown(overloaded.lateMs)}`);
+  t.diagnostic(
+    `records ${JSON.stringify(records.statuses)}, none left after ${report.drainMs.toFixed(0)} ms`,
+  );
+  t.diagnostic(`memory in MB: ${report.memoryBeforeMb.toFixed(0)}, then ${report.memoryAfterMb.toFixed(0)}`);
+  assertSound(report);
+  if (lateMs <= before * MOST_LATE_SHARE) return { before, under };
+  t.diagnostic('the machine was busy with other things: times are not judged');
+  return undefined;
+}
+
+test(`ten times of what it can serve for ${SECONDS} s: 429 for the excess, p99 of the accepted at most doubled`, async (t) => {
+  const p99 = await run(t, [], {});
+  if (p99)
+    assert.ok(p99.under <= 2 * p99.before, `p99 of the accepted ${p99.under} ms, unloaded ${p99.before} ms`);
+});
+
+// Below, the accepted also wait for the queue's batches, or for a token: counts are promised, times are printed.
+
+test(`the same with 50 records a second in the queue: none is lost`, async (t) => {
+  await run(t, [], { recordsPerSecond: 50 });
+});
+
+test(`ten times of tokensPerSecond for ${SECONDS} s: 429 for the excess`, async (t) => {
+  await run(t, ['http:', '  tokenBucketEnabled: true', '  tokensPerSecond: 20'], {
+    limitPerSecond: 20,
+    recordsPerSecond: 20,
+  });
+});
