@@ -104,10 +104,12 @@ test('every link between the documents leads to a file and a heading that are th
 
 function anchorsOf(path: string): string[] {
   const text = documents.get(path) ?? '';
-  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+  const named = [...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id);
+  const headings = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
   );
+  return [...named, ...headings];
 }
