@@ -62,7 +62,7 @@ async function run(t: TestContext, config: readonly string[], plan: Partial<Over
 
 test(`ten times of what it can serve for ${SECONDS} s: 429 for the excess, p99 of the accepted at most doubled`, async (t) => {
   const p99 = await run(t, [], {});
-  if (p99)
+  if (p99 && SECONDS >= JUDGED_SECONDS)
     assert.ok(p99.under <= 2 * p99.before, `p99 of the accepted ${p99.under} ms, unloaded ${p99.before} ms`);
 });
 
