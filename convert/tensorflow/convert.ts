@@ -28,9 +28,18 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
     reserved: new WeakMap(),
     collected: new WeakMap(),
     spaced: new WeakMap(),
-    sizes: new Map(),
+    arrays: new WeakMap(),
+    unsized: new WeakSet(),
+    declared: new WeakMap(),
+    counting: new WeakMap(),
   };
-  const shared: Conversions = { tf, problems, notes: [], facts, work: { calls: 0, steps: 0 } };
+  const shared: Conversions = {
+    tf,
+    problems,
+    notes: [],
+    facts,
+    work: { calls: 0, steps: 0, searches: 0, at: undefined },
+  };
   const walk = new Walk(shared, g, new Layouts());
   for (const input of tf.inputs) {
     const made = problems.collect('Placeholder', input.name, () => inputValue(g, input, options, shared));
@@ -65,7 +74,7 @@ function inputValue(
   g: GraphBuilder,
   input: TfInput,
   options: ConvertOptions,
-  { tf, notes, facts }: Conversions,
+  { tf, notes }: Conversions,
 ): Value {
   const { name, dtype } = input;
   const said = options.inputShapes?.[name] ?? input.shape;
@@ -77,10 +86,7 @@ function inputValue(
   }
   if (!said && shape)
     notes.push(`input "${name}" has no shape in the file; what takes it takes ${formatShape(shape)}`);
-  const value = g.input(name, dtype, shape);
-  for (const [axis, dim] of (shape ?? []).entries())
-    if (typeof dim === 'string' && !facts.sizes.has(dim)) facts.sizes.set(dim, { value, axis });
-  return value;
+  return g.input(name, dtype, shape);
 }
 
 function fixedValue(tf: TfGraph, input: TfInput, options: ConvertOptions): Tensor | undefined {

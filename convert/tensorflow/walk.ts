@@ -7,6 +7,7 @@ import { ServingError } from '../../lib/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import type { Problems } from '../problems.ts';
+import { tensorsBehind } from './behind.ts';
 import { type TfGraph, type TfNode } from './graph.ts';
 import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
@@ -22,6 +23,9 @@ const MAX_CALLS = 20_000;
 /** Nodes that are converted in all, those of bodies as often as these are converted. */
 const MAX_STEPS = 2_000_000;
 
+/** Refused nodes for which tensors behind them are looked for: more are not shown. */
+const MAX_SEARCHES = 50;
+
 /** More outputs than a node that is passed over has. */
 const MAX_PORTS = 64;
 
@@ -36,7 +40,13 @@ export interface Conversions {
   readonly problems: Problems;
   readonly notes: string[];
   readonly facts: Facts;
-  readonly work: { calls: number; steps: number };
+  readonly work: {
+    calls: number;
+    steps: number;
+    searches: number;
+    /** The node of the graph itself whose turn it is. */
+    at: TfNode | undefined;
+  };
 }
 
 /** Operations that know lists, or hand on whatever they get. */
@@ -74,13 +84,14 @@ export class Walk {
   #convert(node: TfNode): void {
     const inputs = node.inputs.map((tensor) => this.values.get(tensor) ?? FAILED);
     const { problems, work } = this.#shared;
+    if (this.#depth === 0) work.at = node;
     work.steps += 1;
     if (work.steps > MAX_STEPS) refuse(`needs more than ${MAX_STEPS} steps`);
     if (this.#isDead(node, inputs)) return this.#set(node, [DEAD]);
     const merging = node.op === 'Merge' || node.op === 'RefMerge';
     const rule = ruleOf(node.op);
     if (!rule && !merging && !isSwitch(node)) {
-      problems.add(node.op, node.name, whyRefused(node.op));
+      problems.add(node.op, node.name, this.#whyRefused(node));
       return this.#set(node, [FAILED]);
     }
     if (inputs.includes(FAILED)) {
@@ -95,6 +106,17 @@ export class Walk {
       return whole(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
     });
     this.#set(node, made === undefined ? [FAILED] : Array.isArray(made) ? made : [made as Value]);
+  }
+
+  /** A tensor within a function cannot be named; what lies behind the loop or condition can. */
+  #whyRefused(node: TfNode): string {
+    const { tf, work } = this.#shared;
+    const isConverted = (taker: TfNode) =>
+      ruleOf(taker.op) !== undefined && taker.op !== 'Identity' && !/^(Stateless)?(While|If)$/.test(taker.op);
+    // Some, for a search per node would take long in a large graph of which nothing is known.
+    work.searches += 1;
+    if (work.searches > MAX_SEARCHES) return whyRefused(node.op);
+    return whyRefused(node.op, tensorsBehind(tf, work.at ?? node, isConverted));
   }
 
   /** A missing output of a failed or dead node is failed or dead too. */
@@ -148,10 +170,8 @@ export class Walk {
     const [yes, no] = own.taken ? [first, second] : [second, first];
     const rest = [...a, ...b].filter(({ condition }) => condition !== own.condition);
     for (const port of [0, 1]) this.#branches.set(`${node.name}:${port}`, rest);
-    const chosen = choose(g, node.name, own.condition, [
-      () => [inputs[yes] as Value],
-      () => [inputs[no] as Value],
-    ]);
+    const outcomes = [() => [inputs[yes] as Value], () => [inputs[no] as Value]] as const;
+    const chosen = choose(g, node.name, own.condition, outcomes, this.#shared.facts);
     const index = g.one('Where', [own.condition, g.scalar('int32', yes), g.scalar('int32', no)]);
     return [chosen?.[0] ?? FAILED, index];
   }
@@ -203,7 +223,7 @@ export class Walk {
         seen.add(name);
         for (const inner of this.#shared.tf.functions.get(name)?.nodes.values() ?? []) {
           if (!ruleOf(inner.op) && !isSwitch(inner) && inner.op !== 'Merge')
-            this.#shared.problems.add(inner.op, inner.name, whyRefused(inner.op));
+            this.#shared.problems.add(inner.op, inner.name, this.#whyRefused(inner));
           this.#scan(inner, seen);
         }
       }

@@ -1,12 +1,18 @@
 /** What `start` and a deployment do with a model directory that is not ONNX: import it once, and keep that. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { appendFile, mkdir, readdir, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { modelOnTheWay } from '../../convert/cache.ts';
 import type { Conversion, ConvertOptions } from '../../convert/conversion.ts';
+import { converterHash, hashOf } from '../../convert/converter-hash.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
+import { parseConfig } from '../../lib/config/file.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/errors.ts';
+import { servedModel } from '../../local/model.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
@@ -81,6 +87,87 @@ test('what is kept is imported again when a part of it is gone or cut', async (t
   assert.equal(asked.length, 3);
 });
 
+test('what is kept and was changed since is not served: it is imported again, and that is told', async (t) => {
+  const { serve, asked } = await setUp(t);
+  const { directory } = await serve();
+  const path = join(directory, 'model.onnx');
+  const bytes = await readFile(path);
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
+  await writeFile(path, bytes);
+  const again = await serve();
+  assert.deepEqual([again.fromCache, asked.length], [false, 2]);
+  assert.match(
+    again.notes.join('\n'),
+    /an earlier import was not used: .*model\.onnx is no longer what its passport/,
+  );
+  assert.notDeepEqual(await readFile(path), bytes);
+});
+
+test("the converters' hash is another when any file of theirs is", async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'a.ts'), 'a');
+  await writeFile(join(folder, 'b.ts'), 'b');
+  const before = await hashOf(folder, ['a.ts', 'b.ts']);
+  assert.equal(await hashOf(folder, ['a.ts', 'b.ts']), before);
+  await writeFile(join(folder, 'b.ts'), 'B');
+  assert.notEqual(await hashOf(folder, ['a.ts', 'b.ts']), before);
+  assert.match(await converterHash(), /^[0-9a-f]{16}$/);
+  assert.notEqual(await converterHash(), await hashOf(folder, []));
+});
+
+test('what another converter made is not taken for this one', async (t) => {
+  const { serve, cacheDir } = await setUp(t);
+  const { directory, passport } = await serve();
+  const sources = passport?.source.files;
+  const withoutCode = createHash('sha256').update(JSON.stringify(['caffe', sources, {}, '1']));
+  assert.notEqual(directory, join(cacheDir, withoutCode.digest('hex').slice(0, 16)));
+});
+
+test('a setting that does nothing for this kind of model is told', async (t) => {
+  const { serve } = await setUp(t);
+  const { notes } = await serve({ import: { signature: 'predict' } });
+  assert.match(notes.join('\n'), /^import\.signature: no effect; only a SavedModel of TensorFlow has it/m);
+});
+
+test('an error on the way names the directory, and settings of config.yaml in place of options', async (t) => {
+  const { directory, cacheDir } = await setUp(t);
+  const failing = (message: string) => async () => {
+    throw new ServingError('bad_model', message);
+  };
+  const said = async (message: string) => {
+    const options = { cacheDir, version: '1', import: {}, converter: failing(message) };
+    const error = await modelOnTheWay(directory, options).catch((thrown: Error) => thrown);
+    return (error as Error).message;
+  };
+  assert.equal(
+    await said('give it with --input data:<shape>, like data:1,3,224,224'),
+    `model directory ${directory}: give it with import.inputs: {data: [1,3,224,224]} in config.yaml`,
+  );
+  assert.match(
+    await said('needs fixed sizes; give them with --input'),
+    /with import\.inputs in config\.yaml$/,
+  );
+  assert.match(await said('name the outputs with --output'), /with import\.outputs in config\.yaml$/);
+});
+
+test('an error of a start names the job, too, and each stage is told', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(
+    join(folder, 'net.prototxt'),
+    'input: "data"\nlayer { name: "odd" type: "Mystery" bottom: "data" top: "odd" }',
+  );
+  const told: string[] = [];
+  const job = { ...DEFAULT_JOB, jobName: 'second' };
+  const started = servedModel(job, folder, join(folder, 'data'), (line) => told.push(line));
+  await assert.rejects(started, ({ code, message }: ServingError) => {
+    assert.equal(code, 'bad_model');
+    assert.ok(message.startsWith(`job second: model directory ${folder}: `), message);
+    assert.doesNotMatch(message, /--input/);
+    return true;
+  });
+  assert.deepEqual(told, [`job second: importing ${folder}: converting`]);
+});
+
 test('four imports are kept, the ones used last', async (t) => {
   const { serve, cacheDir } = await setUp(t);
   const { directory: first } = await serve();
@@ -114,4 +201,16 @@ test('a model of a kind that is not imported ends the start with the way to ONNX
     code: 'bad_model',
     message: /PyTorch .* does not import; in Python: torch\.onnx/,
   });
+});
+
+test('a shape in config.yaml that is one number, and a name that stands twice, are refused with what was expected', () => {
+  const read = (section: string) => parseConfig(`import: ${section}`, 'config.yaml').import;
+  const refuse = (section: string, message: RegExp) =>
+    assert.throws(() => read(section), { code: 'bad_config', message });
+  refuse('{inputs: {input: 5}}', /inputs: expected names \[a, b\], .*or \{a: "N,3,224,224"\}/);
+  refuse('{inputs: {input: N}}', /inputs: expected names/);
+  refuse('{outputs: [prob, prob]}', /outputs: expected names, each once/);
+  assert.deepEqual(read('{inputs: {input: "N,3,8,8"}}'), { inputs: { input: ['N', 3, 8, 8] } });
+  assert.deepEqual(read('{inputs: {input: [5]}}'), { inputs: { input: [5] } });
+  assert.deepEqual(read('{inputs: {input: "[5]"}}'), { inputs: { input: [5] } });
 });

@@ -1,16 +1,20 @@
 /** An import from a test-made conversion or an ONNX file: what is written, checked, told, and refused. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as afterIo } from 'node:timers/promises';
 import { checkOnnx } from '../../convert/check.ts';
 import type { Conversion } from '../../convert/conversion.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Shape, Value } from '../../convert/graph/value.ts';
 import { type ImportOptions, importModel } from '../../convert/import.ts';
 import { onnxBytes, writeOnnx } from '../../convert/onnx/write.ts';
+import { temporaryBeside } from '../../convert/output-folder.ts';
 import { type Passport, passportText } from '../../convert/passport.ts';
+import { ServingError } from '../../lib/errors.ts';
 import { openOnnx } from '../../lib/model/onnx.ts';
 import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -151,6 +155,10 @@ describe('an import', () => {
     const { passport } = await importGraph(t, { graph: reshaped(['N', 'M']) });
     assert.equal(passport.check.batch, 'not run');
     assert.match(passport.notes.join(), /not verified: .* --input name:shape/);
+    const { fits, fitsDefault, memoryMB } = passport.measured.lambda;
+    assert.deepEqual([fits, fitsDefault, memoryMB], [null, null, null]);
+    assert.match(passportText(passport), /- Lambda: unknown; /);
+    assert.doesNotMatch(passportText(passport), /as measured here/);
   });
 
   test('of a classifier of pictures says how they are fed, and asks for config lines only where the shape does not', async (t) => {
@@ -177,6 +185,96 @@ describe('an import', () => {
     const { passport } = await importGraph(t, { graph: builder.finish() });
     assert.equal(passport.check.batch, 'agrees');
     assert.match(passport.notes.join(), /input "x" says nothing of its shape.*--input "x:N,\.\.\."/);
+    assert.deepEqual([passport.inputs[0]?.shape, passport.outputs[0]?.shape], [null, null]);
+    assert.match(
+      passportText(passport),
+      /- input x: float32, shape not given\n- output y: float32, shape not given/,
+    );
+  });
+
+  test('measures the memory of as many rows as the default settings run, and of one', async (t) => {
+    const rowsOf = async (shape: Shape) => {
+      const { measured } = (await importGraph(t, { graph: graphOf('Relu', shape) })).passport;
+      return [measured.memoryByRows?.map(({ rows }) => rows), measured.lambda.rows];
+    };
+    assert.deepEqual(await rowsOf(['N', 3]), [[1, 2, 4, 10, 32], 32]);
+    assert.deepEqual(await rowsOf([4, 3]), [[4], 4]);
+    // 12 rows of 10.5 MB are 128 MiB, the most bytes of a run.
+    assert.deepEqual(await rowsOf(['N', 3, 720, 1_216]), [[1, 2, 4, 12], 12]);
+  });
+
+  test('of a model that takes much for each row needs the memory of all its rows', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 1]);
+    // 4 MB for each row.
+    const wide = builder.one('Expand', [x, builder.ints([1, 1024 * 1024])]);
+    builder.output('y', builder.one('ReduceMax', [wide], { axes: [1], keepdims: 1 }));
+    const { measured } = (await importGraph(t, { graph: builder.finish() })).passport;
+    const [one, , , , all] = measured.memoryByRows ?? [];
+    assert.ok(
+      one && all && all.peakBytes - one.peakBytes > 100 * 2 ** 20,
+      JSON.stringify(measured.memoryByRows),
+    );
+    assert.ok((measured.lambda.memoryMB ?? 0) * 2 ** 20 > all.peakBytes);
+  });
+
+  test('that is called off ends with its reason and leaves nothing behind', async (t) => {
+    const place = await placeWith(t, { 'net.prototxt': 'name: "net"' });
+    for (const at of ['converting', 'writing', 'checking']) {
+      const stop = new AbortController();
+      const onStage = (stage: string) => {
+        if (stage === at) setImmediate(() => stop.abort(new ServingError('cancelled', 'called off')));
+      };
+      const converter = async () => {
+        await afterIo();
+        return { files: ['net.prototxt'], notes: [], graph: graphOf('Relu', ['N', 3]) };
+      };
+      const called = importModel(place.directory, {
+        version: '1',
+        out: place.out,
+        converter,
+        onStage,
+        signal: stop.signal,
+      });
+      await assert.rejects(called, { code: 'cancelled', message: 'called off' });
+      assert.deepEqual(await readdir(join(place.out, '..')), ['model'], at);
+    }
+  });
+
+  test('takes away what killed imports into the same place left, and not what one under way has', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const parent = join(out, '..');
+    const ours = basename(await temporaryBeside(out));
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    const left = ours.replace(`-${process.pid}-`, `-${gone}-`);
+    assert.notEqual(left, ours);
+    await mkdir(join(parent, left));
+    await mkdir(join(parent, left.replace('.out.', '.other.')));
+    await importModel(directory, { out, version: '1' });
+    assert.deepEqual(
+      (await readdir(parent)).sort(),
+      [ours, left.replace('.out.', '.other.'), 'model', 'out'].sort(),
+    );
+  });
+
+  test('that was killed while it took its place has what was there before put back by the next one', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    const name = basename(await temporaryBeside(out)).replace(`-${process.pid}-`, `-${gone}-`);
+    await mkdir(join(out, '..', `${name}-before`));
+    await writeFile(join(out, '..', `${name}-before`, 'passport.md'), 'the one before');
+    await rm(directory, { recursive: true });
+    await temporaryBeside(out);
+    assert.equal(await readFile(join(out, 'passport.md'), 'utf8'), 'the one before');
+  });
+
+  test('with a setting that only SavedModels have is refused for any other', async (t) => {
+    for (const convert of [{ signature: 'predict' }, { tags: ['serve'] }]) {
+      await assert.rejects(importGraph(t, { graph: graphOf('Relu', ['N', 3]) }, { convert }), {
+        code: 'bad_config',
+        message: new RegExp(`^${Object.keys(convert)[0]}: no effect; only a SavedModel .* a model of Caffe`),
+      });
+    }
   });
 
   test('tells its stages, and how far the writing is', async (t) => {
@@ -240,6 +338,11 @@ describe('a reference', () => {
     await assert.rejects(ints, {
       code: 'bad_model',
       message: /input "x" is float32, its reference is int32/,
+    });
+    const wide = give(t, { 'in.npy': npyBytes([2, 4], new Float32Array(8)), 'out.npy': input });
+    await assert.rejects(wide, {
+      code: 'bad_model',
+      message: 'reference: input "x" has the shape [N,3], its reference [2,4]',
     });
     const garbage = give(t, { 'in.npy': Buffer.from('x'), 'out.npy': input });
     await assert.rejects(garbage, { code: 'bad_model', message: /in\.npy: no \.npy file/ });
@@ -387,6 +490,17 @@ describe('an output directory', () => {
     await assert.rejects(importModel(directory, { out, version: '1', force: true }), {
       code: 'bad_config',
       message: /holds another model, other\.onnx/,
+    });
+  });
+
+  test('below a file is refused, naming that file', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    await mkdir(out);
+    await writeFile(join(out, 'notes.txt'), 'mine');
+    const below = join(out, 'notes.txt', 'x');
+    await assert.rejects(importModel(directory, { out: below, version: '1' }), {
+      code: 'bad_config',
+      message: `--out ${below} cannot be used: ${join(out, 'notes.txt')} is a file`,
     });
   });
 

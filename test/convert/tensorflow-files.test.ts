@@ -115,7 +115,7 @@ test('frozen: a graph that was trained in place is not guessed at, the error lis
   await refuses(
     read(files),
     /trained in place/,
-    /graph_meta\.json/,
+    /Name them with --output, or in a graph_meta\.json/,
     /labels \(Placeholder\)/,
     /probabilities \(Softmax\)/,
   );
@@ -246,7 +246,7 @@ test('frozen: where every input has a default, a single one is the input and sev
   const two = {
     'frozen_graph.pb': graph([zero, optional('a'), optional('b'), node('Add', 'y', ['a', 'b'], FLOAT)]),
   };
-  await refuses(frozenIn(t)(two), /all inputs have a default; name those to keep: a \(.*b \(/);
+  await refuses(frozenIn(t)(two), /all inputs have a default; name those to keep with --input: a \(.*b \(/);
   assert.deepEqual(names((await frozenIn(t)(two, { inputNames: ['b'] })).inputs), ['b']);
 });
 
@@ -845,6 +845,68 @@ test('SavedModel: tags and signatures are chosen, and the error says what there 
   assert.deepEqual(names((await read(tagged, { signature: 'serve_b' })).outputs), ['b']);
   await refuses(read({ 'saved_model.pb': '' }), /holds no graph/);
   await refuses(read({ 'other.pb': '' }), /neither saved_model\.pb nor saved_model\.pbtxt/);
+});
+
+test('checkpoint: files of variables that are missing, cut off or damaged are told of once, not by variable', async (t) => {
+  const variable = (name: string) => node('VariableV2', name, [], { dtype: attr.type(DT.float) });
+  const many = ['w', 'a', 'b', 'c', 'd', 'e', 'f'];
+  const nodes = [
+    placeholder('x'),
+    ...many.map(variable),
+    ...many.map((name, i) => node('MatMul', `m${i}`, [i === 0 ? 'x' : `m${i - 1}`, name], FLOAT)),
+  ];
+  const meta = metaGraph({ graph: graph(nodes) });
+  const values = Object.fromEntries(many.map((name) => [name, { shape: [2, 2], data: [1, 2, 3, 4] }]));
+  const files = bundleFiles('m', values);
+  const data = files['m.data-00000-of-00001'] as Buffer;
+  const options = { outputNames: ['m6'] };
+  const cases: readonly (readonly [Record<string, Buffer>, RegExp])[] = [
+    [{ 'm.index': files['m.index'] as Buffer }, /^m\.meta: m\.data-00000-of-00001 is missing \(/],
+    [
+      { ...files, 'm.data-00000-of-00001': Buffer.alloc(2) },
+      /^m\.meta: m\.data-00000-of-00001 is damaged or cut off \(/,
+    ],
+    [
+      { ...files, 'm.data-00000-of-00001': Buffer.alloc(data.length) },
+      /^m\.meta: m\.data-00000-of-00001 is damaged: bytes do not have their checksum \(/,
+    ],
+  ];
+  for (const [broken, pattern] of cases)
+    await refuses(
+      checkpointIn(t)({ 'm.meta': meta, ...broken }, options),
+      pattern,
+      /^[^\n]*\(needed for \w, \w, \w, \w, \w and 2 more\)\. Copy all files of the model again$/,
+    );
+});
+
+test('SavedModel: a missing data file is one sentence, and who reads the variable has no problem of its own', async (t) => {
+  const { 'variables/variables.index': index } = bundleFiles('variables/variables', VALUE);
+  await refuses(
+    savedIn(t)({ 'saved_model.pb': keras(), 'variables/variables.index': index as Buffer }),
+    /^saved_model\.pb: variables\/variables\.data-00000-of-00001 is missing \(needed for [^\n]*\)\. Copy all files of the model again$/,
+  );
+  const other = { 'layer/kernel/.ATTRIBUTES/VARIABLE_VALUE': { shape: [1, 2], data: [3, 4] } };
+  await refuses(
+    savedIn(t)({ 'saved_model.pb': keras(), ...bundleFiles('variables/variables', other) }),
+    /: one node cannot be converted:\n[^\n]*variable is of shape \[2,1\][^\n]*$/,
+  );
+});
+
+test('frozen: a size of 0 is no shape of an input, and a byte order mark before the names is read over', async (t) => {
+  const files = {
+    'frozen_graph.pb': graph(DENSE),
+    'graph_meta.json': `\uFEFF${META(['x:0'], ['dense:0'])}`,
+  };
+  assert.deepEqual(names((await frozenIn(t)(files)).outputs), ['dense']);
+  for (const sizes of [
+    [0, 2],
+    [1, 0],
+  ])
+    await refuses(
+      frozenIn(t)(files, { inputShapes: { x: sizes } }),
+      /input "x": the shape \[[01],[02]\] of --input has a size that is none/,
+    );
+  assert.deepEqual((await frozenIn(t)(files, { inputShapes: { x: [1, 2] } })).inputs[0]?.shape, [1, 2]);
 });
 
 test('SavedModel: two names of one input tensor are one input, and inputs are sorted by name', async (t) => {

@@ -10,6 +10,7 @@ import {
   floats,
   graphOf,
   int32s,
+  makeFunction,
   type NodeSpec,
   noisy,
   run,
@@ -683,10 +684,43 @@ test('every operation that is not supported is named with its node, file and wha
     code: 'bad_model',
     message: [
       'test.pb: 3 nodes cannot be converted:',
-      '  ParseExample (node "parse"): reads serialized records, which ONNX cannot; name another input tensor with --input to cut the preprocessing off',
-      '  DecodeJpeg (node "decode"): decodes files, which ONNX cannot; name another input tensor with --input to cut the preprocessing off',
+      '  ParseExample (node "parse"): reads serialized records, which ONNX cannot; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
+      '  DecodeJpeg (node "decode"): decodes files, which ONNX cannot; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
       '  MyOwnOp (node "mine"): is not supported',
     ].join('\n'),
+  });
+});
+
+test('behind a loop that decodes files the tensors that its rows become are named', () => {
+  const variant = { unsupported: 'variant' };
+  const arguments_ = { i: 'int32', files: 'string', out: variant } as const;
+  const body = makeFunction(
+    'body',
+    arguments_,
+    [
+      ['file', 'GatherV2', ['files', 'i', 'i']],
+      ['image', 'DecodeJpeg', ['file']],
+      ['set', 'TensorListSetItem', ['out', 'i', 'image'], { element_dtype: a.type('uint8') }],
+      ['next', 'AddV2', ['i', 'i']],
+    ],
+    ['next', 'files:0', 'set'],
+  );
+  const condition = makeFunction('condition', arguments_, [['less', 'Less', ['i', 'i']]], ['less']);
+  const nodes: NodeSpec[] = [
+    constant('zero', int32s([], [0])),
+    constant('shape', int32s([3], [-1, -1, 3])),
+    ['out', 'TensorListReserve', ['shape', 'zero'], { element_dtype: a.type('uint8') }],
+    ['w', 'While', ['zero', 'x', 'out'], { body: a.func('body'), cond: a.func('condition') }],
+    ['images', 'TensorListStack', ['w:2', 'shape'], { element_dtype: a.type('uint8') }],
+    ['y', 'Cast', ['images'], { DstT: a.type('float32') }],
+  ];
+  const graph = graphOf(
+    { inputs: { x: floats([1], [0]) }, nodes, outputs: ['y'], functions: [body, condition] },
+    'fixed',
+  );
+  assert.throws(() => convertTensorflow(graph, {}), {
+    code: 'bad_model',
+    message: /DecodeJpeg \(node "image"\): .*to cut the preprocessing off; right behind it is images:0$/m,
   });
 });
 
@@ -699,6 +733,235 @@ test('a node with too few inputs is refused, not crashed on', () => {
     code: 'bad_model',
     message: /Conv2D \(node "c"\): has 1 inputs, needs 2/,
   });
+});
+
+test('MatrixDiagV3 fills up what is beside the diagonal, and refuses matrices that are not square', async () => {
+  const spec = (side: number) => ({
+    inputs: { x: floats([2], [1, 2]) },
+    nodes: [
+      constant('k', int32s([], [0])),
+      constant('rows', int32s([], [side])),
+      constant('any', int32s([], [-1])),
+      constant('beside', floats([], [9])),
+      ['y', 'MatrixDiagV3', ['x', 'k', 'rows', 'any', 'beside']] as NodeSpec,
+    ],
+    outputs: ['y'],
+  });
+  for (const side of [-1, 2]) {
+    const [y] = await run({ ...spec(side), sizes: side === 2 ? 'fixed' : 'fixed and batch' });
+    assertTensor(y as Tensor, floats([2, 2], [1, 9, 9, 2]));
+  }
+  assert.throws(() => convertTensorflow(graphOf(spec(3), 'fixed'), {}), {
+    message: /MatrixDiagV3 \(node "y"\): needs square matrices, asks for a side of 3/,
+  });
+});
+
+test('a batch norm that trains gives the running mean with its share of the old one', async () => {
+  const [mean, y] = await run({
+    inputs: { x: floats([1, 1, 2, 1], [1, 3]) },
+    nodes: [
+      constant('one', floats([1], [1])),
+      constant('zero', floats([1], [0])),
+      constant('old', floats([1], [10])),
+      [
+        'n',
+        'FusedBatchNormV3',
+        ['x', 'one', 'zero', 'old', 'one'],
+        { is_training: a.flag(true), exponential_avg_factor: a.float(0.25), epsilon: a.float(0) },
+      ],
+    ],
+    outputs: ['n:1', 'n:0'],
+    sizes: 'fixed',
+  });
+  assertTensor(mean as Tensor, floats([1], [8]));
+  assertTensor(y as Tensor, floats([1, 1, 2, 1], [-1, 1]));
+});
+
+test('the old Select needs to know whether its conditions are rows', () => {
+  const graph = graphOf(
+    {
+      inputs: { p: tensor('bool', [2], [1, 0]), x: noisy([2, 2]) },
+      nodes: [['y', 'Select', ['p', 'x', 'x']]],
+      outputs: ['y'],
+    },
+    'fixed',
+  );
+  const open = { ...graph, inputs: graph.inputs.map((input) => ({ ...input, shape: undefined })) };
+  assert.throws(() => convertTensorflow(open, {}), {
+    message: /Select \(node "y"\): needs an input of known rank/,
+  });
+});
+
+test('Roll goes around more than once, along a free axis too', async () => {
+  const x = floats([3], [1, 2, 3]);
+  for (const [shift, expected] of [
+    [5, [2, 3, 1]],
+    [-4, [2, 3, 1]],
+    [3, [1, 2, 3]],
+    [1, [3, 1, 2]],
+  ] as const) {
+    const nodes: NodeSpec[] = [
+      constant('shift', int32s([], [shift])),
+      constant('axis', int32s([], [0])),
+      ['y', 'Roll', ['x', 'shift', 'axis']],
+    ];
+    const [y] = await run({ inputs: { x }, nodes, outputs: ['y'] });
+    assertTensor(y as Tensor, floats([3], expected), `shift ${shift}`);
+  }
+});
+
+test('what depends on places that come twice is refused unless they surely come once', () => {
+  const refused = (nodes: NodeSpec[], message: RegExp) => {
+    const inputs = { x: floats([3], [1, 2, 3]), at: int32s([2, 1], [0, 1]), u: floats([2], [5, 6]) };
+    const graph = graphOf({ inputs, nodes, outputs: ['y'] }, 'fixed');
+    assert.throws(() => convertTensorflow(graph, {}), { code: 'bad_model', message });
+  };
+  refused(
+    [['y', 'TensorScatterMax', ['x', 'at', 'u']]],
+    /TensorScatterMax .*needs a constant list of places/,
+  );
+  refused(
+    [constant('twice', int32s([2], [1, 1])), ['y', 'DynamicStitch', ['twice', 'u']]],
+    /DynamicStitch .*writes to one place twice/,
+  );
+});
+
+test('a Squeeze of all axes keeps free ones and says so', () => {
+  const spec = {
+    inputs: { x: noisy([2, 1, 3]) },
+    nodes: [['y', 'Squeeze', ['x']] as NodeSpec],
+    outputs: ['y'],
+  };
+  assert.deepEqual(convertTensorflow(graphOf(spec, 'fixed'), {}).notes, []);
+  const { notes, graph } = convertTensorflow(graphOf(spec, 'batch'), {});
+  assert.match(notes.join(), /"y" \(Squeeze\) keeps N2, which TensorFlow drops where it is 1/);
+  assert.deepEqual(graph.outputs[0]?.value.shape, ['N2', 3]);
+});
+
+test('a Reshape to a size of 0 and one that is left over is refused', () => {
+  const nodes: NodeSpec[] = [constant('to', int32s([2], [0, -1])), ['y', 'Reshape', ['x', 'to']]];
+  const graph = graphOf({ inputs: { x: floats([2, 0], []) }, nodes, outputs: ['y'] }, 'fixed');
+  assert.throws(() => convertTensorflow(graph, {}), {
+    code: 'bad_model',
+    message: /Reshape \(node "y"\): asks for the size that is left over beside a size of 0/,
+  });
+});
+
+test('Bincount counts all numbers of any shape together, one alone too', async () => {
+  const nodes: NodeSpec[] = [
+    constant('size', int32s([], [4])),
+    constant('none', floats([0], [])),
+    ['y', 'Bincount', ['x', 'size', 'none']],
+  ];
+  const [alone] = await run({ inputs: { x: int32s([], [2]) }, nodes, outputs: ['y'] });
+  assertTensor(alone as Tensor, floats([4], [0, 0, 1, 0]));
+  const x = int32s([2, 3], [1, 1, 3, 0, 5, 3]);
+  const [all] = await run({ inputs: { x }, nodes, outputs: ['y'] });
+  assertTensor(all as Tensor, floats([4], [1, 2, 0, 2]));
+  const weights = floats([2, 3], [1, 2, 3, 4, 5, 6]);
+  const [weighted] = await run({
+    inputs: { x, weights },
+    nodes: [constant('size', int32s([], [4])), ['y', 'Bincount', ['x', 'size', 'weights']]],
+    outputs: ['y'],
+    sizes: 'fixed',
+  });
+  assertTensor(weighted as Tensor, floats([4], [4, 3, 0, 9]));
+  const [dense] = await run({
+    inputs: { x: int32s([], [2]) },
+    nodes: [...nodes.slice(0, 2), ['y', 'DenseBincount', ['x', 'size', 'none']]],
+    outputs: ['y'],
+  });
+  assertTensor(dense as Tensor, floats([4], [0, 0, 1, 0]));
+});
+
+test('reductions over no axes keep the values, constant or computed', async () => {
+  const x = noisy([2, 3]);
+  const constantAxes = constant('axes', int32s([0], []));
+  for (const op of ['Mean', 'Sum', 'Max', 'Min', 'Prod', 'EuclideanNorm']) {
+    const [y] = await run({ inputs: { x }, nodes: [constantAxes, ['y', op, ['x', 'axes']]], outputs: ['y'] });
+    assertTensor(y as Tensor, x, op);
+  }
+  for (const op of ['Any', 'All']) {
+    const flags = tensor('bool', [2, 2], [0, 1, 1, 0]);
+    const [y] = await run({
+      inputs: { x: flags },
+      nodes: [constantAxes, ['y', op, ['x', 'axes']]],
+      outputs: ['y'],
+    });
+    assertTensor(y as Tensor, flags, op);
+  }
+  const [sum] = await run({
+    inputs: { x, axes: int32s([0], []) },
+    nodes: [['y', 'Sum', ['x', 'axes']]],
+    outputs: ['y'],
+    sizes: 'fixed',
+  });
+  assertTensor(sum as Tensor, x);
+  const open = graphOf(
+    { inputs: { x, axes: int32s([1], [0]) }, nodes: [['y', 'Mean', ['x', 'axes']]], outputs: ['y'] },
+    'free',
+  );
+  assert.throws(() => convertTensorflow(open, {}), { message: /needs a constant list of axes/ });
+});
+
+test('reductions of nothing: any is false, all is true, the mean is no number', async () => {
+  const axes = (value: number) => constant('axes', int32s([1], [value]));
+  const none = tensor('bool', [0, 2], []);
+  for (const [op, value] of [
+    ['Any', 0],
+    ['All', 1],
+  ] as const) {
+    const [y] = await run({
+      inputs: { x: none },
+      nodes: [axes(0), ['y', op, ['x', 'axes']]],
+      outputs: ['y'],
+    });
+    assertTensor(y as Tensor, tensor('bool', [2], [value, value]), op);
+  }
+  const [mean] = await run({
+    inputs: { x: floats([0, 2], []) },
+    nodes: [axes(0), ['y', 'Mean', ['x', 'axes']]],
+    outputs: ['y'],
+  });
+  assertTensor(mean as Tensor, floats([2], [Number.NaN, Number.NaN]));
+  const [folded] = await run({
+    inputs: { x: floats([1], [1]) },
+    nodes: [constant('e', floats([0], [])), axes(0), ['m', 'Mean', ['e', 'axes']], ['y', 'Add', ['m', 'x']]],
+    outputs: ['y'],
+  });
+  assertTensor(folded as Tensor, floats([1], [Number.NaN]));
+});
+
+test('the losses of classifiers take classes as numbers or as weights', async () => {
+  const x = noisy([3, 4]);
+  const rows = [0, 1, 2].map((k) => [...x.data].slice(4 * k, 4 * k + 4).map(Number));
+  const soft = rows.map((row) => {
+    const sum = row.reduce((all, value) => all + Math.exp(value), 0);
+    return row.map((value) => Math.exp(value) / sum);
+  });
+  const classes = [2, 0, 3];
+  const hot = classes.flatMap((own) => [0, 1, 2, 3].map((k) => (k === own ? 1 : 0)));
+  const loss = floats(
+    [3],
+    classes.map((own, k) => -Math.log((soft[k] as number[])[own] as number)),
+  );
+  const slope = floats(
+    [3, 4],
+    soft.flat().map((value, k) => value - (hot[k] as number)),
+  );
+  for (const [op, labels] of [
+    ['SparseSoftmaxCrossEntropyWithLogits', int32s([3], classes)],
+    ['SoftmaxCrossEntropyWithLogits', floats([3, 4], hot)],
+  ] as const) {
+    const [own, derived] = await run({
+      inputs: { x, labels },
+      nodes: [['y', op, ['x', 'labels']]],
+      outputs: ['y:0', 'y:1'],
+      sizes: 'fixed and batch',
+    });
+    assertTensor(own as Tensor, loss, op);
+    assertTensor(derived as Tensor, slope, op);
+  }
 });
 
 test('DenseBincount counts per row, UnravelIndex gives rows and columns', async () => {

@@ -70,7 +70,10 @@ export class Assembler {
         nodes.set(name, node);
         if (raw.op === 'VarHandleOp') resources.set(`${name}:0`, typeOf(node));
       });
+      // Its problem is noted; whoever reads it has none of its own.
+      if (raw.op === 'VarHandleOp' && !nodes.has(name)) resources.set(`${name}:0`, 'float32');
     }
+    variables.assertWhole();
     carryTypes(nodes, resources);
     for (const node of nodes.values()) {
       problems.collect(node.op, label(node.name), () => {

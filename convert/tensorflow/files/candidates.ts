@@ -87,7 +87,7 @@ export function guessOutputs(
         : 'there are several';
     throw new ServingError(
       'bad_model',
-      `${file} does not say what its outputs are, and ${why}. Name them (output names, or a graph_meta.json with input_names and output_names).\n${describeCandidates(nodes)}`,
+      `${file} does not say what its outputs are, and ${why}. Name them with --output, or in a graph_meta.json with input_names and output_names.\n${describeCandidates(nodes)}`,
     );
   }
   return sinks.flatMap((node) => {

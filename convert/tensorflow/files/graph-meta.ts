@@ -19,10 +19,11 @@ export function readGraphMeta(folder: ModelFolder): GraphMeta | undefined {
   const bytes = folder.read(FILE);
   if (bytes.length > MAX_BYTES) fail(`it is larger than ${MAX_BYTES} bytes`);
   let json: unknown;
+  // The decoder leaves a byte order mark out.
   try {
-    json = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    json = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    fail('it is no JSON');
+    fail('it is no JSON in UTF-8');
   }
   if (typeof json !== 'object' || json === null) fail('it is no object');
   const inputs = namesOf(json, 'input_names');

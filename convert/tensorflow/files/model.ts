@@ -159,7 +159,7 @@ class ModelBuilder {
     if (optional.length > 1) {
       throw new ServingError(
         'bad_model',
-        `all inputs have a default; name those to keep: ${listNodes(optional)}`,
+        `all inputs have a default; name those to keep with --input: ${listNodes(optional)}`,
       );
     }
     this.notes.push(`${only.name} has a default and was taken as input, the only one there is`);
@@ -241,7 +241,7 @@ class ModelBuilder {
     if (open.length === 0) return;
     throw new ServingError(
       'bad_model',
-      `the outputs also need ${listNodes(open)}. Name them as inputs, or give each a constant, as keep_prob: 1`,
+      `the outputs also need ${listNodes(open)}. Name them with --input, or give each a number with --constant, as keep_prob=1`,
     );
   }
 
@@ -266,6 +266,11 @@ class ModelBuilder {
     const given = Object.entries(this.source.options.inputShapes ?? {});
     const [, chosen] =
       given.find(([name]) => name === input.name || named(name).tensor === input.tensor) ?? [];
+    if (chosen?.some((dim) => typeof dim === 'number' && !(Number.isSafeInteger(dim) && dim > 0)))
+      throw new ServingError(
+        'bad_model',
+        `input "${input.name}": the shape [${chosen.join(',')}] of --input has a size that is none; sizes are 1 or more, free ones a name, as ${input.name}:N,784`,
+      );
     const shape = chosen ?? nameSizes(input.name, this.shapeOf(input, tensor));
     return { name: input.name, tensor, dtype: this.typeOf(input, tensor), shape };
   }

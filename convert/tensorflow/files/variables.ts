@@ -88,6 +88,11 @@ export class Variables {
     throw new ServingError('bad_model', `${advice}. These variables have no values: ${listNodes(open)}`);
   }
 
+  /** @throws bad_model when files of variables that were asked for are missing or damaged */
+  assertWhole(): void {
+    this.source.bundle?.assertWhole();
+  }
+
   private find(variable: RawNode): Tensor {
     const { bundle, advice, expansion } = this.source;
     const saved = bundle === undefined ? undefined : this.savedFor(variable, bundle);

@@ -8,7 +8,8 @@ import { constantNumber } from '../../graph/numbers.ts';
 import type { Shape, Value, ValueType } from '../../graph/value.ts';
 import { functionAttribute, listAttribute, type TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
-import { type Context, FAILED, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { unsizedRows } from './list-rows.ts';
+import { type Context, FAILED, type Facts, type OpTable, type Rule, refuse, takes } from './rule.ts';
 
 /** One outcome: fills a body and says what it gives. */
 export type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;
@@ -28,29 +29,49 @@ export function choose(
   name: string,
   condition: Value,
   outcomes: readonly [Outcome, Outcome],
+  facts: Facts,
 ): readonly Value[] | undefined {
-  const bodies = outcomes.map((outcome) => {
+  const [yes, no] = outcomes.map((outcome) => {
     const body = g.body();
     return { body, values: outcome(body) };
-  });
-  const [yes, no] = bodies.map(({ values }) => values);
-  if (!yes || !no) return undefined;
-  if (yes.length !== no.length) refuse(`gives ${yes.length} values or ${no.length}`);
-  const results = yes.map((value, i): ValueType => {
-    const other = no[i] as Value;
-    if (value.name === '' || other.name === '') refuse('gives a list, which is not supported');
+  }) as [Filled, Filled];
+  if (!yes.values || !no.values) return undefined;
+  if (yes.values.length !== no.values.length)
+    refuse(`gives ${yes.values.length} values or ${no.values.length}`);
+  const [ours, theirs] = [yes.values, no.values];
+  // A list that both hand on is no tensor yet, and need not become one.
+  const same = ours.map((value, i) => value.name === '' && value === theirs[i]);
+  const pairs = ours.flatMap((value, i): [Value, Value][] =>
+    same[i] ? [] : [[unsizedRows(yes.body, value, facts), unsizedRows(no.body, theirs[i] as Value, facts)]],
+  );
+  const made = pairs.length === 0 ? [] : addIf(g, name, condition, [yes.body, no.body], pairs);
+  for (const [i, pair] of pairs.entries())
+    if (pair.some((value) => facts.unsized.has(value))) facts.unsized.add(made[i] as Value);
+  const rest = made.values();
+  return ours.map((value, i) => (same[i] ? value : (rest.next().value as Value)));
+}
+
+interface Filled {
+  readonly body: GraphBuilder;
+  readonly values: readonly Value[] | undefined;
+}
+
+function addIf(
+  g: GraphBuilder,
+  name: string,
+  condition: Value,
+  [yes, no]: readonly [GraphBuilder, GraphBuilder],
+  pairs: readonly (readonly [Value, Value])[],
+): readonly Value[] {
+  const results = pairs.map(([value, other]): ValueType => {
     if (value.dtype !== other.dtype) refuse(`gives ${value.dtype} or ${other.dtype}`);
     return { dtype: value.dtype, shape: commonShape(value.shape, other.shape, g.fresh) };
   });
-  if (results.length === 0) return [];
-  const [then_branch, else_branch] = bodies.map(({ body, values }) => {
-    for (const value of values ?? []) body.output(`${name}:${g.fresh()}`, value);
-    return { body: body.finish() };
-  });
-  const attributes = {
-    ...(then_branch ? { then_branch } : {}),
-    ...(else_branch ? { else_branch } : {}),
-  };
+  for (const [value, other] of pairs) {
+    yes.output(`${name}:${g.fresh()}`, value);
+    no.output(`${name}:${g.fresh()}`, other);
+  }
+  const attributes = { then_branch: { body: yes.finish() }, else_branch: { body: no.finish() } };
   return g.add('If', [condition], attributes, { outputs: results.length, results, hint: name });
 }
 
@@ -71,7 +92,7 @@ const branch: Rule = (node, [condition, ...inputs], g, context) => {
     return context.call(chosen, inputs, g) ?? failed(node);
   }
   const [yes, no] = [outcomeOf(names[0], inputs, context), outcomeOf(names[1], inputs, context)];
-  return choose(g, node.name, flag, [yes, no]) ?? failed(node);
+  return choose(g, node.name, flag, [yes, no], context.facts) ?? failed(node);
 };
 
 /** Any index that is not there is the last one. */
@@ -89,7 +110,7 @@ const caseRule: Rule = (node, [index, ...inputs], g, context) => {
     if (i === last) return own;
     return (body) => {
       const hit = body.one('Equal', [index, body.scalar(index.dtype, i)]);
-      return choose(body, node.name, hit, [own, from(i + 1)]);
+      return choose(body, node.name, hit, [own, from(i + 1)], context.facts);
     };
   };
   return from(0)(g) ?? failed(node);

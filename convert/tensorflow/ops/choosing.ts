@@ -14,7 +14,7 @@ import { countTo } from './matrix.ts';
 import { type OpTable, type Rule, refuse, takes } from './rule.ts';
 
 const select: Rule = (node, [condition, x, y], g, context) => {
-  const rows = condition.shape?.length === 1 && x.shape && x.shape.length > 1;
+  const rows = rank(condition) === 1 && rank(x) > 1;
   const tail = Array.from({ length: (x.shape?.length ?? 1) - 1 }, (_, i) => i + 1);
   const lifted = rows ? unsqueeze(g, condition, tail) : condition;
   return new Arithmetic(g, context, node.name).do('Where', [lifted, x, cast(g, y, x.dtype)]);

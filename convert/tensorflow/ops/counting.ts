@@ -4,26 +4,47 @@
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
-import { rank } from '../../graph/shapes.ts';
+import { rank, sameDim } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode } from '../graph.ts';
-import { unsqueeze } from './dims.ts';
+import { reshape, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+
+/** Weights of no elements are none. */
+function isWeighted(x: Value, weights: Value): boolean {
+  if (weights.shape?.includes(0)) return false;
+  const sizes = weights.shape ?? refuse('needs weights of known rank');
+  if (sizes.every((dim, i) => typeof dim === 'number' || sameDim(dim, x.shape?.[i]))) return true;
+  return refuse('needs to know whether there are weights; give sizes with --input');
+}
 
 /** [n] or [rows, n] numbers -> how often each of 0..size-1 is among them, or the sum of its weights. */
 function count(node: TfNode, x: Value, size: Value, weights: Value, g: GraphBuilder): Value {
   const end = size.shape?.length === 1 ? g.one('Squeeze', [size, g.ints([0])]) : size;
   const numbers = g.one('Range', [g.scalar('int64', 0), int64(g, end), g.scalar('int64', 1)]);
   const axis = rank(x) - 1;
-  const hit = cast(g, g.one('Equal', [unsqueeze(g, int64(g, x), [axis + 1]), numbers]), weights.dtype);
-  if (flagAttribute(node, 'binary_output', false))
-    return emit(g, 'ReduceMax', [hit], { axes: [axis], keepdims: 0 }, node.name);
-  const weighted = weights.shape?.[0] === 0 ? hit : emit(g, 'Mul', [hit, unsqueeze(g, weights, [axis + 1])]);
+  const found = g.one('Equal', [unsqueeze(g, int64(g, x), [axis + 1]), numbers]);
+  if (flagAttribute(node, 'binary_output', false)) {
+    // Not the maximum: of no numbers at all there is none.
+    const times = g.one('ReduceSum', [cast(g, found, 'int64'), g.ints([axis])], { keepdims: 0 });
+    return cast(g, g.one('Greater', [times, g.scalar('int64', 0)]), weights.dtype);
+  }
+  const hit = cast(g, found, weights.dtype);
+  const weighted = isWeighted(x, weights) ? emit(g, 'Mul', [hit, unsqueeze(g, weights, [axis + 1])]) : hit;
   return emit(g, 'ReduceSum', [weighted, g.ints([axis])], { keepdims: 0 }, node.name);
 }
 
-const bincount: Rule = (node, [x, size, weights], g) => count(node, x, size, weights, g);
+/** All numbers of any shape together, or those of each row. */
+function bincount(rows: boolean): Rule {
+  return (node, [x, size, weights], g) => {
+    const dimensions = rank(x);
+    if (rows && dimensions > 2) refuse(`counts in ${dimensions} dimensions, at most 2 are possible`);
+    if (dimensions === 1 || (rows && dimensions === 2)) return count(node, x, size, weights, g);
+    const flat = reshape(g, x, [-1]);
+    return count(node, flat, size, isWeighted(x, weights) ? reshape(g, weights, [-1]) : weights, g);
+  };
+}
 
 /** Flat places -> one row per dimension. */
 const unravelIndex: Rule = (node, [places, dims], g) => {
@@ -46,5 +67,5 @@ const unravelIndex: Rule = (node, [places, dims], g) => {
 
 export const COUNTING: OpTable = {
   ...takes(2, { UnravelIndex: unravelIndex }),
-  ...takes(3, { Bincount: bincount, DenseBincount: bincount }),
+  ...takes(3, { Bincount: bincount(false), DenseBincount: bincount(true) }),
 };

@@ -83,19 +83,19 @@ function tensorScatter(reduction: 'none' | 'add', negate = false): Rule {
   };
 }
 
-/** Opset 17 knows no maximum; where every place comes once, the old element is read and the larger one written. */
+/** Opset 17 knows no maximum; where every place surely comes once, the old element is read and the larger one written. */
 function tensorExtreme(op: 'Max' | 'Min'): Rule {
   return (node, [x, indices, updates], g) => {
     const at = int64(g, indices);
-    if (indices.constant && new Set(rowsOf(indices)).size < rowsOf(indices).length)
-      refuse('writes to one place twice, which is not supported');
+    const rows = rowsOf(indices);
+    if (new Set(rows).size < rows.length) refuse('writes to one place twice, which is not supported');
     const better = emit(g, op, [g.one('GatherND', [x, at]), updates]);
     return g.one('ScatterND', [x, at, better], {}, node.name);
   };
 }
 
 function rowsOf(indices: Value): string[] {
-  const numbers = constantNumbers(indices, 'indices');
+  const numbers = constantNumbers(indices, 'list of places');
   const depth = indices.shape?.at(-1);
   const width = typeof depth === 'number' && depth > 0 ? depth : 1;
   return Array.from({ length: numbers.length / width }, (_, i) =>
@@ -210,8 +210,12 @@ const dynamicStitch: Rule = (node, inputs, g) => {
 };
 
 function stitchedRows(g: GraphBuilder, indices: readonly Value[], all: Value): Size {
-  if (indices.every((value) => value.constant))
-    return Math.max(-1, ...indices.flatMap((value) => constantNumbers(value, 'indices'))) + 1;
+  if (indices.every((value) => value.constant)) {
+    const numbers = indices.flatMap((value) => constantNumbers(value, 'indices'));
+    // The last would count; ScatterND does not promise which does.
+    if (new Set(numbers).size < numbers.length) refuse('writes to one place twice, which is not supported');
+    return numbers.reduce((a, b) => Math.max(a, b), -1) + 1;
+  }
   return rowCount(g, all);
 }
 

@@ -1,14 +1,26 @@
 /**
  * TensorLists (and TensorFlow 1's TensorArrays) as tensors: item i is row i.
- * Trap: a list is reserved before the shape of its items is known; until an item is set it is only a promise.
+ * Trap: a list is reserved before the shape of its items is known; until an item is set it is only a promise. A list may
+ * also grow by being written behind its end, where its maker (TensorArray) or the write itself says so.
  */
 import type { DType } from '../../../lib/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
-import { constantNumber } from '../../graph/numbers.ts';
+import { constantNumbers, numbersOf } from '../../graph/numbers.ts';
+import { sameDim } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
-import { shapeAttribute, type TfNode, typeAttribute } from '../graph.ts';
-import { cut, reshape, type Size, shapeList, sizesOf, TO_END, unsqueeze } from './dims.ts';
+import { flagAttribute, shapeAttribute, type TfNode, typeAttribute } from '../graph.ts';
+import { cut, reshape, type Size, sizesOf, TO_END, unsqueeze } from './dims.ts';
 import { cast, int64, oneNumber } from './kernels.ts';
+import {
+  appended,
+  atLeast,
+  countOf,
+  materialize,
+  rowsFor,
+  shapeOfItem,
+  shapeOfRow,
+  withRest,
+} from './list-rows.ts';
 import {
   type Context,
   type Facts,
@@ -25,10 +37,13 @@ function itemDType(node: TfNode, name: string): DType {
   return typeof dtype === 'string' ? dtype : refuse(`holds ${dtype.unsupported}, which is not supported`);
 }
 
-/** The shape an int32 input says: a scalar -1 is an unknown rank. */
-function itemShape(shape: Value): number[] | undefined {
+/** The shape an int32 input says; a scalar (-1) is an unknown rank. A size that has a name is measured. */
+function itemShape(g: GraphBuilder, shape: Value): Size[] | undefined {
   if (shape.shape?.length !== 1) return undefined;
-  return shape.elements?.map((element) => (typeof element === 'number' ? element : -1));
+  return shape.elements?.map((element, i): Size => {
+    if (typeof element === 'number') return element;
+    return element === undefined ? -1 : cut(g, int64(g, shape), 0, i, i + 1);
+  });
 }
 
 function reserve(context: Context, dtype: DType, reserved: Reserved): Value {
@@ -37,153 +52,250 @@ function reserve(context: Context, dtype: DType, reserved: Reserved): Value {
   return list;
 }
 
-/** A free size by its name, measured at the graph's input that has it. */
-function measured(g: GraphBuilder, dim: number | string | undefined, facts: Facts): Size | undefined {
-  if (typeof dim === 'number') return dim;
-  const source = dim === undefined ? undefined : facts.sizes.get(dim);
-  return source && g.one('Shape', [source.value], { start: source.axis, end: source.axis + 1 });
+function reserveItems(node: TfNode, shape: Value, count: Value, g: GraphBuilder, context: Context): Value {
+  const dtype = itemDType(node, 'element_dtype');
+  const list = reserve(context, dtype, { count, element: itemShape(g, shape) });
+  context.facts.declared.set(list, shape);
+  return list;
 }
 
-/** The rows of a list that was only reserved: zeros. `like` is the shape of an item, where one is known. */
-export function materialize(g: GraphBuilder, list: Value, facts: Facts, like?: Value): Value {
-  const reserved = facts.reserved.get(list);
-  if (!reserved) return list;
-  const wanted = reserved.element ?? like?.shape?.map(() => -1);
-  if (!wanted) return refuse('reads a list whose items have no known shape');
-  const sizes = wanted.map((dim, i) => {
-    if (dim >= 0) return dim;
-    return measured(g, like?.shape?.[i], facts) ?? refuse('reads a list whose items have no known shape');
-  });
-  const shape = shapeList(g, [oneNumber(g, reserved.count, 'int64'), ...sizes]);
-  return g.one('Expand', [g.scalar(list.dtype, 0), shape], {}, 'list');
+/** A changed list still says what it said of its items. */
+function stillDeclared(list: Value, changed: Value, facts: Facts): Value {
+  const shape = facts.declared.get(list);
+  if (shape && !facts.declared.has(changed)) facts.declared.set(changed, shape);
+  return changed;
 }
 
-const reserveRule: Rule = (node, [shape, count], _g, context) =>
-  reserve(context, itemDType(node, 'element_dtype'), { count, element: itemShape(shape) });
+const fromTensor: Rule = (_node, inputs, g, { facts }) => {
+  const [rows, shape] = inputs;
+  if (inputs.length < 2) return rows;
+  const known = facts.declared.get(rows);
+  const list = known && known !== shape ? g.one('Identity', [rows]) : rows;
+  facts.declared.set(list, shape);
+  return list;
+};
 
-const empty: Rule = (node, [shape], g, context) =>
-  reserve(context, itemDType(node, 'element_dtype'), {
-    count: g.scalar('int32', 0),
-    element: itemShape(shape),
-  });
+const elementShape: Rule = (node, [list], g, { facts }) => {
+  const type = typeAttribute(node, 'shape_type', 'int32');
+  const shape = facts.declared.get(list) ?? refuse('asks a list for its shape, which is not known here');
+  return cast(g, shape, typeof type === 'string' ? type : 'int32');
+};
 
 function getItem(node: TfNode, list: Value, index: Value, g: GraphBuilder, context: Context): Value {
   return g.one('Gather', [materialize(g, list, context.facts), index], { axis: 0 }, node.name);
 }
 
-function setItem(
-  node: TfNode,
-  parts: { list: Value; index: Value; item: Value },
-  g: GraphBuilder,
-  context: Context,
-): Value {
-  const { list, index, item } = parts;
-  const collected = context.facts.collected.get(list);
-  if (collected) {
-    collected.item = item;
-    return item;
-  }
-  const reserved = context.facts.reserved.get(list);
-  const row = unsqueeze(g, item, [0]);
-  // The only item: nothing of the list is left, and its shape need not be known.
-  if (reserved?.count.elements?.[0] === 1 || list.shape?.[0] === 1) return row;
-  const rows = materialize(g, list, context.facts, item);
-  const place = g.one('Reshape', [int64(g, index), g.ints([1, 1])]);
-  return g.one('ScatterND', [rows, place, row], {}, node.name);
+/** How many items, when it is a number by now. */
+function fixedCount(list: Value, facts: Facts): number | undefined {
+  const reserved = facts.reserved.get(list);
+  const dim = reserved ? reserved.count.elements?.[0] : list.shape?.[0];
+  return typeof dim === 'number' ? dim : undefined;
 }
 
-function pushBack(list: Value, item: Value, g: GraphBuilder, context: Context): Value {
-  const collected = context.facts.collected.get(list);
+interface Writing {
+  readonly list: Value;
+  readonly index: Value;
+  readonly item: Value;
+  /** Behind the end of the list, too. */
+  readonly grows: boolean;
+}
+
+function setItem(node: TfNode, writing: Writing, g: GraphBuilder, { facts }: Context): Value {
+  const { list, index, item, grows } = writing;
+  const collected = facts.collected.get(list);
   if (collected) {
     collected.item = item;
     return item;
   }
   const row = unsqueeze(g, item, [0]);
-  if (context.facts.reserved.get(list)?.count.elements?.[0] === 0) return row;
-  return g.one('Concat', [materialize(g, list, context.facts, item), row], { axis: 0 });
+  const size = fixedCount(list, facts);
+  const atFirst = index.elements?.[0] === 0;
+  // Nothing of the list is left, and the shape of its items need not be known.
+  if (atFirst && (size === 1 || (size === 0 && grows))) return stillDeclared(list, row, facts);
+  const place = oneNumber(g, index, 'int64');
+  const there = rowsFor(g, list, shapeOfItem(g, item), facts);
+  const rows = grows ? atLeast(g, there, g.one('Add', [place, g.ints([1])])) : there;
+  const set = g.one('ScatterND', [rows, g.one('Reshape', [place, g.ints([1, 1])]), row], {}, node.name);
+  return stillDeclared(list, set, facts);
 }
 
-function length(node: TfNode, list: Value, g: GraphBuilder, context: Context): Value {
-  const reserved = context.facts.reserved.get(list);
+/** Whether writes behind the end of a TensorArray make it longer. */
+function arrayGrows(handle: Value, { facts }: Context): boolean {
+  return facts.arrays.get(handle)?.grows ?? refuse('uses a TensorArray that is not known here');
+}
+
+function pushBack(list: Value, item: Value, g: GraphBuilder, { facts }: Context): Value {
+  const collected = facts.collected.get(list);
+  if (collected) {
+    collected.item = item;
+    return item;
+  }
+  return stillDeclared(list, appended(g, list, unsqueeze(g, item, [0]), facts), facts);
+}
+
+function popBack(list: Value, g: GraphBuilder, { facts }: Context): Value[] {
+  const rows = materialize(g, list, facts);
+  const rest = stillDeclared(list, cut(g, rows, 0, 0, -1), facts);
+  return [rest, g.one('Squeeze', [cut(g, rows, 0, -1, TO_END), g.ints([0])])];
+}
+
+function resize(list: Value, size: Value, g: GraphBuilder, context: Context): Value {
+  const { facts } = context;
+  const reserved = facts.reserved.get(list);
+  if (reserved) return stillDeclared(list, reserve(context, list.dtype, { ...reserved, count: size }), facts);
+  const count = oneNumber(g, size, 'int64');
+  const resized = atLeast(g, cut(g, list, 0, 0, count), count);
+  if (facts.unsized.has(list)) facts.unsized.add(resized);
+  return stillDeclared(list, resized, facts);
+}
+
+function length(node: TfNode, list: Value, g: GraphBuilder, { facts }: Context): Value {
+  const reserved = facts.reserved.get(list);
   if (reserved) return cast(g, reserved.count, 'int32');
-  const size = g.one('Shape', [list], { start: 0, end: 1 });
-  return cast(g, g.one('Squeeze', [size, g.ints([0])], {}, node.name), 'int32');
+  return cast(g, g.one('Squeeze', [countOf(g, list, facts), g.ints([0])], {}, node.name), 'int32');
 }
 
-/** Items one behind the other: [items, rows, ...] -> [items * rows, ...]. */
-function joined(list: Value, g: GraphBuilder, context: Context): Value {
+/** Items one behind the other, [items, rows, ...] -> [items * rows, ...], and the rows of each. */
+function joined(list: Value, g: GraphBuilder, context: Context): Value[] {
   const rows = materialize(g, list, context.facts);
-  const sizes = sizesOf(g, rows);
-  return reshape(g, rows, [-1, ...sizes.slice(2)]);
+  const shape = g.one('Shape', [rows]);
+  const lengths = g.one('Expand', [cut(g, shape, 0, 1, 2), cut(g, shape, 0, 0, 1)]);
+  return [reshape(g, rows, [-1, ...sizesOf(g, rows).slice(2)]), lengths];
 }
 
-function lengthsOf(list: Value, g: GraphBuilder): Value {
-  const shape = g.one('Shape', [list]);
-  return g.one('Expand', [cut(g, shape, 0, 1, 2), cut(g, shape, 0, 0, 1)]);
-}
-
-/** The places are 0, 1, 2, ... of all items in nearly every graph. */
 function gatherItems(node: TfNode, list: Value, indices: Value, g: GraphBuilder, context: Context): Value {
   return g.one('Gather', [materialize(g, list, context.facts), indices], { axis: 0 }, node.name);
 }
 
+/** Rows of equal height become the items. */
+function splitItems(rows: Value, lengths: Value, g: GraphBuilder): Value {
+  const heights = constantNumbers(lengths, 'list of lengths');
+  const [height = 0] = heights;
+  if (heights.length === 0 || heights.some((each) => each !== height))
+    refuse(`makes items of different sizes (${heights.slice(0, 8).join(', ')}), which is not supported`);
+  const [all] = rows.shape ?? [];
+  if (typeof all === 'number' && all !== height * heights.length)
+    refuse(`splits ${all} rows into ${heights.length} times ${height}`);
+  return reshape(g, rows, [heights.length, height, ...sizesOf(g, rows).slice(1)]);
+}
+
 const tensorArray: Rule = (node, [size], _g, context) => {
-  const element = shapeAttribute(node, 'element_shape');
-  const list = reserve(context, itemDType(node, 'dtype'), { count: size, element });
-  return [list, list];
+  const dtype = itemDType(node, 'dtype');
+  const handle = listValue(dtype);
+  context.facts.arrays.set(handle, { grows: flagAttribute(node, 'dynamic_size', false) });
+  return [handle, reserve(context, dtype, { count: size, element: shapeAttribute(node, 'element_shape') })];
 };
 
-const scatterItems: Rule = (node, [, indices, rows, list], _g, context) => {
-  const numbers = indices.constant && indices.elements;
-  const reserved = context.facts.reserved.get(list);
-  const count = reserved && constantCount(reserved);
-  const inOrder = numbers?.every((element, i) => element === i);
-  if (inOrder && numbers?.length === count) return rows;
-  // range(0, size) of a free size, as every RNN writes it.
-  if (!numbers && (count === undefined || reserved)) return rows;
-  return refuse(`writes items in another order than 0, 1, 2, ... (node "${node.name}")`);
-};
+/** Surely 0, 1, 2, ... */
+function countsUp(indices: Value, facts: Facts): boolean {
+  const numbers = indices.constant && numbersOf(indices.constant);
+  if (numbers) return Array.prototype.every.call(numbers, (number, i) => number === i);
+  return facts.counting.has(indices);
+}
 
-function constantCount(reserved: Reserved): number | undefined {
-  return reserved.count.constant ? constantNumber(reserved.count, 'size') : undefined;
+interface Scattering {
+  readonly list: Value;
+  readonly indices: Value;
+  readonly rows: Value;
+  readonly grows: boolean;
+}
+
+function scatterItems(scattering: Scattering, g: GraphBuilder, { facts }: Context): Value {
+  const { list, indices, rows, grows } = scattering;
+  const size = fixedCount(list, facts);
+  if (countsUp(indices, facts)) {
+    const count = facts.reserved.get(list)?.count;
+    const dim = count ? count.elements?.[0] : list.shape?.[0];
+    const all = sameDim(dim, rows.shape?.[0]) || (count && facts.counting.get(indices) === count);
+    return all || (size === 0 && grows) ? rows : withRest(g, list, rows, facts);
+  }
+  const places = int64(g, indices);
+  const there = rowsFor(g, list, shapeOfRow(g, rows), facts);
+  // ReduceMax of nothing would fail.
+  const last = () =>
+    g.one('ReduceMax', [g.one('Concat', [places, g.ints([-1])], { axis: 0 })], { axes: [0], keepdims: 1 });
+  const old = grows ? atLeast(g, there, g.one('Add', [last(), g.ints([1])])) : there;
+  return latest(g, old, places, rows);
+}
+
+/** Of rows for the same place the last one counts, which ScatterND does not promise. */
+function latest(g: GraphBuilder, old: Value, places: Value, rows: Value): Value {
+  const scalar = (size: Value) => g.one('Squeeze', [size, g.ints([0])]);
+  const numbers = (size: Value) => g.one('Range', [g.scalar('int64', 0), scalar(size), g.scalar('int64', 1)]);
+  const count = g.one('Shape', [old], { start: 0, end: 1 });
+  const own = unsqueeze(g, numbers(count), [1]);
+  const added = g.one('Add', [numbers(g.one('Shape', [places])), count]);
+  const hit = g.one('Where', [g.one('Equal', [own, places]), added, g.ints([-1])]);
+  const from = g.one('ReduceMax', [g.one('Concat', [own, hit], { axis: 1 })], { axes: [1], keepdims: 0 });
+  const made = g.one('Gather', [g.one('Concat', [old, rows], { axis: 0 }), from], { axis: 0 });
+  if (!old.shape) return made;
+  return g.add(
+    'Identity',
+    [made],
+    {},
+    { results: [{ dtype: old.dtype, shape: old.shape }], hint: 'list' },
+  )[0] as Value;
+}
+
+/** A list made by the scattering itself: as long as it is told, or as the last place asks for. */
+function scatterNew(
+  node: TfNode,
+  parts: readonly [Value, Value, Value],
+  count: Value | undefined,
+  g: GraphBuilder,
+  context: Context,
+): Value {
+  const [rows, indices, shape] = parts;
+  const told = count?.elements?.[0];
+  if (count && typeof told !== 'number') refuse('makes a list of a computed length, which is not supported');
+  const grows = !count || told === -1;
+  const list = reserveItems(node, shape, count && !grows ? count : g.scalar('int32', 0), g, context);
+  return stillDeclared(list, scatterItems({ list, indices, rows, grows }, g, context), context.facts);
 }
 
 export const LISTS: OpTable = {
   ...takes(1, {
     TensorArrayV3: tensorArray,
-    TensorListElementShape: (_node, [list], g, context) => {
-      const rows = materialize(g, list, context.facts);
-      return cast(g, g.one('Shape', [rows], { start: 1 }), 'int32');
-    },
-    TensorListFromTensor: (_node, [rows]) => rows,
+    TensorListElementShape: elementShape,
+    TensorListFromTensor: fromTensor,
     TensorListLength: (node, [list], g, context) => length(node, list, g, context),
     TensorListStack: (_node, [list], g, context) => materialize(g, list, context.facts),
   }),
   ...takes(2, {
-    EmptyTensorList: empty,
-    TensorArrayConcatV3: (_node, [, list], g, context) => [joined(list, g, context), lengthsOf(list, g)],
+    EmptyTensorList: (node, [shape], g, context) =>
+      reserveItems(node, shape, g.scalar('int32', 0), g, context),
+    TensorArrayConcatV3: (_node, [, list], g, context) => joined(list, g, context),
     TensorArraySizeV3: (node, [, list], g, context) => length(node, list, g, context),
-    TensorListConcat: (_node, [list], g, context) => [joined(list, g, context), lengthsOf(list, g)],
-    TensorListConcatV2: (_node, [list], g, context) => [joined(list, g, context), lengthsOf(list, g)],
+    TensorListConcat: (_node, [list], g, context) => joined(list, g, context),
+    TensorListConcatV2: (_node, [list], g, context) => joined(list, g, context),
     TensorListGather: (node, [list, indices], g, context) => gatherItems(node, list, indices, g, context),
     TensorListGetItem: (node, [list, index], g, context) => getItem(node, list, index, g, context),
-    TensorListPopBack: (_node, [list], g) => [
-      cut(g, list, 0, 0, -1),
-      g.one('Squeeze', [cut(g, list, 0, -1, TO_END), g.ints([0])]),
-    ],
+    TensorListPopBack: (_node, [list], g, context) => popBack(list, g, context),
     TensorListPushBack: (_node, [list, item], g, context) => pushBack(list, item, g, context),
-    TensorListReserve: reserveRule,
+    TensorListReserve: (node, [shape, count], g, context) => reserveItems(node, shape, count, g, context),
+    TensorListResize: (_node, [list, size], g, context) => resize(list, size, g, context),
   }),
   ...takes(3, {
     TensorArrayGatherV3: (node, [, indices, list], g, context) =>
       gatherItems(node, list, indices, g, context),
     TensorArrayReadV3: (node, [, index, list], g, context) => getItem(node, list, index, g, context),
-    TensorListSetItem: (node, [list, index, item], g, context) =>
-      setItem(node, { list, index, item }, g, context),
+    TensorListScatter: (node, [rows, indices, shape], g, context) =>
+      scatterNew(node, [rows, indices, shape], undefined, g, context),
+    TensorListScatterIntoExistingList: (_node, [list, rows, indices], g, context) =>
+      stillDeclared(list, scatterItems({ list, indices, rows, grows: true }, g, context), context.facts),
+    TensorListSetItem: (node, [list, index, item], g, context) => {
+      const grows = flagAttribute(node, 'resize_if_index_out_of_bounds', false);
+      return setItem(node, { list, index, item, grows }, g, context);
+    },
+    TensorListSplit: (_node, [rows, , lengths], g) => splitItems(rows, lengths, g),
   }),
   ...takes(4, {
-    TensorArrayScatterV3: scatterItems,
-    TensorArrayWriteV3: (node, [, index, item, list], g, context) =>
-      setItem(node, { list, index, item }, g, context),
+    TensorArrayScatterV3: (_node, [handle, indices, rows, list], g, context) =>
+      scatterItems({ list, indices, rows, grows: arrayGrows(handle, context) }, g, context),
+    TensorArraySplitV3: (_node, [, rows, lengths], g) => splitItems(rows, lengths, g),
+    TensorArrayWriteV3: (node, [handle, index, item, list], g, context) =>
+      setItem(node, { list, index, item, grows: arrayGrows(handle, context) }, g, context),
+    TensorListScatterV2: (node, [rows, indices, shape, count], g, context) =>
+      scatterNew(node, [rows, indices, shape], count, g, context),
   }),
 };

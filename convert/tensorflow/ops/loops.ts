@@ -7,13 +7,13 @@ import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
 import type { Shape, Value } from '../../graph/value.ts';
 import { functionAttribute, splitTensor, type TfNode } from '../graph.ts';
-import { dimOf, shapeList } from './dims.ts';
-import { cast, oneNumber } from './kernels.ts';
-import { materialize } from './lists.ts';
+import { cast } from './kernels.ts';
+import { appended, collectedRows, unsizedRows, withRest } from './list-rows.ts';
 import {
   type Callee,
   type Context,
   FAILED,
+  type Facts,
   listValue,
   type OpTable,
   type Rule,
@@ -64,12 +64,26 @@ function counts(body: Callee, argument: string, initials: readonly Value[]): boo
   if (!node || (node.op !== 'Add' && node.op !== 'AddV2')) return false;
   const inputs = node.inputs.map((input) => origin(body, input));
   if (!inputs.includes(argument)) return false;
-  const other = body.nodes.get(splitTensor(inputs.find((input) => input !== argument) ?? ':0').node);
+  const step = inputs.find((input) => input !== argument) ?? ':0';
+  const other = body.nodes.get(splitTensor(step).node);
   const value = other?.op === 'Const' ? other.attributes.value : undefined;
-  return value?.kind === 'tensor' && value.value.data.length === 1 && Number(value.value.data[0]) === 1;
+  if (value)
+    return value.kind === 'tensor' && value.value.data.length === 1 && Number(value.value.data[0]) === 1;
+  // The 1 may come from outside, as an argument that never changes.
+  const from = body.inputs.findIndex(({ name }) => `${name}:0` === step);
+  const same = from >= 0 && origin(body, body.outputs[from]?.tensor ?? '') === step;
+  const outer = same ? initials[from] : undefined;
+  return outer?.constant !== undefined && constantNumber(outer, 'step') === 1;
 }
 
-function roleOf(body: Callee, i: number, initials: readonly Value[]): Role {
+/** Whether the condition looks at a variable. */
+function asks(condition: Callee, i: number): boolean {
+  const argument = `${condition.inputs[i]?.name}:0`;
+  if (usersOf(condition, argument).length > 0) return true;
+  return condition.outputs.some(({ tensor }) => origin(condition, tensor) === argument);
+}
+
+function roleOf(body: Callee, condition: Callee, i: number, initials: readonly Value[]): Role {
   const argument = `${body.inputs[i]?.name}:0`;
   const source = origin(body, body.outputs[i]?.tensor ?? '');
   if (source === argument) return 'same';
@@ -77,8 +91,11 @@ function roleOf(body: Callee, i: number, initials: readonly Value[]): Role {
   const places = setter && SETTERS[setter.op];
   if (!setter || !places || origin(body, setter.inputs[places.list] ?? '') !== argument) return 'carried';
   const alone = usersOf(body, argument).every((name) => name === setter.name);
-  if (!alone || body.outputs.some((output, k) => k !== i && origin(body, output.tensor) === source))
-    return 'carried';
+  const elsewhere = body.outputs.some((output, k) => {
+    const from = origin(body, output.tensor);
+    return k !== i && (from === source || from === argument);
+  });
+  if (!alone || elsewhere || asks(condition, i)) return 'carried';
   if (places.index === undefined) return 'pushed';
   return counts(body, origin(body, setter.inputs[places.index] ?? ''), initials) ? 'set' : 'carried';
 }
@@ -90,8 +107,6 @@ interface Plan {
   readonly roles: readonly Role[];
   /** Before the loop; lists of the role `carried` are tensors. */
   readonly initials: readonly Value[];
-  /** Those that are nothing before the first round. */
-  readonly empty: ReadonlySet<Value>;
 }
 
 interface Round {
@@ -115,13 +130,28 @@ function convertRound(
   const inputs = plan.initials.map((initial, i) => {
     const role = plan.roles[i];
     if (role === 'same') return initial;
-    if (role === 'carried') return builder.input(`${name}/${i}`, initial.dtype, shapes[i]);
+    if (role === 'carried') {
+      const variable = builder.input(`${name}/${i}`, initial.dtype, shapes[i]);
+      if (context.facts.unsized.has(initial)) context.facts.unsized.add(variable);
+      return variable;
+    }
     const list = listValue(initial.dtype);
     context.facts.collected.set(list, { item: undefined });
     return list;
   });
-  const outputs = context.call(plan.body, inputs, builder);
-  if (!outputs) return undefined;
+  const given = context.call(plan.body, inputs, builder);
+  if (!given) return undefined;
+  // A list that the body made new is a tensor in the next round, as the old one was.
+  const outputs = given.map((output, i) =>
+    plan.roles[i] === 'carried' ? unsizedRows(builder, output, context.facts) : output,
+  );
+  const unsized = outputs.findIndex(
+    (output, i) =>
+      plan.roles[i] === 'carried' &&
+      context.facts.unsized.has(output) &&
+      !context.facts.unsized.has(plan.initials[i] as Value),
+  );
+  if (unsized >= 0) refuse('makes a list anew in every round, whose items have no known shape');
   const after = inputs.map((input, i) => (plan.roles[i] === 'carried' ? (outputs[i] as Value) : input));
   const [goOn] = context.call(plan.condition, after, builder) ?? [];
   return goOn && { builder, inputs, outputs, goOn: cast(builder, goOn, 'bool') };
@@ -160,7 +190,16 @@ function convertBody(
   context: Context,
 ): { round: Round; shapes: readonly (Shape | undefined)[] } | undefined {
   const loose = new Set<string>();
-  let shapes: readonly (Shape | undefined)[] = plan.initials.map((initial) => initial.shape);
+  let shapes = plan.initials.map(({ shape }, i): Shape | undefined => {
+    if (!context.facts.unsized.has(plan.initials[i] as Value)) return shape;
+    // No size of 0 may be taken for what it is in later rounds.
+    return shape?.map((dim) => {
+      if (dim !== 0) return dim;
+      const free = g.fresh();
+      loose.add(free);
+      return free;
+    });
+  });
   for (let pass = 0; pass < MAX_PASSES; pass++) {
     const round = convertRound(plan, shapes, g, context);
     if (!round) return undefined;
@@ -171,45 +210,18 @@ function convertBody(
   return refuse('changes the shapes of its variables in a way that is not understood');
 }
 
-/** A list that was filled item by item, with what was not reached. */
-function filledList(role: Role, initial: Value, rows: Value, g: GraphBuilder, context: Context): Value {
-  const reserved = context.facts.reserved.get(initial);
-  if (role === 'pushed') return reserved ? rows : g.one('Concat', [initial, rows], { axis: 0 });
-  const size = rows.shape?.length;
-  if (!reserved || size === undefined) return rows;
-  const count = oneNumber(g, reserved.count, 'int64');
-  const missing = g.one('Sub', [count, g.one('Shape', [rows], { start: 0, end: 1 })]);
-  const none = Array.from({ length: size - 1 }, () => 0);
-  const pads = shapeList(g, [0, ...none, missing, ...none]);
-  const shape = [dimOf(count, g.fresh), ...(rows.shape ?? []).slice(1)];
-  return g.add(
-    'Pad',
-    [rows, pads],
-    {},
-    { results: [{ dtype: rows.dtype, shape }], hint: 'list' },
-  )[0] as Value;
+/** A list that was filled item by item, with what was there before and was not reached. */
+function filledList(role: Role, initial: Value, made: Value, g: GraphBuilder, { facts }: Context): Value {
+  const rows = collectedRows(g, initial, made, facts);
+  const list = role === 'pushed' ? appended(g, initial, rows, facts) : withRest(g, initial, rows, facts);
+  const declared = facts.declared.get(initial);
+  if (declared) facts.declared.set(list, declared);
+  return list;
 }
 
 /** Lists that stay variables must be tensors before the loop begins. */
-function prepared(
-  inputs: readonly Value[],
-  roles: readonly Role[],
-  g: GraphBuilder,
-  context: Context,
-): Pick<Plan, 'initials' | 'empty'> {
-  const empty = new Set<Value>();
-  const initials = inputs.map((initial, i) => {
-    if (roles[i] !== 'carried' || initial.name !== '') return initial;
-    const reserved = context.facts.reserved.get(initial);
-    // One item, which every round sets anew: before the first round it is nothing.
-    if (reserved?.count.elements?.[0] !== 1 || !reserved.element)
-      return materialize(g, initial, context.facts);
-    const dims = [1, ...reserved.element.map((dim) => Math.max(dim, 0))];
-    const list = g.one('Expand', [g.scalar(initial.dtype, 0), g.ints(dims)], {}, 'list');
-    if (dims.includes(0)) empty.add(list);
-    return list;
-  });
-  return { initials, empty };
+function prepared(inputs: readonly Value[], roles: readonly Role[], g: GraphBuilder, facts: Facts): Value[] {
+  return inputs.map((initial, i) => (roles[i] === 'carried' ? unsizedRows(g, initial, facts) : initial));
 }
 
 const loop: Rule = (node, inputs, g, context) => {
@@ -217,9 +229,11 @@ const loop: Rule = (node, inputs, g, context) => {
   const callee = context.callee(body);
   if (callee.inputs.length !== inputs.length || callee.outputs.length !== inputs.length)
     refuse(`has ${inputs.length} variables, its body ${callee.inputs.length} and ${callee.outputs.length}`);
-  const roles = inputs.map((_, i) => roleOf(callee, i, inputs));
-  const { initials, empty } = prepared(inputs, roles, g, context);
-  const plan: Plan = { node, body, condition: functionAttribute(node, 'cond'), roles, initials, empty };
+  const condition = functionAttribute(node, 'cond');
+  const asked = context.callee(condition);
+  const roles = inputs.map((_, i) => roleOf(callee, asked, i, inputs));
+  const initials = prepared(inputs, roles, g, context.facts);
+  const plan: Plan = { node, body, condition, roles, initials };
   const [begin] = context.call(plan.condition, initials, g) ?? [];
   const converted = begin && convertBody(plan, g, context);
   return converted ? finish(plan, begin, converted, g, context) : inputs.map(() => FAILED);
@@ -243,7 +257,7 @@ function finish(
     ...carried.map((i) => {
       const initial = plan.initials[i] as Value;
       // An item that every round sets anew has the shape of the last one.
-      const shape = plan.empty.has(initial) ? outputs[i]?.shape : shapes[i];
+      const shape = context.facts.unsized.has(initial) ? outputs[i]?.shape : shapes[i];
       return { dtype: initial.dtype, shape };
     }),
     ...lists.map((i) => {
@@ -261,7 +275,11 @@ function finish(
   return plan.initials.map((initial, i) => {
     const role = plan.roles[i] as Role;
     if (role === 'same') return initial;
-    if (role === 'carried') return made[carried.indexOf(i)] as Value;
+    if (role === 'carried') {
+      const variable = made[carried.indexOf(i)] as Value;
+      if (context.facts.unsized.has(initial)) context.facts.unsized.add(variable);
+      return variable;
+    }
     return filledList(role, initial, made[carried.length + lists.indexOf(i)] as Value, g, context);
   });
 }

@@ -67,12 +67,19 @@ function plainDiagonal(node: TfNode, k: Value | undefined): void {
 
 const matrixDiag: Rule = (node, inputs, g) => {
   const [x] = inputs;
-  plainDiagonal(node, inputs.length > 1 ? inputs[1] : undefined);
+  // Newer versions: diagonal, numbers of rows and columns (-1: as many as there are elements), what is beside it.
+  const more: readonly (Value | undefined)[] = inputs;
+  const [, k, rows, columns, beside] = more;
+  plainDiagonal(node, k);
   const size = sizeOf(g, x, rank(x) - 1);
+  for (const wanted of [rows, columns]) {
+    const number = wanted ? constantNumber(wanted, 'number of rows and columns') : -1;
+    if (number !== -1 && number !== size) refuse(`needs square matrices, asks for a side of ${number}`);
+  }
   return emit(
     g,
     'Where',
-    [diagonal(g, size, size), unsqueeze(g, x, [-1]), g.scalar(x.dtype, 0)],
+    [diagonal(g, size, size), unsqueeze(g, x, [-1]), beside ?? g.scalar(x.dtype, 0)],
     {},
     node.name,
   );

@@ -73,6 +73,13 @@ function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): B
   return { mean: g.one('Squeeze', [mean, g.ints(axes)]), variance, unbiased };
 }
 
+/** What training would keep: the old value and a share of the new one. */
+function mixed(g: GraphBuilder, old: Value, own: Value, share: number): Value {
+  if (share === 1) return own;
+  const kept = emit(g, 'Mul', [old, g.scalar(old.dtype, 1 - share)]);
+  return emit(g, 'Add', [kept, emit(g, 'Mul', [own, g.scalar(own.dtype, share)])]);
+}
+
 export const fusedBatchNorm: Rule = (node, [x, scale, offset, mean, variance], g, context) => {
   const last = channelsLast(node);
   const on = new Arithmetic(g, context, node.name);
@@ -83,7 +90,10 @@ export const fusedBatchNorm: Rule = (node, [x, scale, offset, mean, variance], g
   }
   const batch = momentsOf(on, x, last, context);
   const y = normalize(on, x, { scale, offset, mean: batch.mean, variance: batch.variance, epsilon }, last);
-  return [y, batch.mean, batch.unbiased, batch.mean, batch.variance, batch.variance];
+  const share = floatAttribute(node, 'exponential_avg_factor', 1);
+  const running = (old: Value, own: Value) => mixed(g, old, own, share);
+  const moved = [running(mean, batch.mean), running(variance, batch.unbiased)];
+  return [y, ...moved, batch.mean, batch.variance, batch.variance];
 };
 
 /** V1 of batch norm, before it was fused: t, mean, variance, beta, gamma. */

@@ -18,9 +18,24 @@ interface Reduction {
   readonly keep: boolean;
 }
 
+/** The mean of nothing is NaN, and onnxruntime's is 0. */
+function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
+  const made = emit(g, op, [x], { axes, keepdims: keep ? 1 : 0 }, hint);
+  const { shape } = x;
+  if (!x.dtype.startsWith('float') || !shape) return made;
+  const dims = axes.map((axis) => shape[axisOf(axis, shape.length)]);
+  if (dims.every((dim) => typeof dim === 'number' && dim > 0)) return made;
+  const sizes = g.one('Gather', [g.one('Shape', [x]), g.ints(axes)], { axis: 0 });
+  const count = emit(g, 'ReduceProd', [sizes], { axes: [0], keepdims: 0 });
+  // 0 where there is something.
+  const none = g.one('Div', [g.scalar(x.dtype, 0), cast(g, count, x.dtype)]);
+  return g.one('Add', [made, none], {}, hint);
+}
+
 /** ReduceSum takes its axes as an input from opset 13 on, the others from 18 on. */
 function emitReduction(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
   const keepdims = keep ? 1 : 0;
+  if (op === 'ReduceMean') return emitMean(g, { op, x, axes, keep }, hint);
   return op === 'ReduceSum'
     ? emit(g, op, [x, g.ints(axes)], { keepdims }, hint)
     : emit(g, op, [x], { axes, keepdims }, hint);
@@ -64,8 +79,8 @@ function oneList(g: GraphBuilder, axes: Value): Value {
   return axes.shape?.length === 0 ? oneNumber(g, axes, 'int64') : int64(g, axes);
 }
 
-/** all, any: of bytes, since there are no kernels for bool. */
-function logical(op: 'ReduceMin' | 'ReduceMax'): Rule {
+/** all, any: of numbers, since there are no kernels for bool. Any counts, for the maximum of nothing is no number. */
+function logical(op: 'ReduceMin' | 'ReduceSum'): Rule {
   const numeric = reduce(op);
   return (node, inputs, g, context) => {
     const numbers = cast(g, inputs[0], 'int32');
@@ -136,7 +151,7 @@ export const REDUCTION: OpTable = {
   }),
   ...takes(2, {
     All: logical('ReduceMin'),
-    Any: logical('ReduceMax'),
+    Any: logical('ReduceSum'),
     EuclideanNorm: reduce('ReduceL2'),
     Max: reduce('ReduceMax'),
     Mean: reduce('ReduceMean'),

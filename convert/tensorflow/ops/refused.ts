@@ -29,8 +29,11 @@ const RANDOM =
 const PYTHON = /^(PyFunc|EagerPyFunc|PyFuncStateless)/;
 const TRAINING = /(Grad|Backprop(Filter)?(V2)?|Backprop)$/;
 
-export function whyRefused(op: string): string {
-  for (const [names, what] of GROUPS) if (names.test(op)) return `${what}, which ONNX cannot; ${CUT}`;
+/** `behind` are tensors that could become inputs instead. */
+export function whyRefused(op: string, behind: readonly string[] = []): string {
+  const as =
+    behind.length === 0 ? '' : `; right behind it ${behind.length === 1 ? 'is' : 'are'} ${behind.join(', ')}`;
+  for (const [names, what] of GROUPS) if (names.test(op)) return `${what}, which ONNX cannot; ${CUT}${as}`;
   if (WRITES.test(op)) return 'changes a variable; a served model must not';
   if (RANDOM.test(op)) return 'draws random numbers, which is not supported';
   if (PYTHON.test(op)) return 'calls Python code that is not in the file';

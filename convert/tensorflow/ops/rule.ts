@@ -50,8 +50,14 @@ export interface Facts {
   readonly collected: WeakMap<Value, Collected>;
   /** Images in blocks, and what a convolution made of them. */
   readonly spaced: WeakMap<Value, Spaced>;
-  /** Where a free dimension can be measured: an axis of a graph's input. */
-  readonly sizes: Map<string, { readonly value: Value; readonly axis: number }>;
+  /** TensorArrays by their handles: a write behind the end makes them longer, or is an error. */
+  readonly arrays: WeakMap<Value, { readonly grows: boolean }>;
+  /** Lists as tensors whose sizes may be 0 because no item has come yet. */
+  readonly unsized: WeakSet<Value>;
+  /** What a list was told of the shape of its items. */
+  readonly declared: WeakMap<Value, Value>;
+  /** The numbers 0, 1, 2, ... and how many of them. */
+  readonly counting: WeakMap<Value, Value>;
 }
 
 export interface Spaced {
@@ -71,7 +77,7 @@ export interface Reserved {
   /** How many items, all 0 until they are set. */
   readonly count: Value;
   /** -1 is unknown; undefined: unknown rank. */
-  readonly element: readonly number[] | undefined;
+  readonly element: readonly Size[] | undefined;
 }
 
 /** Something in it could not be converted; the problem is noted where it was. */

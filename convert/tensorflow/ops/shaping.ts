@@ -21,6 +21,8 @@ const shapeOf = (node: TfNode, x: Value, g: GraphBuilder) =>
 
 const reshape: Rule = (node, [x, shape], g) => {
   const { elements } = shape;
+  if (elements?.includes(0) && elements.includes(-1))
+    refuse('asks for the size that is left over beside a size of 0, which can be any');
   const unknown = elements?.filter((element) => element === undefined).length ?? 0;
   const negative = elements?.filter((element) => element === -1).length ?? 0;
   // One size that nobody knows is what the others leave over.
@@ -34,13 +36,19 @@ function exact(node: TfNode, x: Value, shape: Value, g: GraphBuilder): Value {
   return g.one('Reshape', [x, int64(g, shape)], {}, node.name);
 }
 
-const squeezeRule: Rule = (node, [x], g) => {
+const squeezeRule: Rule = (node, [x], g, { notes }) => {
   const listed = listAttribute(node, 'squeeze_dims').ints;
   const named = listed.length > 0 ? listed : listAttribute(node, 'axis').ints;
   if (named.length > 0) return g.one('Squeeze', [x, g.ints(named)], {}, node.name);
-  // A free size is a batch, which TensorFlow would squeeze too if it were 1; it is kept.
+  // A free size is a batch nearly always. TensorFlow would drop it where it is 1; what is known only when the model
+  // runs cannot change a rank here.
   const axes = x.shape?.flatMap((dim, i) => (dim === 1 ? [i] : []));
   if (!axes) return g.one('Squeeze', [x], {}, node.name);
+  const free = x.shape?.filter((dim) => typeof dim === 'string') ?? [];
+  if (free.length > 0)
+    notes.push(
+      `node "${node.name}" (Squeeze) keeps ${free.join(', ')}, which TensorFlow drops where it is 1; fix it with --input if it always is`,
+    );
   return squeeze(g, x, axes);
 };
 
@@ -140,11 +148,13 @@ const tile: Rule = (node, [x, repeats], g) => {
   return times?.every((count) => count === 1) ? x : g.one('Tile', [x, int64(g, repeats)], {}, node.name);
 };
 
-const range: Rule = (node, [start, limit, step], g) => {
+const range: Rule = (node, [start, limit, step], g, { facts }) => {
   const scalars = [start, limit, step].map((value) =>
     value.shape?.length === 1 ? squeeze(g, value, [0]) : value,
   );
-  return emit(g, 'Range', scalars, {}, node.name);
+  const made = emit(g, 'Range', scalars, {}, node.name);
+  if (start.elements?.[0] === 0 && step.elements?.[0] === 1) facts.counting.set(made, limit);
+  return made;
 };
 
 const linSpace: Rule = (node, [start, stop, count], g) => {

@@ -200,9 +200,17 @@ const roll: Rule = (node, [x, shiftValue, axisValue], g) => {
     const shift = shifts[i] ?? 0;
     const own = axisOf(axis, rank(x));
     const size = x.shape?.[own];
-    const by = typeof size === 'number' && size > 0 ? ((shift % size) + size) % size : shift;
-    if (by === 0) return value;
-    const parts = [cut(g, value, own, -by, TO_END), cut(g, value, own, 0, -by)];
+    if (typeof size === 'number') {
+      const by = size > 0 ? ((shift % size) + size) % size : 0;
+      if (by === 0) return value;
+      const fixedParts = [cut(g, value, own, -by, TO_END), cut(g, value, own, 0, -by)];
+      return g.one('Concat', fixedParts, { axis: own }, node.name);
+    }
+    // More than once around is possible; 1 instead of 0, which does not divide.
+    const length = g.one('Shape', [value], { start: own, end: own + 1 });
+    const by = g.one('Mod', [g.ints([shift]), g.one('Max', [length, g.ints([1])])]);
+    const at = g.one('Sub', [length, by]);
+    const parts = [cut(g, value, own, at, TO_END), cut(g, value, own, 0, at)];
     return g.one('Concat', parts, { axis: own }, node.name);
   }, x);
 };

@@ -13,6 +13,7 @@ import { GATHERING } from './gathering.ts';
 import { KERNEL_RESIZE } from './kernel-resize.ts';
 import { LISTS } from './lists.ts';
 import { LOOPS } from './loops.ts';
+import { LOSSES } from './losses.ts';
 import { MATRIX } from './matrix.ts';
 import { NORMALIZATION } from './normalization.ts';
 import { POOLING } from './pooling.ts';
@@ -42,6 +43,7 @@ export const OPS: OpTable = {
   ...KERNEL_RESIZE,
   ...LISTS,
   ...LOOPS,
+  ...LOSSES,
   ...MATRIX,
   ...NORMALIZATION,
   ...POOLING,

@@ -18,7 +18,12 @@ import { keyOf, readTable } from './table.ts';
 const MAX_SHARDS = 10_000;
 const MAX_PIECES = 10_000;
 
+/** Variables named in an error. */
+const SHOWN = 5;
+
 export class Bundle {
+  /** What could not be read, by the file and what is wrong with it: names of variables. */
+  private readonly damaged = new Map<string, string[]>();
   /** The index file, for messages. */
   readonly file: string;
   private readonly folder: ModelFolder;
@@ -55,11 +60,30 @@ export class Bundle {
     try {
       return this.readPart(name, part);
     } catch (error) {
+      if (error instanceof DamagedFile) {
+        const names = this.damaged.get(error.problem);
+        if (names) names.push(name);
+        else this.damaged.set(error.problem, [name]);
+      }
       if (!(error instanceof ServingError) || error.code !== 'bad_model') throw error;
       throw new ServingError('bad_model', `${this.file}: variable "${name}": ${error.message}`, {
         cause: error,
       });
     }
+  }
+
+  /** @throws bad_model, once for all variables that were asked for and lie in files that are missing or damaged */
+  assertWhole(): void {
+    if (this.damaged.size === 0) return;
+    const problems = [...this.damaged].map(([problem, names]) => {
+      const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : '';
+      return `${problem} (needed for ${names.slice(0, SHOWN).join(', ')}${more})`;
+    });
+    const more = problems.length > SHOWN ? `; and ${problems.length - SHOWN} files more` : '';
+    throw new ServingError(
+      'bad_model',
+      `${problems.slice(0, SHOWN).join('; ')}${more}. Copy all files of the model again`,
+    );
   }
 
   private readPart(name: string, part: string): Tensor {
@@ -136,7 +160,10 @@ export class Bundle {
       return splitTexts(bytes, count, 4).map((text) => Buffer.from(text).toString('utf8'));
     }
     if (has(entry, 'crc32c') && maskCrc(crc32c(bytes)) !== numberOf(entry, 'crc32c')) {
-      throw new ServingError('bad_model', `its bytes in ${file} do not have their checksum`);
+      throw new DamagedFile(
+        `its bytes in ${file} do not have their checksum`,
+        `${file} is damaged: bytes do not have their checksum`,
+      );
     }
     return decodeContent(bytes, storage, count);
   }
@@ -155,7 +182,13 @@ export class Bundle {
       throw new ServingError('bad_model', `it is in data file ${shard}, there are ${this.shards}`);
     }
     const file = `${this.prefix}.data-${pad(shard)}-of-${pad(this.shards)}`;
-    return { file, bytes: this.folder.readPart(file, numberOf(entry, 'offset'), numberOf(entry, 'size')) };
+    if (!this.folder.has(file)) throw new DamagedFile(`${file} is missing`, `${file} is missing`);
+    try {
+      return { file, bytes: this.folder.readPart(file, numberOf(entry, 'offset'), numberOf(entry, 'size')) };
+    } catch (error) {
+      if (!(error instanceof ServingError)) throw error;
+      throw new DamagedFile(error.message, `${file} is damaged or cut off`);
+    }
   }
 
   private entry(key: string): Message {
@@ -166,6 +199,16 @@ export class Bundle {
 
   private fail(problem: string): never {
     throw new ServingError('bad_model', `${this.file}: ${problem}`);
+  }
+}
+
+/** All variables in a file fail with it; it is told once. */
+class DamagedFile extends ServingError {
+  readonly problem: string;
+
+  constructor(message: string, problem: string) {
+    super('bad_model', message);
+    this.problem = problem;
   }
 }
 

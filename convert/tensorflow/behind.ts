@@ -1,0 +1,64 @@
+/**
+ * In: a node that cannot be converted. Out: tensors right behind it that could be inputs instead.
+ * Trap: behind the decoding of files often lies a loop over them, whose lists nobody can feed, and more of the same kind;
+ * only what an operation takes that can be converted is of use.
+ */
+import { usersOf } from './demands.ts';
+import type { TfGraph, TfNode } from './graph.ts';
+
+const SHOWN = 8;
+/** Nodes that are looked at. */
+const MAX_STEPS = 10_000;
+const LISTS = /^(TensorList|TensorArray|EmptyTensorList)/;
+
+export function tensorsBehind(
+  tf: TfGraph,
+  start: TfNode,
+  isConverted: (node: TfNode) => boolean,
+): readonly string[] {
+  const open = [start];
+  const seen = new Set(open);
+  const found = new Set<string>();
+  const users = usersOf(tf);
+  const outputs = outputsByNode(users);
+  for (let steps = 0; steps < MAX_STEPS; steps++) {
+    const node = open.shift();
+    if (!node || found.size >= SHOWN) break;
+    for (const tensor of outputs.get(node.name) ?? []) {
+      const takers = users.get(tensor) ?? [];
+      if (!isLoopOfOld(node) && takers.some((taker) => isConverted(taker) && !LISTS.test(taker.op))) {
+        found.add(tensor);
+        continue;
+      }
+      for (const taker of takers) {
+        if (seen.has(taker)) continue;
+        seen.add(taker);
+        open.push(taker);
+      }
+    }
+  }
+  return [...found].slice(0, SHOWN);
+}
+
+/** Such a node is our own (see frames.ts); the file has none of that name. */
+function isLoopOfOld({ op, name, attributes }: TfNode): boolean {
+  const { body } = attributes;
+  return op === 'While' && body?.kind === 'func' && body.name === name.replace(/loop$/, 'body');
+}
+
+const OUTPUTS = new WeakMap<Map<string, TfNode[]>, Map<string, string[]>>();
+
+/** The tensors of a node that others take. */
+function outputsByNode(users: Map<string, TfNode[]>): Map<string, string[]> {
+  const known = OUTPUTS.get(users);
+  if (known) return known;
+  const outputs = new Map<string, string[]>();
+  for (const tensor of users.keys()) {
+    const name = tensor.slice(0, tensor.lastIndexOf(':'));
+    const list = outputs.get(name);
+    if (list) list.push(tensor);
+    else outputs.set(name, [tensor]);
+  }
+  OUTPUTS.set(users, outputs);
+  return outputs;
+}
