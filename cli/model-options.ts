@@ -25,6 +25,8 @@ export function convertOptionsOf({ input, output, constant, signature, tag }: Co
     '--input',
     inputs.map(({ name }) => name),
   );
+  assertOnce('--output', output ?? []);
+  assertOnce('--tag', tag ?? []);
   const constants = (constant ?? []).map(readConstant);
   assertOnce(
     '--constant',
@@ -46,7 +48,8 @@ function readInput(text: string): { name: string; shape: ShapeText | undefined }
   const colon = text.lastIndexOf(':');
   const after = text.slice(colon + 1);
   if (colon < 0 || /^\d$/.test(after)) return { name: named('--input', text), shape: undefined };
-  const shape = shapeOf(after);
+  // A scalar is said as `data:[]`.
+  const shape = after.trim() === '' ? undefined : shapeOf(after);
   if (shape === undefined) {
     throw wrongUse(
       `--input: expected name or name:shape, e.g. data:N,3,224,224, got ${JSON.stringify(text)}`,

@@ -67,6 +67,7 @@ function place(location: ModelLocation, endpoint: string | undefined, region: st
 export async function publishTo(
   { location, endpoint, region }: Place,
   { directory, passport }: Pick<Imported, 'directory' | 'passport'>,
+  signal?: AbortSignal,
 ): Promise<string> {
   const [{ publishModel }, { openS3 }] = await Promise.all([
     import('../lib/model/publish.ts'),
@@ -74,7 +75,7 @@ export async function publishTo(
   ]);
   const s3 = openS3({ endpoint, region });
   try {
-    return (await publishModel(s3, location, directory, { source: passport.source })).version;
+    return (await publishModel(s3, location, directory, { source: passport.source, signal })).version;
   } finally {
     s3.destroy();
   }

@@ -1,18 +1,22 @@
 /**
  * In: the directory a job serves from. Out: the directory with its ONNX model: the same one, or an import of it, made
  * once and kept.
- * Trap: what is kept is found by the content of the source files, the options and the converter's version, never by
- * names or times: a file that was touched is the same model, one that was changed is another.
+ * Trap: what is kept is found by the content of the source files, the options and the converter itself, never by names
+ * or times: a file that was touched is the same model, one that was changed is another. And a file that is kept for
+ * months may not be what it was, so its hash is looked at before it serves.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImportConfig } from '../lib/config/job.ts';
+import { ServingError } from '../lib/errors.ts';
+import type { ConvertOptions } from './conversion.ts';
+import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
 import { assertImportable, type Convert } from './formats.ts';
 import type { ImportOptions } from './import.ts';
 import { KINDS } from './kinds.ts';
-import { convertOptions } from './options.ts';
+import { convertOptions, forConfig, uselessOptions } from './options.ts';
 import { configLines, PASSPORT_FILE, type Passport } from './passport.ts';
 import { fileFacts } from './sources.ts';
 
@@ -23,6 +27,7 @@ export interface OnTheWayOptions {
   /** Of the package. */
   readonly version: string;
   readonly onStage?: ImportOptions['onStage'];
+  readonly signal?: AbortSignal | undefined;
   readonly converter?: Convert | undefined;
 }
 
@@ -45,26 +50,55 @@ const KEPT = 4;
  */
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
   const convert = convertOptions(options.import);
-  if (!(await needsImport(directory))) return { directory, notes: uselessOptions(convert) };
+  if (!(await needsImport(directory))) {
+    const useless = Object.keys(convert).length > 0;
+    return {
+      directory,
+      notes: useless ? ['import: no effect; the model is ONNX and is taken as it is'] : [],
+    };
+  }
+  try {
+    return await importedModel(directory, convert, options);
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code === 'internal') throw error;
+    const where = message.includes(directory) ? '' : `model directory ${directory}: `;
+    throw new ServingError(code, `${where}${forConfig(message)}`, { cause: error });
+  }
+}
+
+async function importedModel(
+  directory: string,
+  convert: ConvertOptions,
+  options: OnTheWayOptions,
+): Promise<OnTheWay> {
   const start = performance.now();
   const found = await detectModel(directory);
   assertImportable(found);
   const sources = await fileFacts(found.directory, found.files);
   const key = createHash('sha256')
-    .update(JSON.stringify([found.kind, sources, convert, options.version]))
+    .update(JSON.stringify([found.kind, sources, convert, options.version, await converterHash()]))
     .digest('hex')
     .slice(0, 16);
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
-  const passport = kept ?? (await importNow(found, { ...options, convert, out: folder }));
+  const passport = kept.passport ?? (await importNow(found, { ...options, convert, out: folder }));
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
-  const how = kept ? `taken from an earlier import in ${took}` : `imported in ${took}`;
+  const how = kept.passport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
     `${KINDS[found.kind].title} model ${found.directory}: ${how}; its passport: ${join(folder, PASSPORT_FILE)}`,
   ];
-  const notes = [...said, ...passport.notes, ...configNotes(passport)];
-  return { directory: folder, notes, passport, fromCache: kept !== undefined };
+  const useless = uselessOptions(found.kind, convert);
+  const notes = [
+    ...said,
+    ...(kept.problem === undefined ? [] : [kept.problem]),
+    // A setting that does nothing is told, never ignored in silence.
+    ...(useless === undefined ? [] : [`import.${useless}`]),
+    ...passport.notes.map(forConfig),
+    ...configNotes(passport),
+  ];
+  return { directory: folder, notes, passport, fromCache: kept.passport !== undefined };
 }
 
 async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<Passport> {
@@ -74,27 +108,32 @@ async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOpt
   return (await importInto(found, options)).passport;
 }
 
-/** A setting that does nothing is told, never ignored in silence. */
-function uselessOptions(convert: object): string[] {
-  if (Object.keys(convert).length === 0) return [];
-  return ['import: no effect; the model is ONNX and is taken as it is'];
-}
-
 function configNotes(passport: Passport): string[] {
   const lines = configLines(passport);
   return lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
 }
 
-/** The passport of a whole import; half of one counts for nothing. */
-async function keptImport(folder: string): Promise<Passport | undefined> {
+interface KeptImport {
+  /** Of a whole import; half of one counts for nothing. */
+  readonly passport?: Passport;
+  /** What is wrong with it. */
+  readonly problem?: string;
+}
+
+async function keptImport(folder: string): Promise<KeptImport> {
   try {
     const passport = JSON.parse(await readFile(join(folder, PASSPORT_FILE), 'utf8')) as Passport;
-    for (const { path, bytes } of passport.model.files) {
-      if ((await stat(join(folder, path))).size !== bytes) return undefined;
-    }
-    return passport;
+    const wanted = passport.model.files;
+    const found = await fileFacts(
+      folder,
+      wanted.map(({ path }) => path),
+    );
+    const other = wanted.find(({ sha256 }, i) => found[i]?.sha256 !== sha256);
+    if (other === undefined) return { passport };
+    const path = join(folder, other.path);
+    return { problem: `an earlier import was not used: ${path} is no longer what its passport says` };
   } catch {
-    return undefined;
+    return {};
   }
 }
 

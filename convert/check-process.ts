@@ -23,6 +23,8 @@ export async function answerOf(request: CheckRequest): Promise<CheckAnswer> {
 }
 
 if (import.meta.main && process.send) {
+  // Ctrl-C goes to all of a terminal's processes; who started us tells what it means, and ends us.
+  process.on('SIGINT', () => undefined);
   process.once('message', (request) => {
     void answerOf(request as CheckRequest).then((answer) =>
       process.send?.(answer, undefined, undefined, () => process.exit(0)),

@@ -69,6 +69,7 @@ export async function runReference(
   session: Session,
   { inputs, outputs }: References,
   tolerance: Tolerance,
+  shapeless: readonly string[],
 ): Promise<{ readonly report: ReferenceReport; readonly feeds: readonly Tensor[] }> {
   const { found: given, strangers } = matched(inputs, session.inputs);
   const missing = session.inputs.filter(({ name }) => !given.has(name));
@@ -77,7 +78,9 @@ export async function runReference(
   if (missing.length > 0) {
     throw bad(`no file for ${missing.map(({ name }) => `input "${name}"`).join(', ')} among in*.npy`);
   }
-  const feeds = session.inputs.map((spec) => fitted(spec, given.get(spec.name) as Tensor));
+  const feeds = session.inputs.map((spec) =>
+    fitted(spec, given.get(spec.name) as Tensor, shapeless.includes(spec.name)),
+  );
   const produced = await runOn(session, feeds);
   const { found: wanted, strangers: others } = matched(outputs, session.outputs);
   if (others.length > 0) throw stranger(others, session.outputs, 'output');
@@ -144,17 +147,23 @@ function letters(name: string): string {
     .toLowerCase();
 }
 
-/** The input's own dtype is asked for; the batch of one, and a last dimension of one, may be left out. */
-function fitted(spec: TensorSpec, tensor: Tensor): Tensor {
+/**
+ * The input's own dtype and shape are asked for; the batch of one, and a last dimension of one, may be left out. Where
+ * the model says nothing of the shape, any will do.
+ */
+function fitted(spec: TensorSpec, tensor: Tensor, isShapeless: boolean): Tensor {
   if (tensor.dtype !== spec.dtype) {
     throw bad(`input "${spec.name}" is ${spec.dtype}, its reference is ${tensor.dtype}`);
   }
+  if (isShapeless) return tensor;
   const { shape } = tensor;
   const fits = (candidate: readonly number[]) =>
     candidate.length === spec.shape.length &&
     candidate.every((dim, axis) => typeof spec.shape[axis] === 'string' || spec.shape[axis] === dim);
   const found = [shape, [1, ...shape], [...shape, 1]].find(fits);
-  return found ? { ...tensor, shape: found } : tensor;
+  if (found) return { ...tensor, shape: found };
+  const expected = formatShape(spec.shape.map((dim) => (dim === '' ? '?' : dim)));
+  throw bad(`input "${spec.name}" has the shape ${expected}, its reference ${formatShape(shape)}`);
 }
 
 function bad(message: string, cause?: unknown): ServingError {

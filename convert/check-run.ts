@@ -9,6 +9,7 @@ import { openSession, type Session } from '../lib/model/session.ts';
 import type { Tensor } from '../lib/tensor.ts';
 import { compare, countNaN, type Difference, rowOf, type Tolerance } from './check-compare.ts';
 import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './check-inputs.ts';
+import { type MemoryReport, measureMemory, peakNow } from './check-memory.ts';
 import { messageOf, type ReferenceReport, referenceTensors, runReference } from './check-reference.ts';
 
 export interface CheckRequest {
@@ -19,7 +20,7 @@ export interface CheckRequest {
   readonly reference?: string | undefined;
   /** For the reference. */
   readonly tolerance: Tolerance;
-  /** Longest time for the latency's runs, in ms. */
+  /** Longest time for the latency's runs, in ms; 0: one run, and the memory of many rows is not measured. */
   readonly measureMs: number;
 }
 
@@ -62,6 +63,8 @@ export interface CheckReport {
     readonly memoryGrowthBytes: number;
     /** The largest it ever was above the beginning: loading needs more than running. */
     readonly memoryPeakBytes: number;
+    /** By rows of a run; absent when no made-up inputs were run. */
+    readonly memory?: MemoryReport | undefined;
     readonly threads: number;
   };
 }
@@ -78,15 +81,28 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const session = await openSession(request.file, { threads });
   const loadMs = performance.now() - start;
   try {
-    const reference = references && (await runReference(session, references, request.tolerance));
     const first = await firstRun(session, request.shapeless);
     const taken = typeof first === 'string' ? undefined : first;
     const one = taken?.outputs ?? [];
+    const { measureMs } = request;
+    const alone = taken ? await measureLatency(session, taken.feeds, measureMs) : undefined;
+    // A peak only rises: each is read before anything larger is run.
+    const peakBytes = peakNow(before);
     const batch: BatchReport = taken
       ? await runRows(session, taken)
       : { kind: 'not run', reason: first as string };
-    const feeds = taken?.feeds ?? reference?.feeds;
-    const latency = feeds ? await measureLatency(session, feeds, request.measureMs) : {};
+    const memory =
+      taken && measureMs > 0
+        ? await measureMemory(session, { ...taken, isShared: isShared(batch), before, peakBytes })
+        : undefined;
+    const atOnce = {
+      growthBytes: Math.max(0, process.memoryUsage.rss() - before),
+      peakBytes: peakNow(before),
+    };
+    // Last of what takes memory: it has as many rows as it likes.
+    const reference =
+      references && (await runReference(session, references, request.tolerance, request.shapeless));
+    const latency = alone ?? (reference ? await measureLatency(session, reference.feeds, measureMs) : {});
     return {
       inputs: session.inputs,
       outputs: session.outputs,
@@ -96,14 +112,20 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
       measured: {
         loadMs,
         ...latency,
-        memoryGrowthBytes: Math.max(0, process.memoryUsage.rss() - before),
-        memoryPeakBytes: Math.max(0, process.resourceUsage().maxRSS * 1024 - before),
+        memoryGrowthBytes: atOnce.growthBytes,
+        memoryPeakBytes: atOnce.peakBytes,
+        memory,
         threads,
       },
     };
   } finally {
     await session.close();
   }
+}
+
+/** Where rows differ or do not run together, the import sees to it that each runs alone. */
+function isShared({ kind }: BatchReport): boolean {
+  return kind === 'agrees' || kind === 'random';
 }
 
 /** Inputs that the model took. */

@@ -19,6 +19,10 @@ export interface CheckOptions {
   readonly limitMs?: number | undefined;
   /** Inputs whose rank the file does not say. */
   readonly shapeless?: readonly string[] | undefined;
+  /** False: only whether it runs, without its latency and the memory of many rows. Default true. */
+  readonly measure?: boolean | undefined;
+  /** Ends the process that checks. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export const REFERENCE_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
@@ -26,12 +30,15 @@ const LIMIT_MS = 300_000;
 const MEASURE_MS = 1_000;
 const MAX_STDERR = 4_096;
 
-/** @throws bad_model with onnxruntime's reason, or when the process ended or took too long */
+/** @throws bad_model with onnxruntime's reason, or when the process ended or took too long; the signal's reason */
 export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
-  const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [] } = options;
-  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs: MEASURE_MS };
+  const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
+  const measureMs = options.measure === false ? 0 : MEASURE_MS;
+  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs };
   const script = checkScript();
-  const answer = await (script ? answerOfProcess(script, request, limitMs) : answerOf(request));
+  signal?.throwIfAborted();
+  const answer = await (script ? answerOfProcess(script, request, limitMs, signal) : answerOf(request));
+  signal?.throwIfAborted();
   if ('report' in answer) return answer.report;
   const { code, message } = answer.failed;
   // Whatever it was that the model could not do here: it is not a model that serves.
@@ -49,12 +56,20 @@ function checkScript(): string | undefined {
   return places.find((place) => existsSync(fileURLToPath(place)));
 }
 
-async function answerOfProcess(script: string, request: CheckRequest, limitMs: number): Promise<CheckAnswer> {
+async function answerOfProcess(
+  script: string,
+  request: CheckRequest,
+  limitMs: number,
+  signal: AbortSignal | undefined,
+): Promise<CheckAnswer> {
   const child = fork(new URL(script), { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  const end = () => void child.kill('SIGKILL');
+  signal?.addEventListener('abort', end, { once: true });
   try {
     return await firstAnswer(child, request, limitMs);
   } finally {
-    child.kill('SIGKILL');
+    signal?.removeEventListener('abort', end);
+    end();
   }
 }
 

@@ -20,6 +20,7 @@ import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
 import { IR_VERSION, OPSET, writeOnnx } from './onnx/write.ts';
+import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import {
   PASSPORT_FILE,
@@ -41,6 +42,8 @@ export interface ImportOptions extends CheckOptions {
   readonly version: string;
   /** Hears of each stage; of a long one also how far it is. */
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+  /** Calls it off between two stages, while it writes and while it checks; nothing is left behind then. */
+  readonly signal?: AbortSignal | undefined;
   /** In place of the converters that there are. */
   readonly converter?: Convert | undefined;
 }
@@ -57,12 +60,13 @@ export const MODEL_FILE = 'model.onnx';
 
 /**
  * @throws bad_model when the directory holds no model of ours, when it cannot be converted (every operation is named),
- * or does not run; bad_config for an output directory that is not free
+ * or does not run; bad_config for an output directory that is not free, and for options that would do nothing
  */
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
   const found = await detectModel(directory);
   assertImportable(found);
+  assertUsed(found.kind, options.convert ?? {});
   await assertOutput(options.out, found.directory, options.force ?? false);
   return importInto(found, options);
 }
@@ -70,6 +74,7 @@ export async function importModel(directory: string, options: ImportOptions): Pr
 /** As importModel, for a directory that has been looked at, into an output that has been too. */
 export async function importInto(found: FoundModel, options: ImportOptions): Promise<Imported> {
   const start = performance.now();
+  options.signal?.throwIfAborted();
   const folder = await temporaryBeside(options.out);
   try {
     const made = await makeModel(found, folder, options);
@@ -86,9 +91,16 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
 
 type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
 
+/** Names of those whose rank is not said. */
+interface Shapeless {
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+}
+
 interface MadeModel {
   readonly facts: FileSays;
   readonly report: CheckReport;
+  readonly shapeless: Shapeless;
   readonly sources: readonly string[];
   readonly notes: readonly string[];
   readonly config: readonly string[];
@@ -101,14 +113,9 @@ async function makeModel(found: FoundModel, folder: string, options: ImportOptio
 
 /** An ONNX model stays as it is, with the files its weights lie in. */
 async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
-  const given = Object.keys(options.convert ?? {});
-  if (given.length > 0) {
-    const message = `an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`;
-    throw new ServingError('bad_config', message);
-  }
   const [file] = found.files as readonly [string];
   const facts = await readOnnxFacts(join(found.directory, file));
-  const { externalFiles, shapelessInputs } = facts;
+  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
   for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
   await copyInto(found.directory, file, join(folder, MODEL_FILE));
   const report = await check(folder, shapelessInputs, options);
@@ -116,10 +123,12 @@ async function passThrough(found: FoundModel, folder: string, options: ImportOpt
   return {
     facts,
     report,
+    shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
     sources: [file, ...externalFiles],
     notes: [
       ...(alone ? [`${problemOf(report.batch)}; with batchSize: 1 records run one by one`] : []),
-      ...shapelessNotes(shapelessInputs),
+      ...batchNotes(report.batch, 'export the model with fixed sizes'),
+      ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],
     config: alone ? ['batchSize: 1'] : [],
     image: undefined,
@@ -141,12 +150,14 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
   const conversion = await (options.converter ?? convertModel)(found, options.convert ?? {});
   const { graph, files, image, notes } = conversion;
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
+  const outputs = graph.outputs.filter(({ value }) => value.shape === undefined).map(({ name }) => name);
   const made = (facts: FileSays, report: CheckReport, own: readonly string[]): MadeModel => {
     return {
       facts,
       report,
+      shapeless: { inputs: shapeless, outputs },
       sources: files,
-      notes: [...notes, ...own, ...shapelessNotes(shapeless)],
+      notes: [...notes, ...own, ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name)))],
       config: [],
       image,
     };
@@ -159,7 +170,12 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
     throw new ServingError('bad_model', `the model was converted but does not run: ${batch.reason}`);
   }
   const isApart = batch.kind === 'differs' || batch.kind === 'fails';
-  if (!isApart || shapeless.length > 0) return made(facts, report, batchNotes(batch));
+  if (!isApart || shapeless.length > 0) {
+    const own = isApart
+      ? [problemOf(batch)]
+      : batchNotes(batch, 'fix the free sizes with --input name:shape');
+    return made(facts, report, own);
+  }
   // The file itself says it then, so that wherever it is served records run one by one.
   for (const path of [MODEL_FILE, ...facts.externalFiles]) await rm(join(folder, path));
   const fixedFacts = await write(withFixedBatch(graph), folder, options);
@@ -176,29 +192,33 @@ function problemOf(batch: BatchReport): string {
   return `in a batch of two, rows of output "${batch.output}" are not what they are alone (off by ${error})`;
 }
 
-function batchNotes(batch: BatchReport): string[] {
-  if (batch.kind === 'differs' || batch.kind === 'fails') return [problemOf(batch)];
+function batchNotes(batch: BatchReport, advice: string): string[] {
   if (batch.kind !== 'not run') return [];
-  return [
-    `not verified: no made-up input was accepted (${batch.reason}); fix the free sizes with --input name:shape, or ` +
-      'give --reference',
-  ];
+  return [`not verified: no made-up input was accepted (${batch.reason}); ${advice}, or give --reference`];
 }
 
 /** Without a shape the service takes what comes, as it comes. */
-function shapelessNotes(names: readonly string[]): string[] {
+function shapelessNotes(names: readonly string[], advice: string): string[] {
   return names.map(
     (name) =>
-      `input "${name}" says nothing of its shape: records run one by one, and it takes no pictures; ` +
-      `--input "${name}:N,..." gives it one (a word is a free size)`,
+      `input "${name}" says nothing of its shape: records run one by one, and it takes no pictures; ${advice}`,
   );
 }
 
-async function write(graph: Body, folder: string, { version, onStage }: ImportOptions): Promise<FileSays> {
+function givenBy(name: string): string {
+  return `--input "${name}:N,..." gives it one (a word is a free size)`;
+}
+
+async function write(graph: Body, folder: string, options: ImportOptions): Promise<FileSays> {
+  const { version, onStage, signal } = options;
+  signal?.throwIfAborted();
   onStage?.('writing');
   const { files } = await writeOnnx(graph, join(folder, MODEL_FILE), {
     producerVersion: version,
-    onProgress: (done, total) => onStage?.('writing', done, total),
+    onProgress: (done, total) => {
+      signal?.throwIfAborted();
+      onStage?.('writing', done, total);
+    },
   });
   return { opset: OPSET, irVersion: IR_VERSION, externalFiles: files.slice(1).map((path) => basename(path)) };
 }
@@ -209,9 +229,9 @@ async function check(
   options: ImportOptions,
 ): Promise<CheckReport> {
   options.onStage?.('checking');
-  const { reference, tolerance, limitMs } = options;
+  const { reference, tolerance, limitMs, signal } = options;
   const file = join(folder, MODEL_FILE);
-  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless });
+  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless, signal });
   const problem = referenceProblem(report);
   if (problem) throw new ServingError('bad_model', problem);
   return report;
@@ -220,7 +240,7 @@ async function check(
 async function passportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, sources, notes, config, image }: MadeModel,
+  { facts, report, shapeless, sources, notes, config, image }: MadeModel,
   options: ImportOptions,
   start: number,
 ): Promise<Passport> {
@@ -228,7 +248,7 @@ async function passportOf(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, batch } = report;
-  const lambda = lambdaFit(bytes, measured.memoryPeakBytes);
+  const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
   return {
@@ -237,8 +257,8 @@ async function passportOf(
     source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
     options: options.convert ?? {},
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
-    inputs: report.inputs.map(portFacts),
-    outputs: report.outputs.map(portFacts),
+    inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
+    outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes,
     images: reading.images,
     config: [...config, ...reading.config],
@@ -255,10 +275,18 @@ async function passportOf(
       ...(measured.latencyP50Ms === undefined ? {} : { latencyP50Ms: measured.latencyP50Ms }),
       memoryGrowthBytes: measured.memoryGrowthBytes,
       memoryPeakBytes: measured.memoryPeakBytes,
+      ...memoryFacts(report, shapeless),
       ...(batch.kind === 'agrees' ? { batchMaxError: batch.maxError } : {}),
       ...(errors ? { referenceMaxError: Object.fromEntries(errors) } : {}),
       machine: machineFacts(measured.threads),
       lambda,
     },
   };
+}
+
+/** The shapes only where others may come. */
+function memoryFacts({ inputs, measured: { memory } }: CheckReport, shapeless: Shapeless) {
+  if (!memory) return {};
+  const isOpen = hasFreeSizes(inputs) || shapeless.inputs.length > 0;
+  return { memoryByRows: memory.points, ...(isOpen ? { memoryShapes: memory.shapes } : {}) };
 }

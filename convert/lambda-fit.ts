@@ -1,22 +1,36 @@
 /**
- * In: a model's size and the memory it took. Out: whether a Lambda function can serve it, limit by limit.
- * Trap: memory is measured in one process on this machine; what a larger batch takes comes on top.
+ * In: a model's size and the memory it took by rows of a run. Out: whether a Lambda function can serve it, limit by
+ * limit, and which settings that takes.
+ * Trap: a function runs up to batchSize rows at once, and a model that takes 40 MB for one takes 400 for 32. What was
+ * not run is unknown, never said to fit.
  */
+import { DEFAULT_JOB } from '../lib/config/job.ts';
+import type { MemoryPoint, MemoryReport } from './check-memory.ts';
 
 export interface LambdaFit {
-  readonly fits: boolean;
+  /** With memoryMB and, where it is said, batchSize. Null: nothing was run, and no other limit keeps the model out. */
+  readonly fits: boolean | null;
   readonly limits: readonly LimitFact[];
-  /** The smallest function.memoryMB that holds the model, in steps of 64. */
-  readonly memoryMB: number;
-  /** Default memory does. */
-  readonly fitsDefault: boolean;
+  /** The smallest function.memoryMB that holds runs of `rows` rows, in steps of 64. */
+  readonly memoryMB: number | null;
+  /** What memoryMB is for: the rows of a run with the default settings, or batchSize. */
+  readonly rows: number | null;
+  /** That config.yaml must say, for the largest function holds no more rows; null when the default does. */
+  readonly batchSize: number | null;
+  /** Default memory and batchSize do. */
+  readonly fitsDefault: boolean | null;
+  /** The batchSize that the default memory holds, where the default batchSize is too large for it and another is not. */
+  readonly batchSizeAtDefault: number | null;
+  /** True: so many rows were too much for this machine, and are a straight line through fewer. */
+  readonly extrapolated: boolean;
 }
 
 export interface LimitFact {
   readonly limit: string;
   readonly mostMB: number;
-  readonly needsMB: number;
-  readonly fits: boolean;
+  /** Null: not known. */
+  readonly needsMB: number | null;
+  readonly fits: boolean | null;
   /** False for what is only good to know. */
   readonly required: boolean;
 }
@@ -28,37 +42,87 @@ const FUNCTION_MB = 128;
 const BUNDLE_MB = 47;
 const TMP_MB = 512;
 const MOST_MEMORY_MB = 10_240;
-const DEFAULT_MEMORY_MB = 1_769;
-/** For what one run of one row does not show: requests in flight, larger batches. */
+const DEFAULT_MEMORY_MB = DEFAULT_JOB.function.memoryMB;
+/** For what runs of made-up rows do not show: events of up to 6 MB, pictures being decoded. */
 const RESERVE = 1.25;
 
-export function lambdaFit(modelBytes: number, memoryPeakBytes: number): LambdaFit {
+/** @param memory undefined when nothing was run */
+export function lambdaFit(modelBytes: number, memory: MemoryReport | undefined): LambdaFit {
   const model = Math.ceil(modelBytes / MB);
-  const memory = Math.ceil(FUNCTION_MB + (memoryPeakBytes / MB) * RESERVE);
-  const fact = (limit: string, mostMB: number, needsMB: number, required = true): LimitFact => ({
+  const within = memory && rowsWithin(memory, MOST_MEMORY_MB);
+  const rows = within ?? memory?.points[0]?.rows ?? null;
+  const needed = memory && rows !== null ? neededMB(memory, rows) : null;
+  const isCut = memory !== undefined && rows !== memory.rows;
+  const fact = (limit: string, mostMB: number, needsMB: number | null, required = true): LimitFact => ({
     limit,
     mostMB,
     needsMB,
-    fits: needsMB <= mostMB,
+    fits: needsMB === null ? null : needsMB <= mostMB,
     required,
   });
   const limits = [
-    fact('memory of a function', MOST_MEMORY_MB, memory),
+    fact('memory of a function', MOST_MEMORY_MB, needed),
     fact('/tmp, where the model is downloaded to', TMP_MB, model),
     fact('/tmp while a new version takes over', TMP_MB, 2 * model, false),
     fact('unzipped deployment package, if the model were inside', 250, BUNDLE_MB + model, false),
   ];
+  const required = limits.filter((limit) => limit.required).map(({ fits }) => fits);
+  const fitsDefault = needed === null ? null : !isCut && needed <= DEFAULT_MEMORY_MB;
   return {
-    fits: limits.every(({ fits, required }) => fits || !required),
+    fits: required.includes(false) ? false : required.includes(null) ? null : true,
     limits,
-    memoryMB: Math.ceil(memory / 64) * 64,
-    fitsDefault: memory <= DEFAULT_MEMORY_MB,
+    memoryMB: needed === null ? null : Math.ceil(needed / 64) * 64,
+    rows,
+    batchSize: isCut && within !== undefined ? within : null,
+    fitsDefault,
+    batchSizeAtDefault:
+      memory && fitsDefault === false ? (rowsWithin(memory, DEFAULT_MEMORY_MB) ?? null) : null,
+    extrapolated: memory !== undefined && rows !== null && rows > (memory.points.at(-1)?.rows ?? 0),
   };
 }
 
-export function lambdaText({ fits, limits, memoryMB }: LambdaFit): string {
-  const exceeded = limits.filter((limit) => !limit.fits);
+/** Of a function that runs so many rows at once. */
+export function neededMB({ points }: Pick<MemoryReport, 'points'>, rows: number): number {
+  return Math.ceil(FUNCTION_MB + (peakBytes(points, rows) / MB) * RESERVE);
+}
+
+/** On the straight line between the two points beside it; beyond the last one, on the steeper of two lines. */
+function peakBytes(points: readonly MemoryPoint[], rows: number): number {
+  const [first, last] = [points[0] as MemoryPoint, points.at(-1) as MemoryPoint];
+  const above = points.findIndex((point) => point.rows >= rows);
+  if (above === 0) return first.peakBytes;
+  const line = (low: MemoryPoint, high: MemoryPoint) =>
+    high.peakBytes + ((high.peakBytes - low.peakBytes) / (high.rows - low.rows)) * (rows - high.rows);
+  if (above > 0) return line(points[above - 1] as MemoryPoint, points[above] as MemoryPoint);
+  // One point has no slope: all of it is taken to grow.
+  if (first === last) return (last.peakBytes * rows) / last.rows;
+  // Loading may take more than the first runs, which then seem to need nothing; the last step alone may hide one, too.
+  return Math.max(line(first, last), line(points.at(-2) as MemoryPoint, last));
+}
+
+/** The most rows, up to those of a run, that so much memory holds; undefined when one is too many. */
+function rowsWithin(memory: MemoryReport, memoryMB: number): number | undefined {
+  const least = memory.points[0]?.rows ?? 1;
+  for (let rows = memory.rows; rows >= least; rows--) {
+    if (neededMB(memory, rows) <= memoryMB) return rows;
+  }
+  return undefined;
+}
+
+export function lambdaText(fit: LambdaFit): string {
+  const exceeded = fit.limits.filter((limit) => limit.fits === false);
   const over = exceeded.map(({ limit, mostMB, needsMB }) => `${limit}: ${needsMB} of ${mostMB} MB`);
   const tail = over.length > 0 ? `; over the limit: ${over.join(', ')}` : '';
-  return `${fits ? 'fits' : 'DOES NOT FIT'}, needs ${memoryMB} MB of memory as measured here${tail}`;
+  const fits = fit.fits === null ? 'unknown' : fit.fits ? 'fits' : 'DOES NOT FIT';
+  if (fit.memoryMB === null)
+    return `${fits}; how much memory it needs is not known, for nothing was run${tail}`;
+  const rows = fit.rows === 1 ? 'runs of one row' : `runs of ${fit.rows} rows`;
+  const how = fit.extrapolated ? 'extrapolated from fewer, which this machine could run' : 'as measured here';
+  const only =
+    fit.batchSize === null ? '' : `; more than batchSize: ${fit.batchSize} is too much for any function`;
+  const other =
+    fit.batchSizeAtDefault === null
+      ? ''
+      : `, or batchSize: ${fit.batchSizeAtDefault} with the default of ${DEFAULT_MEMORY_MB} MB`;
+  return `${fits}, needs ${fit.memoryMB} MB of memory for ${rows}, ${how}${other}${only}${tail}`;
 }

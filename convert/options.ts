@@ -1,9 +1,12 @@
 /**
- * In: the section `import` of a config. Out: the same as options of a conversion.
+ * In: the section `import` of a config. Out: the same as options of a conversion; which of them do nothing for a model;
+ * and advice that names options of the command line, as it reads for the section.
  * Trap: an empty section must give no options at all, for an ONNX model takes none.
  */
 import type { ImportConfig } from '../lib/config/job.ts';
+import { ServingError } from '../lib/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
+import { KINDS, type ModelKind } from './kinds.ts';
 
 export function convertOptions({
   inputs,
@@ -21,4 +24,42 @@ export function convertOptions({
     ...(signature === undefined ? {} : { signature }),
     ...(tags ? { tags } : {}),
   };
+}
+
+/** What a SavedModel alone has. */
+const OF_SAVED_MODELS = ['signature', 'tags'] as const;
+
+/** Why some of the options would do nothing; undefined when all of them do something. */
+export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
+  const given = Object.keys(convert);
+  if (kind === 'onnx' && given.length > 0) {
+    return `an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`;
+  }
+  const useless = kind === 'tf_saved_model' ? [] : OF_SAVED_MODELS.filter((name) => given.includes(name));
+  if (useless.length === 0) return undefined;
+  return `${useless.join(', ')}: no effect; only a SavedModel of TensorFlow has it, and this is a model of ${KINDS[kind].title}`;
+}
+
+/** @throws bad_config */
+export function assertUsed(kind: ModelKind, convert: ConvertOptions): void {
+  const useless = uselessOptions(kind, convert);
+  if (useless !== undefined) throw new ServingError('bad_config', useless);
+}
+
+/** \`start\` and \`serverless deploy\` have no such options; config.yaml has. */
+export function forConfig(text: string): string {
+  return text
+    .replaceAll(
+      /--input ([^\s:]+):<shape>, like [^\s:]+:([\w,]+)/g,
+      'import.inputs: {$1: [$2]} in config.yaml',
+    )
+    .replaceAll(/--input "([^"]+):N,\.\.\."/g, 'import.inputs: {$1: [N, ...]} in config.yaml')
+    .replaceAll('--input name:shape', 'import.inputs: {name: [N, 3, 224, 224]} in config.yaml')
+    .replaceAll(
+      /--(inputs?|outputs?|constants?)\b/g,
+      (_, name: string) => `import.${name.replace(/s?$/, 's')} in config.yaml`,
+    )
+    .replaceAll('--signature', 'import.signature in config.yaml')
+    .replaceAll('--tag', 'import.tags in config.yaml')
+    .replaceAll('or give --reference', 'or try it with `cluster-serving model check --reference`');
 }

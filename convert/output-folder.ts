@@ -2,8 +2,9 @@
  * In: where an import's output shall be. Out: a folder beside it to work in, which then takes that place at once.
  * Trap: nothing of anybody else's is ever deleted: what is replaced as a whole is only what an import wrote itself.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { ServingError } from '../lib/errors.ts';
 import { unreadable } from '../lib/model/onnx-file.ts';
@@ -34,8 +35,11 @@ async function namesIn(target: string): Promise<string[]> {
   try {
     return await readdir(target);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw wrong(`--out ${target} cannot be used: ${unreadable(error, target)}`);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return [];
+    const file = code === 'ENOTDIR' ? await fileAbove(target) : undefined;
+    const why = file === undefined ? unreadable(error, target) : `${file} is a file`;
+    throw wrong(`--out ${target} cannot be used: ${why}`);
   }
 }
 
@@ -64,8 +68,11 @@ function isWithin(path: string, folder: string): boolean {
   return way === '' || !(way === '..' || way.startsWith(`..${sep}`));
 }
 
-/** An import takes minutes at most. */
+/** For what another machine left, whose processes nobody here can ask for. An import takes minutes at most. */
 const ABANDONED_MS = 24 * 3_600_000;
+
+/** Four hex digits, so that a process's number is looked for only on the machine it is of. */
+const MACHINE = createHash('sha256').update(hostname()).digest('hex').slice(0, 4);
 
 /** @returns its path, in the folder that `out` will be in */
 export async function temporaryBeside(out: string): Promise<string> {
@@ -73,23 +80,54 @@ export async function temporaryBeside(out: string): Promise<string> {
   const prefix = `.${basename(target)}.partial-`;
   try {
     await mkdir(dirname(target), { recursive: true });
-    await removeAbandoned(dirname(target), prefix);
-    const folder = join(dirname(target), `${prefix}${randomBytes(6).toString('hex')}`);
+    await removeAbandoned(target, prefix);
+    const name = `${prefix}${process.pid}-${MACHINE}${randomBytes(4).toString('hex')}`;
+    const folder = join(dirname(target), name);
     await mkdir(folder);
     return folder;
   } catch (error) {
-    throw wrong(`--out ${target} cannot be made: ${(error as Error).message}`);
+    const { code, path = target } = error as NodeJS.ErrnoException;
+    const inTheWay = code === 'ENOTDIR' || code === 'EEXIST' ? await fileAbove(path) : undefined;
+    const why = inTheWay === undefined ? unreadable(error, target) : `${inTheWay} is a file`;
+    throw wrong(`--out ${target} cannot be made: ${why}`);
   }
 }
 
-/** What an import that was killed left behind. */
-async function removeAbandoned(parent: string, prefix: string): Promise<void> {
+/** The part of a path that is no directory. */
+async function fileAbove(path: string): Promise<string | undefined> {
+  for (let at = path; ; at = dirname(at)) {
+    const found = await stat(at).catch(() => undefined);
+    if (found) return found.isDirectory() ? undefined : at;
+    if (at === dirname(at)) return undefined;
+  }
+}
+
+/** What imports into the same place left behind that were killed. */
+async function removeAbandoned(target: string, prefix: string): Promise<void> {
+  const parent = dirname(target);
   for (const name of await readdir(parent)) {
-    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
-    const found = await stat(join(parent, name)).catch(() => undefined);
-    if (found && Date.now() - found.mtimeMs > ABANDONED_MS) {
-      await rm(join(parent, name), { recursive: true, force: true });
-    }
+    if (!name.startsWith(prefix)) continue;
+    const [, pid, machine, before] =
+      /^(?:(\d{1,10})-)?([0-9a-f]{4})[0-9a-f]{8}(-before)?$/.exec(name.slice(prefix.length)) ?? [];
+    if (machine === undefined) continue;
+    const path = join(parent, name);
+    const found = await stat(path).catch(() => undefined);
+    const isEnded = pid !== undefined && machine === MACHINE && !isRunning(Number(pid));
+    if (!found || !(isEnded || Date.now() - found.mtimeMs > ABANDONED_MS)) continue;
+    // Killed between two renames: what was there before is all there is.
+    const isOnly = before !== undefined && !(await stat(target).catch(() => undefined));
+    if (isOnly) await rename(path, target);
+    else await rm(path, { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // Somebody else's, whom we must not signal.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { formatShape } from '../lib/tensor.ts';
+import type { MemoryPoint } from './check-memory.ts';
 import type { BatchReport, CheckReport } from './check-run.ts';
 import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
@@ -21,8 +22,8 @@ export interface FileFacts {
 export interface PortFacts {
   readonly name: string;
   readonly dtype: string;
-  /** A text is a free size. */
-  readonly shape: readonly (number | string)[];
+  /** A text is a free size. Null: the model says nothing of it, not even how many dimensions. */
+  readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;
 }
@@ -63,6 +64,10 @@ export interface Passport {
     readonly latencyP50Ms?: number;
     readonly memoryGrowthBytes: number;
     readonly memoryPeakBytes: number;
+    /** The largest the process was, by rows of a run; absent when nothing was run. */
+    readonly memoryByRows?: readonly MemoryPoint[];
+    /** Of the rows that were run, by input, where a size is free: larger ones take more. */
+    readonly memoryShapes?: readonly (readonly number[])[];
     readonly batchMaxError?: number | null;
     readonly referenceMaxError?: Readonly<Record<string, number | null>>;
     readonly machine: MachineFacts;
@@ -81,7 +86,8 @@ export interface MachineFacts {
 export const PASSPORT_FILE = 'passport.json';
 export const PASSPORT_TEXT_FILE = 'passport.md';
 
-export function portFacts({ name, dtype, shape }: TensorSpec): PortFacts {
+export function portFacts({ name, dtype, shape }: TensorSpec, shapeless: readonly string[]): PortFacts {
+  if (shapeless.includes(name)) return { name, dtype, shape: null, dynamicAxes: {} };
   const free = shape.map((dim, axis) => [axis, dim] as const).filter(([, dim]) => typeof dim === 'string');
   return { name, dtype, shape, dynamicAxes: Object.fromEntries(free) as Record<number, string> };
 }
@@ -101,7 +107,7 @@ export function passportText(passport: Passport): string {
     `- check: loads; ${BATCH_TEXTS[passport.check.batch]}${referenceText(passport)}`,
     ...Object.entries(passport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
     `- measured: ${measuredText(measured)}`,
-    `- Lambda: ${lambdaText(measured.lambda)}`,
+    `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),
   ];
   if (config.length > 0) lines.push('', 'For config.yaml:', '', '```yaml', ...config, '```');
@@ -110,7 +116,11 @@ export function passportText(passport: Passport): string {
 
 /** All that config.yaml needs for this model, what follows from the measured memory included. */
 export function configLines({ config, measured: { lambda } }: Passport): readonly string[] {
-  return lambda.fitsDefault ? config : [...config, 'function:', `  memoryMB: ${lambda.memoryMB}`];
+  const { fits, fitsDefault, batchSize, memoryMB } = lambda;
+  // What does not fit has no settings that help; of what is unknown nothing is said.
+  if (fitsDefault !== false || fits === false || memoryMB === null) return config;
+  const rows = batchSize === null ? [] : [`batchSize: ${batchSize}`];
+  return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
 }
 
 export const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
@@ -124,6 +134,7 @@ export const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
 };
 
 function portText({ name, dtype, shape }: PortFacts): string {
+  if (shape === null) return `${name}: ${dtype}, shape not given`;
   return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}`;
 }
 
@@ -141,10 +152,17 @@ function referenceText({ check, measured }: Passport): string {
   return `; equals its reference (largest error: ${worst.join(', ')})`;
 }
 
+function shapesText({ memoryShapes }: Passport['measured']): string {
+  return memoryShapes ? `; larger inputs than ${memoryShapes.map(formatShape).join(', ')} take more` : '';
+}
+
 function measuredText(measured: Passport['measured']): string {
-  const { latencyP50Ms, loadMs, memoryPeakBytes, machine } = measured;
+  const { latencyP50Ms, loadMs, memoryPeakBytes, memoryByRows, machine } = measured;
   const latency = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50), `;
-  const rest = `loaded in ${loadMs.toFixed(0)} ms, memory +${sizeText(memoryPeakBytes)}`;
+  const memory = memoryByRows?.map(
+    ({ rows, peakBytes }) => `+${sizeText(peakBytes)} (${rows} ${rows === 1 ? 'row' : 'rows'})`,
+  );
+  const rest = `loaded in ${loadMs.toFixed(0)} ms, memory ${memory?.join(', ') ?? `+${sizeText(memoryPeakBytes)}`}`;
   return `${latency}${rest}; ${machine.threads} threads of ${machine.cpu}`;
 }
 

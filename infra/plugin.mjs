@@ -19,8 +19,11 @@ class BundlePlugin {
       publish: { usage: 'Upload the model of config.yaml and let it serve', lifecycleEvents: ['publish'] },
     };
     this.hooks = {
-      'before:package:createDeploymentArtifacts': () =>
-        this.during('Bundling the functions', () => this.bundle()),
+      'before:package:createDeploymentArtifacts': async () => {
+        // First: a model that cannot serve ends a package or deploy before anything is created.
+        await this.during('Looking at the model', () => this.prepare());
+        await this.during('Bundling the functions', () => this.bundle());
+      },
       'after:package:createDeploymentArtifacts': () => this.tellSizes(),
       'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
       'publish:publish': () => this.during('Publishing the model', () => this.publish()),
@@ -31,9 +34,21 @@ class BundlePlugin {
     const running = this.progress.create({ message });
     try {
       await work();
+    } catch (error) {
+      // What a person can put right is told without a stack, as osls tells its own.
+      const { Error: Told } = this.serverless.classes ?? {};
+      const isTheirs = error.name === 'ServingError' && error.code !== 'internal';
+      throw Told && isTheirs ? new Told(error.message, error.code) : error;
     } finally {
       running.remove();
     }
+  }
+
+  async prepare() {
+    const { prepareModel } = await importTypeScript('publish.ts');
+    const { directory, isThere, notes } = await prepareModel({ root, config: configOf(this.options) });
+    for (const note of notes) this.log.notice(note);
+    if (!isThere) this.log.notice(`no model directory ${directory}: the stack will have no model yet`);
   }
 
   /** Also tells which keys of an old config.yaml something else stands for here. */

@@ -1,11 +1,16 @@
 /**
- * In: the job's settings and its stack's bucket. Out: the model of `modelPath` in S3, serving.
+ * In: the job's settings and its stack's bucket. Out: the model of `modelPath` in S3, serving; or, before there is a
+ * stack, only whether it could be.
  * Trap: a running environment looks for a new version every modelRefreshSeconds; until then the old one answers.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
+import type { OnTheWay } from '../convert/cache.ts';
+import type { JobConfig } from '../lib/config/job.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
+import { ServingError } from '../lib/errors.ts';
+import { findModelFile } from '../lib/model/onnx-file.ts';
 import { publishModel } from '../lib/model/publish.ts';
 import { configPath, readJobConfig } from './config.ts';
 
@@ -33,17 +38,8 @@ const CACHE = join('node_modules', '.cache', 'cluster-serving', 'imported');
 
 /** @throws bad_config, bad_model for a model that cannot be imported, model_unavailable for a directory without a model or with two, and what S3 throws */
 export async function publishJob({ root, config, bucket, client }: PublishRequest): Promise<Published> {
-  const { job } = readJobConfig(root, config);
-  // As local/start.ts: relative to the file that says it.
-  const directory = resolve(dirname(configPath(root, config)), job.modelPath);
-  const found = await stat(directory).catch(() => undefined);
-  if (!found?.isDirectory()) return { directory, version: undefined, notes: [] };
-  const { modelOnTheWay } = await import('../convert/cache.ts');
-  const served = await modelOnTheWay(directory, {
-    import: job.import,
-    cacheDir: join(root, CACHE, job.jobName),
-    version: await packageVersion(),
-  });
+  const { job, directory, served } = await prepare(root, config);
+  if (!served) return { directory, version: undefined, notes: [] };
   const s3 = new S3Client(client);
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
@@ -51,6 +47,65 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
     return { directory, version, notes: served.notes };
   } finally {
     s3.destroy();
+  }
+}
+
+export interface PreparedModel {
+  /** The model directory, absolute. */
+  readonly directory: string;
+  /** False when there is no such directory: the stack is deployed all the same, and answers 503 until a model is published. */
+  readonly isThere: boolean;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Before anything is packaged or created: the model is imported, or, where it is ONNX, run once.
+ * @throws bad_config, bad_model, model_unavailable as publishJob does
+ */
+export async function prepareModel({
+  root,
+  config,
+}: Pick<PublishRequest, 'root' | 'config'>): Promise<PreparedModel> {
+  const { directory, served } = await prepare(root, config);
+  if (!served) return { directory, isThere: false, notes: [] };
+  // An import has run already, when it was made.
+  if (served.passport === undefined) await assertRuns(served.directory);
+  return { directory, isThere: true, notes: served.notes };
+}
+
+interface Prepared {
+  readonly job: JobConfig;
+  readonly directory: string;
+  readonly served: OnTheWay | undefined;
+}
+
+async function prepare(root: string, config: string | undefined): Promise<Prepared> {
+  const { job } = readJobConfig(root, config);
+  // As local/start.ts: relative to the file that says it.
+  const directory = resolve(dirname(configPath(root, config)), job.modelPath);
+  const found = await stat(directory).catch(() => undefined);
+  if (!found?.isDirectory()) return { job, directory, served: undefined };
+  const { modelOnTheWay } = await import('../convert/cache.ts');
+  const served = await modelOnTheWay(directory, {
+    import: job.import,
+    cacheDir: join(root, CACHE, job.jobName),
+    version: await packageVersion(),
+  });
+  return { job, directory, served };
+}
+
+async function assertRuns(directory: string): Promise<void> {
+  const file = await findModelFile(directory);
+  const [{ checkOnnx }, { readOnnxFacts }] = await Promise.all([
+    import('../convert/check.ts'),
+    import('../convert/onnx/facts.ts'),
+  ]);
+  const { shapelessInputs: shapeless } = await readOnnxFacts(file);
+  try {
+    await checkOnnx(file, { shapeless, measure: false });
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `${file}: ${message}`, { cause: error });
   }
 }
 

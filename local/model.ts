@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
+import { ServingError } from '../lib/errors.ts';
 import { installation } from './installation.ts';
 
 export interface ServedModel {
@@ -12,16 +13,31 @@ export interface ServedModel {
   readonly notes: readonly string[];
 }
 
-/** @throws bad_model when the directory holds something that cannot be imported */
+/** A stage goes to stderr, which is the log of a service in the background: an import may take minutes. */
+const log = (line: string) => console.error(line);
+
+/** @throws bad_model naming job and directory, when the directory holds something that cannot be imported */
 export async function servedModel(
   job: JobConfig,
   modelDirectory: string,
   dataDir: string,
+  tell: (line: string) => void = log,
 ): Promise<ServedModel> {
   const { modelOnTheWay } = await import('../convert/cache.ts');
-  return modelOnTheWay(modelDirectory, {
-    import: job.import,
-    cacheDir: join(dataDir, 'imported', job.jobName),
-    version: installation().version,
-  });
+  let told: string | undefined;
+  try {
+    return await modelOnTheWay(modelDirectory, {
+      import: job.import,
+      cacheDir: join(dataDir, 'imported', job.jobName),
+      version: installation().version,
+      onStage: (stage) => {
+        if (stage !== told) tell(`job ${job.jobName}: importing ${modelDirectory}: ${stage}`);
+        told = stage;
+      },
+    });
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code === 'internal') throw error;
+    throw new ServingError(code, `job ${job.jobName}: ${message}`, { cause: error });
+  }
 }

@@ -18,6 +18,7 @@ export interface OnnxFacts {
   readonly otherDomains: readonly string[];
   /** Inputs of which not even the rank is said. */
   readonly shapelessInputs: readonly string[];
+  readonly shapelessOutputs: readonly string[];
   /** Files beside the model, relative to its folder, with `/`. */
   readonly externalFiles: readonly string[];
 }
@@ -45,6 +46,7 @@ const GRAPH: Table = {
   1: { name: 'nodes', type: () => NODE, repeated: true },
   5: { name: 'tensors', type: () => TENSOR, repeated: true },
   11: { name: 'inputs', type: () => VALUE, repeated: true },
+  12: { name: 'outputs', type: () => VALUE, repeated: true },
   15: { name: 'sparses', type: () => SPARSE, repeated: true },
 };
 const FUNCTION: Table = { 7: { name: 'nodes', type: () => NODE, repeated: true } };
@@ -75,11 +77,14 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
     opset: Math.max(0, ...opsets.filter(isStandard).map((opset) => numberOf(opset, 'version'))),
     irVersion: numberOf(model, 'irVersion'),
     otherDomains: opsets.filter((opset) => !isStandard(opset)).map((opset) => textOf(opset, 'domain')),
-    shapelessInputs: messagesOf(graph, 'inputs')
-      .filter(isShapeless)
-      .map((input) => textOf(input, 'name')),
+    shapelessInputs: shapelessOf(messagesOf(graph, 'inputs')),
+    shapelessOutputs: shapelessOf(messagesOf(graph, 'outputs')),
     externalFiles: [...files].sort(),
   };
+}
+
+function shapelessOf(values: readonly Message[]): string[] {
+  return values.filter(isShapeless).map((value) => textOf(value, 'name'));
 }
 
 function isShapeless(input: Message): boolean {

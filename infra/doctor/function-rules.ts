@@ -2,8 +2,18 @@
  * In: the functions of a template and the model they serve. Out: what they would lack at run time.
  * Trap: memory is also CPU in Lambda (1,769 MB are one vCPU), and the API's 30 s are not ours to change.
  */
+
+import { neededMB } from '../../convert/lambda-fit.ts';
 import { functionsOf, MODEL_FUNCTIONS, routedFunctions } from './deployment.ts';
-import { type Facts, type Finding, listed, megabytes, settingsRule, templateRule } from './rule.ts';
+import {
+  type Facts,
+  type Finding,
+  listed,
+  type ModelPassport,
+  megabytes,
+  settingsRule,
+  templateRule,
+} from './rule.ts';
 import { numberOf, type Properties, recordOf, resourcesOf, textOf } from './template.ts';
 
 const RUNTIME = 'nodejs24.x';
@@ -86,11 +96,11 @@ const memoryModel = settingsRule({
   topic: 'Functions',
   looksAt: "memory of predict and batch against the model's passport, or its size where there is none",
   why: 'A function over its memory is killed without an answer; a batch that does it comes back until its tries are used up.',
-  fix: 'function.memoryMB in config.yaml',
+  fix: 'function.memoryMB in config.yaml, or a smaller batchSize',
   check: (facts) => {
     const { model } = facts;
     if (model.state !== 'found') return [];
-    const measured = model.passport?.memoryMB;
+    const measured = model.passport && memoryFor(model.passport, facts.job.batchSize);
     const needed = measured ?? Math.ceil(EMPTY_MB + model.bytes / MB);
     const reason = measured
       ? 'as passport.json measured it'
@@ -105,6 +115,12 @@ const memoryModel = settingsRule({
       }));
   },
 });
+
+/** With runs of this job's rows. */
+function memoryFor({ memoryMB, memory }: ModelPassport, batchSize: number): number | undefined {
+  if (!memory) return memoryMB;
+  return neededMB(memory, Math.min(batchSize, memory.mostRows ?? batchSize));
+}
 
 const ephemeralStorage = settingsRule({
   id: 'ephemeral-storage',

@@ -4,8 +4,10 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { MemoryPoint } from '../../convert/check-memory.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from '../../convert/passport.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/errors.ts';
 import type { ModelFacts, ModelPassport } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
@@ -81,13 +83,17 @@ async function readPassport(directory: string): Promise<PassportReading> {
 /** Undefined when what the rules need is not in it. */
 export function passportOf(document: unknown): ModelPassport | undefined {
   const { measured, model, inputs, images } = recordOf(document);
-  const memoryMB = numberOf(recordOf(recordOf(measured)['lambda'])['memoryMB']);
+  const { memoryMB: said, ...lambda } = recordOf(recordOf(measured)['lambda']);
+  const memoryMB = numberOf(said);
   const [first] = listOf(recordOf(model)['files']).map(recordOf);
   const modelFileBytes = numberOf(first?.['bytes']);
-  if (memoryMB === undefined || first === undefined || modelFileBytes === undefined) return undefined;
+  // Null is what an import says that could not run the model.
+  if ((memoryMB === undefined && said !== null) || first === undefined || modelFileBytes === undefined)
+    return undefined;
   const takesPictures = listOf(images).length > 0;
   return {
     memoryMB,
+    ...memoryOf(listOf(recordOf(measured)['memoryByRows']), lambda),
     latencyMs: numberOf(recordOf(measured)['latencyP50Ms']),
     modelFile: textOf(first['path']),
     modelFileBytes,
@@ -95,7 +101,20 @@ export function passportOf(document: unknown): ModelPassport | undefined {
   };
 }
 
-/** The first axis is the batch: a record has one row. Undefined where another axis is free. */
+function memoryOf(byRows: readonly unknown[], lambda: Readonly<Record<string, unknown>>) {
+  const points = byRows.map(recordOf).flatMap(({ rows, peakBytes }) => {
+    const point = { rows: numberOf(rows), peakBytes: numberOf(peakBytes) };
+    return point.rows === undefined || point.peakBytes === undefined ? [] : [point as MemoryPoint];
+  });
+  if (points.length === 0) return {};
+  const rows = numberOf(lambda['rows']);
+  const isWhole = numberOf(lambda['batchSize']) === undefined;
+  // Fewer than the default batchSize: the model, or the bytes of its rows, allow no more.
+  const isMost = isWhole && rows !== undefined && rows < DEFAULT_JOB.batchSize;
+  return { memory: { points, mostRows: isMost ? rows : undefined } };
+}
+
+/** The first axis is the batch: a record has one row. Undefined where another axis is free, or nothing is said. */
 function recordBytes(inputs: readonly unknown[]): number | undefined {
   let total = 0;
   for (const input of inputs) {
@@ -104,7 +123,7 @@ function recordBytes(inputs: readonly unknown[]): number | undefined {
     const sizes = listOf(shape)
       .slice(1)
       .map((size) => (typeof size === 'number' ? size : undefined));
-    if (element === undefined || sizes.includes(undefined)) return undefined;
+    if (element === undefined || !Array.isArray(shape) || sizes.includes(undefined)) return undefined;
     total += sizes.reduce<number>((product, size) => product * (size as number), element);
   }
   return Math.ceil(total * BASE64);

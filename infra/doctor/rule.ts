@@ -2,6 +2,7 @@
  * In: nothing. Out: what a rule is, what it finds, and what it may look at.
  * Trap: a rule is pure. It reads no file and no clock, so that a test can trip it with a changed copy of real facts.
  */
+import type { MemoryPoint } from '../../convert/check-memory.ts';
 import type { ModelKind } from '../../convert/kinds.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Settings } from '../config.ts';
@@ -29,8 +30,14 @@ export const TOPICS = [
 export type Topic = (typeof TOPICS)[number];
 
 export interface ModelPassport {
-  /** The least function.memoryMB, as measured at import. */
-  readonly memoryMB: number;
+  /** The least function.memoryMB, as measured at import for the default batchSize. Undefined where it was not run. */
+  readonly memoryMB: number | undefined;
+  /** The peak by rows of a run, for other batchSizes; older passports do not have it. */
+  readonly memory?: {
+    readonly points: readonly MemoryPoint[];
+    /** A run has no more, whatever batchSize says. Undefined: batchSize rows. */
+    readonly mostRows: number | undefined;
+  };
   /** Of one row, on the machine of the import. Undefined where it was not run. */
   readonly latencyMs: number | undefined;
   readonly modelFile: string;

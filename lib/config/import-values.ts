@@ -11,16 +11,18 @@ const MAX_NAME_LENGTH = 512;
 const MAX_RANK = 16;
 const MAX_SIZE = 2 ** 31;
 
-/** `a, b` or a list; undefined for anything else. */
+/** `a, b` or a list, each name once; undefined for anything else. */
 export function namesOf(value: Value): readonly string[] | undefined {
   const list = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : value;
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_NAMES) return undefined;
-  return list.every(isName) ? (list as readonly string[]) : undefined;
+  return list.every(isName) && new Set(list).size === list.length ? (list as readonly string[]) : undefined;
 }
 
 /** Shapes by name, or names alone. */
 export function inputsOf(value: Value): readonly string[] | Readonly<Record<string, ShapeText>> | undefined {
-  return isFields(value) ? recordOf(value, shapeOf) : namesOf(value);
+  // `{input: 5}` is meant as a rank, a count or a mistake: a shape of one size is said as [5].
+  const shape = (text: Value) => (typeof text === 'string' && !/[,[]/.test(text) ? undefined : shapeOf(text));
+  return isFields(value) ? recordOf(value, shape) : namesOf(value);
 }
 
 export function constantsOf(value: Value): Readonly<Record<string, number>> | undefined {

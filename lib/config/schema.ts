@@ -105,11 +105,12 @@ const IMAGE = {
   std: perChannel('a number that is not 0, or a list of 3', (value) => value !== 0),
 };
 
-const names: Reader<readonly string[]> = { expected: 'names: [a, b]', read: namesOf };
+const names: Reader<readonly string[]> = { expected: 'names, each once: [a, b]', read: namesOf };
 
 const IMPORT = {
   inputs: {
-    expected: 'names [a, b], or shapes by name {a: [N, 3, 224, 224]} (a word is a free size)',
+    expected:
+      'names [a, b], each once, or shapes by name {a: [N, 3, 224, 224]} or {a: "N,3,224,224"} (a word is a free size)',
     read: inputsOf,
   },
   outputs: names,

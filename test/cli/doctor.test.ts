@@ -220,6 +220,31 @@ test('a passport gives memory, file and the size of a record; a broken one is to
   }
 });
 
+test('the memory of a passport is that of the rows which batchSize runs, and unknown memory is no broken passport', async (t) => {
+  const root = await temporaryFolder(t);
+  await mkdir(join(root, 'model'));
+  await writeFile(join(root, 'model', 'model.onnx'), Buffer.alloc(100, 1));
+  const needs = async (measured: object, config: string) => {
+    const model = { files: [{ path: 'model.onnx', bytes: 100 }] };
+    const inputs = [{ dtype: 'float32', shape: null }];
+    await writeFile(join(root, 'model', 'passport.json'), JSON.stringify({ measured, model, inputs }));
+    await writeFile(join(root, 'config.yaml'), config);
+    const { facts } = await readFacts(requestFor(root));
+    assert.ok(facts.model.state === 'found' && facts.model.passport, JSON.stringify(facts.model));
+    assert.equal(facts.model.passport.recordBytes, undefined);
+    return examine(facts).findings.find(({ rule }) => rule === 'memory-model')?.expected;
+  };
+  const MB = 1024 * 1024;
+  const memoryByRows = [
+    { rows: 1, peakBytes: 40 * MB },
+    { rows: 32, peakBytes: 3_000 * MB },
+  ];
+  const measured = { lambda: { memoryMB: 3_904, rows: 32, batchSize: null }, memoryByRows };
+  assert.match((await needs(measured, '')) ?? '', /^at least 3878 MB/);
+  assert.equal(await needs(measured, 'batchSize: 8\n'), undefined);
+  assert.equal(await needs({ lambda: { memoryMB: null, rows: null } }, ''), undefined);
+});
+
 test('two models in one directory, and a file in its place, are no model', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));

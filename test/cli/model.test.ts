@@ -1,15 +1,25 @@
 /** `cluster-serving model`: what it converts, says, writes, publishes and refuses. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { convertOptionsOf } from '../../cli/model-options.ts';
 import { showStages } from '../../cli/model-stages.ts';
+import { uploadRefusal } from '../../cli/upload-refusal.ts';
+import { GraphBuilder } from '../../convert/graph/builder.ts';
+import type { Value } from '../../convert/graph/value.ts';
+import { onnxBytes } from '../../convert/onnx/write.ts';
 import type { Passport } from '../../convert/passport.ts';
 import { withOps } from '../../convert/supported.ts';
+import { ServingError } from '../../lib/errors.ts';
 import { readPointer } from '../../lib/model/source.ts';
 import { startAws } from '../../local/aws.ts';
+import { npyBytes } from '../convert/support/npy-bytes.ts';
+import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 import { cli, cliJson, MODEL, ROOT, serviceFolder, type Told } from './cli.ts';
@@ -80,6 +90,79 @@ test('model check says the same and writes nothing', async (t) => {
   assert.deepEqual(await readdir(cwd), ['net']);
 });
 
+test('model check of a model that could not be run is exit code 1, unless its reference was met', async (t) => {
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'net'));
+  const bytes = onnxModel({
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 'M'] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: [1, 7, 11] }],
+    weights: [{ name: 's', dtype: 'int64', shape: [3], data: BigInt64Array.of(1n, 7n, 11n) }],
+    nodes: [{ op: 'Reshape', inputs: ['x', 's'], outputs: ['y'] }],
+  });
+  await writeFile(join(cwd, 'net', 'model.onnx'), bytes);
+  const { code, json, stderr } = (await cliJson(['model', 'check', 'net'], { cwd })) as Told<ImportAnswer>;
+  assert.deepEqual([code, json.passport.check.batch], [1, 'not run']);
+  assert.equal(json.passport.measured.lambda.fits, null);
+  assert.match(stderr, /^not verified: the model was not run/);
+  await mkdir(join(cwd, 'ref'));
+  for (const [name, shape] of [
+    ['in', [7, 11]],
+    ['out', [1, 7, 11]],
+  ] as const) {
+    await writeFile(join(cwd, 'ref', `${name}.npy`), npyBytes([...shape], new Float32Array(77)));
+  }
+  const met = await cli(['model', 'check', 'net', '--reference', 'ref'], { cwd });
+  assert.equal(met.code, 0, met.stderr);
+});
+
+for (const [signal, exit] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  test(`${signal} during an import is one line, exit code ${exit}, and leaves nothing behind`, async (t) => {
+    const cwd = await temporaryFolder(t);
+    await mkdir(join(cwd, 'net'));
+    await writeFile(join(cwd, 'net', 'model.onnx'), endlessModel());
+    const bin = join(ROOT, 'cli', 'bin', 'cluster-serving.mjs');
+    const child = spawn(process.execPath, [bin, 'model', 'import', 'net'], { cwd });
+    t.after(() => child.kill('SIGKILL'));
+    const ended = Promise.all([once(child, 'close'), textOf(child.stderr), textOf(child.stdout)]);
+    await until(async () => (await readdir(cwd)).some((name) => name.includes('.partial-')));
+    child.kill(signal);
+    const [[code, by], stderr, stdout] = await ended;
+    assert.deepEqual([code, by, stdout], [exit, null, '']);
+    assert.equal(stderr, 'error: interrupted; the import was called off\n');
+    assert.deepEqual(await readdir(cwd), ['net']);
+  });
+}
+
+/** A loop whose condition stays true. */
+function endlessModel(): Uint8Array {
+  const builder = new GraphBuilder();
+  const x = builder.input('x', 'float32', [1]);
+  const body = builder.body();
+  body.input('step', 'int64', []);
+  const again = body.input('again', 'bool', []);
+  const before = body.input('value', 'float32', [1]);
+  body.output('again', again);
+  body.output('value', body.one('Neg', [before]));
+  const [truth] = builder.add('Reshape', [builder.one('Equal', [x, x]), builder.ints([])]);
+  const results = [{ dtype: 'float32', shape: [1] }] as const;
+  const inner = { body: { body: body.finish() } };
+  builder.output('y', builder.add('Loop', [undefined, truth, x], inner, { results })[0] as Value);
+  return onnxBytes(builder.finish());
+}
+
+test('-c takes the section import of a config.yaml, and what the line says comes before it', async (t) => {
+  const cwd = await caffeFolder(t);
+  const section = 'import:\n  inputs: {data: [N, 3, 8, 8]}\n  outputs: [pool]\n';
+  await writeFile(join(cwd, 'job.yaml'), section);
+  const args = ['model', 'import', 'net', '-c', 'job.yaml', '--output', 'prob'];
+  const { json, code, stderr } = (await cliJson(args, { cwd })) as Told<ImportAnswer>;
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(json.passport.options, { inputShapes: { data: ['N', 3, 8, 8] }, outputNames: ['prob'] });
+});
+
 test('every layer that cannot be converted is named in one error, and nothing is left behind', async (t) => {
   const net = `${NET}
 layer { name: "odd" type: "Mystery" bottom: "prob" top: "odd" }
@@ -116,6 +199,56 @@ test('--to uploads the model and lets it serve, and twice the same model is one 
     pointer.files.map(({ path }) => path),
     ['model.onnx'],
   );
+});
+
+const NO_ACCOUNT = { AWS_EC2_METADATA_DISABLED: 'true' };
+
+test('--to without region, credentials or bucket says what to set and where the model lies', async (t) => {
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const aws = await startAws({ port: 0, log: quiet });
+  t.after(() => aws.close());
+  const home = await temporaryFolder(t);
+  const alone = { ...NO_ACCOUNT, HOME: home };
+  const there = { ...alone, AWS_ENDPOINT_URL: aws.url };
+  const cases: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
+    [alone, /no region is set: AWS_REGION/],
+    [{ ...there, AWS_REGION: 'eu-west-1' }, /no AWS credentials were found: AWS_PROFILE/],
+    [{ ...alone, ...aws.environment }, /there is no bucket nobody-has-it; --to or --bucket names it/],
+  ];
+  for (const [env, message] of cases) {
+    const cwd = await caffeFolder(t);
+    const { code, stderr } = await cli(['model', 'import', 'net', '--to', 's3://nobody-has-it/a'], {
+      cwd,
+      env,
+    });
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, message);
+    assert.match(stderr, /^error: the model was not uploaded to s3:\/\/nobody-has-it\/a\/: [^\n]*\n$/);
+    assert.ok(stderr.includes(`The converted model lies in ${join(cwd, 'net-onnx')}`), stderr);
+    assert.ok(existsSync(join(cwd, 'net-onnx', 'model.onnx')));
+  }
+});
+
+test('what S3 refuses is told as a right that is missing, and nothing of it as a defect of ours', () => {
+  const location = { bucket: 'bucket', prefix: 'a/' };
+  const place = { location, endpoint: undefined, region: undefined, text: 's3://bucket/a/' };
+  const denied = Object.assign(new Error('UnknownError'), {
+    name: '403',
+    $metadata: { httpStatusCode: 403 },
+  });
+  const wrapped = new ServingError('model_unavailable', 's3://bucket/a/: UnknownError', { cause: denied });
+  for (const error of [denied, wrapped]) {
+    const { code, message } = uploadRefusal(error, place, '/made');
+    assert.equal(code, 'bad_config');
+    assert.match(
+      message,
+      /access denied; these credentials need s3:GetObject.* on s3:\/\/bucket\/a\/\. .* lies in \/made/,
+    );
+  }
+  const reset = uploadRefusal(new Error('read ECONNRESET'), place, '/made');
+  assert.equal(reset.code, 'model_unavailable');
+  const conflict = new ServingError('conflict', 'version b was made to serve in the meantime');
+  assert.equal(uploadRefusal(conflict, place, '/made').code, 'conflict');
 });
 
 test('--job publishes for a job of the local service, which takes the model over', async (t) => {
@@ -181,7 +314,27 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     ['import', 'net', '--constant', 'keep_prob'],
     /--constant: expected name=number/,
   ],
-  ['a tolerance that is none', ['import', 'net', '--tolerance=-1'], /--tolerance: expected a number >= 0/],
+  [
+    'an input with an empty shape',
+    ['import', 'net', '--input', 'data:'],
+    /--input: expected name or name:shape/,
+  ],
+  [
+    'an output twice',
+    ['import', 'net', '--output', 'prob', '--output', 'prob'],
+    /--output: "prob" is given twice/,
+  ],
+  ['a tolerance of nothing', ['check', 'net', '--tolerance', '1'], /--tolerance goes with --reference/],
+  [
+    'a signature of a Caffe model',
+    ['check', 'net', '--signature', 'foo'],
+    /signature: no effect; only a SavedModel of TensorFlow has it/,
+  ],
+  [
+    'a tolerance that is none',
+    ['import', 'net', '--tolerance=-1', '--reference', 'net'],
+    /--tolerance: expected a number >= 0/,
+  ],
   [
     'an address that is no bucket',
     ['import', 'net', '--to', '/tmp/x'],

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type { Template } from './template.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = ['functions', 'infra', 'lib', 'package.json', 'serverless.yml'];
+const COPIED = ['convert', 'functions', 'infra', 'lib', 'package.json', 'serverless.yml'];
 const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 120;
 
@@ -35,9 +35,7 @@ export interface Packaged {
 }
 
 export async function packageProject(request: PackageRequest = {}): Promise<Packaged> {
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
-  for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const folder = await copyProject();
   if (request.config !== undefined) await writeFile(join(folder, 'config.yaml'), request.config);
   const command = [request.node ?? process.execPath, SERVERLESS, 'package', ...(request.options ?? [])];
   const result = await run([...withoutNetwork(), ...command], folder);
@@ -53,6 +51,23 @@ export async function packageProject(request: PackageRequest = {}): Promise<Pack
   };
 }
 
+/** Into a new temp folder, without a config.yaml. */
+export async function copyProject(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
+  for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+/** osls in a copy of the project, with the network and these variables and no others. */
+export function runServerless(
+  folder: string,
+  parameters: readonly string[],
+  variables: Readonly<Record<string, string>>,
+) {
+  return run([process.execPath, SERVERLESS, ...parameters], folder, variables);
+}
+
 /** The command that takes the network away: Linux namespaces, as root or as a user. Empty where neither is allowed. */
 export function withoutNetwork(): readonly string[] {
   const commands = [
@@ -66,9 +81,13 @@ function works(command: string, parameters: readonly string[]): boolean {
   return spawnSync(command, parameters, { stdio: 'ignore' }).status === 0;
 }
 
-function run([command, ...parameters]: readonly string[], cwd: string) {
+function run(
+  [command, ...parameters]: readonly string[],
+  cwd: string,
+  variables: Readonly<Record<string, string>> = {},
+) {
   // PATH and HOME alone: no AWS_*, no NODE_PATH, no NODE_OPTIONS of whoever runs the tests.
-  const env = { PATH: process.env['PATH'], HOME: cwd };
+  const env = { PATH: process.env['PATH'], HOME: cwd, ...variables };
   return new Promise<{ exitCode: number; output: string }>((resolve) => {
     const options = { cwd, env, timeout: MAX_SECONDS * 1000, maxBuffer: 16 * 1024 * 1024 };
     execFile(command as string, parameters, options, (error, stdout, stderr) => {

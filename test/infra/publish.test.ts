@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
-import { publishJob } from '../../infra/publish.ts';
+import { prepareModel, publishJob } from '../../infra/publish.ts';
 import { readPointer } from '../../lib/model/source.ts';
 import { type LocalAws, startAws } from '../../local/aws.ts';
+import { identityModel } from '../support/onnx.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SAMPLE = join(ROOT, 'examples', 'digits');
@@ -70,6 +71,43 @@ describe('publishing the model of a job', () => {
       code: 'model_unavailable',
       message: /model: expected one \*\.onnx/,
     });
+  });
+
+  test('before packaging a model that could not serve is an error, and no directory is none', async () => {
+    const prepare = () => prepareModel({ root: folder, config: undefined });
+    assert.equal((await prepare()).isThere, false);
+    const model = join(folder, 'model');
+    await mkdir(model);
+    await assert.rejects(prepare(), { code: 'model_unavailable', message: /model: expected one \*\.onnx/ });
+    const spec = { name: 'x', dtype: 'float32', shape: ['N', 2] } as const;
+    const bytes = identityModel([spec]);
+    await writeFile(join(model, 'model.onnx'), bytes.subarray(0, bytes.length - 20));
+    await assert.rejects(prepare(), { code: 'bad_model', message: /model\.onnx/ });
+    await writeFile(join(model, 'model.onnx'), bytes);
+    assert.deepEqual(await prepare(), { directory: model, isThere: true, notes: [] });
+    await rm(join(model, 'model.onnx'));
+    const layer = 'layer { name: "odd" type: "Mystery" bottom: "data" top: "odd" }';
+    await writeFile(join(model, 'net.prototxt'), `input: "data"\ninput_shape { dim: 1 dim: 2 }\n${layer}`);
+    await assert.rejects(prepare(), { code: 'bad_model', message: /Mystery \(node "odd"\)/ });
+  });
+
+  test('the plugin looks at the model before it bundles anything', async () => {
+    const { default: BundlePlugin } = (await import(join(ROOT, 'infra', 'plugin.mjs'))) as {
+      default: PluginClass;
+    };
+    await mkdir(join(folder, 'model'));
+    const config = join(folder, 'config.yaml');
+    await writeFile(config, 'modelPath: model\n');
+    const begun: string[] = [];
+    const create = ({ message }: { message: string }) => {
+      begun.push(message);
+      return { remove: () => undefined };
+    };
+    const plugin = new BundlePlugin({}, { param: [`config=${config}`] }, { log: {}, progress: { create } });
+    await assert.rejects(plugin.hooks['before:package:createDeploymentArtifacts']?.() as Promise<void>, {
+      code: 'model_unavailable',
+    });
+    assert.deepEqual(begun, ['Looking at the model']);
   });
 
   test('after a deployment the plugin publishes into the bucket that CloudFormation made', async () => {
