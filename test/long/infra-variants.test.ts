@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { lintTest } from './lint.ts';
-import { type Packaged, packageProject } from './packaging.ts';
-import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Template } from './template.ts';
+import { lintTest } from '../infra/lint.ts';
+import { type Packaged, packageProject } from '../infra/packaging.ts';
+import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Template } from '../infra/template.ts';
 
 const VPC = 'vpc-0123456789abcdef0';
 const SUBNETS = ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'];
