@@ -1,0 +1,103 @@
+/**
+ * In: `serverless` commands. Out: what they did to an AWS account of this machine that has nobody else: S3, CloudFormation
+ * and STS in this process, osls in a copy of the project.
+ * Trap: credentials and endpoints come from the environment alone; whoever runs the tests has real ones in other places.
+ */
+import { rm } from 'node:fs/promises';
+import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { type LocalAws, startAws } from '../../local/aws.ts';
+import { type LocalCloudFormation, startCloudFormation } from './cloudformation.ts';
+import { copyProject, runServerless } from './packaging.ts';
+import type { StackEvent } from './stacks.ts';
+
+export const ACCESS_KEY = 'AKIDMADEUP';
+
+/** A copy of the project, and an AWS account that has nobody else. */
+export interface Account {
+  readonly folder: string;
+  readonly aws: LocalAws;
+  readonly cloudFormation: LocalCloudFormation;
+  readonly serverless: (...parameters: readonly string[]) => Promise<Run>;
+  close(): Promise<void>;
+}
+
+export interface Run {
+  readonly exitCode: number;
+  readonly output: string;
+  /** What of AWS, besides S3, it called. */
+  readonly calls: readonly string[];
+}
+
+/** What is there after a command. */
+export interface Seen extends Run {
+  /** Undefined when there is no stack. */
+  readonly status: string | undefined;
+  readonly events: readonly StackEvent[];
+  /** Physical id by logical id, of what is there. */
+  readonly resources: Readonly<Record<string, string>>;
+  /** ETag by key, of the deployment bucket and of the model bucket; undefined when there is no such bucket. */
+  readonly deployment: Readonly<Record<string, string>> | undefined;
+  readonly bucket: Readonly<Record<string, string>> | undefined;
+}
+
+export async function startAccount(): Promise<Account> {
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const [folder, aws] = await Promise.all([copyProject(), startAws({ port: 0, log: quiet })]);
+  const { s3, region } = aws;
+  const cloudFormation = await startCloudFormation({ s3, region, accessKeyId: ACCESS_KEY });
+  const variables = {
+    AWS_ACCESS_KEY_ID: ACCESS_KEY,
+    AWS_SECRET_ACCESS_KEY: 'made-up',
+    AWS_REGION: region,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    // Every service, so that a call nobody thought of ends here and not on the internet.
+    AWS_ENDPOINT_URL: cloudFormation.url,
+    AWS_ENDPOINT_URL_S3: aws.url,
+    // Between two looks at the stack's events; osls's default is 5000.
+    SLS_AWS_MONITORING_FREQUENCY: '50',
+  };
+  return {
+    folder,
+    aws,
+    cloudFormation,
+    serverless: async (...parameters) => {
+      const first = cloudFormation.calls.length;
+      const run = await runServerless(folder, parameters, variables);
+      return { ...run, calls: cloudFormation.calls.slice(first) };
+    },
+    close: async () => {
+      await cloudFormation.close();
+      await aws.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function look({ aws, cloudFormation }: Account, stackName: string, run: Run): Promise<Seen> {
+  await cloudFormation.settle(stackName);
+  const stack = cloudFormation.stack(stackName);
+  const there = [...(stack?.resources ?? [])].filter(([, { status }]) => status !== 'DELETE_COMPLETE');
+  const resources = Object.fromEntries(there.map(([name, { physicalId }]) => [name, physicalId]));
+  const { ServerlessDeploymentBucket, Bucket } = resources;
+  const [deployment, bucket] = await Promise.all([
+    objectsOf(aws, ServerlessDeploymentBucket),
+    objectsOf(aws, Bucket),
+  ]);
+  return { ...run, status: stack?.status, events: [...(stack?.events ?? [])], resources, deployment, bucket };
+}
+
+export async function objectsOf({ s3 }: LocalAws, Bucket: string | undefined) {
+  if (Bucket === undefined) return undefined;
+  try {
+    const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket }));
+    return Object.fromEntries(Contents.map(({ Key = '', ETag = '' }) => [Key, ETag]));
+  } catch (error) {
+    if ((error as Error).name === 'NoSuchBucket') return undefined;
+    throw error;
+  }
+}
+
+export async function bodyOf({ s3 }: LocalAws, Bucket: string, Key: string): Promise<Uint8Array> {
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));
+  return (await Body?.transformToByteArray()) as Uint8Array;
+}
