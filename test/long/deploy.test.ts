@@ -10,7 +10,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DeleteObjectCommand } from '@aws-sdk/client-s3';
 import type { LocalAws } from '../../local/aws.ts';
-import { identityModel } from '../support/onnx.ts';
 import {
   ACCESS_KEY,
   type Account,
@@ -20,8 +19,9 @@ import {
   type Run,
   type Seen,
   startAccount,
-} from './account.ts';
-import { resourcesOf, type Template } from './template.ts';
+} from '../infra/account.ts';
+import { resourcesOf, type Template } from '../infra/template.ts';
+import { identityModel } from '../support/onnx.ts';
 
 const TEMPLATE = 'cloudformation-template-update-stack.json';
 const NO_SPACE = 'Cannot make this today (Service: ElastiCache, Status Code: 400)';
