@@ -4,8 +4,8 @@
  * replace is not what serves. A pointer that makes no sense can be replaced, and has no history.
  */
 import { ServingError } from '../errors.ts';
-import { getTaggedText, putTextIf } from '../s3/conditional.ts';
-import type { S3Client } from '../s3/objects.ts';
+import { putTextIf } from '../s3/conditional.ts';
+import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { isVersion, type ModelLocation } from './source.ts';
 
 /** A version that was made to serve. */

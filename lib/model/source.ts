@@ -66,8 +66,6 @@ export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocatio
       : parsePointer(text, prefix, where);
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    // An empty object has no first byte to begin a range with.
-    if ((error as Error).name === 'InvalidRange') return parsePointer('', prefix, where);
     throw new ServingError(
       'model_unavailable',
       `cannot read the model at ${where}: ${(error as Error).message}`,

@@ -4,30 +4,9 @@
  * only when another text lies there. An emulator may ignore the condition (fauxqs 2.4.1 does): there the last one wins.
  */
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
+import { getTaggedText, type ObjectAddress, type S3Client } from './objects.ts';
 
-export interface TaggedText {
-  readonly text: string;
-  readonly etag: string | undefined;
-}
-
-const TEXT_BYTES = 1024 * 1024;
 const WRITE_MS = 20_000;
-
-/** The first MiB of an object and its tag; undefined when there is none. */
-export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promise<TaggedText | undefined> {
-  try {
-    const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES });
-    return { text: Buffer.from(bytes).toString(), etag };
-  } catch (error) {
-    const { name } = error as Error;
-    if (name === 'NoSuchKey') return undefined;
-    if (name !== 'InvalidRange') throw error;
-    // An empty object has no first byte to begin a range with.
-    const { etag } = await getRange(s3, address, { start: 0, end: 0 });
-    return { text: '', etag };
-  }
-}
 
 /**
  * @param etag of what it replaces; undefined when nothing may be there

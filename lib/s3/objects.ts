@@ -44,13 +44,29 @@ export function openS3(
   });
 }
 
+export interface TaggedText {
+  readonly text: string;
+  readonly etag: string | undefined;
+}
+
 /** A small text, cut at 1 MiB; undefined when there is no such object. */
 export async function getText(s3: S3Client, address: ObjectAddress): Promise<string | undefined> {
-  const bytes = await getBytes(s3, address, TEXT_BYTES).catch((error: unknown) => {
-    if ((error as Error).name === 'NoSuchKey') return undefined;
-    throw error;
-  });
-  return bytes && Buffer.from(bytes).toString();
+  return (await getTaggedText(s3, address))?.text;
+}
+
+/** `getText` with the tag of the version that was read. */
+export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promise<TaggedText | undefined> {
+  try {
+    const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES });
+    return { text: Buffer.from(bytes).toString(), etag };
+  } catch (error) {
+    const { name } = error as Error;
+    if (name === 'NoSuchKey') return undefined;
+    if (name !== 'InvalidRange') throw error;
+    // An empty object has no first byte to begin a range with.
+    const { etag } = await getRange(s3, address, { start: 0, end: 0 });
+    return { text: '', etag };
+  }
 }
 
 /** The first `limit` bytes of an object. @throws what S3 says, NoSuchKey among it */
