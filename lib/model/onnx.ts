@@ -7,7 +7,7 @@ import type { NamedTensor, Runner, TensorSpec } from '../contract/values.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import { infer } from '../pipeline/infer.ts';
 import { allocate, elementCount, type Tensor } from '../tensor.ts';
-import { Fence } from './fence.ts';
+import type { Fence } from './fence.ts';
 import { openSession, type Session } from './session.ts';
 
 export interface OnnxSettings {
@@ -33,7 +33,10 @@ export interface OnnxRunner extends Runner {
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
   const session = await openSession(file, { threads: settings.threads });
   let closing: Promise<unknown> | undefined;
-  const fence = new Fence({ file, version, settings });
+  let fence: Promise<Fence> | undefined;
+  // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
+  const fenced = () =>
+    (fence ??= import('./fence.ts').then((module) => new module.Fence({ file, version, settings })));
   const fixedRows = fixedBatch(session.inputs);
   const batch = {
     maxRows: settings.batchSize,
@@ -48,9 +51,9 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     inputs: session.inputs,
     outputs: session.outputs,
     run: (records, options) => infer(records, session.inputs, batch, (feeds) => session.run(feeds), options),
-    fenced: (records, limitMs) => fence.run(records, limitMs),
+    fenced: async (records, limitMs) => (await fenced()).run(records, limitMs),
     async close() {
-      closing ??= Promise.all([session.close(), fence.close()]);
+      closing ??= Promise.all([session.close(), fence?.then((opened) => opened.close())]);
       await closing;
     },
   };
