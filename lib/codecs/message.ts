@@ -10,7 +10,7 @@ import type { Inputs, Value } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import type { Tensor } from '../tensor.ts';
 import { decodeArrowRecord } from './arrow-record.ts';
-import { decodeBase64 } from './base64.ts';
+import { type Allocate, decodeBase64 } from './base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName } from './quote.ts';
@@ -55,8 +55,11 @@ function parseAround(body: string): Record<string, unknown> | undefined {
   }
 }
 
-/** @throws bad_request when the body has no readable uri, so that nobody can be told */
-export function decodeMessage(body: string): DecodedRecord {
+/**
+ * @param allocate where the record's bytes go, of which its tensors are views; default fresh memory
+ * @throws bad_request when the body has no readable uri, so that nobody can be told
+ */
+export function decodeMessage(body: string, allocate?: Allocate): DecodedRecord {
   let record: unknown;
   try {
     record = body.length > LARGE_CHARACTERS ? (parseAround(body) ?? parseText(body)) : JSON.parse(body);
@@ -70,7 +73,7 @@ export function decodeMessage(body: string): DecodedRecord {
     throw new ServingError('bad_request', `the message is ${kindOf(record)}, expected {uri, data}`);
   const uri = assertUri(record['uri']);
   try {
-    return { uri, inputs: decodeData(wireRecord(record)) };
+    return { uri, inputs: decodeData(wireRecord(record), allocate) };
   } catch (error) {
     return { uri, inputs: ServingError.from(error) };
   }
@@ -92,18 +95,21 @@ export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecor
   return { uri, data, serde };
 }
 
-/** @throws bad_request, too_large */
-export function decodeData({ data, serde = 'arrow' }: WireRecord): Inputs {
+/**
+ * @param allocate where the bytes go, of which the tensors are views; default fresh memory
+ * @throws bad_request, too_large
+ */
+export function decodeData({ data, serde = 'arrow' }: WireRecord, allocate?: Allocate): Inputs {
   switch (serde) {
     case 'arrow':
-      return decodeArrowRecord(decodeBase64(data));
+      return decodeArrowRecord(decodeBase64(data, allocate));
     case 'stream': {
       const instances = decodeInstances(data);
       if (instances.length === 1) return instances[0] as Inputs;
       throw new ServingError('bad_request', `a record holds one instance, got ${instances.length}`);
     }
     case 'safetensors':
-      return inputsFromFile(decodeBase64(data));
+      return inputsFromFile(decodeBase64(data, allocate));
     default:
       throw new ServingError(
         'bad_request',

@@ -6,8 +6,9 @@
  */
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import { allocate, elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+import { bytesPerElement, elementCount, type Tensor, type TypedArray, viewBytes } from '../tensor.ts';
 import type { Bound } from './bind.ts';
+import { type Scratch, withScratch } from './scratch.ts';
 
 export interface BatchSettings {
   /** Most rows of one run. */
@@ -89,7 +90,7 @@ async function runGroup(
 ): Promise<Outcome[]> {
   try {
     const rows = records.reduce((sum, record) => sum + record.rows, 0);
-    const outputs = await run(stack(records, settings.fixedRows));
+    const outputs = await withScratch((scratch) => run(stack(records, settings.fixedRows, scratch)));
     return split(outputs, records, settings.fixedRows ?? rows);
   } catch (error) {
     // What may pass is no record's fault: there is nobody to look for.
@@ -109,7 +110,7 @@ function runError(error: unknown): ServingError {
 }
 
 /** Records of equal row shape as one set of tensors; a single record is passed on without a copy. */
-function stack(records: readonly Bound[], fixedRows: number | undefined): Tensor[] {
+function stack(records: readonly Bound[], fixedRows: number | undefined, scratch: Scratch): Tensor[] {
   const first = records[0] as Bound;
   const rows = records.reduce((sum, record) => sum + record.rows, 0);
   const total = fixedRows ?? rows;
@@ -122,13 +123,16 @@ function stack(records: readonly Bound[], fixedRows: number | undefined): Tensor
       while (data.length < total * rowLength) data.push('');
       return { dtype: tensor.dtype, shape, data };
     }
-    const data = allocate(tensor.dtype, total * rowLength);
+    const bytes = scratch.take(total * rowLength * bytesPerElement(tensor.dtype));
+    const data = viewBytes(tensor.dtype, bytes);
     let offset = 0;
     for (const record of records) {
       const part = record.tensors[i]?.data as TypedArray;
       data.set(part as never, offset);
       offset += part.length;
     }
+    // Rows that only fill up a fixed batch are zeros, not what the memory held before.
+    if (offset < data.length) data.fill((typeof data[0] === 'bigint' ? 0n : 0) as never, offset);
     return { dtype: tensor.dtype, shape, data };
   });
 }

@@ -4,8 +4,9 @@
  * sends it back; a message without a uri can be told to nobody and is sent back until the dead letters have it.
  */
 import { decodeMessage } from '../codecs/message.ts';
-import type { Inputs, Outcome } from '../contract/values.ts';
+import type { Inputs, NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
+import { type Scratch, withScratch } from './scratch.ts';
 
 export interface Message {
   readonly id: string;
@@ -34,17 +35,27 @@ export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
  * Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake.
  * @param onRunning hears of the uris right before they run
  */
-export async function runRecords(
+export function runRecords(
   messages: readonly Message[],
   run: RunRecords,
   onRunning?: (uris: readonly string[]) => void,
 ): Promise<RanRecords> {
+  return withScratch((scratch) => runDecoded(messages, run, onRunning, scratch));
+}
+
+async function runDecoded(
+  messages: readonly Message[],
+  run: RunRecords,
+  onRunning: ((uris: readonly string[]) => void) | undefined,
+  scratch: Scratch,
+): Promise<RanRecords> {
+  const allocate = (bytes: number) => scratch.take(bytes);
   const returned: { id: string; error: ServingError }[] = [];
   const finished: FinishedRecord[] = [];
   const runnable: { id: string; uri: string; inputs: Inputs }[] = [];
   for (const { id, body } of messages) {
     try {
-      const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body);
+      const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
       if (inputs instanceof ServingError && inputs.retryable) returned.push({ id, error: inputs });
       else if (inputs instanceof ServingError)
         finished.push({ id, uri, outcome: { ok: false, error: inputs } });
@@ -58,9 +69,20 @@ export async function runRecords(
   for (const [i, { id, uri }] of runnable.entries()) {
     const outcome = outcomes[i] as Outcome;
     if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
-    else finished.push({ id, uri, outcome });
+    else finished.push({ id, uri, outcome: detached(outcome, scratch) });
   }
   return { finished, returned };
+}
+
+/** A runner may give back what it was given, as a pass-through does; that memory is used again. */
+function detached(outcome: Outcome, scratch: Scratch): Outcome {
+  if (!outcome.ok || !outcome.outputs.some(({ data }) => scratch.owns(data))) return outcome;
+  return {
+    ok: true,
+    outputs: outcome.outputs.map((output): NamedTensor => {
+      return scratch.owns(output.data) ? { ...output, data: output.data.slice() } : output;
+    }),
+  };
 }
 
 /** @throws the error itself when nobody can be told */
