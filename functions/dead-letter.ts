@@ -52,7 +52,8 @@ async function bury(
     'out_of_tries',
     `the record failed ${tries} times and was parked as ${messageId}`,
   );
-  await results.save([{ uri, fields: toFields({ ok: false, error }, undefined) }], '');
+  const fields = toFields({ ok: false, error }, undefined);
+  await results.save([{ uri, fields, message: messageId }], '');
 }
 
 export const handler = await live(deadLetter, async (environment) => {

@@ -66,6 +66,16 @@ export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;
 }
 
+/** Prefix of the notes that a message, by its id, has had a result that was taken: it gets no second one. */
+export function seenPrefix(job: string): string {
+  return `cluster-serving-seen_${job}:`;
+}
+
+/** Where a result lies that was taken, until its taker has it for sure. */
+export function heldKey(job: string, taking: string, uri: string): string {
+  return `cluster-serving-held_${job}:${taking}:${uri}`;
+}
+
 /** Channel that hears one message when the result of `uri` is there. */
 export function doneChannel(job: string, uri: string): string {
   return `cluster-serving-done_${job}:${uri}`;

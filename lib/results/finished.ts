@@ -24,7 +24,11 @@ export async function saveFinished(
   { filter, model, timers }: SaveSettings,
 ): Promise<string[]> {
   const blocked = new Set<string>();
-  const fields = finished.map(({ uri, outcome }) => ({ uri, fields: toFields(outcome, filter) }));
+  const fields = finished.map(({ id, uri, outcome }) => ({
+    uri,
+    fields: toFields(outcome, filter),
+    message: id,
+  }));
   await results.save(fields, model, timers, (uri, error) => {
     blocked.add(uri);
     logError(error);

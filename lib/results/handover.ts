@@ -4,10 +4,11 @@
  * only while it is the failure of this very record: whoever took it and used the uri again has another record there.
  * So what was read and decided on is compared once more inside Redis, in the step that writes.
  */
-import { createHash } from 'node:crypto';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
+import { TODAY } from './scripts.ts';
+import { OUTLASTS_QUEUE_MS, payloadDigest } from './states.ts';
 import type { StoredFields } from './stored.ts';
 
 /**
@@ -34,9 +35,8 @@ redis.call('HSET', KEYS[1], 'status', ARGV[15], 'value', ARGV[16], 'model', ARGV
 if ARGV[17] ~= '' then redis.call('HSET', KEYS[1], 'error', ARGV[17]) end
 if ARGV[18] ~= '' then redis.call('HSET', KEYS[1], 'outputs', ARGV[18]) end
 if ARGV[19] ~= '' then redis.call('HSET', KEYS[1], 'exact', ARGV[19]) end
-redis.call('PEXPIRE', KEYS[1], ttl)
-local clock = redis.call('TIME')
-redis.call('ZADD', KEYS[3], clock[1] * 1000 + math.floor(clock[2] / 1000) + ttl, uri)
+redis.call('PEXPIRE', KEYS[1], ttl)${TODAY}
+redis.call('ZADD', KEYS[3], today + ttl, uri)
 if redis.call('PTTL', KEYS[3]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[3], ttl) end
 if claim[1] then
   redis.call('HSET', KEYS[2], 'done', 1)
@@ -45,8 +45,6 @@ end
 redis.call('PUBLISH', ARGV[12], ARGV[15])
 return 1`;
 
-/** As states.ts: a day longer than the queue keeps a message. */
-const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 /** Of the reading and the writing that follows it. */
 const MAX_TRIES = 5;
 
@@ -132,7 +130,7 @@ export class ResultHandover {
   ): Promise<HandedOver> {
     const { job, ttlSeconds, now } = this.#options;
     const { uri, message } = record;
-    const payload = createHash('sha256').update(message).digest('hex').slice(0, 16);
+    const payload = payloadDigest(message);
     const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job)];
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const held = await this.#held(uri);

@@ -3,7 +3,7 @@
  * Trap: nothing connects here; the first command does, so that INIT never waits for Redis.
  */
 import type { Environment } from '../config/environment.ts';
-import type { JobConfig } from '../config/job.ts';
+import { type JobConfig, visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../log.ts';
 import { cachePassword } from './iam.ts';
 import { RateLimiter } from './limiter.ts';
@@ -28,7 +28,14 @@ export function liveResults(
   connection = liveConnection(environment),
 ): ResultStore {
   const { jobName, resultTtlSeconds } = environment.job;
-  return new ResultStore(connection, { job: jobName, ttlSeconds: resultTtlSeconds, now: Date.now });
+  // A message whose deletion failed comes once more after its visibility timeout, and for as long again.
+  const redeliveryMs = 2 * visibilityTimeoutSeconds(environment.job) * 1000;
+  return new ResultStore(connection, {
+    job: jobName,
+    ttlSeconds: resultTtlSeconds,
+    redeliveryMs,
+    now: Date.now,
+  });
 }
 
 /** Undefined when the job has no limit. */

@@ -5,70 +5,129 @@
  */
 import { SINCE_FIELD } from '../metrics/fields.ts';
 
+/** `today`: now in ms by the clock of Redis. A caller whose own is wrong would take everybody's results away. */
+export const TODAY = `
+local clock = redis.call('TIME')
+local today = clock[1] * 1000 + math.floor(clock[2] / 1000)`;
+
 /**
  * KEYS: index, metrics, then one hash per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number
- * of metric pairs, state prefix; then those pairs, then 6 texts per record: uri, status, value, error, outputs, exact.
+ * of metric pairs, state prefix, seen prefix, for how long a message may come again in ms; then those pairs, then 7
+ * texts per record: uri, status, value, error, outputs, exact, message id.
  * Returns how many were written and the places (from 0) of those whose key holds something else than a hash.
- * A claim, where there is one, is marked as done and outlives the result by its time to live.
+ * A claim, where there is one, is marked as done and outlives the result by its time to live. A message whose result
+ * was taken (see TAKE) gets no second one.
  * What somebody else put under one of our names costs that record, or the metrics, and no neighbour; a foreign index
- * is told before anything is written. The index goes by the clock of Redis: a writer whose own is ahead would take
- * everybody's results off it.
+ * is told before anything is written.
+ * Redis is busy with this for about as long as onnxruntime is with a small model: what can be asked or written for all
+ * records at once, is.
  */
 export const SAVE = `
+local call, pcall = redis.call, redis.pcall
 local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
-if #KEYS > 2 then redis.call('ZCARD', KEYS[1]) end
-local clock = redis.call('TIME')
-local today = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local seen, again = ARGV[8], ARGV[9]
+if #KEYS > 2 then call('ZCARD', KEYS[1]) end${TODAY}
 if pairs > 0 then
   local counted = 0
   for i = 1, pairs do
-    counted = redis.pcall('HINCRBYFLOAT', KEYS[2], ARGV[6 + i * 2], ARGV[7 + i * 2])
+    counted = pcall('HINCRBYFLOAT', KEYS[2], ARGV[8 + i * 2], ARGV[9 + i * 2])
     if type(counted) == 'table' then break end
   end
   if type(counted) ~= 'table' then
-    redis.call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
-    redis.call('PEXPIRE', KEYS[2], ARGV[5])
+    call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
+    call('PEXPIRE', KEYS[2], ARGV[5])
   end
 end
-local replies = {0}
+local first, uris, ids = 10 + pairs * 2, {}, {}
 for i = 3, #KEYS do
-  local a = 8 + pairs * 2 + (i - 3) * 6
-  local first = redis.pcall('HSETNX', KEYS[i], 'status', ARGV[a + 1])
-  if type(first) == 'table' then
-    if string.sub(first.err, 1, 9) ~= 'WRONGTYPE' then return first end
+  local a = first + (i - 3) * 7
+  uris[i - 2] = ARGV[7] .. ARGV[a]
+  if ARGV[a + 6] ~= '' then ids[#ids + 1] = seen .. ARGV[a + 6] end
+end
+local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0
+local claimed = #uris > 0 and call('EXISTS', unpack(uris)) > 0
+local fields, count = {'HSET', '', 'status', '', 'value', '', 'model', model, 'finishedAt', now}, 10
+local function put(name, text)
+  if text == '' then return end
+  fields[count + 1], fields[count + 2] = name, text
+  count = count + 2
+end
+local replies, listed, expiry = {0}, {}, today + ttl
+local last = again ~= '0' and string.format('%.0f', today + again) or ''
+for i = 3, #KEYS do
+  local a, key = first + (i - 3) * 7, KEYS[i]
+  local uri, status, id = ARGV[a], ARGV[a + 1], ARGV[a + 6]
+  local there = pcall('HEXISTS', key, 'status')
+  if type(there) == 'table' then
+    if string.sub(there.err, 1, 9) ~= 'WRONGTYPE' then return there end
     replies[#replies + 1] = i - 3
-  elseif first == 1 then
-    redis.call('HSET', KEYS[i], 'value', ARGV[a + 2], 'model', model, 'finishedAt', now)
-    if ARGV[a + 3] ~= '' then redis.call('HSET', KEYS[i], 'error', ARGV[a + 3]) end
-    if ARGV[a + 4] ~= '' then redis.call('HSET', KEYS[i], 'outputs', ARGV[a + 4]) end
-    if ARGV[a + 5] ~= '' then redis.call('HSET', KEYS[i], 'exact', ARGV[a + 5]) end
-    redis.call('PEXPIRE', KEYS[i], ttl)
-    redis.call('ZADD', KEYS[1], today + ttl, ARGV[a])
-    local state = ARGV[7] .. ARGV[a]
-    local claimed = redis.pcall('HLEN', state)
-    if type(claimed) == 'number' and claimed > 0 then
-      redis.call('HSET', state, 'done', 1)
-      redis.call('PEXPIRE', state, 2 * ttl)
+  elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then
+    call('PEXPIRE', seen .. id, again)
+  elseif there == 0 then
+    fields[2], fields[4], fields[6], count = key, status, ARGV[a + 2], 10
+    put('error', ARGV[a + 3])
+    put('outputs', ARGV[a + 4])
+    put('exact', ARGV[a + 5])
+    if id ~= '' and last ~= '' then
+      put('message', id)
+      put('until', last)
     end
-    redis.call('PUBLISH', channel .. ARGV[a], ARGV[a + 1])
+    call(unpack(fields, 1, count))
+    call('PEXPIRE', key, ttl)
+    local state = uris[i - 2]
+    if claimed then
+      local held = pcall('HLEN', state)
+      if type(held) == 'number' and held > 0 then
+        call('HSET', state, 'done', 1)
+        call('PEXPIRE', state, 2 * ttl)
+      end
+    end
+    listed[#listed + 1] = expiry
+    listed[#listed + 1] = uri
+    call('PUBLISH', channel .. uri, status)
     replies[1] = replies[1] + 1
   end
 end
 if replies[1] > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. today)
-  if redis.call('PTTL', KEYS[1]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[1], ttl) end
+  call('ZADD', KEYS[1], unpack(listed))
+  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. today)
+  if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end
 end
 return replies`;
 
 /**
- * KEYS: result, state; result, state; ... Deletes what has been read. A cancellation stays: it is what keeps a record
- * that is still in the queue from getting a result.
+ * KEYS: index, then per record its result, its state, and where the result is put. ARGV: for how long it is kept there
+ * in ms, seen prefix, then the uris. Takes each result off its name without copying it; whoever asks again with the same
+ * third key, because the answer got lost, finds it there. A cancellation stays: it is what keeps a record that is still
+ * in the queue from getting a result.
+ * Returns per record whether it was listed, and what to tell of a result that stays: its fields, or an error's text.
+ * Nothing here needs more memory than it frees, so that a full Redis can be emptied; what does need some is the note
+ * that a message has had its result, and a full Redis goes without it.
  */
-export const FORGET = `
-for i = 1, #KEYS, 2 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    local status = redis.pcall('HGET', KEYS[i], 'status')
-    if type(status) ~= 'table' and status ~= 'cancelled' then redis.call('DEL', KEYS[i], KEYS[i + 1]) end
+export const TAKE = `
+local call, pcall = redis.call, redis.pcall${TODAY}
+local replies = {}
+for i = 1, #ARGV - 2 do
+  local result, state, held, uri = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1], ARGV[i + 2]
+  if call('EXISTS', held) == 1 then
+    replies[i] = {1, {}}
+  else
+    local listed = call('ZREM', KEYS[1], uri)
+    local facts = pcall('HMGET', result, 'status', 'message', 'until')
+    if facts.err then
+      replies[i] = {listed, facts.err}
+    elseif facts[1] == 'cancelled' then
+      replies[i] = {listed, call('HGETALL', result)}
+    else
+      if call('EXISTS', result) == 1 then
+        call('RENAME', result, held)
+        call('PEXPIRE', held, ARGV[1])
+        call('DEL', state)
+        local left = (tonumber(facts[3] or '') or 0) - today
+        if facts[2] and left > 0 then pcall('SET', ARGV[2] .. facts[2], '', 'PX', string.format('%.0f', left)) end
+      end
+      replies[i] = {listed, {}}
+    end
   end
 end
-return 0`;
+return replies`;

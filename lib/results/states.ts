@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
+import { TODAY } from './scripts.ts';
 
 /**
  * KEYS: state, result. ARGV: payload, ttl ms. Returns 'send', 'done' (the same record has its outcome) or 'other'.
@@ -36,9 +37,8 @@ if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then return 1 end
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'done', 1) end
-local clock = redis.call('TIME')
-redis.call('ZADD', KEYS[3], clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3], ARGV[1])
+if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'done', 1) end${TODAY}
+redis.call('ZADD', KEYS[3], today + ARGV[3], ARGV[1])
 if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
 redis.call('PUBLISH', ARGV[5], 'cancelled')
 return 1`;
@@ -47,9 +47,8 @@ return 1`;
  * KEYS: states. ARGV: for how long, in ms. Only of records that are claimed and have no outcome. By Redis' own clock:
  * the one who asks may have another. A key that holds something else (pcall) is not ours to touch.
  */
-const MARK_RUNNING = `
-local now = redis.call('TIME')
-local over = now[1] * 1000 + math.floor(now[2] / 1000) + ARGV[1]
+const MARK_RUNNING = `${TODAY}
+local over = today + ARGV[1]
 for i = 1, #KEYS do
   local held = redis.pcall('HMGET', KEYS[i], 'payload', 'done')
   if held[1] and not held[2] then redis.call('HSET', KEYS[i], 'running', string.format('%.0f', over)) end
@@ -57,7 +56,7 @@ end
 return 0`;
 
 /** The queue keeps a message for 4 days (infra/queue.yml); a day later none can be left that would run. */
-const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
+export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
 /**
  * `queued`: claimed and without a result.
@@ -71,6 +70,11 @@ export type RecordStatus = (typeof STATUSES)[number];
 
 export function isRecordStatus(value: unknown): value is RecordStatus {
   return (STATUSES as readonly unknown[]).includes(value);
+}
+
+/** What a claim is made for. @param message body of the record's message, not a pointer to it */
+export function payloadDigest(message: string): string {
+  return createHash('sha256').update(message).digest('hex').slice(0, 16);
 }
 
 /** A record as it is sent. */
@@ -125,7 +129,7 @@ export class RecordStates {
    */
   async claim({ uri, message }: SentRecord): Promise<Claim> {
     const state = stateKey(this.#job, uri);
-    const payload = createHash('sha256').update(message).digest('hex').slice(0, 16);
+    const payload = payloadDigest(message);
     const found = await this.#connection.use((redis) => {
       const { claimUri } = redis as unknown as { claimUri: ClaimCommand };
       return claimUri.call(redis, 2, state, resultKey(this.#job, uri), payload, OUTLASTS_QUEUE_MS);

@@ -3,15 +3,24 @@
  * Trap: SQS delivers twice and two workers may hold one record. The first finished result stays, whole: the script
  * writes a hash only where no `status` is yet, and Redis runs it as one step.
  */
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { doneChannel, indexKey, metricsKey, resultKey, stateKey } from '../contract/names.ts';
+import {
+  doneChannel,
+  heldKey,
+  indexKey,
+  metricsKey,
+  resultKey,
+  seenPrefix,
+  stateKey,
+} from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { DoneNews } from './news.ts';
 import { assertWaitMs, orAborted } from './patience.ts';
 import type { RedisConnection } from './redis.ts';
-import { FORGET, SAVE } from './scripts.ts';
+import { SAVE, TAKE } from './scripts.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
@@ -21,15 +30,25 @@ const RECORDS_PER_CALL = 1_000;
 /** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
 const DRAIN_PAGE = 100;
+/** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */
+const HELD_MS = 10 * 60 * 1000;
+/** Of results whose answer got lost, how many a client remembers. */
+const MAX_UNANSWERED = 1_000;
+/** Keys of results that arrived which one taking removes. */
+const MAX_ARRIVED = 1_000;
 
 export interface Finished {
   readonly uri: string;
   readonly fields: StoredFields;
+  /** Id of the message it was made of; such a message gets no second result when the first is taken. Default none. */
+  readonly message?: string;
 }
 
 export interface StoreOptions {
   readonly job: string;
   readonly ttlSeconds: number;
+  /** Of a writer: for how long a message whose result is there may still be delivered again. Default 0, never. */
+  readonly redeliveryMs?: number;
   readonly now: () => number;
 }
 
@@ -51,12 +70,19 @@ interface Taken {
   readonly wasListed: boolean;
 }
 
+/** What TAKE tells of one uri: whether it was listed; the fields of what stays, or the text of an error. */
+type TakeReply = readonly [listed: number, stays: readonly string[] | string];
+
 type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
 
 export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: StoreOptions;
   readonly #news: DoneNews;
+  /** By uri, the name under which a taking was asked for whose answer got lost: to ask for the same again. */
+  readonly #unanswered = new Map<string, string>();
+  /** Keys of results that have arrived here; the next taking removes them, so that none waits for a removal. */
+  #arrived: string[] = [];
 
   constructor(connection: RedisConnection, options: StoreOptions) {
     this.#connection = connection;
@@ -129,7 +155,7 @@ export class ResultStore {
     model: string,
     pairs: readonly (readonly [string, number])[],
   ): Promise<number[]> {
-    const { job, ttlSeconds, now } = this.#options;
+    const { job, ttlSeconds, redeliveryMs = 0, now } = this.#options;
     const keys = [indexKey(job), metricsKey(job)];
     const values: (string | number)[] = [
       ttlSeconds * 1000,
@@ -138,11 +164,12 @@ export class ResultStore {
       doneChannel(job, ''),
       METRICS_TTL_MS,
     ];
-    values.push(pairs.length, stateKey(job, ''));
+    values.push(pairs.length, stateKey(job, ''), seenPrefix(job), redeliveryMs);
     for (const pair of pairs) values.push(...pair);
-    for (const { uri, fields } of finished) {
+    for (const { uri, fields, message = '' } of finished) {
       keys.push(resultKey(job, uri));
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
+      values.push(redeliveryMs > 0 ? message : '');
     }
     const { saveResults } = redis as unknown as { saveResults: SaveCommand };
     return saveResults.call(redis, keys.length, ...keys, ...values);
@@ -160,7 +187,10 @@ export class ResultStore {
     return fromFields(uri, fields);
   }
 
-  /** `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays). */
+  /**
+   * `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays).
+   * After results_unavailable it may be asked for again for 10 minutes, by this store: nothing is lost by then.
+   */
   async take(uri: string): Promise<Result | undefined> {
     const [taken] = await this.#takeMany([uri]);
     if (taken?.error) throw taken.error;
@@ -223,6 +253,8 @@ export class ResultStore {
    */
   async takePage(count: number, maxBytes = Number.POSITIVE_INFINITY): Promise<Dequeued[] | undefined> {
     const index = indexKey(this.#options.job);
+    const again = [...this.#unanswered.keys()].slice(0, count);
+    if (again.length > 0) return this.#dequeued(again);
     const uris = await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
     const fitting = maxBytes === Number.POSITIVE_INFINITY ? uris : await this.#fitting(uris, maxBytes);
@@ -238,9 +270,13 @@ export class ResultStore {
         },
       ];
     }
-    const taken = await this.#takeMany(fitting);
+    return this.#dequeued(fitting);
+  }
+
+  async #dequeued(uris: readonly string[]): Promise<Dequeued[]> {
+    const taken = await this.#takeMany(uris);
     // An entry whose result another taker got, or that was read and deleted, is just passed over.
-    return fitting.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i]) ?? []) : []));
+    return uris.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i]) ?? []) : []));
   }
 
   /** The first of `uris` whose values have `maxBytes` together. */
@@ -262,25 +298,53 @@ export class ResultStore {
     return first === -1 ? [...uris] : uris.slice(0, first);
   }
 
-  /** Reads and deletes in one transaction, so that of two takers only one gets it. */
-  #takeMany(uris: readonly string[]): Promise<Taken[]> {
+  /**
+   * Takes results off their names, in one step that may be repeated: of two takers only one gets a result, and one whose
+   * answer got lost gets it when it asks again.
+   */
+  async #takeMany(uris: readonly string[]): Promise<Taken[]> {
     const { job } = this.#options;
-    return this.#connection.use(async (redis) => {
-      const transaction = redis.multi();
-      for (const uri of uris) transaction.hgetall(resultKey(job, uri)).zrem(indexKey(job), uri);
-      const keys = uris.flatMap((uri) => [resultKey(job, uri), stateKey(job, uri)]);
-      transaction.eval(FORGET, keys.length, ...keys);
-      const replies = ((await transaction.exec()) ?? []).map(([error, reply]) => {
-        // Redis went on behind it: the others are deleted, and thrown away if this threw.
-        if (error && !isWrongType(error)) throw error;
-        return { error, reply };
-      });
-      return uris.map((_, i) => ({
-        fields: (replies[i * 2]?.reply ?? {}) as Record<string, string>,
-        error: replies[i * 2]?.error ? this.#connection.unavailable(replies[i * 2]?.error) : undefined,
-        wasListed: replies[i * 2 + 1]?.reply === 1,
-      }));
-    }, false);
+    const fresh = randomUUID();
+    const held = uris.map((uri) => heldKey(job, this.#unanswered.get(uri) ?? fresh, uri));
+    const keys = uris.flatMap((uri, i) => [resultKey(job, uri), stateKey(job, uri), held[i] as string]);
+    const names = [HELD_MS, seenPrefix(job), ...uris];
+    const arrived = this.#arrived.splice(0, MAX_ARRIVED);
+    let taken: Taken[];
+    try {
+      taken = await this.#connection.use(async (redis) => {
+        // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
+        const pipeline = redis.pipeline();
+        pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...names);
+        for (const key of held) pipeline.hgetall(key);
+        if (arrived.length > 0) pipeline.unlink(...arrived);
+        const [took, ...values] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
+          if (error) throw error;
+          return reply;
+        });
+        return (took as TakeReply[]).map((reply, i) => this.#takenOf(reply, values[i]));
+      }, true);
+    } catch (error) {
+      this.#arrived.push(...arrived);
+      for (const uri of uris) this.#remember(uri, fresh);
+      throw error;
+    }
+    for (const uri of uris) this.#unanswered.delete(uri);
+    this.#arrived.push(...held.filter((_, i) => Object.keys(taken[i]?.fields ?? {}).length > 0));
+    return taken;
+  }
+
+  #remember(uri: string, taking: string): void {
+    if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(uri))
+      this.#unanswered.set(uri, taking);
+  }
+
+  #takenOf([listed, stays]: TakeReply, held: unknown): Taken {
+    const wasListed = listed === 1;
+    if (typeof stays === 'string') {
+      return { fields: {}, error: this.#connection.unavailable(new Error(stays)), wasListed };
+    }
+    const fields = stays.length > 0 ? fieldsOf(stays) : (held as Record<string, string>);
+    return { fields, error: undefined, wasListed };
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */
@@ -316,6 +380,13 @@ function tripsOf(finished: readonly Finished[]): Finished[][] {
     (trips.at(-1) as Finished[]).push(one);
   }
   return trips;
+}
+
+/** Names and values in turn. */
+function fieldsOf(flat: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (let i = 0; i + 1 < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
+  return fields;
 }
 
 function isWrongType(error: unknown): boolean {

@@ -18,6 +18,11 @@ import {
 const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', 'submit'];
 const ROUTES: Readonly<Record<string, string>> = {
   'POST /predict': 'predict',
+  'POST /v2/{path+}': 'predict',
+  'GET /v2/{path+}': 'predict',
+  'HEAD /v2/{path+}': 'predict',
+  'GET /v2': 'predict',
+  'HEAD /v2': 'predict',
   'POST /predictions': 'submit',
   'GET /predictions': 'predictions',
   'HEAD /predictions': 'predictions',
@@ -262,7 +267,10 @@ export function templateTests(packaged: () => Packaged): void {
     assert.equal(redis['NumNodeGroups'], undefined);
     assert.equal(redis['Engine'], 'valkey');
     const [group] = referencesOf(redis['CacheParameterGroupName']) as [string];
-    assert.deepEqual(propertiesOf(template, group)['Properties'], { 'maxmemory-policy': 'noeviction' });
+    assert.deepEqual(propertiesOf(template, group)['Properties'], {
+      'maxmemory-policy': 'noeviction',
+      'hash-max-listpack-value': 1024,
+    });
   });
 
   test('a dev stack is cheap: one small Redis, three alarms that tell nobody, no dashboard, nothing kept warm or traced', () => {
