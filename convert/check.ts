@@ -25,7 +25,7 @@ export interface CheckOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export const REFERENCE_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
+const REFERENCE_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
 const LIMIT_MS = 300_000;
 const MEASURE_MS = 1_000;
 const MAX_STDERR = 4_096;

@@ -56,7 +56,7 @@ export interface Imported {
   readonly passport: Passport;
 }
 
-export const MODEL_FILE = 'model.onnx';
+const MODEL_FILE = 'model.onnx';
 
 /**
  * @throws bad_model when the directory holds no model of ours, when it cannot be converted (every operation is named),

@@ -123,7 +123,7 @@ export function configLines({ config, measured: { lambda } }: Passport): readonl
   return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
 }
 
-export const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
+const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
   agrees: 'rows of a batch come out as they do alone',
   fixed: 'the number of rows of a run is fixed by the model',
   differs: 'ROWS OF A BATCH DIFFER from the same rows alone',
@@ -166,7 +166,7 @@ function measuredText(measured: Passport['measured']): string {
   return `${latency}${rest}; ${machine.threads} threads of ${machine.cpu}`;
 }
 
-export function sizeText(bytes: number): string {
+function sizeText(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
   const mega = bytes / (1024 * 1024);
   return mega < 1 ? `${(bytes / 1024).toFixed(1)} KB` : `${mega.toFixed(mega < 100 ? 1 : 0)} MB`;

@@ -97,7 +97,7 @@ export async function writeOptions(dataDir: string, startedWith: StartedWith): P
 }
 
 /** Of the service that runs, or of one that ended without a stop; undefined after a stop. */
-export async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
+async function lastRecord(dataDir: string): Promise<StackRecord | undefined> {
   return readJson<StackRecord>(join(dataDir, RECORD));
 }
 

@@ -131,7 +131,7 @@ export function isTooLargeForLambda(event: APIGatewayProxyEventV2): boolean {
   return Buffer.byteLength(JSON.stringify(event)) > MAX_EVENT_BYTES;
 }
 
-export function arrivesAsText(headers: Readonly<Record<string, string>>): boolean {
+function arrivesAsText(headers: Readonly<Record<string, string>>): boolean {
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') return false;
   const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';

@@ -8,7 +8,7 @@ import { type EnumNames, type Types, table } from './fields.ts';
 import { parameterFields } from './parameters.ts';
 
 /** The old generation's types by their new names. */
-export const V1_TYPES: Readonly<Record<string, readonly [number, string]>> = {
+const V1_TYPES: Readonly<Record<string, readonly [number, string]>> = {
   NONE: [0, 'None'],
   ACCURACY: [1, 'Accuracy'],
   BNLL: [2, 'BNLL'],

@@ -10,7 +10,7 @@ import { foldNode } from './fold.ts';
 import { inferNode } from './infer.ts';
 import { tensorOf } from './numbers.ts';
 import { prune } from './prune.ts';
-import type { Attributes, Body, Dim, NamedValue, Node, Shape, Value, ValueType } from './value.ts';
+import type { Attributes, Body, NamedValue, Node, Shape, Value, ValueType } from './value.ts';
 
 /** A hostile file must not make an endless graph. */
 const MAX_NODES = 200_000;
@@ -181,12 +181,6 @@ export class GraphBuilder {
     names.add(name);
     return name;
   }
-}
-
-/** A shape as ONNX's Reshape takes it: one free dimension may be -1, a 0 keeps the input's. */
-export function reshapeTarget(shape: readonly Dim[]): number[] | undefined {
-  const free = shape.filter((dim) => typeof dim === 'string').length;
-  return free > 1 ? undefined : shape.map((dim) => (typeof dim === 'string' ? -1 : dim));
 }
 
 /** Two constants of one key are equal to the bit: -0 is not 0. */

@@ -38,7 +38,7 @@ export function pick(tensor: Tensor, shape: readonly number[], from: (i: number)
   return made(tensor, shape, data as unknown as Elements);
 }
 
-export function stridesOf(shape: readonly number[]): number[] {
+function stridesOf(shape: readonly number[]): number[] {
   const strides = shape.map(() => 1);
   for (let i = shape.length - 2; i >= 0; i--)
     strides[i] = (strides[i + 1] as number) * (shape[i + 1] as number);

@@ -8,7 +8,7 @@ import type { Dim, Shape, Value, ValueType } from './value.ts';
 type Types = readonly ValueType[];
 
 /** Size after a window has moved over one axis; undefined for a free size. */
-export function windowCount(
+function windowCount(
   dim: Dim | undefined,
   window: { kernel: number; stride: number; dilation: number; before: number; after: number; ceil: boolean },
 ): number | undefined {

@@ -3,8 +3,7 @@
  * Trap: behind the decoding of files often lies a loop over them, whose lists nobody can feed, and more of the same kind;
  * only what an operation takes that can be converted is of use.
  */
-import { usersOf } from './demands.ts';
-import type { TfGraph, TfNode } from './graph.ts';
+import { type TfGraph, type TfNode, usersOf } from './graph.ts';
 
 const SHOWN = 8;
 /** Nodes that are looked at. */

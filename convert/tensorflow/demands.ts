@@ -5,7 +5,7 @@
  * Reshape takes anything.
  */
 import type { Dim, Shape } from '../graph/value.ts';
-import type { TfGraph, TfInput, TfNode } from './graph.ts';
+import { type TfGraph, type TfInput, type TfNode, usersOf } from './graph.ts';
 
 /** A size nobody demands. */
 const FREE = -1;
@@ -122,21 +122,4 @@ function keeps(tf: TfGraph, node: TfNode, tensor: string): 'shape' | 'rank' | un
   const value = constantOf(tf, other);
   if (!value || value.shape.length > 1) return undefined;
   return value.data.length === 1 ? 'shape' : 'rank';
-}
-
-const USERS = new WeakMap<TfGraph, Map<string, TfNode[]>>();
-
-/** The nodes that take a tensor. */
-export function usersOf(tf: TfGraph): Map<string, TfNode[]> {
-  const known = USERS.get(tf);
-  if (known) return known;
-  const users = new Map<string, TfNode[]>();
-  for (const node of tf.nodes.values())
-    for (const input of new Set(node.inputs)) {
-      const list = users.get(input);
-      if (list) list.push(node);
-      else users.set(input, [node]);
-    }
-  USERS.set(tf, users);
-  return users;
 }

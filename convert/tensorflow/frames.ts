@@ -3,7 +3,7 @@
  * functions for their conditions and bodies, as TensorFlow 2 writes loops.
  * Trap: a loop within a loop is part of the outer one's body; the innermost is taken out first.
  */
-import { splitTensor, type TfFunction, type TfGraph, type TfNode, textAttribute } from './graph.ts';
+import { splitTensor, type TfFunction, type TfGraph, type TfNode, textAttribute, usersOf } from './graph.ts';
 import { refuse } from './ops/rule.ts';
 
 type Nodes = ReadonlyMap<string, TfNode>;
@@ -43,7 +43,8 @@ export function withoutFrames(tf: TfGraph): TfGraph {
   if (entries.size > MAX_FRAMES) refuse(`has ${entries.size} loops, the limit is ${MAX_FRAMES}`);
   const functions = new Map(tf.functions);
   const nodes = new Map(tf.nodes);
-  const users = usersOf(nodes);
+  const consumers = usersOf(tf);
+  const users: Users = (tensor) => consumers.get(tensor) ?? [];
   const frames = new Map([...entries].map(([name, list]) => [name, readFrame(name, list, nodes, users)]));
   while (frames.size > 0) {
     const before = frames.size;
@@ -101,18 +102,6 @@ function takeOut(
     },
   });
   return true;
-}
-
-/** Who takes a node's outputs, for all frames at once. */
-function usersOf(nodes: Nodes): (tensor: string) => readonly TfNode[] {
-  const users = new Map<string, TfNode[]>();
-  for (const node of nodes.values())
-    for (const input of new Set(node.inputs)) {
-      const list = users.get(input);
-      if (list) list.push(node);
-      else users.set(input, [node]);
-    }
-  return (tensor) => users.get(tensor) ?? [];
 }
 
 function readFrame(name: string, entries: readonly TfNode[], nodes: Nodes, users: Users): Frame {

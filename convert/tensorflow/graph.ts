@@ -172,3 +172,20 @@ function required<T>(node: TfNode, name: string, fallback: T | undefined): T {
   if (fallback !== undefined) return fallback;
   throw new ServingError('bad_model', `node "${node.name}" (${node.op}) has no attribute ${name}`);
 }
+
+const USERS = new WeakMap<TfGraph, Map<string, TfNode[]>>();
+
+/** The nodes that take a tensor. */
+export function usersOf(tf: TfGraph): Map<string, TfNode[]> {
+  const known = USERS.get(tf);
+  if (known) return known;
+  const users = new Map<string, TfNode[]>();
+  for (const node of tf.nodes.values())
+    for (const input of new Set(node.inputs)) {
+      const list = users.get(input);
+      if (list) list.push(node);
+      else users.set(input, [node]);
+    }
+  USERS.set(tf, users);
+  return users;
+}

@@ -5,8 +5,7 @@
  * with or subtracting the other.
  */
 
-import { usersOf } from './demands.ts';
-import type { TfGraph, TfInput, TfNode } from './graph.ts';
+import { type TfGraph, type TfInput, type TfNode, usersOf } from './graph.ts';
 
 const TRAINING = /(is_?train|train(ing)?_?(phase|mode|flag)?$|phase_?train|learning_phase|(^|[/_])phase$)/i;
 const KEPT = /keep_?(prob|rate)/i;

@@ -80,7 +80,7 @@ export function mapOf(message: Message, name: string): MessageMap {
   return value instanceof Map ? (value as MessageMap) : wrongType(name, 'a map', value);
 }
 
-export function isMessage(value: MessageValue | undefined): value is Message {
+function isMessage(value: MessageValue | undefined): value is Message {
   return (
     typeof value === 'object' &&
     !Array.isArray(value) &&

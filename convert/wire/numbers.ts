@@ -98,7 +98,7 @@ export function allocateNumbers(type: NumberType, length: number): NumberArray {
   return new ARRAYS[type](length);
 }
 
-export function setNumber(array: NumberArray, index: number, low: number, high: number): void {
+function setNumber(array: NumberArray, index: number, low: number, high: number): void {
   if (array instanceof BigInt64Array || array instanceof BigUint64Array) {
     array[index] = (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
   } else if (array instanceof Uint8Array) {

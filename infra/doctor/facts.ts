@@ -41,7 +41,7 @@ export interface FactsReading {
   readonly templateFile: string | undefined;
 }
 
-export const TEMPLATE_FILE = 'cloudformation-template-update-stack.json';
+const TEMPLATE_FILE = 'cloudformation-template-update-stack.json';
 const PACKAGE_FOLDER = '.serverless';
 const DEFAULT_STAGE = 'dev';
 const MAX_TEMPLATE_BYTES = 16 * 1024 * 1024;

@@ -259,7 +259,7 @@ class FlatWriter {
 }
 
 /** A length or offset of at most 2^53. */
-export function writeSize64(view: DataView, at: number, value: number): void {
+function writeSize64(view: DataView, at: number, value: number): void {
   view.setUint32(at, value % 2 ** 32, true);
   view.setUint32(at + 4, Math.floor(value / 2 ** 32), true);
 }

@@ -28,13 +28,13 @@ const PER_OCTAVE = 8;
 const LOWEST_MS = 0.001;
 const LAST_BUCKET = 256;
 
-export function bucketOf(ms: number): number {
+function bucketOf(ms: number): number {
   if (!(ms > LOWEST_MS)) return 0;
   return Math.min(LAST_BUCKET, 1 + Math.floor(Math.log2(ms / LOWEST_MS) * PER_OCTAVE));
 }
 
 /** The geometric middle of a bucket, in ms. */
-export function bucketMiddle(bucket: number): number {
+function bucketMiddle(bucket: number): number {
   return bucket === 0 ? LOWEST_MS : LOWEST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
 }
 

@@ -206,7 +206,7 @@ function typeOf(node: TfNode): TfType {
   return dtype.value;
 }
 
-export function copyAttributes(attributes: TfAttributes): Record<string, TfAttribute> {
+function copyAttributes(attributes: TfAttributes): Record<string, TfAttribute> {
   return Object.assign(Object.create(null) as Record<string, TfAttribute>, attributes);
 }
 

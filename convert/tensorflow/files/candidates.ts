@@ -8,6 +8,7 @@ import { splitTensor } from '../graph.ts';
 import { listNodes } from './nodes.ts';
 import { type OutputTable, portCount } from './outputs.ts';
 import type { RawNode } from './raw.ts';
+import { allBehind } from './reach.ts';
 import { isAssignment } from './scope.ts';
 import { isVariable } from './variables.ts';
 
@@ -56,16 +57,11 @@ function dependents(nodes: readonly RawNode[]): Set<string> {
       else list.push(node.name);
     }
   }
-  const found = new Set(nodes.filter((node) => node.op.startsWith('Placeholder')).map((node) => node.name));
-  const pending = [...found];
-  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
-    for (const consumer of consumers.get(name) ?? []) {
-      if (found.has(consumer)) continue;
-      found.add(consumer);
-      pending.push(consumer);
-    }
-  }
-  return found;
+  const placeholders = nodes.filter((node) => node.op.startsWith('Placeholder'));
+  return allBehind(
+    placeholders.map((node) => node.name),
+    consumers,
+  );
 }
 
 /**

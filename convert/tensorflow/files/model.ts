@@ -296,8 +296,3 @@ class ModelBuilder {
 function nameSizes(name: string, shape: TfShape): Shape | undefined {
   return shape?.map((dim, axis) => (dim !== -1 ? dim : axis === 0 ? 'N' : `${name}_d${axis}`));
 }
-
-/** Inputs and outputs that a file names by their tensors: `X:0`. */
-export function namedAll(names: readonly string[]): NamedTensor[] {
-  return names.map(named);
-}

@@ -9,6 +9,7 @@ import type { Message, MessageMap } from '../../wire/table.ts';
 import { splitTensor } from '../graph.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import type { RawFunction, RawNode } from './raw.ts';
+import { allBehind } from './reach.ts';
 
 export interface ReachOptions {
   /** Tensors that are given from outside. */
@@ -132,11 +133,11 @@ export class Scope {
   /** Of these nodes, those that only run where a condition of TensorFlow 1 holds. */
   behindSwitch(names: ReadonlySet<string>): Set<string> {
     const consumers = new Map<string, string[]>();
-    const found = new Set<string>();
+    const switches: string[] = [];
     for (const name of names) {
       const node = this.nodes.get(name);
       if (node === undefined) continue;
-      if (/^(?:Ref)?Switch$/.test(node.op)) found.add(name);
+      if (/^(?:Ref)?Switch$/.test(node.op)) switches.push(name);
       const before = node.inputs.map((input) => splitTensor(this.peek(input)).node);
       for (const producer of [...before, ...node.controlInputs]) {
         const list = consumers.get(producer);
@@ -144,15 +145,7 @@ export class Scope {
         else list.push(name);
       }
     }
-    const pending = [...found];
-    for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
-      for (const consumer of consumers.get(name) ?? []) {
-        if (found.has(consumer)) continue;
-        found.add(consumer);
-        pending.push(consumer);
-      }
-    }
-    return found;
+    return allBehind(switches, consumers);
   }
 
   /** Whether this node is a plain call; its function's nodes are in the scope afterwards. */

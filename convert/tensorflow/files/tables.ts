@@ -84,7 +84,7 @@ const LIST_VALUE: Table = {
   9: many('func', () => NAME_ATTR_LIST),
 };
 
-export const ATTR_VALUE: Table = {
+const ATTR_VALUE: Table = {
   1: one('list', () => LIST_VALUE),
   2: one('s', 'bytes'),
   3: one('i', 'int64'),

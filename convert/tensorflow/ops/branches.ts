@@ -14,11 +14,7 @@ import { type Context, FAILED, type Facts, type OpTable, type Rule, refuse, take
 /** One outcome: fills a body and says what it gives. */
 export type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;
 
-export function commonShape(
-  a: Shape | undefined,
-  b: Shape | undefined,
-  fresh: () => string,
-): Shape | undefined {
+function commonShape(a: Shape | undefined, b: Shape | undefined, fresh: () => string): Shape | undefined {
   if (!a || !b || a.length !== b.length) return undefined;
   return a.map((dim, i) => (dim === b[i] ? dim : fresh()));
 }

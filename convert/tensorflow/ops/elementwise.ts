@@ -65,7 +65,7 @@ const BINARY: Readonly<Record<string, string>> = {
 
 const WHOLE_ONLY = new Set(['Ceil', 'Floor', 'Rint', 'Round']);
 
-export function isFloat(value: Value): boolean {
+function isFloat(value: Value): boolean {
   return value.dtype.startsWith('float');
 }
 

@@ -47,11 +47,7 @@ interface Axis {
 }
 
 /** One row per wanted pixel; pixels that lie outside of the image are 0. */
-export function filterWeights(
-  { from, to, scale, move }: Axis,
-  filter: Filter,
-  antialias: boolean,
-): Float32Array {
+function filterWeights({ from, to, scale, move }: Axis, filter: Filter, antialias: boolean): Float32Array {
   const weights = new Float32Array(from * to);
   const width = antialias ? Math.max(1 / scale, 1) : 1;
   for (let i = 0; i < to; i++) {

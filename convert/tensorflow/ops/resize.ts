@@ -50,7 +50,7 @@ function image(x: Value): Value {
 }
 
 /** Which pixel of `from` each of `to` takes. */
-export function nearestPixels(from: number, to: number, placing: Placing): number[] {
+function nearestPixels(from: number, to: number, placing: Placing): number[] {
   const scale = scaleOf(from, to, placing);
   return Array.from({ length: to }, (_, i) => {
     const at = fround((placing.centers ? fround(i + 0.5) : i) * scale);
@@ -134,7 +134,7 @@ function evenRound(value: number): number {
   return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
 }
 
-export const cubicWeights: Weights = (from, to, placing) => {
+const cubicWeights: Weights = (from, to, placing) => {
   const weights = new Float32Array(from * to);
   const scale = scaleOf(from, to, placing);
   for (let i = 0; i < to; i++) {
@@ -156,7 +156,7 @@ export const cubicWeights: Weights = (from, to, placing) => {
 };
 
 /** Each pixel by how much of it lies in the wanted one. */
-export const areaWeights: Weights = (from, to, placing) => {
+const areaWeights: Weights = (from, to, placing) => {
   const weights = new Float32Array(from * to);
   const scale = scaleOf(from, to, placing);
   for (let i = 0; i < to; i++) {
