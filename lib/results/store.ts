@@ -3,25 +3,17 @@
  * Trap: SQS delivers twice and two workers may hold one record. The first finished result stays, whole: the script
  * writes a hash only where no `status` is yet, and Redis runs it as one step.
  */
-import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import {
-  doneChannel,
-  heldKey,
-  indexKey,
-  metricsKey,
-  resultKey,
-  seenPrefix,
-  stateKey,
-} from '../contract/names.ts';
+import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { DoneNews } from './news.ts';
 import { assertWaitMs, orAborted } from './patience.ts';
 import type { RedisConnection } from './redis.ts';
-import { SAVE, TAKE } from './scripts.ts';
+import { SAVE } from './scripts.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
+import { ResultTaker, type Taken } from './taker.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
@@ -30,13 +22,6 @@ const RECORDS_PER_CALL = 1_000;
 /** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
 const DRAIN_PAGE = 100;
-/** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */
-const HELD_MS = 10 * 60 * 1000;
-/** Of results whose answer got lost, how many a client remembers. */
-const MAX_UNANSWERED = 1_000;
-/** Keys of results that arrived which one taking removes. */
-const MAX_ARRIVED = 1_000;
-
 export interface Finished {
   readonly uri: string;
   readonly fields: StoredFields;
@@ -62,32 +47,19 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
-interface Taken {
-  readonly fields: Readonly<Record<string, string>>;
-  /** Why there are no fields: the key holds something else. */
-  readonly error: ServingError | undefined;
-  /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
-  readonly wasListed: boolean;
-}
-
-/** What TAKE tells of one uri: whether it was listed; the fields of what stays, or the text of an error. */
-type TakeReply = readonly [listed: number, stays: readonly string[] | string];
-
 type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
 
 export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: StoreOptions;
   readonly #news: DoneNews;
-  /** By uri, the name under which a taking was asked for whose answer got lost: to ask for the same again. */
-  readonly #unanswered = new Map<string, string>();
-  /** Keys of results that have arrived here; the next taking removes them, so that none waits for a removal. */
-  #arrived: string[] = [];
+  readonly #taker: ResultTaker;
 
   constructor(connection: RedisConnection, options: StoreOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#news = new DoneNews(connection);
+    this.#taker = new ResultTaker(connection, options.job);
     if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
   }
 
@@ -192,7 +164,7 @@ export class ResultStore {
    * After results_unavailable it may be asked for again for 10 minutes, by this store: nothing is lost by then.
    */
   async take(uri: string): Promise<Result | undefined> {
-    const [taken] = await this.#takeMany([uri]);
+    const [taken] = await this.#taker.take([uri]);
     if (taken?.error) throw taken.error;
     return fromFields(uri, taken?.fields ?? {});
   }
@@ -253,7 +225,7 @@ export class ResultStore {
    */
   async takePage(count: number, maxBytes = Number.POSITIVE_INFINITY): Promise<Dequeued[] | undefined> {
     const index = indexKey(this.#options.job);
-    const again = [...this.#unanswered.keys()].slice(0, count);
+    const again = this.#taker.unanswered(count);
     if (again.length > 0) return this.#dequeued(again);
     const uris = await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
@@ -274,7 +246,7 @@ export class ResultStore {
   }
 
   async #dequeued(uris: readonly string[]): Promise<Dequeued[]> {
-    const taken = await this.#takeMany(uris);
+    const taken = await this.#taker.take(uris);
     // An entry whose result another taker got, or that was read and deleted, is just passed over.
     return uris.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i]) ?? []) : []));
   }
@@ -296,55 +268,6 @@ export class ResultStore {
       return bytes > maxBytes;
     });
     return first === -1 ? [...uris] : uris.slice(0, first);
-  }
-
-  /**
-   * Takes results off their names, in one step that may be repeated: of two takers only one gets a result, and one whose
-   * answer got lost gets it when it asks again.
-   */
-  async #takeMany(uris: readonly string[]): Promise<Taken[]> {
-    const { job } = this.#options;
-    const fresh = randomUUID();
-    const held = uris.map((uri) => heldKey(job, this.#unanswered.get(uri) ?? fresh, uri));
-    const keys = uris.flatMap((uri, i) => [resultKey(job, uri), stateKey(job, uri), held[i] as string]);
-    const names = [HELD_MS, seenPrefix(job), ...uris];
-    const arrived = this.#arrived.splice(0, MAX_ARRIVED);
-    let taken: Taken[];
-    try {
-      taken = await this.#connection.use(async (redis) => {
-        // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
-        const pipeline = redis.pipeline();
-        pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...names);
-        for (const key of held) pipeline.hgetall(key);
-        if (arrived.length > 0) pipeline.unlink(...arrived);
-        const [took, ...values] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
-          if (error) throw error;
-          return reply;
-        });
-        return (took as TakeReply[]).map((reply, i) => this.#takenOf(reply, values[i]));
-      }, true);
-    } catch (error) {
-      this.#arrived.push(...arrived);
-      for (const uri of uris) this.#remember(uri, fresh);
-      throw error;
-    }
-    for (const uri of uris) this.#unanswered.delete(uri);
-    this.#arrived.push(...held.filter((_, i) => Object.keys(taken[i]?.fields ?? {}).length > 0));
-    return taken;
-  }
-
-  #remember(uri: string, taking: string): void {
-    if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(uri))
-      this.#unanswered.set(uri, taking);
-  }
-
-  #takenOf([listed, stays]: TakeReply, held: unknown): Taken {
-    const wasListed = listed === 1;
-    if (typeof stays === 'string') {
-      return { fields: {}, error: this.#connection.unavailable(new Error(stays)), wasListed };
-    }
-    const fields = stays.length > 0 ? fieldsOf(stays) : (held as Record<string, string>);
-    return { fields, error: undefined, wasListed };
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */
@@ -380,13 +303,6 @@ function tripsOf(finished: readonly Finished[]): Finished[][] {
     (trips.at(-1) as Finished[]).push(one);
   }
   return trips;
-}
-
-/** Names and values in turn. */
-function fieldsOf(flat: readonly string[]): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (let i = 0; i + 1 < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
-  return fields;
 }
 
 function isWrongType(error: unknown): boolean {
