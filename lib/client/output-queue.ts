@@ -95,7 +95,7 @@ export class OutputQueue {
     return all;
   }
 
-  /** `dequeue` one by one, in constant memory. What was yielded is gone from the store. */
+  /** `dequeue` one by one, in constant memory. What was yielded is gone from the store; break off, and the rest stays. */
   drain(): AsyncGenerator<Dequeued> {
     return this.#results.drain();
   }

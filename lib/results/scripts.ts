@@ -5,6 +5,9 @@
  */
 import { SINCE_FIELD } from '../metrics/fields.ts';
 
+/** What TAKE says of a result that is too large. */
+export const TOO_LARGE = 'too large';
+
 /** `today`: now in ms by the clock of Redis. A caller whose own is wrong would take everybody's results away. */
 export const TODAY = `
 local clock = redis.call('TIME')
@@ -97,37 +100,66 @@ return replies`;
 
 /**
  * KEYS: index, then per record its result, its state, and where the result is put. ARGV: for how long it is kept there
- * in ms, seen prefix, then the uris. Takes each result off its name without copying it; whoever asks again with the same
- * third key, because the answer got lost, finds it there. A cancellation stays: it is what keeps a record that is still
- * in the queue from getting a result.
- * Returns per record whether it was listed, and what to tell of a result that stays: its fields, or an error's text.
+ * in ms, seen prefix, bytes of all results together, bytes of one, then the uris. Takes each result off its name without
+ * copying it; whoever asks again with the same third key, because the answer got lost, finds it there. A cancellation
+ * stays: it is what keeps a record that is still in the queue from getting a result.
+ * Returns per record whether it was listed; what to tell of a result that stays (its fields, or an error's text); for how
+ * long it would have stayed, in ms. Fewer than were asked for when the rest is over the bytes of all. One that is larger
+ * than the bytes of one is taken off the index only, when it comes first.
  * Nothing here needs more memory than it frees, so that a full Redis can be emptied; what does need some is the note
  * that a message has had its result, and a full Redis goes without it.
  */
 export const TAKE = `
 local call, pcall = redis.call, redis.pcall${TODAY}
+local hold, seen, budget, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local function bytes(key)
+  return call('HSTRLEN', key, 'value') + call('HSTRLEN', key, 'exact') + call('HSTRLEN', key, 'error')
+end
 local replies = {}
-for i = 1, #ARGV - 2 do
-  local result, state, held, uri = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1], ARGV[i + 2]
+for i = 1, #ARGV - 4 do
+  local result, state, held, uri = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1], ARGV[i + 4]
   if call('EXISTS', held) == 1 then
-    replies[i] = {1, {}}
+    replies[i] = {1, {}, 0}
   else
-    local listed = call('ZREM', KEYS[1], uri)
     local facts = pcall('HMGET', result, 'status', 'message', 'until')
     if facts.err then
-      replies[i] = {listed, facts.err}
-    elseif facts[1] == 'cancelled' then
-      replies[i] = {listed, call('HGETALL', result)}
+      replies[i] = {call('ZREM', KEYS[1], uri), facts.err, 0}
     else
-      if call('EXISTS', result) == 1 then
-        call('RENAME', result, held)
-        call('PEXPIRE', held, ARGV[1])
-        call('DEL', state)
-        local left = (tonumber(facts[3] or '') or 0) - today
-        if facts[2] and left > 0 then pcall('SET', ARGV[2] .. facts[2], '', 'PX', string.format('%.0f', left)) end
+      local size = bytes(result)
+      if size > limit and i == 1 then
+        replies[i] = {call('ZREM', KEYS[1], uri), '${TOO_LARGE}', 0}
+        break
       end
-      replies[i] = {listed, {}}
+      if size > budget and i > 1 then break end
+      budget = budget - size
+      local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)
+      if facts[1] == 'cancelled' then
+        replies[i] = {listed, call('HGETALL', result), 0}
+      else
+        if left ~= -2 then
+          call('RENAME', result, held)
+          call('PEXPIRE', held, hold)
+          call('DEL', state)
+          local again = (tonumber(facts[3] or '') or 0) - today
+          if facts[2] and again > 0 then pcall('SET', seen .. facts[2], '', 'PX', string.format('%.0f', again)) end
+        end
+        replies[i] = {listed, {}, left}
+      end
     end
   end
 end
 return replies`;
+
+/**
+ * KEYS: index, then per record its result and where it was put. ARGV: per record its uri and for how long it is to stay,
+ * in ms. What was taken and not used goes back to its name, unless that has another result by now.
+ */
+export const PUT_BACK = `${TODAY}
+for i = 1, #ARGV / 2 do
+  local result, held, left = KEYS[i * 2], KEYS[i * 2 + 1], tonumber(ARGV[i * 2])
+  if redis.call('EXISTS', held) == 1 and redis.call('RENAMENX', held, result) == 1 then
+    redis.call('PEXPIRE', result, left)
+    redis.call('ZADD', KEYS[1], today + left, ARGV[i * 2 - 1])
+  end
+end
+return 0`;

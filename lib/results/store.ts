@@ -13,7 +13,7 @@ import { assertWaitMs, orAborted } from './patience.ts';
 import type { RedisConnection } from './redis.ts';
 import { SAVE } from './scripts.ts';
 import { fromFields, type Result, type StoredFields } from './stored.ts';
-import { ResultTaker, type Taken } from './taker.ts';
+import { ResultTaker, type TakeLimits, type Taken } from './taker.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
@@ -209,12 +209,25 @@ export class ResultStore {
     });
   }
 
-  /** Takes every finished result of the job, page by page; constant memory however many there are. */
+  /**
+   * Takes every finished result of the job, page by page; constant memory however many there are. What was taken and is
+   * not yielded, because the caller has enough, is put back.
+   */
   async *drain(): AsyncGenerator<Dequeued> {
     for (;;) {
-      const page = await this.takePage(DRAIN_PAGE);
+      const page = await this.#takeListed(DRAIN_PAGE);
       if (!page) return;
-      yield* page;
+      let used = 0;
+      try {
+        for (const taken of page) {
+          used++;
+          const dequeued = dequeuedOf(taken);
+          if (dequeued) yield dequeued;
+        }
+      } finally {
+        // What cannot be put back now, this store takes again.
+        await this.#taker.putBack(page.slice(used)).catch(() => undefined);
+      }
     }
   }
 
@@ -223,51 +236,22 @@ export class ResultStore {
    * @param maxBytes of their stored values together. One that is larger alone is told as `too_large`; it stays under
    *   its uri, but is dequeued no more.
    */
-  async takePage(count: number, maxBytes = Number.POSITIVE_INFINITY): Promise<Dequeued[] | undefined> {
+  async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
+    const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
+    const page = await this.#takeListed(count, limits);
+    return page?.flatMap((taken) => dequeuedOf(taken) ?? []);
+  }
+
+  /** In two round trips. An entry whose result another taker got, or that was read and deleted, is just passed over. */
+  async #takeListed(count: number, limits?: TakeLimits): Promise<Taken[] | undefined> {
     const index = indexKey(this.#options.job);
     const again = this.#taker.unanswered(count);
-    if (again.length > 0) return this.#dequeued(again);
-    const uris = await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
+    const uris =
+      again.length > 0
+        ? again
+        : await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
-    const fitting = maxBytes === Number.POSITIVE_INFINITY ? uris : await this.#fitting(uris, maxBytes);
-    if (fitting.length === 0) {
-      const uri = uris[0] as string;
-      await this.#connection.use((redis) => redis.zrem(index, uri), false);
-      return [
-        {
-          uri,
-          error: new ServingError('too_large', 'the result is too large for a page; query it by its uri', {
-            uri,
-          }),
-        },
-      ];
-    }
-    return this.#dequeued(fitting);
-  }
-
-  async #dequeued(uris: readonly string[]): Promise<Dequeued[]> {
-    const taken = await this.#taker.take(uris);
-    // An entry whose result another taker got, or that was read and deleted, is just passed over.
-    return uris.flatMap((uri, i) => (taken[i]?.wasListed ? (dequeuedOf(uri, taken[i]) ?? []) : []));
-  }
-
-  /** The first of `uris` whose values have `maxBytes` together. */
-  async #fitting(uris: readonly string[], maxBytes: number): Promise<string[]> {
-    const values = await this.#connection.use((redis) => {
-      return Promise.all(
-        uris.map((uri) =>
-          redis
-            .hmget(resultKey(this.#options.job, uri), 'value', 'exact', 'error')
-            .catch((error: unknown) => (isWrongType(error) ? [] : Promise.reject(error as Error))),
-        ),
-      );
-    }, true);
-    let bytes = 0;
-    const first = values.findIndex((texts) => {
-      for (const text of texts) bytes += text?.length ?? 0;
-      return bytes > maxBytes;
-    });
-    return first === -1 ? [...uris] : uris.slice(0, first);
+    return (await this.#taker.take(uris, limits)).filter(({ wasListed }) => wasListed);
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */
@@ -305,11 +289,7 @@ function tripsOf(finished: readonly Finished[]): Finished[][] {
   return trips;
 }
 
-function isWrongType(error: unknown): boolean {
-  return (error as Error).message.startsWith('WRONGTYPE');
-}
-
-function dequeuedOf(uri: string, { fields, error }: Taken): Dequeued | undefined {
+function dequeuedOf({ held: { uri }, fields, error }: Taken): Dequeued | undefined {
   if (error) return { uri, error };
   try {
     const result = fromFields(uri, fields);

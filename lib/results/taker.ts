@@ -5,12 +5,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { heldKey, indexKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import type { ServingError } from '../errors.ts';
+import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
-import { TAKE } from './scripts.ts';
+import { PUT_BACK, TAKE, TOO_LARGE } from './scripts.ts';
 
 /** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */
 const HELD_MS = 10 * 60 * 1000;
+/** Of one taking, where nobody said. */
+const MAX_BYTES = 32 * 1024 * 1024;
 /** Of results whose answer got lost, how many a client remembers. */
 const MAX_UNANSWERED = 1_000;
 /** Keys of results that arrived which one taking removes. */
@@ -22,10 +24,27 @@ export interface Taken {
   readonly error: ServingError | undefined;
   /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
   readonly wasListed: boolean;
+  /** For `putBack`. */
+  readonly held: Held;
 }
 
-/** What TAKE tells of one uri: whether it was listed; the fields of what stays, or the text of an error. */
-type TakeReply = readonly [listed: number, stays: readonly string[] | string];
+interface Held {
+  readonly uri: string;
+  /** Name of the taking it was put aside under. */
+  readonly taking: string;
+  /** Time to live that is left. */
+  readonly leftMs: number;
+}
+
+export interface TakeLimits {
+  /** Of the stored values together; the rest is left. Default 32 MiB. */
+  readonly maxBytes?: number;
+  /** A first result that is larger is not taken: it is told as `too_large`, and dequeued no more. Default none. */
+  readonly maxBytesOfOne?: number;
+}
+
+/** What TAKE tells of one uri (scripts.ts). */
+type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
 export class ResultTaker {
   readonly #connection: RedisConnection;
@@ -33,7 +52,7 @@ export class ResultTaker {
   /** By uri, the name under which a taking was asked for whose answer got lost: to ask for the same again. */
   readonly #unanswered = new Map<string, string>();
   /** Keys of results that have arrived here; the next taking removes them, so that nobody waits for a removal. */
-  readonly #arrived: string[] = [];
+  #arrived: string[] = [];
 
   constructor(connection: RedisConnection, job: string) {
     this.#connection = connection;
@@ -46,41 +65,78 @@ export class ResultTaker {
   }
 
   /**
-   * As many as uris, in order, in one round trip.
+   * The results of the first of `uris`, in order, in one round trip; of fewer than all only when they are large.
    * @throws results_unavailable; then asking again loses nothing
    */
-  async take(uris: readonly string[]): Promise<Taken[]> {
+  async take(uris: readonly string[], limits: TakeLimits = {}): Promise<Taken[]> {
     const fresh = randomUUID();
-    const held = uris.map((uri) => heldKey(this.#job, this.#unanswered.get(uri) ?? fresh, uri));
+    const takings = uris.map((uri) => this.#unanswered.get(uri) ?? fresh);
     const arrived = this.#arrived.splice(0, MAX_ARRIVED);
     let taken: Taken[];
     try {
-      taken = await this.#ask(uris, held, arrived);
+      taken = await this.#ask(uris, takings, arrived, limits);
     } catch (error) {
       this.#arrived.push(...arrived);
       for (const uri of uris) this.#remember(uri, fresh);
       throw error;
     }
-    for (const uri of uris) this.#unanswered.delete(uri);
-    this.#arrived.push(...held.filter((_, i) => Object.keys(taken[i]?.fields ?? {}).length > 0));
+    for (const { held, fields } of taken) {
+      this.#unanswered.delete(held.uri);
+      if (Object.keys(fields).length > 0) this.#arrived.push(this.#keyOf(held));
+    }
     return taken;
   }
 
-  #ask(uris: readonly string[], held: readonly string[], arrived: readonly string[]): Promise<Taken[]> {
+  /**
+   * What was taken and has not been used is there again, for whoever asks next.
+   * @throws results_unavailable; then this taker alone can take it again
+   */
+  async putBack(taken: readonly Taken[]): Promise<void> {
+    const held = taken.map((one) => one.held).filter(({ leftMs }) => leftMs > 0);
+    if (held.length === 0) return;
+    const aside = held.map((one) => this.#keyOf(one));
+    const keys = held.flatMap(({ uri }, i) => [resultKey(this.#job, uri), aside[i] as string]);
+    const values = held.flatMap(({ uri, leftMs }) => [uri, leftMs]);
+    this.#arrived = this.#arrived.filter((key) => !aside.includes(key));
+    try {
+      await this.#connection.use((redis) => {
+        return redis.eval(PUT_BACK, keys.length + 1, indexKey(this.#job), ...keys, ...values);
+      }, true);
+    } catch (error) {
+      for (const { uri, taking } of held) this.#remember(uri, taking);
+      throw error;
+    }
+  }
+
+  #ask(
+    uris: readonly string[],
+    takings: readonly string[],
+    arrived: readonly string[],
+    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER }: TakeLimits,
+  ): Promise<Taken[]> {
     const job = this.#job;
+    const held = uris.map((uri, i) => heldKey(job, takings[i] as string, uri));
     const keys = uris.flatMap((uri, i) => [resultKey(job, uri), stateKey(job, uri), held[i] as string]);
+    const values = [HELD_MS, seenPrefix(job), maxBytes, maxBytesOfOne, ...uris];
     return this.#connection.use(async (redis) => {
       // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
       const pipeline = redis.pipeline();
-      pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, HELD_MS, seenPrefix(job), ...uris);
+      pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...values);
       for (const key of held) pipeline.hgetall(key);
       if (arrived.length > 0) pipeline.unlink(...arrived);
-      const [took, ...values] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
+      const [took, ...fields] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
         if (error) throw error;
         return reply;
       });
-      return (took as TakeReply[]).map((reply, i) => this.#takenOf(reply, values[i]));
+      return (took as TakeReply[]).map((reply, i) => {
+        const held = { uri: uris[i] as string, taking: takings[i] as string, leftMs: reply[2] };
+        return this.#takenOf(reply, fields[i], held);
+      });
     }, true);
+  }
+
+  #keyOf({ uri, taking }: Held): string {
+    return heldKey(this.#job, taking, uri);
   }
 
   #remember(uri: string, taking: string): void {
@@ -88,13 +144,19 @@ export class ResultTaker {
       this.#unanswered.set(uri, taking);
   }
 
-  #takenOf([listed, stays]: TakeReply, held: unknown): Taken {
+  #takenOf([listed, stays]: TakeReply, fields: unknown, held: Held): Taken {
     const wasListed = listed === 1;
-    if (typeof stays === 'string') {
-      return { fields: {}, error: this.#connection.unavailable(new Error(stays)), wasListed };
+    if (typeof stays !== 'string') {
+      const found = stays.length > 0 ? fieldsOf(stays) : (fields as Record<string, string>);
+      return { fields: found, error: undefined, wasListed, held };
     }
-    const fields = stays.length > 0 ? fieldsOf(stays) : (held as Record<string, string>);
-    return { fields, error: undefined, wasListed };
+    const { uri } = held;
+    const hint = 'the result is too large for a page; query it by its uri';
+    const error =
+      stays === TOO_LARGE
+        ? new ServingError('too_large', hint, { uri })
+        : this.#connection.unavailable(new Error(stays));
+    return { fields: {}, error, wasListed, held };
   }
 }
 

@@ -68,6 +68,10 @@ export const HASH_COMMANDS: CommandTable = {
     3,
     read((hash, field) => (hash.has(field) ? 1 : 0)),
   ),
+  hstrlen: reads(
+    3,
+    read((hash, field) => hash.get(field)?.length ?? 0),
+  ),
   hdel: shrinks(-3, ({ store }, [, key = '', ...fields]) => {
     const hash = store.hash(key);
     if (hash === undefined) return 0;

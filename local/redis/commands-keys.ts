@@ -13,7 +13,7 @@ import {
   shrinks,
 } from './command.ts';
 import { type Bytes, ERRORS, OK, type Reply, ReplyError } from './replies.ts';
-import { typeName } from './store.ts';
+import { type Store, typeName } from './store.ts';
 
 /** The moment an expiry argument names; refused when it lies beyond what fits. */
 export function expiryMoment(
@@ -118,6 +118,16 @@ function scan({ store }: Context, [, cursorText, ...options]: readonly Bytes[]):
   ];
 }
 
+function rename(store: Store, from: Bytes, to: Bytes): void {
+  const value = store.get(from);
+  if (value === undefined) throw new ReplyError('ERR no such key');
+  const atMs = store.expiryMs(from);
+  store.delete(from);
+  store.delete(to);
+  store.put(to, value);
+  if (atMs !== undefined) store.setExpiry(to, atMs);
+}
+
 export const KEY_COMMANDS: CommandTable = {
   del: remove,
   unlink: remove,
@@ -138,14 +148,13 @@ export const KEY_COMMANDS: CommandTable = {
     return 1;
   }),
   rename: shrinks(3, ({ store }, [, from = '', to = '']) => {
-    const value = store.get(from);
-    if (value === undefined) throw new ReplyError('ERR no such key');
-    const atMs = store.expiryMs(from);
-    store.delete(from);
-    store.delete(to);
-    store.put(to, value);
-    if (atMs !== undefined) store.setExpiry(to, atMs);
+    rename(store, from, to);
     return OK;
+  }),
+  renamenx: shrinks(3, ({ store }, [, from = '', to = '']) => {
+    if (store.get(from) !== undefined && store.get(to) !== undefined) return 0;
+    rename(store, from, to);
+    return 1;
   }),
   keys: reads(2, ({ store }, [, pattern = '']) => [...store.keys()].filter((key) => matches(pattern, key))),
   scan: reads(-2, scan),

@@ -121,6 +121,72 @@ for (const preferEmbedded of [false, true]) {
   });
 }
 
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: who breaks off a drain leaves the rest where it was`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const all = Array.from({ length: 250 }, (_, i) => success(`r${i}`, i, `m${i}`));
+    await results.save(all, 'v');
+    const first: string[] = [];
+    for await (const dequeued of results.drain()) {
+      first.push(nameOf(dequeued));
+      if (first.length === 130) break;
+    }
+    assert.equal(await redis.zcard('cluster-serving-index_job'), 120);
+    const left = await redis.keys('cluster-serving_job:*');
+    assert.equal(left.length, 120);
+    for (const key of left) assert.ok((await redis.pttl(key)) > 50_000, key);
+    assert.equal(await results.save(all.slice(0, 200), 'v'), 0);
+    const rest = await drained(open(t, urlOf(redis)).results);
+    assert.deepEqual([...first, ...rest].sort(), all.map(({ uri }, i) => `${uri} ${i}`).sort());
+  });
+
+  test(`${kind}: a page keeps to its bytes, and one result that is larger alone is told and stays`, async (t) => {
+    const { results } = open(t, await redisUrl(t, preferEmbedded));
+    const text = (uri: string, length: number): Finished => ({
+      uri,
+      fields: { status: 'succeeded', value: `["${'x'.repeat(length)}"]`, error: '', outputs: '', exact: '' },
+    });
+    await results.save([text('a', 400), text('b', 400), text('c', 400), text('large', 5_000)], 'v');
+    const pages: string[][] = [];
+    for (;;) {
+      const page = await results.takePage(10, 1_000);
+      if (!page) break;
+      pages.push(page.map((one) => ('error' in one ? `${one.uri} ${one.error.code}` : one.uri)));
+    }
+    assert.deepEqual(pages, [['a', 'b'], ['c'], ['large too_large']]);
+    assert.ok(await results.get('large'));
+  });
+}
+
+test('a drain takes what is larger than a page, page by page', async (t) => {
+  const { results } = open(t, await redisUrl(t));
+  const value = 'x'.repeat(20 * 1024 * 1024);
+  for (const uri of ['a', 'b', 'c']) {
+    const fields = { status: 'succeeded', value: `["${value}"]`, error: '', outputs: '', exact: '' } as const;
+    await results.save([{ uri, fields }], 'v');
+  }
+  const found: string[] = [];
+  for await (const one of results.drain()) found.push(one.uri);
+  assert.deepEqual(found, ['a', 'b', 'c']);
+});
+
+test('what cannot be put back is taken again by who has it', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  await open(t, url).results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+  const { results } = open(t, proxy.url);
+  for await (const dequeued of results.drain()) {
+    assert.equal(nameOf(dequeued), 'a 1');
+    proxy.onConnect = () => 'reset';
+    proxy.resetAll();
+    break;
+  }
+  proxy.onConnect = () => 'pass';
+  assert.deepEqual(await drained(results), ['b 2']);
+});
+
 test('of two who take at once, one gets each result', async (t) => {
   const url = await redisUrl(t);
   const stores = Array.from({ length: 4 }, () => open(t, url).results);
@@ -188,6 +254,10 @@ test('a full Redis is emptied by taking from it', async (t) => {
   await redis.config('SET', 'maxmemory', '0');
   await until(async () => (await results.save([success('d', 4)], 'v')) === 1);
 });
+
+function urlOf(redis: RedisConnection['redis']): string {
+  return `redis://127.0.0.1:${redis.options.port}`;
+}
 
 async function isEmbedded(redis: RedisConnection['redis']): Promise<boolean> {
   return /embedded|cluster-serving/i.test(await redis.info('server'));
