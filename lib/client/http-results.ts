@@ -23,6 +23,8 @@ export class HttpResults {
   readonly #url: string;
   readonly #root: string;
   readonly #send: Fetch;
+  /** Taken from the server and not yielded yet: who breaks off a drain finds it in the next one. */
+  readonly #left: ResultJson[] = [];
 
   constructor(url: string, send: Fetch) {
     this.#send = send;
@@ -75,14 +77,21 @@ export class HttpResults {
   }
 
   async *drain(): AsyncGenerator<Dequeued> {
-    for (;;) {
+    for (let more = true; more; ) {
+      yield* this.#leftOver();
       const { body } = await this.#request(this.#url, { method: 'DELETE' });
-      const { results, more } = body as { results: ResultJson[]; more: boolean };
-      for (const json of results)
-        yield json.status !== 'succeeded'
-          ? { uri: json.uri, error: failureOf(json) }
-          : { uri: json.uri, result: resultOf(json) };
-      if (!more) return;
+      const page = body as { results: ResultJson[]; more: boolean };
+      this.#left.push(...page.results);
+      more = page.more;
+    }
+    yield* this.#leftOver();
+  }
+
+  *#leftOver(): Generator<Dequeued> {
+    for (let json = this.#left.shift(); json; json = this.#left.shift()) {
+      yield json.status !== 'succeeded'
+        ? { uri: json.uri, error: failureOf(json) }
+        : { uri: json.uri, result: resultOf(json) };
     }
   }
 

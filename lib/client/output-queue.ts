@@ -86,16 +86,28 @@ export class OutputQueue {
     return this.#states.cancel(assertUri(uri));
   }
 
-  /** Takes all finished results of the job, failures as errors in their place. For many, `drain` needs less memory. */
+  /**
+   * Takes all finished results of the job, failures as errors in their place. For many, `drain` needs less memory.
+   * When the store goes away meanwhile: those that were taken by then.
+   * @throws results_unavailable when none was taken
+   */
   async dequeue(): Promise<Map<string, Result | ServingError>> {
     const all = new Map<string, Result | ServingError>();
-    for await (const dequeued of this.drain()) {
-      all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
+    try {
+      for await (const dequeued of this.drain()) {
+        all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
+      }
+    } catch (error) {
+      // They are nowhere else any more.
+      if (all.size === 0) throw error;
     }
     return all;
   }
 
-  /** `dequeue` one by one, in constant memory. What was yielded is gone from the store; break off, and the rest stays. */
+  /**
+   * `dequeue` one by one, in constant memory. What was yielded is gone from the store; who breaks off finds the rest in
+   * the next drain (over HTTPS: of the same OutputQueue).
+   */
   drain(): AsyncGenerator<Dequeued> {
     return this.#results.drain();
   }

@@ -457,6 +457,40 @@ test('what does not fit into an answer over HTTPS is refused before it is delete
   );
 });
 
+test('who breaks off a drain finds the rest in the next, over Redis and over HTTPS', async (t) => {
+  const { input, output, overHttp } = await clients(t);
+  for (const queue of [output, overHttp.output]) {
+    const uris = Array.from({ length: 30 }, (_, i) => `rest-${i}`);
+    await input.enqueueMany(uris.map((uri) => ({ uri, inputs: { image: [1] } })));
+    for (const uri of uris) await assert.rejects(output.wait(uri));
+    const seen: string[] = [];
+    for await (const { uri } of queue.drain()) {
+      seen.push(uri);
+      if (seen.length === 7) break;
+    }
+    seen.push(...(await queue.dequeue()).keys());
+    assert.deepEqual(seen.sort(), uris.sort());
+  }
+});
+
+test('a store that goes away while it is dequeued loses nothing that was taken', async (t) => {
+  const pages = [
+    { results: [{ uri: 'a', status: 'failed', error: 'no', code: 'bad_input' }], more: true },
+    undefined,
+    { results: [{ uri: 'b', status: 'failed', error: 'no', code: 'bad_input' }], more: false },
+  ];
+  const queue = new OutputQueue({
+    url: 'https://example.invalid',
+    fetch: async () => {
+      const page = pages.shift();
+      return page ? Response.json(page) : Promise.reject(new TypeError('fetch failed'));
+    },
+  });
+  t.after(() => queue.close());
+  assert.deepEqual([...(await queue.dequeue()).keys()], ['a']);
+  assert.deepEqual([...(await queue.dequeue()).keys()], ['b']);
+});
+
 test('dequeue over HTTPS goes on past a page whose results others have deleted', async (t) => {
   const { stack, input, output, overHttp } = await clients(t);
   const uris = Array.from({ length: 130 }, (_, i) => `gone-${i}`);
