@@ -12,6 +12,7 @@ import { ServingError } from '../lib/errors.ts';
 import { Fence } from '../lib/model/fence.ts';
 import { findModelFile } from '../lib/model/onnx-file.ts';
 import { downloadModel, readPointer } from '../lib/model/source.ts';
+import { isGuilt } from '../lib/pipeline/suspects.ts';
 import type { DlqPlace } from './dlq-place.ts';
 
 export interface ReplayRunner {
@@ -96,8 +97,3 @@ async function runAll(
 }
 
 const SIGNALLED = /\((SIGINT|SIGTERM|SIGHUP)\)/;
-
-/** The records did it, and not the model's absence. */
-function isGuilt(error: unknown): error is ServingError {
-  return error instanceof ServingError && (error.code === 'timeout' || error.code === 'model_failed');
-}

@@ -4,9 +4,9 @@
  * start is refused before anything is stopped.
  */
 import { resolve } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { assertDeletable, DEFAULT_DATA_DIR, deleteFolder } from '../local/data-folder.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
+import { COMMON_HELP, defineCommand } from './command.ts';
+import { confirmed } from './confirm.ts';
 import { EXIT } from './output.ts';
 import { stopService, stopTimeoutMs } from './stop.ts';
 
@@ -35,7 +35,7 @@ export const shutdown = defineCommand({
       output.answer({ stopped: false, deleted: false }, `there is no folder ${dataDir}`);
       return EXIT.ok;
     }
-    if (!values.yes && !(await confirmed(dataDir))) {
+    if (!values.yes && !(await confirmed(`stops the service and deletes all its data in ${dataDir}`))) {
       output.answer({ stopped: false, deleted: false }, 'nothing was stopped or deleted');
       return EXIT.failed;
     }
@@ -50,19 +50,3 @@ export const shutdown = defineCommand({
     return EXIT.ok;
   },
 });
-
-/** @throws bad_config where there is nobody to ask */
-async function confirmed(dataDir: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw wrongUse(`shutdown deletes ${dataDir}, and there is no terminal to ask at; say --yes`);
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question(
-      `Stop the service and delete all its data in ${dataDir}? Type yes to do it: `,
-    );
-    return answer.trim().toLowerCase() === 'yes';
-  } finally {
-    terminal.close();
-  }
-}

@@ -61,7 +61,7 @@ async function runAlone(record: Inputs, run: FencedRun, limitMs: number, fullMs:
   }
 }
 
-/** The records did it, and not the model's absence. */
-function isGuilt(error: unknown): error is ServingError {
+/** Of a run behind a fence: the records did it, and not the model's absence. */
+export function isGuilt(error: unknown): error is ServingError {
   return error instanceof ServingError && (error.code === 'timeout' || error.code === 'model_failed');
 }
