@@ -10,6 +10,7 @@ import { modelPrefix } from '../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../lib/contract/values.ts';
 import { ServingError } from '../lib/errors.ts';
 import { Fence } from '../lib/model/fence.ts';
+import { modelSettings } from '../lib/model/live.ts';
 import { findModelFile } from '../lib/model/onnx-file.ts';
 import { downloadModel, readPointer } from '../lib/model/source.ts';
 import { isGuilt } from '../lib/pipeline/suspects.ts';
@@ -41,13 +42,7 @@ export async function openRunner(
     const location = { bucket, prefix: modelPrefix(job.jobName) };
     const pointer = await readPointer(s3, location);
     const file = await findModelFile(await downloadModel(s3, location, pointer, folder));
-    const { threadPerModel, batchSize, inputAlreadyBatched, image } = job;
-    const settings = {
-      threads: threadPerModel || availableParallelism(),
-      batchSize,
-      inputAlreadyBatched,
-      image,
-    };
+    const settings = modelSettings(job, availableParallelism());
     const fence = new Fence({ file, version: pointer.version, settings });
     await opened(fence);
     return {

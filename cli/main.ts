@@ -45,6 +45,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'make an ONNX model of another one, check it, upload it; versions, rollback',
     load: async () => (await import('./model.ts')).model,
   },
+  tune: {
+    summary: 'measure a model: batch size, threads, memory, and what a million predictions cost',
+    load: async () => (await import('./tune.ts')).tune,
+  },
   doctor: {
     summary: 'look for pitfalls before a deployment to AWS',
     load: async () => (await import('./doctor.ts')).doctor,

@@ -60,13 +60,17 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
 }
 
 /** The first dimension all inputs are fixed to, or undefined when one of them leaves it free. */
-function fixedBatch(inputs: readonly TensorSpec[]): number | undefined {
+export function fixedBatch(inputs: readonly TensorSpec[]): number | undefined {
   const first = inputs[0]?.shape[0];
   return typeof first === 'number' && inputs.every((spec) => spec.shape[0] === first) ? first : undefined;
 }
 
 /** Runs zeros once or twice. True when records can share a run: every output has as many rows as went in. */
-async function warmUp(session: Session, fixedRows: number | undefined, image: ImageChoice): Promise<boolean> {
+export async function warmUp(
+  session: Session,
+  fixedRows: number | undefined,
+  image: ImageChoice,
+): Promise<boolean> {
   const { inputs, outputs } = session;
   const sameBatch = inputs.every(
     (spec) => spec.shape.length > 0 && (fixedRows !== undefined || typeof spec.shape[0] === 'string'),

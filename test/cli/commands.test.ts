@@ -26,6 +26,7 @@ const NAMES = [
   'enqueue',
   'query',
   'model',
+  'tune',
   'doctor',
   'dlq',
 ];

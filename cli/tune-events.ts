@@ -1,0 +1,134 @@
+/**
+ * In: records. Out: the events with which Lambda would call the functions for them, as the JSON that Lambda sends.
+ * Trap: Lambda's runtime parses that JSON within the time that is billed, and 6 MB of it take longer than many a model.
+ */
+import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { encodeMessage } from '../lib/codecs/message.ts';
+import type { Inputs, Value } from '../lib/contract/values.ts';
+import { elementCount, type Tensor, type TypedArray } from '../lib/tensor.ts';
+
+/** A float32 has 9 digits; more would only be longer. */
+const DIGITS = 9;
+
+/** What stands in an event for a record that is too large for a message; as long as a real one. */
+const POINTER = 'pointer:';
+const POINTER_BYTES = 200;
+
+/** Brings the messages that pointers stand for, without the way to S3. */
+export function resolver(records: readonly Inputs[]): (bodies: readonly string[]) => Promise<string[]> {
+  const stored = records.map((_, i) => Buffer.from(messageOf(records, i)));
+  const indexOf = (body: string) => Number(body.slice(POINTER.length));
+  return async (bodies) => bodies.map((body) => (stored[indexOf(body)] as Buffer).toString());
+}
+
+/** `{"instances":[{…}]}` with one instance. */
+export function requestBody(inputs: Inputs): string {
+  const instance = Object.fromEntries([...inputs].map(([name, value]) => [name, jsonOf(value)]));
+  return JSON.stringify({ instances: [instance] });
+}
+
+function jsonOf(value: Value): unknown {
+  switch (value.kind) {
+    case 'json':
+      return value.value;
+    case 'image':
+      return { b64: Buffer.from(value.bytes).toString('base64') };
+    case 'text':
+      return value.text;
+    case 'tensor':
+      return nested(value.tensor);
+    case 'sparse':
+      // Neither made up nor in a file that we read.
+      return null;
+  }
+}
+
+function nested({ dtype, shape, data }: Tensor): unknown {
+  const values = dtype === 'float16' ? halves(data as TypedArray) : data;
+  const leaf = (at: number) => {
+    const value = values[at];
+    if (typeof value === 'bigint') return Number(value);
+    if (typeof value !== 'number' || Number.isInteger(value) || dtype === 'float64') return value;
+    return Number(value.toPrecision(DIGITS));
+  };
+  const build = (axis: number, start: number): unknown => {
+    if (axis === shape.length) return leaf(start);
+    const width = elementCount(shape.slice(axis + 1));
+    return Array.from({ length: shape[axis] as number }, (_, i) => build(axis + 1, start + i * width));
+  };
+  return build(0, 0);
+}
+
+function halves(bits: TypedArray): Float16Array {
+  return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
+}
+
+/** POST /predict, as API Gateway's HTTP API sends it. */
+export function predictEvent(body: string): string {
+  const host = 'tune.execute-api.us-east-1.amazonaws.com';
+  const http = {
+    method: 'POST',
+    path: '/predict',
+    protocol: 'HTTP/1.1',
+    sourceIp: '192.0.2.1',
+    userAgent: 'tune',
+  };
+  const event: APIGatewayProxyEventV2 = {
+    version: '2.0',
+    routeKey: 'POST /predict',
+    rawPath: '/predict',
+    rawQueryString: '',
+    headers: {
+      accept: '*/*',
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      host,
+    },
+    requestContext: {
+      accountId: '000000000000',
+      apiId: 'tune',
+      domainName: host,
+      domainPrefix: 'tune',
+      http,
+      requestId: 'tune',
+      routeKey: 'POST /predict',
+      stage: '$default',
+      time: '01/Jan/2026:00:00:00 +0000',
+      timeEpoch: 1_767_225_600_000,
+    },
+    body,
+    isBase64Encoded: false,
+  };
+  return JSON.stringify(event);
+}
+
+/** The message of a record: in an event, or in S3. */
+export function messageOf(records: readonly Inputs[], index: number): string {
+  return encodeMessage(`tune-${String(index).padStart(8, '0')}`, records[index % records.length] as Inputs);
+}
+
+/** An event of so many messages, the records in turn. @param isPointing they lie in S3; see `resolver` */
+export function queueEvent(records: readonly Inputs[], count: number, isPointing = false): string {
+  const bodies = Array.from({ length: count }, (_, i) =>
+    isPointing ? `${POINTER}${i % records.length}`.padEnd(POINTER_BYTES) : messageOf(records, i),
+  );
+  const event: SQSEvent = {
+    Records: bodies.map((body, i) => ({
+      messageId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+      receiptHandle: 'x'.repeat(400),
+      body,
+      attributes: {
+        ApproximateReceiveCount: '1',
+        SentTimestamp: '1767225600000',
+        SenderId: 'AROAEXAMPLEEXAMPLEEXA:tune',
+        ApproximateFirstReceiveTimestamp: '1767225600001',
+      },
+      messageAttributes: {},
+      md5OfBody: '0'.repeat(32),
+      eventSource: 'aws:sqs',
+      eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:cluster-serving-tune',
+      awsRegion: 'us-east-1',
+    })),
+  };
+  return JSON.stringify(event);
+}

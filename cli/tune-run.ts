@@ -1,0 +1,213 @@
+/**
+ * In: a model, a door and how many records. Out: calls of the very function that Lambda runs, from the event's JSON to
+ * that of the answer, with the time of each and the model's share of it.
+ * Trap: a record that fails is answered fast, and would look like a fast model; so every answer is looked at. Nothing is
+ * stored: Redis and what Lambda adds are not in these times (docs/tune.md).
+ */
+import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { batch } from '../functions/batch.ts';
+import { predict } from '../functions/predict.ts';
+import { LIMITS } from '../lib/contract/limits.ts';
+import type { Inputs, Outcome, Runner } from '../lib/contract/values.ts';
+import { ServingError } from '../lib/errors.ts';
+import { Reporter } from '../lib/metrics/reporter.ts';
+import { fixedBatch, RUN_BYTES, warmUp } from '../lib/model/onnx.ts';
+import { openSession, type Session } from '../lib/model/session.ts';
+import { parseFilter } from '../lib/pipeline/filter.ts';
+import type { ImageChoice } from '../lib/pipeline/image-choice.ts';
+import { infer } from '../lib/pipeline/infer.ts';
+import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './tune-events.ts';
+import {
+  coversAll,
+  type DataFile,
+  madeUpRecords,
+  recordsOfFiles,
+  type Sizes,
+  sizedSpecs,
+} from './tune-inputs.ts';
+import type { ModelFacts, Point } from './tune-points.ts';
+
+/** What a job says that changes the time. */
+export interface TuneJob {
+  readonly inputAlreadyBatched: boolean;
+  readonly image: ImageChoice;
+  readonly postProcessing: string;
+}
+
+export interface OpenRequest {
+  readonly file: string;
+  /** Inputs whose rank the file does not say. */
+  readonly shapeless: readonly string[];
+  readonly point: Point;
+  readonly sizes: Sizes;
+  readonly data: readonly DataFile[];
+  readonly job: TuneJob;
+}
+
+export interface OpenPoint {
+  readonly facts: ModelFacts;
+  /** @returns ms of the call, and of it in the model. @throws what the function failed with */
+  call(): Promise<{ readonly callMs: number; readonly modelMs: number }>;
+}
+
+/** No call is cut short here; the process is ended from outside. */
+const CONTEXT = { getRemainingTimeInMillis: () => 900_000 };
+
+/** @throws model_unavailable, bad_config for sizes or data that are missing, model_failed when no record runs */
+export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
+  const { file, point, job } = request;
+  const begin = performance.now();
+  const session = await openSession(file, { threads: point.threads });
+  const loadMs = performance.now() - begin;
+  const served = await serve(session, point.records, job);
+  const { records, data, specs } = await recordsFor(request, session, served.runner);
+  const first = records[0] as Inputs;
+  const messageBytes = Buffer.byteLength(messageOf(records, 0));
+  // Too large for a message: the event has a pointer, and S3 the record.
+  const isPointing = messageBytes > LIMITS.messageBytes;
+  if (isPointing) served.stored.resolve = resolver(records);
+  const one = (JSON.parse(queueEvent(records, 1, isPointing)) as SQSEvent).Records[0];
+  const body = requestBody(first);
+  const facts: ModelFacts = {
+    inputs: session.inputs,
+    outputs: session.outputs,
+    shapes: specs.map(({ shape }) => shape.map((dim) => (typeof dim === 'number' ? dim : 1))),
+    fixedRows: served.fixedRows ?? null,
+    shared: served.separable,
+    loadMs,
+    messageBytes,
+    eventBytes: Buffer.byteLength(JSON.stringify(one)),
+    requestBytes: Buffer.byteLength(body),
+    data,
+  };
+  return { facts, call: caller(point, queueEvent(records, point.records, isPointing), body, served) };
+}
+
+type Served = Awaited<ReturnType<typeof serve>>;
+
+/** The functions around the session, as openOnnx makes a runner of it, with a clock around the model. */
+async function serve(session: Session, maxRows: number, job: TuneJob) {
+  const { image, inputAlreadyBatched } = job;
+  const fixedRows = fixedBatch(session.inputs);
+  const separable = await warmUp(session, fixedRows, image);
+  const settings = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, inputAlreadyBatched, image };
+  const seen: { modelMs: number; failure: ServingError | undefined } = { modelMs: 0, failure: undefined };
+  const timed: Session['run'] = async (feeds) => {
+    const begin = performance.now();
+    try {
+      return await session.run(feeds);
+    } finally {
+      seen.modelMs += performance.now() - begin;
+    }
+  };
+  const runner: Runner = {
+    version: 'tune',
+    async run(records, options) {
+      const outcomes = await infer(records, session.inputs, settings, timed, options);
+      seen.failure ??= failureIn(outcomes);
+      return outcomes;
+    },
+    close: () => session.close(),
+  };
+  const model = { use: <T>(work: (opened: Runner) => Promise<T>) => work(runner) };
+  const reporter = new Reporter({
+    deliver: async (timers) => timers.take(),
+    now: () => performance.now(),
+    onError: () => undefined,
+  });
+  const filter = parseFilter(job.postProcessing);
+  const stored = { resolve: async (bodies: readonly string[]) => [...bodies] };
+  // The hosts and stores of the functions, as far as they use them.
+  const deps = { model: model as never, reporter, filter };
+  return {
+    runner,
+    seen,
+    stored,
+    fixedRows,
+    separable,
+    predict: predict(deps),
+    batch: batch({
+      ...deps,
+      results: {
+        save: async (finished, _, timers) => {
+          timers?.take();
+          return finished.length;
+        },
+      },
+      running: { begin: () => async () => undefined },
+      payloads: { resolve: (bodies) => stored.resolve(bodies) },
+    }),
+  };
+}
+
+function failureIn(outcomes: readonly Outcome[]): ServingError | undefined {
+  for (const outcome of outcomes) if (!outcome.ok) return outcome.error;
+  return undefined;
+}
+
+/** Those of the files, or made-up ones that the model takes: random numbers, else zeros. */
+async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session: Session, runner: Runner) {
+  const { inputs } = session;
+  if (data.length > 0 && coversAll(inputs, data)) {
+    const records = await recordsOfFiles(data, inputs, job.inputAlreadyBatched);
+    const failure = failureIn(await runner.run(records.slice(0, 1)));
+    if (failure)
+      throw new ServingError('model_failed', `the model does not run with --data: ${failure.message}`);
+    return { records, data: 'given', specs: inputs } as const;
+  }
+  if (data.length > 0) {
+    const names = inputs.map(({ name }) => `"${name}"`).join(', ');
+    throw new ServingError(
+      'bad_config',
+      `--data: expected a file for each of the inputs ${names}, got ${data.length}`,
+    );
+  }
+  const specs = sizedSpecs(inputs, shapeless, sizes, job.image);
+  let reason = '';
+  for (const filling of ['random', 'zeros'] as const) {
+    const records = madeUpRecords(specs, job.inputAlreadyBatched, filling);
+    const failure = failureIn(await runner.run(records.slice(0, 1)));
+    if (!failure) return { records, data: filling, specs } as const;
+    // Of two reasons the first: it is about the likelier values.
+    reason ||= failure.message;
+  }
+  throw new ServingError(
+    'model_failed',
+    `the model does not run with made-up inputs: ${reason}; give real ones with --data, or other sizes with --dim or --shape`,
+  );
+}
+
+function caller({ door }: Point, event: string, body: string, served: Served) {
+  const { seen } = served;
+  const ask = door === 'predict' ? predictCaller(predictEvent(body), served) : batchCaller(event, served);
+  return async () => {
+    seen.modelMs = 0;
+    seen.failure = undefined;
+    const begin = performance.now();
+    const refusal = await ask();
+    const callMs = performance.now() - begin;
+    if (seen.failure) throw seen.failure;
+    if (refusal !== undefined) throw new ServingError('model_failed', refusal);
+    return { callMs, modelMs: seen.modelMs };
+  };
+}
+
+function predictCaller(event: string, served: Served) {
+  return async () => {
+    const answered = await served.predict(JSON.parse(event) as APIGatewayProxyEventV2, CONTEXT);
+    JSON.stringify(answered);
+    const { statusCode, body: answer } = answered;
+    return statusCode === 200
+      ? undefined
+      : `POST /predict answers ${statusCode}: ${String(answer).slice(0, 300)}`;
+  };
+}
+
+function batchCaller(event: string, served: Served) {
+  return async () => {
+    const answered = await served.batch(JSON.parse(event) as SQSEvent, CONTEXT);
+    JSON.stringify(answered);
+    const { batchItemFailures } = answered;
+    return batchItemFailures.length === 0 ? undefined : `${batchItemFailures.length} records came back`;
+  };
+}
