@@ -1,10 +1,12 @@
 /**
- * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order.
+ * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
+ * /v2, the Open Inference Protocol (lib/http/inference.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
+import { answerInference, isInferencePath } from '../lib/http/inference.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
@@ -29,6 +31,8 @@ export interface PredictDeps {
   readonly model: Pick<ModelHost, 'use'>;
   readonly filter: Filter | undefined;
   readonly reporter: Reporter;
+  /** What the model is called over /v2. Default "serving_stream". */
+  readonly jobName?: string;
 }
 
 type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
@@ -37,9 +41,10 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
   respondWithin(
     context?.getRemainingTimeInMillis(),
     async (): Promise<HttpResponse> => {
+      const request = readRequest(event);
+      if (isInferencePath(request.path)) return answerInference(request, deps, context);
       const stop = deps.reporter.start('zoo.serving.request.overall');
       await deps.limiter?.acquire();
-      const request = readRequest(event);
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const instances = decodeInstances(request.body());
       measure('Rows', instances.length);
@@ -63,6 +68,7 @@ export const handler = await live(predict, async (environment) => {
   const states = new RecordStates(connection, { job: environment.job.jobName, now: Date.now });
   const queueing = environment.hasQueue ? await import('../lib/http/live.ts') : undefined;
   return {
+    jobName: environment.job.jobName,
     accept: queueing && { ...queueing.liveAccept(environment), claims: () => states },
     model: await liveModel(environment),
     filter: parseFilter(environment.job.postProcessing),

@@ -130,6 +130,7 @@ export async function openJob(
     cors: corsRules(job.http.corsOrigins),
     routes: routes(predictTimeoutSeconds(job) * 1000, () => runs.refuses(), {
       predict: predict({
+        jobName: job.jobName,
         model: { use: (work) => runs.run(() => model.use(work)) },
         filter,
         reporter,
@@ -186,8 +187,14 @@ function routes(
     functionName,
     handler: handlers[functionName],
   });
+  const asPredict = { timeoutMs: predictTimeoutMs, refuses: refusesPredict };
   return [
-    { ...route('POST', '/predict', 'predict'), timeoutMs: predictTimeoutMs, refuses: refusesPredict },
+    { ...route('POST', '/predict', 'predict'), ...asPredict },
+    { ...route('POST', '/v2/{path+}', 'predict'), ...asPredict },
+    { ...route('GET', '/v2/{path+}', 'predict'), timeoutMs: predictTimeoutMs },
+    { ...route('HEAD', '/v2/{path+}', 'predict'), timeoutMs: predictTimeoutMs },
+    { ...route('GET', '/v2', 'predict'), timeoutMs: predictTimeoutMs },
+    { ...route('HEAD', '/v2', 'predict'), timeoutMs: predictTimeoutMs },
     route('POST', '/predictions', 'predictions'),
     route('GET', '/predictions', 'predictions'),
     route('HEAD', '/predictions', 'predictions'),

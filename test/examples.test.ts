@@ -14,6 +14,7 @@ const run = promisify(execFile);
 const EXPECTED: Readonly<Record<string, RegExp>> = {
   'classify.ts':
     /digit-3\.png prediction layer shape: \(10\)\nthe class index of prediction of digit-3\.png image result: 3\n/,
+  'binary.ts': /^probabilities: 32 rows of 10\n24576 bytes, \d+ as JSON; the same answer: true\n$/,
   'batch.ts': /^200 results\n( {2}class \d: \d+\n)+$/,
   'errors.ts':
     /^a shape that does not fit: bad_input \(400\) .*expected float32.*\nthe same through the queue: bad_input \(400\) .*\na uri in use for another payload: conflict \(409\) .*\nno result yet: undefined\na wait that ends: timeout \(504\) .*\ncancelled before anybody sent it: cancelled\n$/,

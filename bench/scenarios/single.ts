@@ -1,9 +1,11 @@
 /**
- * SingleStream: one request after the other. In: predict events. Out: what the handler adds to a raw run, p50 and p90.
+ * SingleStream: one request after the other. In: events of POST /predict, and of /v2 with binary tensors. Out: what the
+ * handler adds to a raw run, p50 and p90.
  * Trap: two sessions of one model are not equally fast to the last microsecond; a second raw session runs along and
  * shows how much of a difference is nothing but that and noise.
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { bgrPlanes, makeImage } from '../images.ts';
 import {
@@ -36,17 +38,19 @@ export interface PredictCase {
   readonly note: string;
 }
 
+/** The same as what the handler is called with, and how its answer is read. */
+interface HandlerCase extends Omit<PredictCase, 'bodies'> {
+  readonly events: readonly APIGatewayProxyEventV2[];
+  readonly valuesOf: (response: APIGatewayProxyStructuredResultV2) => ArrayLike<number>;
+}
+
 export const single: Scenario = {
   name: 'single',
   about: 'latency that the predict handler adds to a raw run, p50 and p90',
   async run(bench) {
     const lines: Line[] = [];
-    for (const each of await predictCases(bench)) lines.push(...(await measureCase(bench, each)));
-    lines.push({
-      scenario: 'single',
-      name: 'convnet as binary (target <= 0.25 ms)',
-      skipped: 'POST /predict takes no binary tensor yet',
-    });
+    const cases = [...(await predictCases(bench)).map(ofPredict), ...(await binaryCases(bench))];
+    for (const each of cases) lines.push(...(await measureCase(bench, each)));
     return lines;
   },
 };
@@ -76,12 +80,64 @@ export async function predictCases(bench: Bench): Promise<PredictCase[]> {
   return cases.filter(({ name }) => bench.wants(name));
 }
 
+function ofPredict({ bodies, ...each }: PredictCase): HandlerCase {
+  return { ...each, events: bodies.map(predictEvent), valuesOf: ({ body }) => predictionOf(body) };
+}
+
+/** The Open Inference Protocol, binary in and out. */
+async function binaryCases(bench: Bench): Promise<HandlerCase[]> {
+  const of = (name: string, model: BenchModel, seed: number, count: number) => {
+    const rows = randomRows(seed, model.rowShape, count);
+    const events = rows.map((row) => binaryEvent(row, model));
+    const note = sizeNote(events.map(({ body = '' }) => body));
+    return { name, model, rows, events, valuesOf: binaryValuesOf, note };
+  };
+  const cases = [
+    of('MLP, 64 floats as binary', await bench.model('mlp'), 13, INPUTS),
+    {
+      ...of('convnet, tensor as binary', await bench.model('convnet'), 14, IMAGES),
+      target: { atMost: 0.25 },
+    },
+  ];
+  return cases.filter(({ name }) => bench.wants(name));
+}
+
+/** As API Gateway hands a body of bytes to Lambda. */
+function binaryEvent(row: Float32Array, model: BenchModel): APIGatewayProxyEventV2 {
+  const parameters = { binary_data_size: row.byteLength };
+  const input = { name: model.input, datatype: 'FP32', shape: [1, ...model.rowShape], parameters };
+  const json = Buffer.from(JSON.stringify({ inputs: [input], parameters: { binary_data_output: true } }));
+  const bytes = Buffer.concat([json, new Uint8Array(row.buffer, row.byteOffset, row.byteLength)]);
+  const event = predictEvent(bytes.toString('base64'));
+  const path = `/v2/models/${DEFAULT_JOB_NAME}/infer`;
+  const binary: APIGatewayProxyEventV2 = {
+    ...event,
+    routeKey: 'POST /v2/{path+}',
+    rawPath: path,
+    headers: {
+      ...event.headers,
+      'content-length': String(bytes.length),
+      'content-type': 'application/octet-stream',
+      'inference-header-content-length': String(json.length),
+    },
+    requestContext: { ...event.requestContext, http: { ...event.requestContext.http, path } },
+    isBase64Encoded: true,
+  };
+  return JSON.parse(JSON.stringify(binary)) as APIGatewayProxyEventV2;
+}
+
+function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV2): ArrayLike<number> {
+  const bytes = Buffer.from(body, 'base64');
+  const start = Number(headers?.['inference-header-content-length']);
+  return new Float32Array(new Uint8Array(bytes.subarray(start)).buffer);
+}
+
 function sizeNote(bodies: readonly string[]): string {
   const bytes = bodies.reduce((sum, text) => sum + text.length, 0) / bodies.length;
   return bytes < 10_000 ? `${Math.round(bytes)} bytes` : `${Math.round(bytes / 1000)} kB`;
 }
 
-async function measureCase(bench: Bench, each: PredictCase): Promise<Row[]> {
+async function measureCase(bench: Bench, each: HandlerCase): Promise<Row[]> {
   const raw = await openRaw(each.model);
   const again = await openRaw(each.model);
   const served = serve(each.model, (await bench.redis()).url, 1);
@@ -123,23 +179,22 @@ export function rawContender(
 
 function handlerContender(
   served: Served,
-  each: PredictCase,
+  { name, events, valuesOf }: HandlerCase,
   answers: readonly Float32Array[],
 ): Contender<APIGatewayProxyStructuredResultV2> {
-  const events = each.bodies.map(predictEvent);
   return {
     name: 'handler',
     call: (index) => served.predict(events[index % events.length] as APIGatewayProxyEventV2, CONTEXT),
     verify: (responses) => {
-      for (const [i, { statusCode, body }] of responses.entries()) {
-        if (statusCode !== 200) throw new Error(`${each.name}: ${statusCode} ${body}`);
-        assertSame(predictionOf(body), answers[i % answers.length] as Float32Array, each.name);
+      for (const [i, response] of responses.entries()) {
+        if (response.statusCode !== 200) throw new Error(`${name}: ${response.statusCode} ${response.body}`);
+        assertSame(valuesOf(response), answers[i % answers.length] as Float32Array, name);
       }
     },
   };
 }
 
-function rowOf(each: PredictCase, share: number, raw: Measured, ours: Measured, control: Measured): Row {
+function rowOf(each: HandlerCase, share: number, raw: Measured, ours: Measured, control: Measured): Row {
   const at = (measured: Measured) => perRepeat(measured, (sorted) => quantile(sorted, share));
   const minus = (a: number, b: number) => a - b;
   const noise = pairwise(at(control), at(raw), minus);

@@ -15,8 +15,8 @@ const EXAMPLE = '{"instances":[{"<input>":<number, text, base64 image, nested ar
 /** A byte order mark is passed over, as RFC 8259 allows; decoding bytes does so anyway. */
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** @throws bad_request when the bytes are not UTF-8 or not JSON */
-export function parseJson(body: Uint8Array | string): unknown {
+/** @throws bad_request when the bytes are not UTF-8 or not JSON; of an empty body it says that `example` was expected */
+export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown {
   let text: string;
   try {
     text = typeof body === 'string' ? body : utf8.decode(body);
@@ -24,7 +24,7 @@ export function parseJson(body: Uint8Array | string): unknown {
     throw new ServingError('bad_request', 'the body is not valid UTF-8');
   }
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
-  if (text.trim() === '') throw new ServingError('bad_request', `the body is empty; expected ${EXAMPLE}`);
+  if (text.trim() === '') throw new ServingError('bad_request', `the body is empty; expected ${example}`);
   try {
     return parseText(text);
   } catch (error) {
@@ -70,7 +70,7 @@ export function inInstance(error: ServingError, index: number, count: number): S
 }
 
 /** One JSON object `{name: value}` as a record; `where` names it in errors. */
-export function decodeInstance(instance: unknown, where: string): Inputs {
+function decodeInstance(instance: unknown, where: string): Inputs {
   if (!isObject(instance)) {
     throw new ServingError(
       'bad_request',

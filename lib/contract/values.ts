@@ -60,6 +60,11 @@ export interface RunOptions {
    * `timeout`, which is retryable. Default never.
    */
   readonly isOver?: () => boolean;
+  /**
+   * True: the records are tensors as the model declares them, by name and with the batch dimension, whatever the job's
+   * inputAlreadyBatched says; a run's outputs keep theirs. Default false.
+   */
+  readonly asDeclared?: boolean;
 }
 
 /**
@@ -69,6 +74,10 @@ export interface RunOptions {
 export interface Runner {
   /** Identifies the model version that made a result. */
   readonly version: string;
+  /** What the model takes and gives, batch dimension included; undefined where it does not say. */
+  readonly inputs?: readonly TensorSpec[];
+  readonly outputs?: readonly TensorSpec[];
+  /** The records' memory is used for others once this has ended. */
   run(records: readonly Inputs[], options?: RunOptions): Promise<Outcome[]>;
   /**
    * The same where a crash or an endless run does no harm; dear at the first call.

@@ -19,8 +19,15 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
     allowedOrigins,
     allowedMethods: ['GET', 'POST', 'DELETE'],
     // The last three are what a signed request brings.
-    allowedHeaders: ['content-type', 'prefer', 'authorization', 'x-amz-date', 'x-amz-security-token'],
-    exposedResponseHeaders: ['location', 'retry-after', 'model-version'],
+    allowedHeaders: [
+      'content-type',
+      'prefer',
+      'inference-header-content-length',
+      'authorization',
+      'x-amz-date',
+      'x-amz-security-token',
+    ],
+    exposedResponseHeaders: ['location', 'retry-after', 'model-version', 'inference-header-content-length'],
     maxAge: 3_600,
   };
 }

@@ -30,6 +30,12 @@ export function jsonText(
   return { statusCode, headers: { ...headersFor(JSON_TYPE), ...headers }, body };
 }
 
+/** A body of bytes, as base64. */
+export function binary(statusCode: number, body: string, headers: Record<string, string> = {}): HttpResponse {
+  const type = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' };
+  return { statusCode, headers: { ...type, ...headers }, body, isBase64Encoded: true };
+}
+
 export function text(statusCode: number, body: string): HttpResponse {
   return { statusCode, headers: headersFor('text/plain'), body };
 }

@@ -20,6 +20,8 @@ import { assertRank, densify, type Sparse } from './sparse.ts';
 export interface BindSettings {
   /** The caller's tensors carry the batch dimension already. */
   readonly inputAlreadyBatched: boolean;
+  /** Names that all differ are refused too, and not bound by position. Default false. */
+  readonly byName?: boolean;
   readonly image: ImageChoice;
 }
 
@@ -39,7 +41,7 @@ export async function bindRecord(
   specs: readonly TensorSpec[],
   settings: BindSettings,
 ): Promise<Bound> {
-  const values = matchInputs(inputs, specs);
+  const values = matchInputs(inputs, specs, settings.byName);
   const fitted: Fitted[] = [];
   for (const [i, spec] of specs.entries()) {
     const { name, value } = values[i] as NamedValue;
@@ -82,17 +84,18 @@ export interface NamedValue {
 }
 
 /** @throws bad_input when the names are not the model's */
-export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[]): NamedValue[] {
+export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[], byName = false): NamedValue[] {
   const missing = specs.filter((spec) => !inputs.has(spec.name));
   if (missing.length === 0 && inputs.size === specs.length) {
     return specs.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
   }
-  if (missing.length === specs.length && inputs.size === specs.length) {
+  if (!byName && missing.length === specs.length && inputs.size === specs.length) {
     return [...inputs].map(([name, value]) => ({ name, value }));
   }
   const extra = [...inputs.keys()].filter((name) => !specs.some((spec) => spec.name === name));
   const expected = specs.map(
-    (spec) => `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(spec.shape.slice(1))}`,
+    (spec) =>
+      `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(byName ? spec.shape : spec.shape.slice(1))}`,
   );
   const parts = [
     missing.length > 0 ? `missing input ${quoteNames(missing.map((spec) => spec.name))}` : '',

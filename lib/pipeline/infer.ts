@@ -17,10 +17,11 @@ import { assertExpansion } from './expansion.ts';
 export async function infer(
   records: readonly (Inputs | ServingError)[],
   specs: readonly TensorSpec[],
-  settings: BindSettings & BatchSettings,
+  jobSettings: BindSettings & BatchSettings,
   run: RunTensors,
-  { together = false, isOver = () => false }: RunOptions = {},
+  { together = false, isOver = () => false, asDeclared = false }: RunOptions = {},
 ): Promise<Outcome[]> {
+  const settings = asDeclared ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
   const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds));
   const outcomes: Outcome[] = [];
   let slots: (Bound | ServingError)[] = [];

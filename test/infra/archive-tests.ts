@@ -11,6 +11,7 @@ import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { modelPrefix, parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/model/publish.ts';
 import { smallJpeg } from '../support/jpegs.ts';
+import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
 import { until } from '../support/until.ts';
 import { BUCKET, type Deployed, deployLocally } from './deployed.ts';
 import type { Packaged } from './packaging.ts';
@@ -65,6 +66,33 @@ export function archiveTests(packaged: () => Packaged): void {
     const image = smallJpeg('baseline420').bytes.toString('base64');
     const { status, body } = await call('POST', '/predict', { instances: [{ image }] });
     assert.equal(status, 200, JSON.stringify(body));
+  });
+
+  test('the Open Inference Protocol takes a tensor as bytes, and gives what it gives of the same as JSON', async () => {
+    const { status, body } = await call('GET', `/v2/models/${JOB}`);
+    assert.equal(status, 200, JSON.stringify(body));
+    const [{ name, datatype, shape }] = (
+      body as { inputs: [{ name: string; datatype: string; shape: number[] }] }
+    ).inputs;
+    const values = Float32Array.from({ length: 3 * 8 * 8 }, (_, i) => (i * 31) % 256);
+    const input = { name, datatype, shape: [1, ...shape.slice(1)] };
+    const infer = async (request: SentRequest) => {
+      const url = `${deployed.url}/v2/models/${JOB}/infer`;
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: request.headers,
+        body: new Uint8Array(request.body),
+      });
+      const bytes = Buffer.from(await response.arrayBuffer());
+      assert.equal(response.status, 200, bytes.toString());
+      return receivedOf(bytes, response.headers.get('inference-header-content-length')).outputs[0];
+    };
+    const asBytes = await infer(
+      inferRequest([{ ...input, bytes: bytesOf(values) }], { parameters: { binary_data_output: true } }),
+    );
+    const asJson = await infer(inferRequest([{ ...input, data: Array.from(values) }]));
+    assert.equal(asJson?.data?.length, 10);
+    assert.deepEqual(asBytes?.bytes, bytesOf(Float32Array.from(asJson.data as number[])));
   });
 
   test('a record posted to /predictions is found under its uri, a slash in it included, until it is deleted', async () => {

@@ -1,0 +1,59 @@
+/**
+ * In: a binary BYTES tensor: for each element 4 bytes of length (little-endian), then as many of UTF-8. Out: its texts,
+ * and the way back. Trap: TextDecoder takes a byte order mark off unless it is told not to.
+ */
+import { ServingError } from '../errors.ts';
+
+const LENGTH_BYTES = 4;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** @throws bad_input when there are not `count` elements of UTF-8 text, to the last byte */
+export function readTexts(bytes: Uint8Array, count: number): string[] {
+  // Before anything is read: a shape may promise 67 million of them.
+  if (count * LENGTH_BYTES > bytes.byteLength) {
+    throw new ServingError('bad_input', `${count} BYTES elements do not fit into ${bytes.byteLength} bytes`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const texts: string[] = [];
+  let at = 0;
+  for (let index = 0; index < count; index++) {
+    const start = at + LENGTH_BYTES;
+    const end = start <= bytes.byteLength ? start + view.getUint32(at, true) : start;
+    if (end > bytes.byteLength) {
+      throw new ServingError('bad_input', `BYTES element ${index} ends behind the ${bytes.byteLength} bytes`);
+    }
+    texts.push(decodeText(bytes.subarray(start, end), index));
+    at = end;
+  }
+  if (at === bytes.byteLength) return texts;
+  throw new ServingError(
+    'bad_input',
+    `${count} BYTES elements take ${at} bytes, binary_data_size is ${bytes.byteLength}`,
+  );
+}
+
+function decodeText(bytes: Uint8Array, index: number): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new ServingError('bad_input', `BYTES element ${index} is no UTF-8 text`);
+  }
+}
+
+/** Bytes that `writeTexts` takes. */
+export function textsLength(texts: readonly string[]): number {
+  let length = 0;
+  for (const text of texts) length += LENGTH_BYTES + Buffer.byteLength(text);
+  return length;
+}
+
+/** @returns the place behind what was written */
+export function writeTexts(texts: readonly string[], into: Buffer, start: number): number {
+  let at = start;
+  for (const text of texts) {
+    const length = into.write(text, at + LENGTH_BYTES);
+    into.writeUInt32LE(length, at);
+    at += LENGTH_BYTES + length;
+  }
+  return at;
+}

@@ -1,0 +1,327 @@
+/**
+ * In: the body of an Open Inference Protocol request: JSON, and behind it the bytes of its binary tensors, in order.
+ * Out: its inputs, each a tensor or the JSON of one, and the outputs it asks for.
+ * Trap: sizes come from strangers and say where the next tensor begins; every one is checked against the shape and the
+ * bytes that are there, and no byte may be left over. A tensor is a view of the body where it is aligned.
+ */
+import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../errors.ts';
+import {
+  bytesPerElement,
+  type DType,
+  elementCount,
+  isNumericDType,
+  type Tensor,
+  viewBytes,
+} from '../tensor.ts';
+import { isObject, longName, parseJson } from './instances.ts';
+import { readTexts } from './open-inference-texts.ts';
+import { kindOf, quoteName, quoteValue } from './quote.ts';
+
+/** The protocol's name of each dtype. */
+export const DATATYPES: Readonly<Record<DType, string>> = {
+  bool: 'BOOL',
+  uint8: 'UINT8',
+  uint16: 'UINT16',
+  uint32: 'UINT32',
+  uint64: 'UINT64',
+  int8: 'INT8',
+  int16: 'INT16',
+  int32: 'INT32',
+  int64: 'INT64',
+  float16: 'FP16',
+  float32: 'FP32',
+  float64: 'FP64',
+  string: 'BYTES',
+};
+const DTYPES = new Map(Object.entries(DATATYPES).map(([dtype, name]) => [name, dtype as DType]));
+
+/** The header, lower-cased, that says how many bytes of a body are its JSON. */
+export const JSON_LENGTH_HEADER = 'inference-header-content-length';
+
+export type InferenceInput =
+  | { readonly name: string; readonly tensor: Tensor }
+  /** `data` is flat or nested; which numbers are in it nobody has looked at. */
+  | {
+      readonly name: string;
+      readonly dtype: DType;
+      readonly shape: readonly number[];
+      readonly data: unknown;
+    };
+
+export interface RequestedOutput {
+  readonly name: string;
+  readonly binary: boolean;
+}
+
+export interface InferenceRequest {
+  readonly id: string | undefined;
+  readonly inputs: readonly InferenceInput[];
+  /** Undefined: all of them. */
+  readonly outputs: readonly RequestedOutput[] | undefined;
+  /** For outputs that are not named. */
+  readonly binary: boolean;
+}
+
+/** Value of the header -> number of bytes; undefined without it. @throws bad_request */
+export function jsonLengthOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(header)) {
+    throw new ServingError(
+      'bad_request',
+      `${JSON_LENGTH_HEADER}: expected a whole number of bytes, got ${quoteName(header)}`,
+    );
+  }
+  return Number(header);
+}
+
+/**
+ * @param jsonLength bytes of the JSON, behind which the binary tensors lie; undefined: the body is JSON alone
+ * @throws bad_request, bad_input, too_large
+ */
+export function decodeInference(body: Uint8Array | string, jsonLength: number | undefined): InferenceRequest {
+  const { json, binary } = splitBody(body, jsonLength);
+  const request = parseRequest(json, jsonLength);
+  const parameters = parametersOf(request, 'the request');
+  const isBinary = flagOf(parameters, 'binary_data_output', 'the request') ?? false;
+  return {
+    id: idOf(request['id']),
+    inputs: readInputs(request['inputs'], binary),
+    outputs: readOutputs(request['outputs'], isBinary),
+    binary: isBinary,
+  };
+}
+
+const EXAMPLE = '{"inputs":[{"name","shape","datatype","data"}]}';
+
+function parseRequest(json: Uint8Array | string, jsonLength: number | undefined): Record<string, unknown> {
+  let request: unknown;
+  try {
+    request = parseJson(json, EXAMPLE);
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (jsonLength !== undefined || typeof json === 'string') throw error;
+    const hint = `where binary tensors follow, the header ${JSON_LENGTH_HEADER} says how long the JSON is`;
+    throw new ServingError(code, `${message}; ${hint}`, { cause: error });
+  }
+  if (isObject(request)) return request;
+  throw wrong('the body', 'an object', request);
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
+  if (jsonLength === undefined) return { json: body, binary: NO_BYTES };
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  if (jsonLength > length) {
+    throw new ServingError(
+      'bad_request',
+      `${JSON_LENGTH_HEADER} is ${jsonLength}, the body has ${length} bytes`,
+    );
+  }
+  if (typeof body !== 'string') {
+    return { json: body.subarray(0, jsonLength), binary: body.subarray(jsonLength) };
+  }
+  // Of a body that says it is text, the gateway has replaced every byte that was not UTF-8.
+  if (jsonLength < length) {
+    throw new ServingError(
+      'bad_request',
+      'binary tensors came in a body of text; send them with content-type: application/octet-stream',
+    );
+  }
+  return { json: body, binary: NO_BYTES };
+}
+
+/** What is optional may be null: some clients write all the fields they know. */
+function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+function idOf(id: unknown): string | undefined {
+  if (isAbsent(id)) return undefined;
+  if (typeof id !== 'string') throw wrong('"id"', 'a text', id);
+  if (id.length <= LIMITS.uriBytes) return id;
+  throw new ServingError(
+    'too_large',
+    `"id" has ${id.length} characters, over the limit of ${LIMITS.uriBytes}`,
+  );
+}
+
+function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
+  const given = listOf(inputs, 'inputs');
+  if (given.length === 0) throw new ServingError('bad_request', '"inputs" is empty');
+  const read: InferenceInput[] = [];
+  const names = new Set<string>();
+  let offset = 0;
+  for (const [index, input] of given.entries()) {
+    const { name, fields } = namedEntry(input, `inputs[${index}]`, names);
+    const where = `input ${quoteName(name)}`;
+    const dtype = dtypeOf(fields['datatype'], where);
+    const shape = shapeOf(fields['shape'], where);
+    const size = binarySize(fields, where);
+    if (size === undefined) {
+      if (isAbsent(fields['data'])) {
+        throw new ServingError('bad_request', `${where}: expected "data", or a parameter "binary_data_size"`);
+      }
+      read.push({ name, dtype, shape, data: fields['data'] });
+      continue;
+    }
+    const left = binary.byteLength - offset;
+    if (size > left) {
+      throw new ServingError(
+        'bad_request',
+        `${where}: binary_data_size is ${size}, and ${left} bytes are left behind the JSON${left === 0 ? `; ${JSON_LENGTH_HEADER} says where it ends` : ''}`,
+      );
+    }
+    read.push({ name, tensor: binaryTensor(where, dtype, shape, binary.subarray(offset, offset + size)) });
+    offset += size;
+  }
+  if (offset < binary.byteLength) {
+    throw new ServingError(
+      'bad_request',
+      `${binary.byteLength - offset} bytes are left over behind the binary tensors`,
+    );
+  }
+  return read;
+}
+
+/** The name of an input or output, once each, and what else it says of itself. */
+function namedEntry(entry: unknown, place: string, names: Set<string>) {
+  if (!isObject(entry)) throw wrong(place, 'an object', entry);
+  const { name } = entry;
+  if (typeof name !== 'string') throw wrong(`${place}.name`, 'a text', name);
+  if (name.length > LIMITS.inputNameLength) throw longName(name, `${place}: `);
+  if (names.has(name)) throw new ServingError('bad_request', `${place}: ${quoteName(name)} is there twice`);
+  names.add(name);
+  return { name, fields: entry };
+}
+
+function dtypeOf(datatype: unknown, where: string): DType {
+  const dtype = typeof datatype === 'string' ? DTYPES.get(datatype) : undefined;
+  if (dtype !== undefined) return dtype;
+  throw new ServingError(
+    'bad_input',
+    `${where}: datatype ${quoteValue(datatype)} is not served; expected one of ${[...DTYPES.keys()].join(', ')}`,
+  );
+}
+
+function shapeOf(shape: unknown, where: string): number[] {
+  if (!Array.isArray(shape)) throw wrong(`${where}: "shape"`, 'an array', shape);
+  if (shape.length > LIMITS.tensorRank) {
+    throw new ServingError(
+      'too_large',
+      `${where}: ${shape.length} dimensions are over the limit of ${LIMITS.tensorRank} (tensorRank)`,
+    );
+  }
+  const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
+  if (odd !== -1) throw wrong(`${where}: "shape"`, 'whole numbers from 0 to 2^53', shape[odd]);
+  return shape as number[];
+}
+
+/** Undefined for a tensor whose data is in the JSON. */
+function binarySize(fields: Readonly<Record<string, unknown>>, where: string): number | undefined {
+  const parameters = parametersOf(fields, where);
+  refuseSharedMemory(parameters, where);
+  const size = parameters['binary_data_size'];
+  if (isAbsent(size)) return undefined;
+  if (!Number.isSafeInteger(size) || (size as number) < 0) {
+    throw wrong(`${where}: binary_data_size`, 'a whole number of bytes', size);
+  }
+  if (!isAbsent(fields['data'])) {
+    throw new ServingError(
+      'bad_request',
+      `${where}: has "data" and "binary_data_size"; expected one of them`,
+    );
+  }
+  return size as number;
+}
+
+/** The server and its clients have no memory in common. */
+function refuseSharedMemory(parameters: Readonly<Record<string, unknown>>, where: string): void {
+  const shared = ['shared_memory_region', 'shared_memory_byte_size', 'shared_memory_offset'];
+  if (shared.every((name) => isAbsent(parameters[name]))) return;
+  throw new ServingError('bad_request', `${where}: shared memory is not served; send the tensor in the body`);
+}
+
+/** The bytes of one tensor as it; a view of them where they are aligned. @throws bad_input, too_large, naming `where` */
+export function binaryTensor(
+  where: string,
+  dtype: DType,
+  shape: readonly number[],
+  bytes: Uint8Array,
+): Tensor {
+  try {
+    const count = elementCount(shape, LIMITS.tensorElements);
+    if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
+    const expected = count * bytesPerElement(dtype);
+    if (expected !== bytes.byteLength) {
+      throw new ServingError(
+        'bad_input',
+        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, binary_data_size is ${bytes.byteLength}`,
+      );
+    }
+    if (dtype === 'bool') assertFlags(bytes);
+    return { dtype, shape, data: viewBytes(dtype, bytes) };
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `${where}: ${message}`, { cause: error });
+  }
+}
+
+/** onnxruntime takes any byte for a flag, and kernels disagree on what 2 is. */
+function assertFlags(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; at++) {
+    if ((bytes[at] as number) > 1) {
+      throw new ServingError('bad_input', `expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
+    }
+  }
+}
+
+/** @param binary for outputs that do not say */
+function readOutputs(outputs: unknown, binary: boolean): RequestedOutput[] | undefined {
+  if (isAbsent(outputs)) return undefined;
+  const given = listOf(outputs, 'outputs');
+  const names = new Set<string>();
+  const read = given.map((output, index) => {
+    const { name, fields } = namedEntry(output, `outputs[${index}]`, names);
+    const where = `output ${quoteName(name)}`;
+    const parameters = parametersOf(fields, where);
+    refuseSharedMemory(parameters, where);
+    return { name, binary: flagOf(parameters, 'binary_data', where) ?? binary };
+  });
+  return read.length > 0 ? read : undefined;
+}
+
+function listOf(value: unknown, name: 'inputs' | 'outputs'): readonly unknown[] {
+  if (!Array.isArray(value)) throw wrong(`"${name}"`, 'an array', value);
+  if (value.length <= LIMITS.inputsPerRecord) return value;
+  throw new ServingError(
+    'too_large',
+    `${value.length} ${name} are over the limit of ${LIMITS.inputsPerRecord} (inputsPerRecord)`,
+  );
+}
+
+const NO_PARAMETERS: Readonly<Record<string, unknown>> = {};
+
+function parametersOf(fields: Readonly<Record<string, unknown>>, where: string) {
+  const { parameters } = fields;
+  if (isAbsent(parameters)) return NO_PARAMETERS;
+  if (!isObject(parameters)) throw wrong(`${where}: "parameters"`, 'an object', parameters);
+  return parameters;
+}
+
+function flagOf(
+  parameters: Readonly<Record<string, unknown>>,
+  name: 'binary_data' | 'binary_data_output',
+  where: string,
+): boolean | undefined {
+  const flag = parameters[name];
+  if (isAbsent(flag)) return undefined;
+  if (typeof flag === 'boolean') return flag;
+  throw wrong(`${where}: ${name}`, 'true or false', flag);
+}
+
+function wrong(what: string, expected: string, got: unknown): ServingError {
+  const shown = typeof got === 'number' ? String(got) : kindOf(got);
+  return new ServingError('bad_request', `${what}: expected ${expected}, got ${shown}`);
+}

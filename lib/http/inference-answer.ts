@@ -1,0 +1,105 @@
+/**
+ * In: a model's outputs, each with the way its caller wants it. Out: the answer of the Open Inference Protocol: JSON, and
+ * behind it the bytes of the binary outputs.
+ * Trap: a binary body leaves Lambda as base64, a third longer, and that must fit into its 6 MiB. The JSON is filled up
+ * with spaces so that the bytes begin on a boundary of 8, where a client can put a typed array without a copy.
+ */
+import { DATATYPES, JSON_LENGTH_HEADER } from '../codecs/open-inference.ts';
+import { textsLength, writeTexts } from '../codecs/open-inference-texts.ts';
+import { LIMITS } from '../contract/limits.ts';
+import type { NamedTensor } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { float16Value } from '../pipeline/cast.ts';
+import { floatText } from '../pipeline/filter.ts';
+import type { DType, TypedArray } from '../tensor.ts';
+import { assertAnswer } from './predictions.ts';
+import { binary, type HttpResponse, jsonText } from './response.ts';
+
+export interface AnsweredOutput {
+  readonly tensor: NamedTensor;
+  readonly binary: boolean;
+}
+
+export interface InferenceAnswer {
+  readonly model: string;
+  readonly version: string;
+  /** As the request had it. */
+  readonly id: string | undefined;
+  readonly outputs: readonly AnsweredOutput[];
+}
+
+/**
+ * @param allocate memory that the answer needs until it is a text
+ * @throws too_large when Lambda would not carry it
+ */
+export function inferenceAnswer(
+  { model, version, id, outputs }: InferenceAnswer,
+  allocate: (bytes: number) => Buffer,
+): HttpResponse {
+  assertSize(outputs);
+  const named = { model_name: model, model_version: version, ...(id === undefined ? {} : { id }) };
+  const head = JSON.stringify(named).slice(0, -1);
+  const json = `${head},"outputs":[${outputs.map(outputText).join(',')}]}`;
+  const headers = { 'model-version': version };
+  const tensors = outputs.filter((output) => output.binary).map(({ tensor }) => tensor);
+  if (tensors.length === 0) return jsonText(200, assertAnswer(json), headers);
+  const jsonLength = upToBoundary(Buffer.byteLength(json));
+  const body = allocate(jsonLength + tensors.reduce((sum, tensor) => sum + byteLength(tensor), 0));
+  body.fill(' ', body.write(json), jsonLength);
+  let at = jsonLength;
+  for (const tensor of tensors) at = writeTensor(tensor, body, at);
+  const text = assertAnswer(body.toString('base64'));
+  return binary(200, text, { ...headers, [JSON_LENGTH_HEADER]: String(jsonLength) });
+}
+
+const BOUNDARY = 8;
+
+function upToBoundary(length: number): number {
+  return Math.ceil(length / BOUNDARY) * BOUNDARY;
+}
+
+/** No element of JSON takes less than two characters: what cannot fit is not even written. */
+function assertSize(outputs: readonly AnsweredOutput[]): void {
+  let bytes = 0;
+  for (const { tensor, binary: isBinary } of outputs) {
+    bytes += isBinary ? Math.ceil((byteLength(tensor) * 4) / 3) : tensor.data.length * 2;
+  }
+  if (bytes <= LIMITS.httpBodyBytes) return;
+  throw new ServingError(
+    'too_large',
+    `the answer would have at least ${bytes} bytes (binary outputs as base64), over the limit of ${LIMITS.httpBodyBytes} (httpBodyBytes); ask for fewer outputs, or send fewer rows`,
+  );
+}
+
+function outputText({ tensor, binary: isBinary }: AnsweredOutput): string {
+  const { name, dtype, shape } = tensor;
+  const content = isBinary
+    ? `"parameters":{"binary_data_size":${byteLength(tensor)}}`
+    : `"data":[${elementTexts(tensor).join(',')}]`;
+  return `{"name":${JSON.stringify(name)},"datatype":"${DATATYPES[dtype]}","shape":[${shape.join(',')}],${content}}`;
+}
+
+function elementTexts({ dtype, data }: NamedTensor): string[] {
+  return Array.from(data as ArrayLike<number | bigint | string>, (element) => elementText(element, dtype));
+}
+
+/** An integer has all its digits, also beyond 2^53: what a reader makes of them is the reader's. */
+function elementText(element: number | bigint | string, dtype: DType): string {
+  if (typeof element === 'string') return JSON.stringify(element);
+  if (typeof element === 'bigint') return String(element);
+  if (dtype === 'float16') return floatText(float16Value(element), true);
+  if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
+  return dtype === 'bool' ? String(element !== 0) : String(element);
+}
+
+function byteLength({ dtype, data }: NamedTensor): number {
+  return dtype === 'string' ? textsLength(data as readonly string[]) : (data as TypedArray).byteLength;
+}
+
+/** @returns the place behind it */
+function writeTensor({ dtype, data }: NamedTensor, into: Buffer, at: number): number {
+  if (dtype === 'string') return writeTexts(data as readonly string[], into, at);
+  const { buffer, byteOffset, byteLength: length } = data as TypedArray;
+  into.set(new Uint8Array(buffer, byteOffset, length), at);
+  return at + length;
+}

@@ -1,0 +1,232 @@
+/**
+ * The Open Inference Protocol (KServe V2 over REST, with the binary tensor extension): /v2 and what lies below. In: a
+ * request. Out: health, metadata, or a model's outputs.
+ * Trap: a shape has the batch dimension here, whatever the job says of POST /predict: a request is one record that is run
+ * whole. Its name is the job's, its version the one that serves.
+ */
+import type { Context } from 'aws-lambda';
+import {
+  DATATYPES,
+  decodeInference,
+  type InferenceInput,
+  type InferenceRequest,
+  JSON_LENGTH_HEADER,
+  jsonLengthOf,
+} from '../codecs/open-inference.ts';
+import { quoteName, quoteNames } from '../codecs/quote.ts';
+import { DEFAULT_JOB_NAME } from '../contract/names.ts';
+import type { Inputs, Runner, TensorSpec, Value } from '../contract/values.ts';
+import { ServingError } from '../errors.ts';
+import { measure } from '../metrics/emf.ts';
+import type { Reporter } from '../metrics/reporter.ts';
+import type { ModelHost } from '../model/host.ts';
+import { nestedTensor } from '../pipeline/nested.ts';
+import { type Scratch, withScratch } from '../pipeline/scratch.ts';
+import { keepTime } from '../pipeline/time.ts';
+import type { RateLimiter } from '../results/limiter.ts';
+import { elementCount, formatShape, type Tensor } from '../tensor.ts';
+import { type AnsweredOutput, inferenceAnswer } from './inference-answer.ts';
+import { rawInput } from './inference-raw.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, json } from './response.ts';
+
+export interface InferenceDeps {
+  readonly model: Pick<ModelHost, 'use'>;
+  readonly limiter?: Pick<RateLimiter, 'acquire'> | undefined;
+  readonly reporter: Reporter;
+  /** What the model is called. Default "serving_stream". */
+  readonly jobName?: string;
+}
+
+type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
+
+/** That of package.json. */
+export const SERVER_VERSION = '0.1.0';
+
+const PATH =
+  /^\/v2(?:\/health\/(?<health>live|ready)|\/models\/(?<name>[^/]+)(?:\/versions\/(?<version>[^/]+))?(?:\/(?<what>ready|infer))?)?$/;
+
+export function isInferencePath(path: string): boolean {
+  return path === '/v2' || path.startsWith('/v2/');
+}
+
+/** @throws not_found for another path, model or version, and whatever went wrong with the request */
+export async function answerInference(
+  request: HttpRequest,
+  deps: InferenceDeps,
+  clock: Clock | undefined,
+): Promise<HttpResponse> {
+  const { groups } = PATH.exec(request.path) ?? {};
+  if (!groups || (request.method === 'POST') !== (groups['what'] === 'infer')) {
+    throw new ServingError('not_found', `no such path: ${request.method} ${quoteName(request.path)}`);
+  }
+  const { health, name, version, what } = groups;
+  if (what === 'infer') return inferred(request, deps, { name, version }, clock);
+  if (health === 'live') return json(200, { live: true });
+  if (health === undefined && name === undefined) {
+    return json(200, {
+      name: 'cluster-serving',
+      version: SERVER_VERSION,
+      extensions: ['binary_tensor_data'],
+    });
+  }
+  const job = jobOf(deps);
+  assertModel(name ?? job, job);
+  // Whether a model can serve is seen by opening it; one that cannot is model_unavailable.
+  return deps.model.use(async (runner) => {
+    assertVersion(version, runner, job);
+    if (health === 'ready') return json(200, { ready: true });
+    return json(200, what === 'ready' ? { name: job, ready: true } : metadata(runner, job));
+  });
+}
+
+function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
+  return jobName;
+}
+
+function assertModel(name: string, job: string): void {
+  if (name === job) return;
+  throw new ServingError(
+    'not_found',
+    `no model ${quoteName(name)}; the model of this job is ${quoteName(job)}`,
+  );
+}
+
+function assertVersion(version: string | undefined, runner: Runner, job: string): void {
+  if (version === undefined || version === runner.version) return;
+  throw new ServingError(
+    'not_found',
+    `no version ${quoteName(version)} of ${quoteName(job)}; version ${quoteName(runner.version)} serves`,
+  );
+}
+
+function metadata({ version, inputs = [], outputs = [] }: Runner, job: string) {
+  const tensors = (specs: readonly TensorSpec[]) =>
+    specs.map(({ name, dtype, shape }) => ({
+      name,
+      datatype: DATATYPES[dtype],
+      shape: shape.map((dim) => (typeof dim === 'number' ? dim : -1)),
+    }));
+  return {
+    name: job,
+    versions: [version],
+    platform: 'onnxruntime_onnx',
+    inputs: tensors(inputs),
+    outputs: tensors(outputs),
+  };
+}
+
+interface Asked {
+  readonly name: string | undefined;
+  readonly version: string | undefined;
+}
+
+async function inferred(
+  request: HttpRequest,
+  deps: InferenceDeps,
+  { name, version }: Asked,
+  clock: Clock | undefined,
+): Promise<HttpResponse> {
+  const model = jobOf(deps);
+  assertModel(name ?? model, model);
+  const { reporter, limiter } = deps;
+  const stop = reporter.start('zoo.serving.request.overall');
+  await limiter?.acquire();
+  // The tensors are views of the body, and the answer holds nothing of either.
+  const response = await withScratch((scratch) =>
+    runRequest(request, deps, { model, version, clock, scratch }),
+  );
+  stop();
+  await reporter.flushWhenDue();
+  return response;
+}
+
+interface Run {
+  readonly model: string;
+  readonly version: string | undefined;
+  readonly clock: Clock | undefined;
+  readonly scratch: Scratch;
+}
+
+async function runRequest(
+  request: HttpRequest,
+  { model: host, reporter }: InferenceDeps,
+  { model, version, clock, scratch }: Run,
+): Promise<HttpResponse> {
+  const allocate = (bytes: number) => scratch.take(bytes);
+  const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
+  const body = request.body(jsonLength, allocate);
+  const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
+  const run = reporter.start('zoo.serving.request.predict');
+  const isOver = clock ? keepTime(() => clock.getRemainingTimeInMillis()) : () => false;
+  const answer = await host.use(async (runner) => {
+    assertVersion(version, runner, model);
+    const asked = read ?? rawRequest(body, runner);
+    const record = recordOf(asked.inputs);
+    assertOutputs(asked, runner.outputs);
+    measure('Rows', rowsOf(record));
+    const [outcome] = await runner.run([record], { together: true, asDeclared: true, isOver });
+    if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
+    const outputs = chosen(asked, outcome.outputs);
+    return { model, version: runner.version, id: asked.id, outputs };
+  });
+  run();
+  return inferenceAnswer(answer, allocate);
+}
+
+/** A body without JSON: all outputs come back binary too. */
+function rawRequest(body: Uint8Array | string, { inputs = [] }: Runner): InferenceRequest {
+  return { id: undefined, inputs: [rawInput(body, inputs)], outputs: undefined, binary: true };
+}
+
+function recordOf(inputs: readonly InferenceInput[]): Inputs {
+  const record = new Map<string, Value>();
+  for (const input of inputs) record.set(input.name, { kind: 'tensor', tensor: tensorOf(input) });
+  return record;
+}
+
+function tensorOf(input: InferenceInput): Tensor {
+  if ('tensor' in input) return input.tensor;
+  const { name, dtype, shape, data } = input;
+  try {
+    const count = elementCount(shape);
+    const given = nestedTensor(data, dtype);
+    const isFlat = given.shape.length === 1 && given.shape[0] === count;
+    if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
+      throw new ServingError(
+        'bad_input',
+        `"data" is of shape ${formatShape(given.shape)}; expected ${count} elements flat, or nested as ${formatShape(shape)}`,
+      );
+    }
+    return { dtype, shape, data: given.data };
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `input ${quoteName(name)}: ${message}`, { cause: error });
+  }
+}
+
+function rowsOf(record: Inputs): number {
+  for (const value of record.values()) {
+    if (value.kind === 'tensor' && value.tensor.shape.length > 0) return value.tensor.shape[0] as number;
+  }
+  return 1;
+}
+
+/** Before the run where the model says what it gives: a typo must not cost one. */
+function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: string }[] | undefined): void {
+  const unknown = known && outputs?.find(({ name }) => !known.some((output) => output.name === name));
+  if (!unknown) return;
+  throw new ServingError(
+    'bad_request',
+    `output ${quoteName(unknown.name)}: the model has ${quoteNames(known.map(({ name }) => name))}`,
+  );
+}
+
+/** In the order they were asked for, or the model's. */
+function chosen(asked: InferenceRequest, tensors: readonly AnsweredOutput['tensor'][]): AnsweredOutput[] {
+  if (!asked.outputs) return tensors.map((tensor) => ({ tensor, binary: asked.binary }));
+  assertOutputs(asked, tensors);
+  return asked.outputs.flatMap(({ name, binary }) =>
+    tensors.filter((tensor) => tensor.name === name).map((tensor) => ({ tensor, binary })),
+  );
+}

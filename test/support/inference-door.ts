@@ -1,0 +1,31 @@
+/** In: a model. Out: the handler of POST /predict as the door of /v2, called in this process, and tensors to send it. */
+import { type PredictDeps, predict } from '../../functions/predict.ts';
+import type { Runner } from '../../lib/contract/values.ts';
+import { quietReporter } from '../bad-input/doors.ts';
+import { answerOf, bytesOf, eventOf, type SentRequest, type SentTensor } from './open-inference.ts';
+
+export function handlerOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
+  return predict({
+    model: { use: (work) => work(runner) },
+    filter: undefined,
+    reporter: quietReporter(),
+    ...deps,
+  });
+}
+
+export function doorOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
+  const handle = handlerOf(runner, deps);
+  return async (request: SentRequest, path?: string) => answerOf(await handle(eventOf(request, path)));
+}
+
+/** Of a request: all its outputs as bytes. */
+export const ALL_BINARY = { parameters: { binary_data_output: true } };
+
+export const floats = (...values: number[]) => bytesOf(Float32Array.from(values));
+/** Rows of two numbers for the input `x`. */
+export const pairs = (...values: number[]): SentTensor => ({
+  name: 'x',
+  datatype: 'FP32',
+  shape: [values.length / 2, 2],
+  bytes: floats(...values),
+});
