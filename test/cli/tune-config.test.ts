@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configText } from '../../cli/init.ts';
-import { changedConfig, diffOf, linesOf } from '../../cli/tune-config.ts';
+import { changedConfig, diffOf, linesOf } from '../../cli/tune/config.ts';
 import { parseConfig } from '../../lib/config/file.ts';
 
 const CHANGE = {

@@ -10,8 +10,8 @@ import {
   predictCost,
   type SettingResult,
   settingResults,
-} from '../../cli/tune-cost.ts';
-import { timesOf } from '../../cli/tune-points.ts';
+} from '../../cli/tune/cost.ts';
+import { timesOf } from '../../cli/tune/points.ts';
 import { PRICES } from '../../infra/prices.ts';
 import { ROOT } from './cli.ts';
 import { measuredAt } from './tune-support.ts';

@@ -1,9 +1,9 @@
 /** Which settings follow from measurements that were made up so that the answer is known. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CostSettings, settingResults } from '../../cli/tune-cost.ts';
-import type { MeasuredPoint } from '../../cli/tune-points.ts';
-import { type Aim, recommend, type Wishes } from '../../cli/tune-recommend.ts';
+import { type CostSettings, settingResults } from '../../cli/tune/cost.ts';
+import type { MeasuredPoint } from '../../cli/tune/points.ts';
+import { type Aim, recommend, type Wishes } from '../../cli/tune/recommend.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { type Extra, measuredAt } from './tune-support.ts';
 

@@ -1,5 +1,5 @@
 /** In: a point and its time. Out: a measurement as the command would have made it. */
-import type { Door, MeasuredPoint } from '../../cli/tune-points.ts';
+import type { Door, MeasuredPoint } from '../../cli/tune/points.ts';
 
 export interface Extra {
   readonly p99?: number;

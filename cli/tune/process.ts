@@ -6,7 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type ChildAnswer, type ChildQuestion, ROLE, SCRIPT } from './tune-child.ts';
+import { type ChildAnswer, type ChildQuestion, ROLE, SCRIPT } from './child.ts';
 
 const MAX_STDERR = 2_048;
 
@@ -69,6 +69,6 @@ export class TuneProcess {
 
 /** The source in the repository; in the installed package the chunk that holds it. */
 function script(): string {
-  const source = new URL('./tune-child.ts', import.meta.url).href;
+  const source = new URL('./child.ts', import.meta.url).href;
   return process.features.typescript && existsSync(fileURLToPath(source)) ? source : SCRIPT;
 }

@@ -3,7 +3,7 @@
  * Trap: samples of one block share whatever else the machine did meanwhile; so the median is that of the blocks'
  * medians, and the spread is theirs.
  */
-import type { TensorSpec } from '../lib/contract/values.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
 
 /** Which function: POST /predict with one record, or the queue's with an event of them. */
 export type Door = 'predict' | 'batch';

@@ -5,9 +5,9 @@
  * say where it is.
  */
 import { Worker } from 'node:worker_threads';
-import { type ErrorRecord, ServingError } from '../lib/errors.ts';
-import type { Block, ModelFacts } from './tune-points.ts';
-import type { OpenPoint, OpenRequest } from './tune-run.ts';
+import { type ErrorRecord, ServingError } from '../../lib/errors.ts';
+import type { Block, ModelFacts } from './points.ts';
+import type { OpenPoint, OpenRequest } from './run.ts';
 
 export type ChildQuestion =
   | { readonly open: OpenRequest }
@@ -44,7 +44,7 @@ async function answer(question: ChildQuestion): Promise<ChildAnswer> {
   try {
     if ('measureMs' in question) return { measured: await measure(question.measureMs) };
     // On demand: who starts this process needs no onnxruntime.
-    const { openPoint } = await import('./tune-run.ts');
+    const { openPoint } = await import('./run.ts');
     before = process.memoryUsage.rss();
     point = await openPoint(question.open);
     return { facts: point.facts };

@@ -2,15 +2,15 @@
  * In: what was measured, computed and recommended. Out: the tables, the plot and the sentences a person reads.
  * Trap: a number that was computed must not look like one that was measured; `*` and `?` say which is which.
  */
-import type { Architecture } from '../infra/prices.ts';
-import { formatShape } from '../lib/tensor.ts';
-import { bytesText } from './dlq-text.ts';
-import { linesOf } from './tune-config.ts';
-import type { BatchResult, ExcludedSetting, PredictResult, SettingResult } from './tune-cost.ts';
-import { type Measurement, SMALLER_FAILED } from './tune-measure.ts';
-import { bar, type Chart } from './tune-plot.ts';
-import { type ModelFacts, pointName } from './tune-points.ts';
-import type { Recommendation } from './tune-recommend.ts';
+import type { Architecture } from '../../infra/prices.ts';
+import { formatShape } from '../../lib/tensor.ts';
+import { bytesText } from '../dlq-text.ts';
+import { linesOf } from './config.ts';
+import type { BatchResult, ExcludedSetting, PredictResult, SettingResult } from './cost.ts';
+import { type Measurement, SMALLER_FAILED } from './measure.ts';
+import { bar, type Chart } from './plot.ts';
+import { type ModelFacts, pointName } from './points.ts';
+import type { Recommendation } from './recommend.ts';
 
 export interface Report {
   readonly name: string;

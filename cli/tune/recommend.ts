@@ -3,10 +3,10 @@
  * Trap: predict and batch share function.memoryMB, threadPerModel and batchSize, so they are chosen together. The
  * cheapest is often the smallest and slowest by a hair; what costs up to 5 % more and is 1.2 times as fast is preferred.
  */
-import type { Architecture } from '../infra/prices.ts';
-import type { JobConfig } from '../lib/config/job.ts';
-import { threadsForMemory } from '../lib/model/session.ts';
-import type { BatchResult, PredictResult, Setting, SettingResult } from './tune-cost.ts';
+import type { Architecture } from '../../infra/prices.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { threadsForMemory } from '../../lib/model/session.ts';
+import type { BatchResult, PredictResult, Setting, SettingResult } from './cost.ts';
 
 export type Traffic = 'predict' | 'batch' | 'both';
 export type Aim = 'cheapest' | 'latency';

@@ -3,9 +3,9 @@
  * Trap: Lambda's runtime parses that JSON within the time that is billed, and 6 MB of it take longer than many a model.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { encodeMessage } from '../lib/codecs/message.ts';
-import type { Inputs, Value } from '../lib/contract/values.ts';
-import { elementCount, type Tensor, type TypedArray } from '../lib/tensor.ts';
+import { encodeMessage } from '../../lib/codecs/message.ts';
+import type { Inputs, Value } from '../../lib/contract/values.ts';
+import { elementCount, type Tensor, type TypedArray } from '../../lib/tensor.ts';
 
 /** A float32 has 9 digits; more would only be longer. */
 const DIGITS = 9;

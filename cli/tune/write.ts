@@ -3,12 +3,12 @@
  * Trap: the file gets its new text in one step: whoever reads it meanwhile sees the old one or the new one, whole.
  */
 import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { ServingError } from '../lib/errors.ts';
-import { wrongUse } from './command.ts';
-import { confirmed } from './confirm.ts';
-import type { Output } from './output.ts';
-import { changedConfig, diffOf } from './tune-config.ts';
-import type { ConfigChange } from './tune-recommend.ts';
+import { ServingError } from '../../lib/errors.ts';
+import { wrongUse } from '../command.ts';
+import { confirmed } from '../confirm.ts';
+import type { Output } from '../output.ts';
+import { changedConfig, diffOf } from './config.ts';
+import type { ConfigChange } from './recommend.ts';
 
 /** Before a minute of measuring, not after it. @throws bad_config where nobody could be asked */
 export function assertAskable(isYes: boolean): void {

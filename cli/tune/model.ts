@@ -5,10 +5,10 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { JobConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
-import { wrongUse } from './command.ts';
-import type { Output } from './output.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/errors.ts';
+import { wrongUse } from '../command.ts';
+import type { Output } from '../output.ts';
 
 export interface TuneModel {
   /** As the user named it. */
@@ -53,12 +53,12 @@ async function onnxFile(
       `tune: model ${path}: expected an *.onnx file or a model directory, perhaps ${dirname(path)}`,
     );
   }
-  const { detectModel } = await import('../convert/detect.ts');
+  const { detectModel } = await import('../../convert/detect.ts');
   const model = await detectModel(path);
   if (model.kind === 'onnx') return join(path, model.files[0] as string);
   const [{ importHere }, { convertOptions }] = await Promise.all([
-    import('./model-import.ts'),
-    import('../convert/options.ts'),
+    import('../model-import.ts'),
+    import('../../convert/options.ts'),
   ]);
   const { directory, passport } = await importHere(
     path,
@@ -73,8 +73,8 @@ async function onnxFile(
 
 async function factsOf(file: string): Promise<{ bytes: number; shapeless: readonly string[] }> {
   const [{ readHead, wrongContent }, { readOnnxFacts }] = await Promise.all([
-    import('../lib/model/onnx-file.ts'),
-    import('../convert/onnx/facts.ts'),
+    import('../../lib/model/onnx-file.ts'),
+    import('../../convert/onnx/facts.ts'),
   ]);
   const wrong = wrongContent(await readHead(file));
   if (wrong) throw new ServingError('bad_model', `${file}: expected an ONNX model, found ${wrong}`);

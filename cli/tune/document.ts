@@ -2,17 +2,17 @@
  * In: all that was found out. Out: the JSON document, and what should be said beside the tables.
  * Trap: scripts rely on the document: docs/tune.md lists its keys, and a test compares.
  */
-import { PRICES } from '../infra/prices.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
-import { bytesText } from './dlq-text.ts';
-import type { SettingResult } from './tune-cost.ts';
-import type { Measurement } from './tune-measure.ts';
-import type { TuneModel } from './tune-model.ts';
-import type { TuneOptions } from './tune-options.ts';
-import type { MeasuredPoint } from './tune-points.ts';
-import type { Recommendation, Traffic, Wishes } from './tune-recommend.ts';
-import type { Report } from './tune-report.ts';
-import { rowsText } from './tune-report.ts';
+import { PRICES } from '../../infra/prices.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { bytesText } from '../dlq-text.ts';
+import type { SettingResult } from './cost.ts';
+import type { Measurement } from './measure.ts';
+import type { TuneModel } from './model.ts';
+import type { TuneOptions } from './options.ts';
+import type { MeasuredPoint } from './points.ts';
+import type { Recommendation, Traffic, Wishes } from './recommend.ts';
+import type { Report } from './report.ts';
+import { rowsText } from './report.ts';
 
 export interface Examined {
   readonly report: Report;

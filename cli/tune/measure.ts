@@ -4,10 +4,10 @@
  * for its next turn where there is memory for it. A point that would not fit memory or time is not begun.
  */
 import { loadavg } from 'node:os';
-import { neededMB } from '../convert/lambda-fit.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
-import { isErrorCode, ServingError } from '../lib/errors.ts';
-import type { ChildAnswer, Measured } from './tune-child.ts';
+import { neededMB } from '../../convert/lambda-fit.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { isErrorCode, ServingError } from '../../lib/errors.ts';
+import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,
   type Door,
@@ -17,9 +17,9 @@ import {
   pointName,
   type SkippedPoint,
   timesOf,
-} from './tune-points.ts';
-import { TuneProcess } from './tune-process.ts';
-import type { OpenRequest } from './tune-run.ts';
+} from './points.ts';
+import { TuneProcess } from './process.ts';
+import type { OpenRequest } from './run.ts';
 
 export interface MeasureRequest extends Omit<OpenRequest, 'point'> {
   /** Ascending; 1 first. */

@@ -5,12 +5,12 @@
  * nothing is written.
  */
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
-import { readConfigText } from '../lib/config/file.ts';
-import type { JobConfig } from '../lib/config/job.ts';
-import { LEGACY } from '../lib/config/legacy.ts';
-import { plainWord } from '../lib/config/suggest.ts';
-import { ServingError } from '../lib/errors.ts';
-import type { ConfigChange } from './tune-recommend.ts';
+import { readConfigText } from '../../lib/config/file.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { LEGACY } from '../../lib/config/legacy.ts';
+import { plainWord } from '../../lib/config/suggest.ts';
+import { ServingError } from '../../lib/errors.ts';
+import type { ConfigChange } from './recommend.ts';
 
 /**
  * @param name what errors call the text

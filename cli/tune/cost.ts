@@ -9,10 +9,10 @@ import {
   type Architecture,
   PRICES,
   QUEUE_UNIT_BYTES,
-} from '../infra/prices.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
-import { threadsForMemory } from '../lib/model/session.ts';
-import type { MeasuredPoint, ModelFacts, Times } from './tune-points.ts';
+} from '../../infra/prices.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { threadsForMemory } from '../../lib/model/session.ts';
+import type { MeasuredPoint, ModelFacts, Times } from './points.ts';
 
 /** In dollars, per million predictions. */
 export interface Cost {

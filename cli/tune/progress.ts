@@ -2,7 +2,7 @@
  * In: how much of the time has passed, and what is measured. Out: one line on the terminal, gone at the end.
  * Trap: drawing takes time too, which must not fall into a measurement: it happens between two turns, seldom.
  */
-import type { Terminal } from './progress.ts';
+import type { Terminal } from '../progress.ts';
 
 export interface TurnDisplay {
   readonly show: (share: number, what: string) => void;

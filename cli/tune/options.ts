@@ -3,11 +3,11 @@
  * Trap: an input's name may hold a colon, a slash or a dot; only the last `=` divides it from its sizes.
  */
 import { resolve } from 'node:path';
-import { ARCHITECTURES, type Architecture } from '../infra/prices.ts';
-import { DEFAULT_JOB } from '../lib/config/job.ts';
-import { wrongUse } from './command.ts';
-import { DATA_ENDINGS, type DataFile, type Sizes } from './tune-inputs.ts';
-import type { Aim, Traffic } from './tune-recommend.ts';
+import { ARCHITECTURES, type Architecture } from '../../infra/prices.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { wrongUse } from '../command.ts';
+import { DATA_ENDINGS, type DataFile, type Sizes } from './inputs.ts';
+import type { Aim, Traffic } from './recommend.ts';
 
 /** Half and whole vCPUs, and what is commonly chosen below. */
 export const DEFAULT_MEMORIES = [512, 1024, 1769, 3538, 5307, 7076, 8845, 10_240] as const;

@@ -5,27 +5,20 @@
  * stored: Redis and what Lambda adds are not in these times (docs/tune.md).
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
-import { batch } from '../functions/batch.ts';
-import { predict } from '../functions/predict.ts';
-import { LIMITS } from '../lib/contract/limits.ts';
-import type { Inputs, Outcome, Runner } from '../lib/contract/values.ts';
-import { ServingError } from '../lib/errors.ts';
-import { Reporter } from '../lib/metrics/reporter.ts';
-import { fixedBatch, RUN_BYTES, warmUp } from '../lib/model/onnx.ts';
-import { openSession, type Session } from '../lib/model/session.ts';
-import { parseFilter } from '../lib/pipeline/filter.ts';
-import type { ImageChoice } from '../lib/pipeline/image-choice.ts';
-import { infer } from '../lib/pipeline/infer.ts';
-import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './tune-events.ts';
-import {
-  coversAll,
-  type DataFile,
-  madeUpRecords,
-  recordsOfFiles,
-  type Sizes,
-  sizedSpecs,
-} from './tune-inputs.ts';
-import type { ModelFacts, Point } from './tune-points.ts';
+import { batch } from '../../functions/batch.ts';
+import { predict } from '../../functions/predict.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
+import { ServingError } from '../../lib/errors.ts';
+import { Reporter } from '../../lib/metrics/reporter.ts';
+import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/model/onnx.ts';
+import { openSession, type Session } from '../../lib/model/session.ts';
+import { parseFilter } from '../../lib/pipeline/filter.ts';
+import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
+import { infer } from '../../lib/pipeline/infer.ts';
+import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './events.ts';
+import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from './inputs.ts';
+import type { ModelFacts, Point } from './points.ts';
 
 /** What a job says that changes the time. */
 export interface TuneJob {
