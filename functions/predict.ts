@@ -7,6 +7,7 @@ import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { answerInference, isInferencePath } from '../lib/http/inference.ts';
+import { livePredict } from '../lib/http/live-predict.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
@@ -14,13 +15,9 @@ import { logError } from '../lib/log.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
-import { liveModel } from '../lib/model/live.ts';
-import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
+import type { Filter } from '../lib/pipeline/filter.ts';
 import { keepTime } from '../lib/pipeline/time.ts';
 import type { RateLimiter } from '../lib/results/limiter.ts';
-import { liveConnection, liveLimiter, liveResults } from '../lib/results/live.ts';
-import { liveReporter } from '../lib/results/reporter.ts';
-import { RecordStates } from '../lib/results/states.ts';
 import { live } from './live.ts';
 
 export interface PredictDeps {
@@ -63,16 +60,4 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
     logError,
   );
 
-export const handler = await live(predict, async (environment) => {
-  const connection = liveConnection(environment);
-  const states = new RecordStates(connection, { job: environment.job.jobName, now: Date.now });
-  const queueing = environment.hasQueue ? await import('../lib/http/live.ts') : undefined;
-  return {
-    jobName: environment.job.jobName,
-    accept: queueing && { ...queueing.liveAccept(environment), claims: () => states },
-    model: await liveModel(environment),
-    filter: parseFilter(environment.job.postProcessing),
-    limiter: liveLimiter(connection, environment),
-    reporter: liveReporter(liveResults(environment, connection)),
-  };
-});
+export const handler = await live(predict, livePredict);

@@ -9,16 +9,14 @@ import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { assertUri } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
-import { liveAccept } from '../lib/http/live.ts';
+import { livePredictions } from '../lib/http/live-predictions.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { answerState, isStatePath } from '../lib/http/states.ts';
 import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { liveConnection, liveResults } from '../lib/results/live.ts';
-import { liveReporter } from '../lib/results/reporter.ts';
-import { RecordStates } from '../lib/results/states.ts';
+import type { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
 import { live } from './live.ts';
 
@@ -68,18 +66,4 @@ async function look(
   }
 }
 
-export const handler = await live(predictions, async (environment) => {
-  const connection = once(() => liveConnection(environment));
-  const results = once(() => liveResults(environment, connection()));
-  return {
-    ...liveAccept(environment),
-    results,
-    reporter: once(() => liveReporter(results())),
-    states: once(() => new RecordStates(connection(), { job: environment.job.jobName, now: Date.now })),
-  };
-});
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
-}
+export const handler = await live(predictions, livePredictions);

@@ -3,10 +3,10 @@
  * Trap: onnxruntime-node unpacks to 294 MB, over Lambda's 250; only the files named below go along (46 MB). Same
  * input, same bytes: paths are relative to the project, modes and times are fixed, nothing stays from a former build.
  */
-import { chmod, copyFile, mkdir, readdir, rm, utimes } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { chmod, copyFile, mkdir, readFile, rm, utimes } from 'node:fs/promises';
+import { builtinModules, createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { type BuildOptions, build, type Metafile } from 'esbuild';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 
 /** The files of functions/ that Lambda is given; serverless.yml deploys `predictions` twice. */
 export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
@@ -31,8 +31,13 @@ export interface Bundle {
 }
 
 const RUNTIME = 'onnxruntime-node';
-const RUNTIME_COMMON = 'onnxruntime-common';
-const RUNTIME_FILE = /^package\.json$|\.js$|\.node$|\.so\.1$/;
+/** The file that asks for the binding, and how. */
+const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;
+const RUNTIME_BINDING =
+  'require(`../bin/napi-v6/${process.platform}/${process.arch}/onnxruntime_binding.node`)';
+const BINDING = 'onnxruntime_binding.node';
+/** The binding finds its library in its own folder. */
+const RUNTIME_BINARIES = [BINDING, 'libonnxruntime.so.1'];
 
 const JPEG_READER = 'lib/codecs/image-libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
@@ -46,9 +51,8 @@ const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: strin
   status: [],
 };
 
-/** CommonJS inside the bundle asks for Node's own modules with `require`, which an ES module does not have. */
-const REQUIRE =
-  "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);";
+/** CommonJS inside the bundle asks for the binding with `require`, which an ES module does not have. */
+const REQUIRE = "const require=process.getBuiltinModule('module').createRequire(import.meta.url);";
 
 const FIXED_TIME = new Date('2000-01-01T00:00:00Z');
 
@@ -60,13 +64,13 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   const { root, processor, outFolder = 'dist' } = request;
   const folder = join(root, outFolder, name);
   await rm(folder, { recursive: true, force: true });
-  const { metafile } = await build({ ...bundleOptions(name, root), outdir: folder });
+  const { metafile } = await build({ ...bundleOptions(name, request), outdir: folder });
   for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
   for (const companion of await companions(metafile, root, processor)) await copyFixed(companion, folder);
   return { name, folder, metafile };
 }
 
-function bundleOptions(name: FunctionName, root: string) {
+function bundleOptions(name: FunctionName, { root, processor }: BuildRequest) {
   return {
     entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...PROCESSES[name]],
     outExtension: { '.js': '.mjs' },
@@ -77,15 +81,55 @@ function bundleOptions(name: FunctionName, root: string) {
     target: 'node24',
     // ES modules before CommonJS: 653 KB instead of 845, because the AWS SDK's unused parts fall away.
     mainFields: ['module', 'main'],
-    // What is imported on demand becomes a file of its own: 30 ms less to start predictions, 20 the others.
+    // What is imported on demand becomes a file of its own, read when it is needed.
     splitting: true,
     minify: true,
     legalComments: 'none',
     banner: { js: REQUIRE },
-    external: [RUNTIME],
+    plugins: [nodeModules, runtimeBinding(processor)],
     metafile: true,
     logLevel: 'warning',
   } as const satisfies BuildOptions;
+}
+
+const NODE_MODULES = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
+
+/**
+ * An import of Node's own modules asks for every one of their names, and some are loaded when they are asked for: `http`
+ * brings undici for its WebSocket, `fs` its streams. Taken as objects they bring what is used.
+ */
+const nodeModules: Plugin = {
+  name: 'node-modules',
+  setup(bundler) {
+    const namespace = 'node-modules';
+    bundler.onResolve({ filter: /^[a-z]/ }, ({ path }) =>
+      NODE_MODULES.has(path) ? { path, namespace } : undefined,
+    );
+    bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
+/** onnxruntime's own scripts are bundled: 25 files less to find and read. Its binaries lie beside the bundle. */
+function runtimeBinding(processor: Processor): Plugin {
+  const path = `./${runtimeFolder(processor)}/${BINDING}`;
+  return {
+    name: 'runtime-binding',
+    setup(bundler) {
+      bundler.onLoad({ filter: RUNTIME_LOADER }, async ({ path: file }) => {
+        const text = await readFile(file, 'utf8');
+        if (!text.includes(RUNTIME_BINDING)) throw new Error(`${file} asks for its binding in another way`);
+        return { contents: text.replace(RUNTIME_BINDING, `require(${JSON.stringify(path)})`) };
+      });
+      bundler.onResolve({ filter: /\.node$/ }, () => ({ path, external: true }));
+    },
+  };
+}
+
+/** Relative to the bundle: where the package has it. */
+function runtimeFolder(processor: Processor): string {
+  return `node_modules/${RUNTIME}/bin/napi-v6/linux/${processor}`;
 }
 
 /** A file beside the bundle: where it comes from (absolute) and where it goes (relative to the bundle). */
@@ -103,36 +147,14 @@ async function companions(metafile: Metafile, root: string, processor: Processor
     found.push({ source, target: basename(source) });
   }
   const outputs = Object.values(metafile.outputs);
-  if (outputs.some(({ imports }) => imports.some(({ path }) => path === RUNTIME))) {
-    found.push(...(await runtimeFiles(require, processor)));
+  if (outputs.some(({ imports }) => imports.some(({ path }) => path.endsWith(BINDING)))) {
+    const folder = runtimeFolder(processor);
+    const source = join(dirname(require.resolve(`${RUNTIME}/package.json`)), '..', '..', folder);
+    found.push(
+      ...RUNTIME_BINARIES.map((name) => ({ source: join(source, name), target: join(folder, name) })),
+    );
   }
   return found;
-}
-
-/** All that `import 'onnxruntime-node'` opens on Linux. The binding finds its library in its own folder. */
-async function runtimeFiles(require: NodeJS.Require, processor: Processor): Promise<Companion[]> {
-  const runtime = dirname(require.resolve(`${RUNTIME}/package.json`));
-  // Its package.json is not exported; its entry is dist/cjs/index.js.
-  const entry = createRequire(join(runtime, 'package.json')).resolve(RUNTIME_COMMON);
-  const common = dirname(dirname(dirname(entry)));
-  const binaries = `bin/napi-v6/linux/${processor}`;
-  return [
-    ...(await filesOf(runtime, ['.', 'dist', binaries])).map(inModules(RUNTIME, runtime)),
-    ...(await filesOf(common, ['.', 'dist/cjs'])).map(inModules(RUNTIME_COMMON, common)),
-  ];
-}
-
-function inModules(name: string, folder: string): (file: string) => Companion {
-  return (file) => ({ source: join(folder, file), target: join('node_modules', name, file) });
-}
-
-/** Scripts, package.json and binaries of these folders, without what lies deeper; no types, no source maps. */
-async function filesOf(root: string, folders: readonly string[]): Promise<string[]> {
-  const found = folders.map(async (folder) => {
-    const names = await readdir(join(root, folder));
-    return names.filter((name) => RUNTIME_FILE.test(name)).map((name) => join(folder, name));
-  });
-  return (await Promise.all(found)).flat();
 }
 
 async function copyFixed({ source, target }: Companion, folder: string): Promise<void> {

@@ -176,9 +176,12 @@ function reachable(file: string): Set<string> {
 }
 
 const UNREACHABLE: readonly (readonly [string, readonly string[]])[] = [
-  ['functions/predict.ts', ['@aws-sdk/client-sqs', 'yaml']],
+  ['functions/predict.ts', ['@aws-sdk/client-sqs', 'ioredis', 'yaml']],
   ['functions/batch.ts', ['@aws-sdk/client-sqs', 'yaml']],
-  ['functions/predictions.ts', ['onnxruntime-node', '@aws-sdk/client-s3', 'yaml']],
+  [
+    'functions/predictions.ts',
+    ['onnxruntime-node', '@aws-sdk/client-s3', '@aws-sdk/client-sqs', 'ioredis', 'yaml'],
+  ],
   ['functions/status.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml']],
   ['functions/dead-letter.ts', ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml']],
   [

@@ -15,6 +15,8 @@ export interface Environment {
   /** False where the function has no queue to send to. */
   readonly hasQueue: boolean;
   readonly redisUrl: string;
+  /** False where the function has no Redis. */
+  readonly hasRedis: boolean;
   /** Undefined where Redis asks nobody who they are. */
   readonly redisSignIn: RedisSignIn | undefined;
   /** Another endpoint than AWS's, e.g. an emulator. */
@@ -64,6 +66,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
     get redisUrl() {
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },
+    hasRedis: Boolean(variables['CLUSTER_SERVING_REDIS_URL']),
     get redisSignIn() {
       return readRedisSignIn(variables);
     },

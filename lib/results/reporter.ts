@@ -6,7 +6,7 @@ import { logError } from '../log.ts';
 import { Reporter } from '../metrics/reporter.ts';
 import type { ResultStore } from './store.ts';
 
-export function liveReporter(results: ResultStore): Reporter {
+export function liveReporter(results: Pick<ResultStore, 'save'>): Reporter {
   return new Reporter({
     deliver: (timers) => results.save([], '', timers),
     now: () => performance.now(),

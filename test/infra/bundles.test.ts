@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { builtinModules } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -47,13 +46,18 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
   });
 
-  test('only predictions and predict hold the SQS client, and predict loads it only where it has a queue', () => {
+  test('only predictions and predict hold the SQS client, and load it only where they have a queue', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predict', 'predictions']);
-    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), ['predictions']);
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), []);
   });
 
   test('every function but predictions loads the S3 client when it starts', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-s3$/, true), ['batch', 'dead-letter', 'predict', 'status']);
+  });
+
+  test('predict and predictions load ioredis only where Redis is asked', () => {
+    assert.deepEqual(holders(/^ioredis$/), [...FUNCTIONS]);
+    assert.deepEqual(holders(/^ioredis$/, true), ['batch', 'dead-letter', 'status']);
   });
 
   test('no bundle holds a package of the tests, the tools or the config reader', () => {
@@ -68,13 +72,14 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^functions\//), [...FUNCTIONS]);
   });
 
-  test('a bundle leaves nothing outside but onnxruntime-node and what Node brings', () => {
+  test("a bundle leaves nothing outside but the binding of onnxruntime, and takes Node's own modules as objects", () => {
     for (const [name, { metafile }] of bundles) {
       const outside = Object.values(metafile.outputs).flatMap(({ imports }) =>
         imports.filter(({ external }) => external),
       );
-      const foreign = new Set(outside.map(({ path }) => path).filter((path) => !isNode(path)));
-      assert.deepEqual([...foreign], RUNTIME.includes(name) ? ['onnxruntime-node'] : [], name);
+      const foreign = new Set(outside.map(({ path }) => path));
+      const binding = './node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node';
+      assert.deepEqual([...foreign], RUNTIME.includes(name) ? [binding] : [], name);
     }
   });
 
@@ -139,12 +144,6 @@ function packageOrFile(path: string): string {
     .slice(0, inside.startsWith('@') ? 2 : 1)
     .join('/');
 }
-
-function isNode(path: string): boolean {
-  return path.startsWith('node:') || NODE_MODULES.has(path);
-}
-
-const NODE_MODULES = new Set(builtinModules);
 
 /** Relative path -> digest, mode and time, sorted by path. */
 async function filesOf(root: string): Promise<Map<string, string>> {

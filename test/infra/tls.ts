@@ -34,6 +34,8 @@ export async function startTlsProxy(targetPort: number, folder: string): Promise
     const inside = connect(targetPort, '127.0.0.1');
     for (const socket of [outside, inside]) {
       sockets.add(socket);
+      // As Redis does: else a command in two writes waits 40 ms for the acknowledgement of the first.
+      socket.setNoDelay();
       // One end gone is the other end's end.
       socket.on('error', () => undefined);
       socket.on('close', () => {
