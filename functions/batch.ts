@@ -10,7 +10,7 @@ import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import { liveModel } from '../lib/model/live.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
-import { messagesOf, partsOf, runPart } from '../lib/pipeline/parts.ts';
+import { runPart, runParts } from '../lib/pipeline/parts.ts';
 import { type Message, runRecords } from '../lib/pipeline/records.ts';
 import { runTime } from '../lib/pipeline/time.ts';
 import { saveFinished } from '../lib/results/finished.ts';
@@ -62,10 +62,11 @@ export const batch =
       failed.push(...returned.map(({ id }) => id), ...unsaved);
     };
     try {
-      const bodies = await payloads.resolve(Records.map(({ body }) => body));
-      await model.use(async (runner) => {
-        for (const part of partsOf(messagesOf(Records, bodies))) await runAndSave(part, runner);
-      });
+      const returned = await model.use((runner) =>
+        runParts(Records, payloads.resolve.bind(payloads), (part) => runAndSave(part, runner), time),
+      );
+      tellOutcomes({ finished: [], returned });
+      failed.push(...returned.map(({ id }) => id));
       return { batchItemFailures: failed.map((id) => ({ itemIdentifier: id })) };
     } catch (error) {
       // The model or Redis is away: everything comes again; a result that was written stays.
@@ -75,14 +76,13 @@ export const batch =
   };
 
 export const handler = await live(batch, async (environment) => {
-  const { jobName, function: lambda } = environment.job;
   const connection = liveConnection(environment);
   const results = liveResults(environment, connection);
-  const states = new RecordStates(connection, { job: jobName, now: Date.now });
+  const states = new RecordStates(connection, { job: environment.job.jobName, now: Date.now });
   return {
     model: await liveModel(environment),
     results,
-    running: new RunningNews(states, lambda.timeoutSeconds * 1000, Date.now),
+    running: new RunningNews(states, environment.job.function.timeoutSeconds * 1000, Date.now),
     payloads: livePayloads(environment),
     filter: parseFilter(environment.job.postProcessing),
     reporter: liveReporter(results),

@@ -14,9 +14,10 @@ import { status } from '../functions/status.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
-import { jobModel } from '../lib/model/live.ts';
+import { jobModel, modelSettings } from '../lib/model/live.ts';
 import { publishModel } from '../lib/model/publish.ts';
 import { readPointer } from '../lib/model/source.ts';
+import { tryModel } from '../lib/model/trial.ts';
 import { parseFilter } from '../lib/pipeline/filter.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { liveLimiter, liveResults } from '../lib/results/live.ts';
@@ -32,6 +33,7 @@ import { startGateway } from './gateway.ts';
 import type { GatewayRoute } from './gateway-routes.ts';
 import { servedModel } from './model.ts';
 import { startPoller } from './poller.ts';
+import { inPortions } from './portions.ts';
 import { RunQueue } from './run-queue.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
@@ -48,6 +50,8 @@ export interface JobServices {
   readonly dataDir: string;
   /** Of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
+  /** How long a model that was never served may take to be ready, in ms. Default as lib/model/trial.ts. */
+  readonly modelTrialMs?: number | undefined;
   readonly log: LocalLog;
 }
 
@@ -67,13 +71,16 @@ export interface JobAddresses {
 /** @param onClose is told of each part as it opens, also when a later one fails */
 export async function openJob(
   { job, modelDirectory }: ServedJob,
-  { aws, redisUrl, dataDir, port, log }: JobServices,
+  { aws, redisUrl, dataDir, port, modelTrialMs, log }: JobServices,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<JobAddresses> {
   const { queue, deadLetterUrl } = await createResources(aws, job);
   const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
   const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
-  const { version } = await publishModel(aws.s3, location, directory);
+  const settings = modelSettings(job, availableParallelism());
+  const { version } = await publishModel(aws.s3, location, directory, {
+    trial: (file) => tryModel(file, { settings, limitMs: modelTrialMs }),
+  });
 
   const connection = new RedisConnection(redisUrl);
   const results = liveResults({ job, redisUrl }, connection);
@@ -97,11 +104,13 @@ export async function openJob(
   const timeoutMs = job.function.timeoutSeconds * 1000;
   const running = new RunningNews(states, timeoutMs, Date.now);
   const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
+  const clock = () => performance.now();
+  const runs = new RunQueue({ now: clock });
   const batches = await startPoller({
     ...pollers,
     queueUrl: queue.url,
     functionName: 'batch',
-    handler: batch({ model, results, running, payloads, filter, reporter }),
+    handler: batch({ model: inPortions(model, runs, clock), results, running, payloads, filter, reporter }),
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: job.queue.maximumConcurrency,
@@ -122,7 +131,6 @@ export async function openJob(
     maximumConcurrency: 2,
   });
   onClose(() => deadLetters.close());
-  const runs = new RunQueue({ now: () => performance.now() });
   const gateway = await startGateway({
     port,
     portOption: '--port',

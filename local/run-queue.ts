@@ -1,9 +1,10 @@
 /**
- * In: work for the model, of requests that wait for it. Out: it done one after the other, or rate_limited.
+ * In: work for the model, of requests that wait for it and of the queue's batches. Out: it done one after the other;
+ * a request may be rate_limited, a batch never is.
  * Trap: a run holds the thread, and what comes meanwhile waits in sockets where nobody counts it. On Lambda each
  * request has an environment of its own; here they share one, and a queue that only grows makes all of them late. So
  * when many wait, all of them are sent away, and until there is less to do than can be done only what finds the model
- * free runs: what is served is served at once.
+ * free runs: what is served is served at once. Requests go before batches, but not for ever.
  */
 import { ServingError } from '../lib/errors.ts';
 
@@ -30,14 +31,25 @@ const CALM_SHARE = 0.9;
 
 /**
  * The thread takes one new connection a look, and its request at the next: two looks at nothing new mean that all who
- * came are counted. Under an endless stream of them the model still gets its turn, and half of the thread's time.
+ * came are counted. Under an endless stream of them the model still gets its turn, and two thirds of the thread's time.
  */
 const QUIET_LOOKS = 2;
 const MOST_LOOKS = 512;
 const LEAST_LOOKING_MS = 5;
+/** Of the last run. */
+const LOOKING_SHARE = 0.5;
+
+/** A batch's portion that waits goes first after this many times its own length: batches get a fifth of the time. */
+const PASSED_OVER_TIMES = 4;
+const MOST_PASSED_OVER_MS = 1_000;
+/** What requests can count on while batches wait. */
+const REQUEST_SHARE = PASSED_OVER_TIMES / (PASSED_OVER_TIMES + 1);
+/** How long a portion may hold the model: as long as a request does while requests come, and longer when none came. */
+const LEAST_PORTION_MS = 5;
+const QUIET_PORTION_MS = 100;
 
 interface Waiting {
-  readonly start: () => void;
+  readonly run: () => Promise<void>;
   readonly refuse: (error: ServingError) => void;
 }
 
@@ -45,8 +57,11 @@ export class RunQueue {
   readonly #mostWaiting: number;
   readonly #now: () => number;
   readonly #look: () => Promise<void>;
-  #waiting: Waiting[] = [];
-  #busy = false;
+  #requests: Waiting[] = [];
+  #portions: Waiting[] = [];
+  /** Who has the model, or is the next to have it whoever comes. */
+  #chosen: Waiting | undefined;
+  #serving = false;
   #overloaded = false;
   /** Since when this is counted. */
   #sinceMs: number;
@@ -54,8 +69,14 @@ export class RunQueue {
   /** Arrivals since ever. */
   #heard = 0;
   #lastRunMs = 0;
-  /** How long a run takes; the last ones count most. */
+  #lastRequestMs = Number.NEGATIVE_INFINITY;
+  /** How long a request's run takes; the last ones count most. */
   #runMs = 0;
+  #portionMs = 0;
+  /** Since when the first of the waiting portions could have had the model. */
+  #passedSinceMs = 0;
+  /** Of portions, in the span that is counted. */
+  #portionsMs = 0;
 
   constructor({ mostWaiting = MOST_WAITING, now, look = nextTurn }: RunQueueOptions) {
     this.#mostWaiting = mostWaiting;
@@ -66,41 +87,93 @@ export class RunQueue {
 
   /** To be asked when a request comes, before it costs anything: true when it would only be refused. */
   refuses(): boolean {
-    if (!this.#overloaded || !this.#busy) return false;
+    if (!this.#overloaded || this.#chosen === undefined) return false;
     this.#arrive();
     return this.#overloaded;
   }
 
-  /** @throws rate_limited, and whatever `work` throws */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /** A request's work. @throws rate_limited, and whatever `work` throws */
+  run<T>(work: () => Promise<T>): Promise<T> {
     this.#arrive();
-    if (this.#busy) await this.#turn();
-    this.#busy = true;
-    if (this.#overloaded || this.#waiting.length > 0) await this.#lookAround();
+    return new Promise((resolve, reject) => {
+      const run = async () => {
+        await this.#timed(work).then(resolve, reject);
+        const share = this.#runMs === 0 ? 1 : NEWEST_SHARE;
+        this.#runMs += (this.#lastRunMs - this.#runMs) * share;
+      };
+      this.#admit({ run, refuse: reject });
+    });
+  }
+
+  /** A portion of a batch: after the requests, but for a bounded time, and never refused. @throws what `work` throws */
+  runPortion<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const run = async () => {
+        await this.#timed(work).then(resolve, reject);
+        this.#portionMs = this.#lastRunMs;
+        this.#portionsMs += this.#lastRunMs;
+        this.#passedSinceMs = this.#now();
+      };
+      if (this.#portions.length === 0) this.#passedSinceMs = this.#now();
+      this.#portions.push({ run, refuse: reject });
+      this.#wake();
+    });
+  }
+
+  async #timed<T>(work: () => Promise<T>): Promise<T> {
     const startedMs = this.#now();
     try {
       return await work();
     } finally {
       this.#lastRunMs = this.#now() - startedMs;
-      const share = this.#runMs === 0 ? 1 : NEWEST_SHARE;
-      this.#runMs += (this.#lastRunMs - this.#runMs) * share;
-      const next = this.#waiting.shift();
-      // It stays busy for the next one, or an arrival would be served before it.
-      if (next) next.start();
-      else this.#busy = false;
     }
   }
 
-  #turn(): Promise<void> {
-    if (!this.#overloaded && this.#waiting.length < this.#room()) {
-      return new Promise((start, refuse) => this.#waiting.push({ start, refuse }));
+  /** How long the next portion may hold the model. */
+  get portionLimitMs(): number {
+    const isQuiet = this.#now() - this.#lastRequestMs > SPAN_MS;
+    return isQuiet ? QUIET_PORTION_MS : Math.max(LEAST_PORTION_MS, this.#runMs);
+  }
+
+  #admit(request: Waiting): void {
+    if (this.#chosen === undefined) {
+      this.#chosen = request;
+      this.#wake();
+    } else if (!this.#overloaded && this.#requests.length < this.#room()) {
+      this.#requests.push(request);
+    } else {
+      this.#overloaded = true;
+      const error = new ServingError('rate_limited', 'more requests than this machine can serve', {
+        retryAfterSeconds: 1,
+      });
+      for (const { refuse } of [...this.#requests.splice(0), request]) refuse(error);
     }
-    this.#overloaded = true;
-    const error = new ServingError('rate_limited', 'more requests than this machine can serve', {
-      retryAfterSeconds: 1,
-    });
-    for (const { refuse } of this.#waiting.splice(0)) refuse(error);
-    return Promise.reject(error);
+  }
+
+  #wake(): void {
+    if (!this.#serving) void this.#serve();
+  }
+
+  async #serve(): Promise<void> {
+    this.#serving = true;
+    for (let wasIdle = true; ; wasIdle = false) {
+      this.#chosen ??= this.#isPortionDue() ? this.#portions.shift() : this.#requests.shift();
+      // Nobody is chosen and a portion waits: a request that comes while we look goes before it. Who finds the model idle
+      // need not look: everybody who came before has been heard.
+      const others = this.#requests.length > 0 || this.#portions.length > 0;
+      if (this.#overloaded || (others && !wasIdle)) await this.#lookAround();
+      this.#chosen ??= this.#portions.shift();
+      if (this.#chosen === undefined) break;
+      await this.#chosen.run();
+      this.#chosen = undefined;
+    }
+    this.#serving = false;
+  }
+
+  #isPortionDue(): boolean {
+    if (this.#portions.length === 0) return false;
+    const boundMs = Math.min(MOST_PASSED_OVER_MS, PASSED_OVER_TIMES * this.#portionMs);
+    return this.#now() - this.#passedSinceMs >= boundMs;
   }
 
   #room(): number {
@@ -110,7 +183,7 @@ export class RunQueue {
 
   /** A run is a time in which nobody is heard: whoever came during the last one is counted, or refused, before the next. */
   async #lookAround(): Promise<void> {
-    const endMs = this.#now() + Math.max(LEAST_LOOKING_MS, this.#lastRunMs);
+    const endMs = this.#now() + Math.max(LEAST_LOOKING_MS, this.#lastRunMs * LOOKING_SHARE);
     for (let looks = 0, quiet = 0; looks < MOST_LOOKS && quiet < QUIET_LOOKS; looks++) {
       const heard = this.#heard;
       await this.#look();
@@ -121,12 +194,15 @@ export class RunQueue {
 
   #arrive(): void {
     this.#heard++;
+    this.#lastRequestMs = this.#now();
     const spanMs = this.#now() - this.#sinceMs;
     if (spanMs >= SPAN_MS) {
       const neededMs = this.#arrivals * this.#runMs;
-      if (neededMs <= spanMs * CALM_SHARE) this.#overloaded = false;
+      const thereMs = Math.max(spanMs - this.#portionsMs, spanMs * REQUEST_SHARE);
+      if (neededMs <= thereMs * CALM_SHARE) this.#overloaded = false;
       this.#sinceMs += spanMs;
       this.#arrivals = 0;
+      this.#portionsMs = 0;
     }
     this.#arrivals++;
   }

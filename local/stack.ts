@@ -23,6 +23,8 @@ export interface StackOptions {
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
   /** Use our embedded Redis also where a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
+  /** See JobServices. */
+  readonly modelTrialMs?: number;
   readonly log: LocalLog;
 }
 
@@ -58,7 +60,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 }
 
 async function openStack(
-  { jobs, dataDir, ports, preferEmbeddedRedis, log }: StackOptions,
+  { jobs, dataDir, ports, preferEmbeddedRedis, modelTrialMs, log }: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
   assertDifferent(jobs);
@@ -79,7 +81,7 @@ async function openStack(
   onClose(() => redis.close());
   const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, region: REGION, log });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, log };
+  const services = { aws, redisUrl: redis.url, dataDir, modelTrialMs, log };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
     opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));

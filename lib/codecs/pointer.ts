@@ -3,16 +3,20 @@
  * Trap: a pointer comes from strangers: only a key right under the job's own payload prefix is one, whatever it says
  * of buckets or folders.
  */
+import { LIMITS } from '../contract/limits.ts';
 import { assertUri, payloadPrefix } from '../contract/names.ts';
 import { isObject } from './instances.ts';
 
-export function encodePointer(uri: string, key: string): string {
-  return JSON.stringify({ uri, pointer: key });
+/** @param bytes of the message; without it the reader has to expect the largest */
+export function encodePointer(uri: string, key: string, bytes?: number): string {
+  return JSON.stringify({ uri, pointer: key, bytes });
 }
 
 export interface Pointer {
   readonly uri: string;
   readonly key: string;
+  /** What is there is no larger than this. Undefined: nobody said. */
+  readonly bytes?: number;
 }
 
 /** Longest body that can be a pointer: a uri of 1 KiB, every byte escaped, and a key. */
@@ -29,7 +33,10 @@ export function decodePointer(body: string, job: string): Pointer | undefined {
     const key = parsed['pointer'];
     const prefix = payloadPrefix(job);
     const isOurs = key.startsWith(prefix) && /^[\w-]{1,80}$/.test(key.slice(prefix.length));
-    return isOurs ? { uri, key } : undefined;
+    if (!isOurs) return undefined;
+    const bytes = parsed['bytes'];
+    const isSize = Number.isInteger(bytes) && Number(bytes) >= 0 && Number(bytes) <= LIMITS.payloadBytes;
+    return isSize ? { uri, key, bytes: Number(bytes) } : { uri, key };
   } catch {
     return undefined;
   }

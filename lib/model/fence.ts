@@ -54,7 +54,7 @@ export class Fence {
     const child = this.#child;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      const message = `the model did not end within ${Math.round(limitMs)} ms on this record`;
+      const message = `the model did not end within ${Math.round(limitMs)} ms${on(records)}`;
       timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
     });
     try {
@@ -97,7 +97,7 @@ async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Out
       once(child, 'message', stop).then(([message]) => message as FenceAnswer),
       once(child, 'exit', stop).then(([code, signal]): FenceAnswer => {
         const how = signal === null ? `exit code ${code}` : String(signal);
-        const message = `the model ended its process (${how}) on this record`;
+        const message = `the model ended its process (${how})${on(records)}`;
         return { failed: { code: 'model_failed', message } };
       }),
     ]);
@@ -111,6 +111,11 @@ async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Out
     stop.abort();
     if (child.connected) child.channel?.unref();
   }
+}
+
+/** Without records it is only opened. */
+function on(records: readonly Inputs[]): string {
+  return records.length > 0 ? ' on this record' : '';
 }
 
 function errorOf({ code, message }: ErrorRecord): ServingError {

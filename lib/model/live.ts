@@ -8,7 +8,7 @@ import { modelPrefix } from '../contract/names.ts';
 import { logError } from '../log.ts';
 import { openS3, type S3Client } from '../s3/objects.ts';
 import type { ModelHost } from './host.ts';
-import type { OnnxRunner } from './onnx.ts';
+import type { OnnxRunner, OnnxSettings } from './onnx.ts';
 import { openModel } from './open.ts';
 import { threadsForMemory } from './session.ts';
 
@@ -28,16 +28,20 @@ export function jobModel({ job, s3, bucket, directory, defaultThreads }: JobMode
     s3,
     location: { bucket, prefix: modelPrefix(job.jobName) },
     directory,
-    settings: {
-      threads: job.threadPerModel || defaultThreads,
-      batchSize: job.batchSize,
-      inputAlreadyBatched: job.inputAlreadyBatched,
-      image: job.image,
-    },
+    settings: modelSettings(job, defaultThreads),
     refreshMs: job.modelRefreshSeconds * 1000,
     now: Date.now,
     onError: (error) => logError(error, { phase: 'model' }),
   });
+}
+
+export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSettings {
+  return {
+    threads: job.threadPerModel || defaultThreads,
+    batchSize: job.batchSize,
+    inputAlreadyBatched: job.inputAlreadyBatched,
+    image: job.image,
+  };
 }
 
 export async function liveModel(environment: Environment): Promise<ModelHost<OnnxRunner>> {

@@ -22,6 +22,8 @@ export interface PublishOptions {
   /** Hears how many of all bytes are in S3. */
   readonly onBytes?: ((done: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with the model's file before a version is uploaded that is not in S3 yet; what it throws is thrown. */
+  readonly trial?: ((file: string) => Promise<void>) | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
@@ -39,7 +41,8 @@ export interface Published extends ModelPointer {
  * Uploads `directory` (one *.onnx and what lies beside it) and makes it the serving version.
  * The version is the start of the SHA-256 over names and contents: the same files are the same version.
  * @throws model_unavailable when the directory holds no model, or two, a link, or a file that cannot be named in S3, and
- * when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason
+ * when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason; what
+ * `trial` throws
  */
 export async function publishModel(
   s3: S3Client,
@@ -48,7 +51,7 @@ export async function publishModel(
   options: PublishOptions = {},
 ): Promise<Published> {
   const { activate = true, source = { format: 'onnx' }, now = Date.now } = options;
-  await findModelFile(directory);
+  const model = await findModelFile(directory);
   const paths = await filesOf(directory);
   const files = await Promise.all(
     paths.map(async (path) => {
@@ -60,6 +63,7 @@ export async function publishModel(
   try {
     // Before the upload: whoever lets another version serve during it is not overruled.
     const current = await readCurrent(s3, location);
+    if (options.trial && !(await readManifest(s3, location, version))) await options.trial(model);
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
     const at = new Date(now()).toISOString();
     if (!(await readManifest(s3, location, version))) {

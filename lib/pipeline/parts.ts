@@ -1,11 +1,12 @@
 /**
  * In: an event's messages. Out: the parts that run one after the other, and how each runs.
  * Trap: one record can end the function or outlive it, and all its neighbours come again. So what came back runs behind
- * a fence, and after what is new.
+ * a fence, and after what is new. And what a message points at may be thousands of times its size: a part is no more
+ * than may be in memory at once.
  */
 import type { Runner } from '../contract/values.ts';
-import type { ServingError } from '../errors.ts';
-import type { Message, RunRecords } from './records.ts';
+import { ServingError } from '../errors.ts';
+import type { Message, RanRecords, RunRecords } from './records.ts';
 import { runSuspects } from './suspects.ts';
 import { keepTime, type RunTime } from './time.ts';
 
@@ -13,29 +14,49 @@ import { keepTime, type RunTime } from './time.ts';
 interface Delivered {
   readonly messageId: string;
   readonly attributes: { readonly ApproximateReceiveCount?: string };
+  readonly body: string;
 }
 
-/** @param bodies one for each, in order */
-export function messagesOf(
-  records: readonly Delivered[],
-  bodies: readonly (string | ServingError)[],
-): Message[] {
-  return records.map(({ messageId, attributes }, i) => ({
-    id: messageId,
-    tries: Number(attributes.ApproximateReceiveCount ?? 1),
-    body: bodies[i] as string | ServingError,
-  }));
+/** A message as it came: its body may point at a payload that is not loaded. */
+type Unloaded = Message & { readonly body: string };
+
+function messageOf({ messageId, attributes, body }: Delivered): Unloaded {
+  return { id: messageId, tries: Number(attributes.ApproximateReceiveCount ?? 1), body };
 }
+
+/** @returns what payloads bodies point at, for the first of them: as many as may be in memory, but one at least */
+export type LoadPayloads = (bodies: readonly string[]) => Promise<readonly (string | ServingError)[]>;
 
 /**
- * The messages in the parts that run one after the other: those that are here for the first time, then those that came
- * back. Somebody among these may have ended or outlived the function the last time.
+ * Runs the messages in parts one after the other: those that are here for the first time, then those that came back.
+ * Somebody among these may have ended or outlived the function the last time.
+ * @returns what was not begun, for it would not have ended in time
  */
-export function partsOf(messages: readonly Message[]): (readonly Message[])[] {
-  const fresh = messages.filter(({ tries }) => tries <= 1);
-  const again = messages.filter(({ tries }) => tries > 1);
-  return [fresh, again].filter((part) => part.length > 0);
+export async function runParts(
+  records: readonly Delivered[],
+  load: LoadPayloads,
+  run: (part: readonly Message[]) => Promise<void>,
+  { remainingMs }: RunTime,
+): Promise<RanRecords['returned']> {
+  const messages = records.map(messageOf);
+  const isOver = keepTime(remainingMs);
+  const late: Unloaded[] = [];
+  for (const kind of [messages.filter(isFresh), messages.filter((message) => !isFresh(message))]) {
+    for (let left = kind; left.length > 0; ) {
+      if (isOver()) {
+        late.push(...left);
+        break;
+      }
+      const bodies = await load(left.map(({ body }) => body));
+      await run(bodies.map((body, i) => ({ ...(left[i] as Unloaded), body })));
+      left = left.slice(bodies.length);
+    }
+  }
+  const error = new ServingError('timeout', 'the function had no time left for this record');
+  return late.map(({ id }) => ({ id, error }));
 }
+
+const isFresh = ({ tries }: Message) => tries <= 1;
 
 /** How one part's records run: at once and unguarded, or, when they came back, behind the runner's fence. */
 export function runPart(part: readonly Message[], runner: Runner, time: RunTime): RunRecords {

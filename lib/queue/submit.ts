@@ -28,5 +28,5 @@ export async function submit(
     );
   }
   const store = await payloads();
-  return sender.send(encodePointer(uri, await store.put(message)));
+  return sender.send(encodePointer(uri, await store.put(message), bytes));
 }

@@ -1,14 +1,19 @@
 /**
  * Records that are too large for a message (claim check). In: a message body. Out: its key in S3, and the way back.
  * Trap: the object goes first and the message second, so that a message never points at nothing; payloads nobody
- * points at are removed by the bucket's lifecycle.
+ * points at are removed by the bucket's lifecycle. An event of small messages may point at more than there is memory
+ * for: only so much is read at once.
  */
 import { randomUUID } from 'node:crypto';
-import { decodePointer } from '../codecs/pointer.ts';
+import { decodePointer, type Pointer } from '../codecs/pointer.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { payloadPrefix } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import { getBytes, putText, type S3Client } from './objects.ts';
+
+/** Of payloads that are read together: two of the largest. */
+const TOGETHER_BYTES = 2 * LIMITS.payloadBytes;
+const MOST_READS = 16;
 
 export class PayloadStore {
   readonly #s3: S3Client;
@@ -37,26 +42,63 @@ export class PayloadStore {
     return key;
   }
 
-  /** Bodies as they are, but pointers replaced by what they point at; a slot may be the error of its record. */
-  resolve(bodies: readonly string[]): Promise<(string | ServingError)[]> {
-    return Promise.all(bodies.map((body) => this.#resolve(body)));
+  /**
+   * Bodies as they are, but pointers replaced by what they point at; a slot may be the error of its record.
+   * @returns the first of them, in order: as many as point at 64 MiB together, but one at least
+   */
+  async resolve(bodies: readonly string[]): Promise<(string | ServingError)[]> {
+    const slots: (string | Promise<string | ServingError>)[] = [];
+    const reading = new Set<Promise<unknown>>();
+    let bytes = 0;
+    for (const body of bodies) {
+      const pointer = decodePointer(body, this.#job);
+      if (!pointer) {
+        slots.push(body);
+        continue;
+      }
+      const most = pointer.bytes ?? LIMITS.payloadBytes;
+      // Those under way may turn out to be smaller than they could have been.
+      while (reading.size > 0 && (reading.size === MOST_READS || bytes + most > TOGETHER_BYTES)) {
+        await Promise.race(reading);
+      }
+      if (bytes + most > TOGETHER_BYTES) break;
+      bytes += most;
+      const slot = this.#read(pointer, most).then((read) => {
+        bytes += read.bytes - most;
+        reading.delete(slot);
+        return read.body;
+      });
+      reading.add(slot);
+      slots.push(slot);
+    }
+    return Promise.all(slots);
   }
 
-  async #resolve(body: string): Promise<string | ServingError> {
-    const pointer = decodePointer(body, this.#job);
-    if (!pointer) return body;
-    const { uri, key } = pointer;
+  /** Never throws. */
+  async #read({ uri, key }: Pointer, most: number): Promise<Read> {
     try {
-      const bytes = await getBytes(this.#s3, { bucket: this.#bucket, key }, LIMITS.payloadBytes + 1);
-      if (bytes.byteLength <= LIMITS.payloadBytes) return Buffer.from(bytes).toString();
-      return new ServingError('too_large', `the record is over the limit of ${LIMITS.payloadBytes} bytes`, {
-        uri,
-      });
+      const bytes = await getBytes(this.#s3, { bucket: this.#bucket, key }, most + 1);
+      if (bytes.byteLength > most) return { body: tooLarge(uri, most), bytes: 0 };
+      return { body: Buffer.from(bytes).toString(), bytes: bytes.byteLength };
     } catch (error) {
-      if ((error as Error).name !== 'NoSuchKey') return unavailable('read', error, uri);
-      return new ServingError('bad_request', `the payload ${key} is not there (any more)`, { uri });
+      const isGone = (error as Error).name === 'NoSuchKey';
+      const gone = `the payload ${key} is not there (any more)`;
+      const body = isGone ? new ServingError('bad_request', gone, { uri }) : unavailable('read', error, uri);
+      return { body, bytes: 0 };
     }
   }
+}
+
+interface Read {
+  readonly body: string | ServingError;
+  /** That are kept. */
+  readonly bytes: number;
+}
+
+function tooLarge(uri: string, most: number): ServingError {
+  return most === LIMITS.payloadBytes
+    ? new ServingError('too_large', `the record is over the limit of ${most} bytes`, { uri })
+    : new ServingError('bad_request', `the payload is over the ${most} bytes that its pointer says`, { uri });
 }
 
 function unavailable(what: string, cause: unknown, uri?: string): ServingError {

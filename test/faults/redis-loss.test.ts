@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import { killedServer, lostWrites, stalePromoted } from './support/redis-loss.ts';
 
-test('F7: a redis-server whose log is on disk before it answers has every result it acknowledged, however often it is killed', (t) =>
+test('F7: a redis-server as the local stack starts it has every result it acknowledged, however often it is killed', (t) =>
   killedServer(t, { kills: 5 }));
 
 test('F7: results a Redis without a log loses are gone whole, told wrong by nobody, and made again when sent again', (t) =>

@@ -14,8 +14,8 @@ import { everySubset, partialAnswer } from './support/sqs-send.ts';
 test('F9: of every subset of ten that SQS refuses for good, exactly those reject and the others are queued once', (t) =>
   everySubset(t, { passing: false }));
 
-test('F9: of every subset of ten that SQS refuses for a while, all are queued once in the end', (t) =>
-  everySubset(t, { passing: true }));
+test('F9: of 146 subsets of ten that SQS refuses for a while, all are queued once in the end', (t) =>
+  everySubset(t, { passing: true, step: 7 }));
 
 const SEND = 'AmazonSQS.SendMessageBatch';
 

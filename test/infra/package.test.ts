@@ -1,7 +1,6 @@
+/** What a default deployment is packaged to. That twice it is the same is looked at in test/long/variants.test.ts. */
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { readArchive } from './archive.ts';
 import { archiveTests } from './archive-tests.ts';
@@ -38,24 +37,6 @@ describe('what serverless package writes without a config.yaml', () => {
         [size, bytes].map((count) => Math.ceil(count / 1000).toLocaleString('en')),
         packaged.output,
       );
-    }
-  });
-
-  test('packaged twice, every archive has the same bytes', async () => {
-    const again = await packageProject();
-    try {
-      assert.equal(again.exitCode, 0, again.output);
-      const names = (await readdir(join(packaged.folder, '.serverless'))).filter((name) =>
-        name.endsWith('.zip'),
-      );
-      assert.equal(names.length, 6);
-      const digest = async ({ folder }: Packaged, name: string) =>
-        createHash('sha256')
-          .update(await readFile(join(folder, '.serverless', name)))
-          .digest('hex');
-      for (const name of names) assert.equal(await digest(again, name), await digest(packaged, name), name);
-    } finally {
-      await again.remove();
     }
   });
 

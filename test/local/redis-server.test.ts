@@ -277,6 +277,19 @@ describe('startRedis', () => {
     await server.close();
   });
 
+  it('takes a redis-server that needs two seconds to say its version, as on a busy machine', async () => {
+    const dataDir = folder();
+    folders.push(dataDir);
+    const serverCommand = path.join(dataDir, 'redis-server');
+    const says = '[ "$1" = --version ] && { sleep 2; exit 0; }';
+    fs.writeFileSync(serverCommand, `#!/bin/sh\n${says}\nexit 7\n`, { mode: 0o755 });
+    // It was taken: it is the one that does not start, and no embedded one answers with other data.
+    await assert.rejects(
+      start({ dataDir, serverCommand }),
+      badConfig(/redis-server did not start .*exit code 7/),
+    );
+  });
+
   it('refuses an address that other machines could reach', async () => {
     for (const host of ['0.0.0.0', '192.168.0.1', '::', 'example.org', '']) {
       await assert.rejects(

@@ -1,17 +1,21 @@
 /**
  * The long form of test/faults: the same scenarios with the counts of the promise.
- * LONG_SEEDS=5 node --test test/long/faults.test.ts runs a part of the seeds.
+ * LONG_SEEDS=5 node --test test/long/faults.test.ts runs a part of the seeds; LONG_FIRST=6 with LONG_SEEDS=50 goes on
+ * with F3 where that one ended.
  */
 import { after, before, describe, test } from 'node:test';
+import { killedDownloads } from '../faults/lambda/support/killed-downloads.ts';
 import { crash, MOMENTS } from '../faults/support/crash.ts';
 import { buried, buriedUnderFaults } from '../faults/support/dead-letter.ts';
 import { duplicates, reordered } from '../faults/support/delivery.ts';
 import { everyMask } from '../faults/support/partial.ts';
 import { killedServer, lostWrites, stalePromoted } from '../faults/support/redis-loss.ts';
+import { everySubset } from '../faults/support/sqs-send.ts';
 import { twoWorkers } from '../faults/support/two-workers.ts';
 import { type Bundles, packagedFunctions } from '../faults/support/worker.ts';
 
 const LIMIT = Number(process.env['LONG_SEEDS'] ?? Number.POSITIVE_INFINITY);
+const FIRST = Number(process.env['LONG_FIRST'] ?? 1);
 const seeds = (count: number) => Math.min(count, LIMIT);
 
 test(`F1: 10,000 messages delivered one to five times, ${seeds(100)} seeds: one outcome each`, (t) =>
@@ -27,12 +31,19 @@ describe(`F3: the packaged batch function is killed, ${seeds(50)} seeds each`, {
   });
   after(() => bundles?.remove());
 
-  for (const moment of MOMENTS) {
-    for (let seed = 1; seed <= seeds(50); seed++) {
+  // A run that is broken off has all moments with fewer seeds.
+  for (let seed = FIRST; seed <= seeds(50); seed++) {
+    for (const moment of MOMENTS) {
       test(`${moment.name}, seed ${seed}: no uri is lost, none has two outcomes`, (t) =>
         crash(t, bundles, moment, seed));
     }
   }
+});
+
+test('F11: after 48 kills at any moment of a download, a version that has its name is whole', async (t) => {
+  const bundles = await packagedFunctions();
+  t.after(() => bundles.remove());
+  await killedDownloads(t, bundles, 48);
 });
 
 test('F4: of ten messages exactly those that must come again are named, 1,000 random masks', (t) =>
@@ -41,7 +52,7 @@ test('F4: of ten messages exactly those that must come again are named, 1,000 ra
 test('F5: two workers on one uri, 1,000 rounds of ten uris: never mixed', (t) =>
   twoWorkers(t, { rounds: 1_000 }));
 
-test('F7: 50 kills of a redis-server whose log is on disk before it answers lose nothing', (t) =>
+test('F7: 50 kills of a redis-server as the local stack starts it lose nothing', (t) =>
   killedServer(t, { kills: 50 }));
 
 test('F7: 50 losses of acknowledged results: whole or gone, and made again when sent again', (t) =>
@@ -49,6 +60,9 @@ test('F7: 50 losses of acknowledged results: whole or gone, and made again when 
 
 test('F7: 10 stale replicas promoted: whole or gone, and made again when sent again', (t) =>
   stalePromoted(t, { rounds: 10 }));
+
+test('F9: of every subset of ten that SQS refuses for a while, all are queued once in the end', (t) =>
+  everySubset(t, { passing: true }));
 
 test('F14: 10,000 dead letters, each parked as it was and each uri failed once', (t) =>
   buried(t, { messages: 10_000 }));

@@ -31,7 +31,7 @@ function tenths(times: readonly number[]): string[] {
 async function run(t: TestContext, config: readonly string[], plan: Partial<OverloadPlan>) {
   const report = await overload(await startService(t, config), {
     rounds: 10_000,
-    measureSeconds: 5,
+    measureSeconds: 10,
     overloadSeconds: SECONDS,
     times: 10,
     recordsPerSecond: 0,
@@ -60,17 +60,24 @@ async function run(t: TestContext, config: readonly string[], plan: Partial<Over
   return undefined;
 }
 
-test(`ten times of what it can serve for ${SECONDS} s: 429 for the excess, p99 of the accepted at most doubled`, async (t) => {
-  const p99 = await run(t, [], {});
+function assertAtMost(p99: Awaited<ReturnType<typeof run>>, times: number): void {
   if (p99 && SECONDS >= JUDGED_SECONDS)
-    assert.ok(p99.under <= 2 * p99.before, `p99 of the accepted ${p99.under} ms, unloaded ${p99.before} ms`);
+    assert.ok(
+      p99.under <= times * p99.before,
+      `p99 of the accepted ${p99.under} ms, unloaded ${p99.before} ms`,
+    );
+}
+
+test(`ten times of what it can serve for ${SECONDS} s: 429 for the excess, p99 of the accepted at most doubled`, async (t) => {
+  assertAtMost(await run(t, [], {}), 2);
 });
 
-// Below, the accepted also wait for the queue's batches, or for a token: counts are promised, times are printed.
-
-test(`the same with 50 records a second in the queue: none is lost`, async (t) => {
-  await run(t, [], { recordsPerSecond: 50 });
+test(`the same with 50 records a second in the queue: none is lost, p99 of the accepted at most 2.5 times`, async (t) => {
+  // It is about 2; it was 3.2 before batches waited in the same line.
+  assertAtMost(await run(t, [], { recordsPerSecond: 50 }), 2.5);
 });
+
+// Below, the accepted also wait for a token: counts are promised, times are printed.
 
 test(`ten times of tokensPerSecond for ${SECONDS} s: 429 for the excess`, async (t) => {
   await run(t, ['http:', '  tokenBucketEnabled: true', '  tokensPerSecond: 20'], {

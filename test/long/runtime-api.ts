@@ -29,6 +29,7 @@ export type Answer =
   | { readonly kind: 'ended'; readonly value: unknown };
 
 export interface RuntimeEnvironment {
+  readonly pid: number;
   /** From the start of the process, INIT included, to its first answer. */
   readonly spawnedAt: number;
   invoke(event: unknown, timeoutMs: number): Promise<Answer>;
@@ -112,6 +113,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<RuntimeEnvi
   const { child, output } = spawnClient(options, port);
   child.once('exit', (code, signal) => end({ kind: 'ended', value: { code, signal } }));
   return {
+    pid: child.pid ?? 0,
     spawnedAt,
     output,
     invoke: (event, timeoutMs) =>

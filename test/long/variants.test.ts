@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { lintTest } from '../infra/lint.ts';
 import { type Packaged, packageProject } from '../infra/packaging.ts';
@@ -174,4 +177,21 @@ describe('serverless package into a network that is there, with a name, tokens a
     );
     assert.deepEqual(missing, []);
   });
+});
+
+test('packaged twice, every archive has the same bytes', async (t) => {
+  const [first, again] = await Promise.all([packageProject(), packageProject()]);
+  t.after(() => Promise.all([first.remove(), again.remove()]));
+  for (const { exitCode, output } of [first, again]) assert.equal(exitCode, 0, output);
+  const archives = async ({ folder }: Packaged) => {
+    const names = (await readdir(join(folder, '.serverless'))).filter((name) => name.endsWith('.zip'));
+    const digests = names.sort().map(async (name) => {
+      const bytes = await readFile(join(folder, '.serverless', name));
+      return [name, createHash('sha256').update(bytes).digest('hex')];
+    });
+    return Promise.all(digests);
+  };
+  const expected = await archives(first);
+  assert.equal(expected.length, 6);
+  assert.deepEqual(await archives(again), expected);
 });

@@ -2,6 +2,7 @@
  * Out: a model that runs as many rounds as its input says: 1 is quick, 1e15 never ends.
  */
 import { GraphBuilder } from '../../convert/graph/builder.ts';
+import type { Value } from '../../convert/graph/value.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
 
 /** Of a record that ends, and of one that does not. */
@@ -10,9 +11,25 @@ export const ENDLESS = 1e15;
 
 /** rounds: float64 [N] -> y: float64 [N], the rounds of the first row that were run plus each row's own number. */
 export function loopModel(): Uint8Array {
+  return withLoop((graph, rounds) =>
+    graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: INT64 }),
+  );
+}
+
+/** Never ends, whatever comes: also on the zeros with which a model is warmed up. */
+export function endlessModel(): Uint8Array {
+  return withLoop((graph, rounds) => {
+    const some = graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: INT64 });
+    return graph.one('Max', [some, graph.scalar('int64', ENDLESS)]);
+  });
+}
+
+const INT64 = 7;
+
+function withLoop(tripCount: (graph: GraphBuilder, rounds: Value) => Value): Uint8Array {
   const graph = new GraphBuilder();
   const rounds = graph.input('rounds', 'float64', ['N']);
-  const most = graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: 7 });
+  const most = tripCount(graph, rounds);
   const body = graph.body();
   body.input('round', 'int64', []);
   const goOn = body.input('go_on', 'bool', []);

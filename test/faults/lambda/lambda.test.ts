@@ -114,7 +114,7 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
     await publishModel(bucket, LOCATION, await modelFolder(t, addModel(1)));
     const wide = JSON.stringify({
       instances: [{ x: [1] }],
-      more: Array.from({ length: 1_500_000 }, () => []),
+      more: Array.from({ length: 2_500_000 }, () => []),
     });
     const large = JSON.stringify({ uri: 'large', data: wide, serde: 'stream' });
     const bodies = { large, beside: xMessage('beside', 2) };

@@ -1,38 +1,16 @@
 /** F11: /tmp is full, or holds half a model of a process that was killed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
-import { readdir, readFile, statfs } from 'node:fs/promises';
+import { readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { publishModel } from '../../../lib/model/publish.ts';
-import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
-import { seeded } from '../support/seeds.ts';
 import { type Bundles, packagedFunctions } from '../support/worker.ts';
 import { modelFolder } from '../swap/models.ts';
+import { killedDownloads, largeModel, MB } from './support/killed-downloads.ts';
 import { LOCATION, openScene, predictX } from './support/scene.ts';
-
-const MB = 1024 * 1024;
-
-/** y = x + number, and weights that make the file this large. */
-function largeModel(number: number, bytes: number): Uint8Array {
-  const ballast = new Float32Array(bytes / 4).fill(number);
-  return onnxModel({
-    inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 1] }],
-    outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 1] }],
-    nodes: [
-      { op: 'Gather', inputs: ['ballast', 'first'], outputs: ['n'] },
-      { op: 'Add', inputs: ['x', 'n'], outputs: ['y'] },
-    ],
-    weights: [
-      { name: 'ballast', dtype: 'float32', shape: [ballast.length], data: ballast },
-      { name: 'first', dtype: 'int64', shape: [1], data: BigInt64Array.of(0n) },
-    ],
-  });
-}
 
 /** A /tmp of its own with so much room, or a skipped test. `resize` changes the room. */
 async function smallTemp(
@@ -126,36 +104,6 @@ describe('F11: /tmp', { concurrency: 2 }, () => {
     assert.deepEqual(await readdir(models), [version]);
   });
 
-  test('after a kill at any moment of a download: a version that has its name is whole', async (t) => {
-    const { bucket, start, temp } = await openScene(t, bundles);
-    const { version, files } = await publishModel(
-      bucket,
-      LOCATION,
-      await modelFolder(t, largeModel(4, 20 * MB)),
-    );
-    const models = join(temp, 'cluster-serving-models');
-    const random = seeded(11);
-    let whole = 0;
-    for (let kills = 0; kills < KILLS; kills++) {
-      const environment = start('predict');
-      const names = () => readdirSync(models, { encoding: 'utf8' });
-      await until(() => existsSync(models) && names().length > 0);
-      // Somewhere in the download, or right after its name was given.
-      if (kills % 3 > 0) await new Promise((resolve) => setTimeout(resolve, random() * 100));
-      else while (!names().includes(version)) await new Promise((resolve) => setImmediate(resolve));
-      await environment.kill();
-      if (names().includes(version)) {
-        const bytes = await readFile(join(models, version, 'model.onnx'));
-        assert.equal(createHash('sha256').update(bytes).digest('hex'), files[0]?.sha256);
-        whole++;
-        spawnSync('rm', ['-r', join(models, version)]);
-      }
-    }
-    assert.ok(whole >= KILLS / 3);
-    t.diagnostic(`${KILLS} kills, ${whole} of them after the whole version was there`);
-    assert.match((await predictX(start('predict'), 1)).body, /5\.0/);
-    assert.deepEqual(await readdir(models), [version]);
-  });
+  test('after a kill at any moment of a download: a version that has its name is whole', (t) =>
+    killedDownloads(t, bundles, 6));
 });
-
-const KILLS = 12;

@@ -10,7 +10,7 @@ test('ten times of what it can serve: the excess gets 429 with Retry-After, what
   const report = await overload(await startService(t), {
     rounds: ROUNDS,
     measureSeconds: 1,
-    overloadSeconds: 4,
+    overloadSeconds: 2,
     times: 10,
     recordsPerSecond: 50,
   });
@@ -22,7 +22,7 @@ test('ten times of tokensPerSecond: what the bucket does not let through gets 42
   const report = await overload(await startService(t, config), {
     rounds: 1,
     measureSeconds: 1,
-    overloadSeconds: 4,
+    overloadSeconds: 2,
     times: 10,
     recordsPerSecond: 50,
     limitPerSecond: 30,

@@ -5,18 +5,24 @@ import { RunQueue } from '../../../local/run-queue.ts';
 
 const RUN_MS = 10;
 
-/** A queue with a clock of its own; `finish` ends the run that is under way, after RUN_MS. */
+/** A queue with a clock of its own; requests and portions share their numbers; `finish` ends the run that is under way, after RUN_MS. */
 function queue(mostWaiting: number) {
   let nowMs = 0;
-  const runs = new RunQueue({ mostWaiting, now: () => nowMs, look: () => Promise.resolve() });
+  let onLook: (() => void) | undefined;
+  const look = () => {
+    onLook?.();
+    onLook = undefined;
+    return Promise.resolve();
+  };
+  const runs = new RunQueue({ mostWaiting, now: () => nowMs, look });
   const running: (() => void)[] = [];
   const served: number[] = [];
   const refused: number[] = [];
   let asked = 0;
   const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const work = () => new Promise<void>((resolve) => running.push(resolve));
   const ask = async () => {
     const number = asked++;
-    const work = () => new Promise<void>((resolve) => running.push(resolve));
     void runs.run(work).then(
       () => served.push(number),
       (error: { code: string; status: number; retryAfterSeconds: number }) => {
@@ -26,13 +32,29 @@ function queue(mostWaiting: number) {
     );
     await settled();
   };
+  const askPortion = async () => {
+    const number = asked++;
+    void runs.runPortion(work).then(() => served.push(number));
+    await settled();
+  };
   const finish = async (afterMs = RUN_MS) => {
     assert.equal(running.length, 1, 'not one run at a time');
     nowMs += afterMs;
     running.shift()?.();
     await settled();
   };
-  return { runs, ask, finish, running, served, refused, pass: (ms: number) => (nowMs += ms) };
+  return {
+    runs,
+    ask,
+    askPortion,
+    finish,
+    running,
+    served,
+    refused,
+    pass: (ms: number) => (nowMs += ms),
+    /** Once, when the queue looks at its sockets. */
+    atNextLook: (act: () => void) => (onLook = act),
+  };
 }
 
 test('as many as may wait are served, one after the other and in order', async () => {
@@ -116,4 +138,77 @@ test('a run that fails fails alone, and the next one runs', async () => {
   const next = runs.run(async () => 'next');
   await assert.rejects(failing, /this one/);
   assert.equal(await next, 'next');
+});
+
+test('a batch is never refused, also when requests are', async () => {
+  const { runs, ask, askPortion, finish, running, served, refused } = queue(3);
+  for (let i = 0; i < 5; i++) await ask();
+  assert.equal(runs.refuses(), true);
+  for (let i = 0; i < 100; i++) await askPortion();
+  while (running.length > 0) await finish();
+  assert.deepEqual(refused, [1, 2, 3, 4]);
+  assert.deepEqual(served, [0, ...Array.from({ length: 100 }, (_, i) => 5 + i)]);
+});
+
+test('requests that wait go before a portion that came earlier, and so does one that comes while it is looked for', async () => {
+  const { ask, askPortion, finish, running, served, atNextLook } = queue(512);
+  await askPortion();
+  await askPortion();
+  await ask();
+  await ask();
+  await finish();
+  await finish();
+  // The last waiting request runs; portion 1 is the only one left.
+  atNextLook(() => void ask());
+  await finish();
+  while (running.length > 0) await finish();
+  assert.deepEqual(served, [0, 2, 3, 4, 1]);
+});
+
+test('however many requests come, a waiting portion runs after four times the length of the last one', async () => {
+  const { ask, askPortion, finish, running, served } = queue(512);
+  for (let i = 0; i < 3; i++) await askPortion();
+  for (let i = 0; i < 20; i++) await ask();
+  while (running.length > 0) await finish();
+  const places = [0, 1, 2].map((portion) => served.indexOf(portion));
+  assert.deepEqual(places, [0, 5, 10]);
+});
+
+test('a portion that takes long has its turn after a second of requests at most', async () => {
+  const { ask, askPortion, finish, running, served } = queue(512);
+  await askPortion();
+  await askPortion();
+  await finish(60_000);
+  assert.equal(running.length, 1);
+  await askPortion();
+  for (let i = 0; i < 128; i++) await ask();
+  await finish(60_000);
+  while (running.length > 0) await finish();
+  assert.equal(served.indexOf(2), 2 + 1_000 / RUN_MS);
+});
+
+test('in an overload what finds no run under way is still served while batches wait', async () => {
+  const { runs, ask, askPortion, finish, running, served, refused, atNextLook } = queue(1);
+  for (let i = 0; i < 4; i++) await ask();
+  for (let i = 0; i < 20; i++) await askPortion();
+  // Twice as many requests as runs: one is there when the queue looks, one comes while it runs.
+  for (let i = 0; i < 50; i++) {
+    assert.equal(runs.refuses(), true);
+    atNextLook(() => void ask());
+    await finish();
+  }
+  const [portions, requests] = [served.filter((n) => n >= 4 && n < 24), served.filter((n) => n >= 24)];
+  assert.deepEqual([portions.length, requests.length], [10, 39]);
+  assert.equal(refused.length, 3 + (50 - 39 - running.length));
+  while (running.length > 0) await finish();
+  assert.equal(served.filter((n) => n >= 4 && n < 24).length, 20);
+});
+
+test('a portion that fails fails alone', async () => {
+  const runs = new RunQueue({ now: () => 0, look: () => Promise.resolve() });
+  const failing = runs.runPortion(() => Promise.reject(new Error('this one')));
+  const next = runs.runPortion(async () => 'next');
+  await assert.rejects(failing, /this one/);
+  assert.equal(await next, 'next');
+  assert.equal(await runs.run(async () => 'a request'), 'a request');
 });

@@ -170,7 +170,21 @@ export const MOMENTS: readonly Moment[] = [
 
 const CONFIG = JSON.stringify({ jobName: JOB });
 
+/** On a machine so busy that Redis takes a second to answer, an event may come back before its moment. */
+const TRIES = 3;
+
 export async function crash(t: TestContext, bundles: Bundles, moment: Moment, seed: number): Promise<void> {
+  for (let tries = 1; tries < TRIES; tries++) {
+    const { died } = await crashOnce(t, bundles, moment, seed);
+    if (died) return;
+    t.diagnostic(`${moment.name}, seed ${seed}: the moment did not come, once more`);
+  }
+  const { died, output } = await crashOnce(t, bundles, moment, seed);
+  assert.ok(died, `the moment never came: ${output}`);
+}
+
+/** @returns whether the moment came; nothing was looked at when it did not */
+async function crashOnce(t: TestContext, bundles: Bundles, moment: Moment, seed: number) {
   const random = seeded(seed);
   const queue = await startQueue(t);
   const [s3, sqs] = [await startHttpProxy(t, queue.aws.url), await startHttpProxy(t, queue.aws.url)];
@@ -213,8 +227,8 @@ export async function crash(t: TestContext, bundles: Bundles, moment: Moment, se
   await enqueue(queue, history, moment.records ?? 20, 1_000);
   if (!moment.starting && moment.name !== AFTER_RECEIVE) arrange();
   await deliverOnce(queue, sqs, first, moment.name === AFTER_RECEIVE ? arrange : () => undefined);
+  if (!died) return { died, output: first.output() };
   await first.ended;
-  assert.ok(died, `the moment never came: ${first.output()}`);
 
   s3.onRequest = () => ({ kind: 'pass' });
   sqs.onRequest = () => ({ kind: 'pass' });
@@ -223,6 +237,7 @@ export async function crash(t: TestContext, bundles: Bundles, moment: Moment, se
   const second = start();
   await deliverAll(directly(queue), (event) => second.invoke(event), { batchSize: 100 });
   await history.assertClean(direct, JOB, `${moment.name}, seed ${seed}\n${second.output()}`);
+  return { died, output: '' };
 }
 
 const AFTER_RECEIVE = 'after receive, before anything is done';

@@ -48,7 +48,7 @@ async function kept(redis: RedisProcess, numbers: readonly number[]): Promise<nu
 
 export async function killedServer(t: TestContext, { kills }: { readonly kills: number }): Promise<void> {
   quietLog(t);
-  const redis = await redisProcess(t, 'always');
+  const redis = await redisProcess(t);
   if (!redis) return;
   const worker = await openWorker(t, { redisUrl: redis.url, runner: await lineRunner(t) });
   const history = new History();

@@ -21,17 +21,17 @@ export interface RedisProcess {
   restart(): Promise<void>;
 }
 
-/**
- * @param fsync when the log is on disk: `everysec` as the local stack has it, or `always`, before Redis answers. With
- *   `everysec` Redis does not even write while an fsync is under way, so a kill can cost up to two seconds of results
- */
+/** `local`: as the local stack starts it. `everysec` holds writes back while it syncs (local/redis/disk-sync.ts). */
+export type Fsync = 'local' | 'everysec' | 'always';
+
 export async function redisProcess(
   t: TestContext,
-  fsync: 'everysec' | 'always' = 'everysec',
+  fsync: Fsync = 'local',
 ): Promise<RedisProcess | undefined> {
   const dataDir = await temporaryFolder(t);
   const start = async (port: number): Promise<LocalRedis> => {
     const started = await startRedis({ dataDir, port, log: () => undefined });
+    if (fsync === 'local') return started;
     const redis = new Redis(started.url);
     await redis.config('SET', 'appendfsync', fsync);
     redis.disconnect();

@@ -14,7 +14,7 @@ import { publishModel } from '../../../lib/model/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';
 import { lineModel, lineOf, misfit, modelFolder, poison, record } from './model.ts';
-import { type RedisProcess, redisProcess } from './redis-process.ts';
+import { type Fsync, type RedisProcess, redisProcess } from './redis-process.ts';
 import { type Random, seeded, whole } from './seeds.ts';
 import { BUCKET, JOB, type Queue, startQueue } from './service.ts';
 import { packagedFunctions, startWorker, type Worker } from './worker.ts';
@@ -28,8 +28,7 @@ const PER_REDIS_KILL = 1_000;
 export interface SoakOptions {
   readonly records: number;
   readonly seed: number;
-  /** Of Redis; with everysec a kill may cost results that were acknowledged (support/redis-process.ts). */
-  readonly fsync: 'always' | 'everysec';
+  readonly fsync: Fsync;
 }
 
 interface Tally {

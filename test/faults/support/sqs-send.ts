@@ -1,5 +1,5 @@
 /**
- * F9: SendMessageBatch calls of which SQS takes a part. In: nothing. Out: for all 1,023 subsets of ten, exactly the
+ * F9: SendMessageBatch calls of which SQS takes a part. In: which of the 1,023 subsets of ten. Out: for each, exactly the
  * entries that were refused reject, and the queue holds every other one once.
  * Trap: the emulator behind the proxy refuses nothing by itself, so the proxy takes the refused entries out of the
  * request and puts them into the answer: what is queued is what a real queue would have.
@@ -51,7 +51,14 @@ export function partialAnswer(options: {
   };
 }
 
-export async function everySubset(t: TestContext, { passing }: { readonly passing: boolean }): Promise<void> {
+export interface SubsetCases {
+  /** True: refused once, then taken. */
+  readonly passing: boolean;
+  /** Only each of so many subsets. Default 1. */
+  readonly step?: number;
+}
+
+export async function everySubset(t: TestContext, { passing, step = 1 }: SubsetCases): Promise<void> {
   const queue = await startQueue(t);
   const proxy = await startHttpProxy(t, queue.aws.url);
   const refusedOnce = new Set<string>();
@@ -65,7 +72,9 @@ export async function everySubset(t: TestContext, { passing }: { readonly passin
     });
     return refused.length === 0 ? { kind: 'pass' } : partialAnswer({ refused, senderFault: !passing });
   };
-  const subsets = Array.from({ length: 2 ** ENTRIES - 1 }, (_, i) => i + 1);
+  const subsets = Array.from({ length: 2 ** ENTRIES - 1 }, (_, i) => i + 1).filter(
+    (subset) => subset % step === 0,
+  );
   const queued: string[] = [];
   for (let i = 0; i < subsets.length; i += AT_ONCE) {
     const group = subsets.slice(i, i + AT_ONCE);

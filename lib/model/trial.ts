@@ -1,0 +1,39 @@
+/**
+ * In: a model's file that nobody has served yet. Out: nothing, or why it must not be served.
+ * Trap: opening a model runs it, on the JS thread, and a run that never ends hangs whoever opens it, INIT of a function
+ * as well as the refresh of one that serves. So it is opened once in a process that can be killed.
+ */
+import { ServingError } from '../errors.ts';
+import { Fence } from './fence.ts';
+import type { OnnxSettings } from './onnx.ts';
+
+export interface TrialOptions {
+  readonly settings: OnnxSettings;
+  /** For the whole: the process, the session, two runs on zeros. Default 60,000. */
+  readonly limitMs?: number | undefined;
+}
+
+const LIMIT_MS = 60_000;
+
+/**
+ * What is wrong with a file that does not open is told by whoever opens it next; here only what could not be told.
+ * @throws bad_model when it never gets ready or takes its process down
+ */
+export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: TrialOptions): Promise<void> {
+  const fence = new Fence({ file, version: 'trial', settings });
+  try {
+    await fence.run([], limitMs);
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code === 'timeout') {
+      throw new ServingError(
+        'bad_model',
+        `${file}: the model was not ready after ${limitMs / 1000} s; loading it, or a run on zeros, may never end`,
+      );
+    }
+    if (code === 'model_failed')
+      throw new ServingError('bad_model', `${file}: while it was loaded, ${message}`);
+  } finally {
+    await fence.close();
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * In: the folder of a redis-server's log. Out: the log on the disk, at most two seconds after it was written.
+ * Trap: Redis' own `appendfsync everysec` does not only sync once a second: while a sync is under way it holds writes back
+ * for up to two seconds and answers all the same, so that a killed process loses results it has acknowledged. With
+ * `appendfsync no` every write is with the operating system before its answer leaves, as in the embedded server; what
+ * is left is the disk, for which any process may ask.
+ */
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const EVERY_MS = 1_000;
+/** Redis 7 has a folder of its own for the log, Redis 6 a file. */
+const LOG_FOLDERS = ['appendonlydir', '.'];
+const LOG_FILE = /^appendonly\.aof/;
+
+export interface DiskSyncOptions {
+  readonly dataDir: string;
+  /** Hears when it begins to fail. */
+  readonly log: (message: string) => void;
+  /** Default 1,000. */
+  readonly everyMs?: number;
+  /** Default fdatasync. */
+  readonly datasync?: (file: FileHandle, path: string) => Promise<void>;
+}
+
+/** @returns ends it */
+export function syncRegularly({
+  dataDir,
+  log,
+  everyMs = EVERY_MS,
+  datasync = (file) => file.datasync(),
+}: DiskSyncOptions): () => Promise<void> {
+  /** Size of each file at its last sync; what is only appended to never changes and keeps its size. */
+  const synced = new Map<string, number>();
+  let failed = false;
+  let running: Promise<void> | undefined;
+  const sync = async () => {
+    try {
+      for (const path of await logFiles(dataDir)) await syncFile(path, synced, datasync);
+      failed = false;
+    } catch (error) {
+      if (!failed) log(`cannot sync the log in ${dataDir}: ${String(error)}`);
+      failed = true;
+    }
+  };
+  const timer = setInterval(() => {
+    running ??= sync().finally(() => {
+      running = undefined;
+    });
+  }, everyMs).unref();
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
+}
+
+async function logFiles(dataDir: string): Promise<string[]> {
+  const found = await Promise.all(
+    LOG_FOLDERS.map(async (folder) => {
+      const entries = await readdir(join(dataDir, folder), { withFileTypes: true }).catch(() => []);
+      const files = entries.filter((entry) => entry.isFile() && LOG_FILE.test(entry.name));
+      return files.map(({ name }) => join(dataDir, folder, name));
+    }),
+  );
+  return found.flat();
+}
+
+/** Redis removes old files of its log at any time: one that is gone needs no sync. */
+async function syncFile(
+  path: string,
+  synced: Map<string, number>,
+  datasync: NonNullable<DiskSyncOptions['datasync']>,
+): Promise<void> {
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (!file) return void synced.delete(path);
+  try {
+    const { size } = await file.stat();
+    if (synced.get(path) === size) return;
+    await datasync(file, path);
+    synced.set(path, size);
+  } finally {
+    await file.close();
+  }
+}
