@@ -129,8 +129,8 @@ export class ResultTaker {
         return reply;
       });
       return (took as TakeReply[]).map((reply, i) => {
-        const held = { uri: uris[i] as string, taking: takings[i] as string, leftMs: reply[2] };
-        return this.#takenOf(reply, fields[i], held);
+        const aside = { uri: uris[i] as string, taking: takings[i] as string, leftMs: reply[2] };
+        return this.#takenOf(reply, fields[i], aside);
       });
     }, true);
   }

@@ -58,10 +58,9 @@ export class PayloadStore {
       }
       const most = pointer.bytes ?? LIMITS.payloadBytes;
       // Those under way may turn out to be smaller than they could have been.
-      while (reading.size > 0 && (reading.size === MOST_READS || bytes + most > TOGETHER_BYTES)) {
-        await Promise.race(reading);
-      }
-      if (bytes + most > TOGETHER_BYTES) break;
+      const isOver = () => bytes + most > TOGETHER_BYTES;
+      while (reading.size > 0 && (reading.size === MOST_READS || isOver())) await Promise.race(reading);
+      if (isOver()) break;
       bytes += most;
       const slot = this.#read(pointer, most).then((read) => {
         bytes += read.bytes - most;
@@ -71,7 +70,7 @@ export class PayloadStore {
       reading.add(slot);
       slots.push(slot);
     }
-    return Promise.all(slots);
+    return Promise.all(slots.map(async (slot) => slot));
   }
 
   /** Never throws. */
