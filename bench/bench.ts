@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BenchModel, type ModelName, makeModel } from './models.ts';
+import { type InstalledPeer, versionText } from './peers/installed.ts';
 import { startChild } from './processes/child.ts';
 import type { RedisQuestion, RunningRedis } from './processes/redis.ts';
 import type { Line } from './report.ts';
@@ -20,6 +21,7 @@ export class Bench {
   readonly folder: string;
   readonly #closers: (() => Promise<unknown>)[] = [];
   readonly #models = new Map<ModelName, Promise<BenchModel>>();
+  readonly #peers = new Map<string, string>();
   #redis: Promise<RunningRedis> | undefined;
 
   readonly #only: string;
@@ -56,6 +58,16 @@ export class Bench {
     return Promise.all(this.#models.values());
   }
 
+  /** That a peer takes part, for the report. */
+  tellPeer(peer: InstalledPeer): void {
+    this.#peers.set(peer.name, versionText(peer));
+  }
+
+  /** Name and versions of each peer that took part. */
+  peers(): ReadonlyMap<string, string> {
+    return this.#peers;
+  }
+
   /** The machine's redis-server, else the embedded one; either in a process of its own. */
   redis(): Promise<RunningRedis> {
     this.#redis ??= this.#startRedis();
@@ -63,7 +75,7 @@ export class Bench {
   }
 
   async #startRedis(): Promise<RunningRedis> {
-    const child = await startChild<RedisQuestion, RunningRedis>('redis');
+    const child = await startChild<RedisQuestion, RunningRedis>('redis', { role: 'client' });
     this.onClose(() => child.close());
     return child.ask({ dataDir: join(this.folder, 'redis') });
   }

@@ -40,6 +40,11 @@ export function randomRows(seed: number, rowShape: readonly number[], count: num
   return Array.from({ length: count }, () => Float32Array.from({ length }, () => random() * 2 - 1));
 }
 
+/** The row of a queued record is told by the number its uri ends with. */
+export function rowOfUri(uri: string, rows: number): number {
+  return Number(uri.slice(uri.lastIndexOf('-') + 1)) % rows;
+}
+
 class Weights {
   readonly all: WeightSpec[] = [];
   readonly #random: () => number;
@@ -114,6 +119,70 @@ function convnet(seed: number, size: number, channels: readonly number[], classe
   });
 }
 
+/**
+ * ResNet-50's layers: a 7x7 convolution, 16 blocks of three convolutions with a shortcut, 25.5 million weights. Its batch
+ * normalisations are part of the convolutions, as every exporter for inference makes them.
+ */
+function resnet(seed: number, size: number, classes: number): Uint8Array {
+  const weights = new Weights(seed);
+  const nodes: NodeSpec[] = [];
+  /** A convolution that keeps the size, or halves it; `gain` below 1 keeps the sum of a block from growing. */
+  const conv = (
+    name: string,
+    input: string,
+    from: number,
+    to: number,
+    kernel: number,
+    stride: number,
+    gain = 1,
+  ) => {
+    const fanIn = (from * kernel * kernel) / (gain * gain);
+    const w = weights.add(`${name}.w`, [to, from, kernel, kernel], fanIn);
+    const b = weights.add(`${name}.b`, [to], fanIn);
+    const pad = (kernel - 1) / 2;
+    const attributes = {
+      kernel_shape: [kernel, kernel],
+      strides: [stride, stride],
+      pads: [pad, pad, pad, pad],
+    };
+    nodes.push({ op: 'Conv', inputs: [input, w, b], outputs: [name], attributes });
+    return name;
+  };
+  const relu = (input: string) => {
+    nodes.push({ op: 'Relu', inputs: [input], outputs: [`${input}.relu`] });
+    return `${input}.relu`;
+  };
+  const pool = { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] };
+  const first = relu(conv('stem', 'image', 3, 64, 7, 2));
+  nodes.push({ op: 'MaxPool', inputs: [first], outputs: ['pooled'], attributes: pool });
+  let from = 'pooled';
+  let channels = 64;
+  for (const [stage, blocks] of [3, 4, 6, 3].entries()) {
+    const inner = 64 * 2 ** stage;
+    for (let block = 0; block < blocks; block++) {
+      const stride = stage > 0 && block === 0 ? 2 : 1;
+      const name = `s${stage}b${block}`;
+      const narrow = relu(conv(`${name}.in`, from, channels, inner, 1, 1));
+      const middle = relu(conv(`${name}.mid`, narrow, inner, inner, 3, stride));
+      const wide = conv(`${name}.out`, middle, inner, 4 * inner, 1, 1, 0.5);
+      const shortcut = block === 0 ? conv(`${name}.short`, from, channels, 4 * inner, 1, stride) : from;
+      nodes.push({ op: 'Add', inputs: [wide, shortcut], outputs: [`${name}.sum`] });
+      from = relu(`${name}.sum`);
+      channels = 4 * inner;
+    }
+  }
+  nodes.push({ op: 'GlobalAveragePool', inputs: [from], outputs: ['means'] });
+  nodes.push({ op: 'Flatten', inputs: ['means'], outputs: ['flat'] });
+  const inputs = ['flat', ...gemmWeights(weights, 'fc', channels, classes)];
+  nodes.push({ op: 'Gemm', inputs, outputs: ['scores'] });
+  return onnxModel({
+    inputs: [{ name: 'image', dtype: 'float32', shape: ['N', 3, size, size] }],
+    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', classes] }],
+    nodes,
+    weights: weights.all,
+  });
+}
+
 const MODELS = {
   mlp: {
     about: 'MLP 64-256-256-10',
@@ -133,6 +202,19 @@ const MODELS = {
     input: 'features',
     rowShape: [64],
     make: () => mlp(3, [64, 1088, 1088, 10]),
+  },
+  resnet: {
+    about: 'ResNet-50, 3x224x224, 1000 classes, random weights',
+    input: 'image',
+    rowShape: [3, 224, 224],
+    make: () => resnet(4, 224, 1000),
+  },
+  // A large input and hardly any work: a message of 22 kB, so that a queue that is held in memory would be seen.
+  wide: {
+    about: 'one layer, 4096-10',
+    input: 'features',
+    rowShape: [4_096],
+    make: () => mlp(5, [4_096, 10]),
   },
 } as const;
 

@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
+import { coresText } from './cores.ts';
 import type { Spread } from './measure.ts';
 import type { BenchModel } from './models.ts';
 
@@ -23,7 +24,7 @@ export interface Row {
   /** What `value` is, e.g. "added p50". */
   readonly metric: string;
   readonly unit: string;
-  /** Of the limit (raw onnxruntime) and of us, in `baseUnit`; the median of the repeats. */
+  /** Of what it is compared with (raw onnxruntime, a peer where the name says so) and of us, in `baseUnit`; medians. */
   readonly raw?: number;
   readonly ours?: number;
   readonly baseUnit?: string;
@@ -52,6 +53,19 @@ export interface Machine {
   readonly startedAt: string;
   /** Runnable processes over the last minute, ours included. */
   readonly loadBefore: number;
+  /** Who runs on which core. */
+  readonly pinning: string;
+}
+
+/** All that is needed to judge a run, and to draw and print it again. */
+export interface Report {
+  readonly machine: Machine;
+  readonly loadAfter: number;
+  readonly seconds: number;
+  readonly models: readonly Pick<BenchModel, 'about' | 'bytes' | 'sha256'>[];
+  /** Versions of the peers that took part. */
+  readonly peers: Readonly<Record<string, string>>;
+  readonly lines: readonly Line[];
 }
 
 export function describeMachine(root: string, command: string): Machine {
@@ -67,6 +81,7 @@ export function describeMachine(root: string, command: string): Machine {
     command,
     startedAt: new Date().toISOString(),
     loadBefore: loadavg()[0] ?? 0,
+    pinning: coresText(),
   };
 }
 
@@ -84,30 +99,50 @@ function commitOf(root: string): string {
   }
 }
 
-export function machineText(machine: Machine, models: readonly BenchModel[]): string {
-  const { cpu, cores, memoryGiB, node, onnxruntime, commit, command, startedAt, loadBefore } = machine;
+export function machineText({ machine, models, peers, seconds, loadAfter }: Report): string {
+  const { cpu, cores, memoryGiB, node, onnxruntime, commit, command, startedAt, loadBefore, pinning } =
+    machine;
   return [
-    `machine  ${cpu}, ${cores} cores, ${memoryGiB} GiB; load before ${loadBefore.toFixed(2)}`,
+    `machine  ${cpu}, ${cores} cores, ${memoryGiB} GiB; ${pinning}`,
     `with     Node ${node}, onnxruntime-node ${onnxruntime}, commit ${commit}`,
     `command  ${command} at ${startedAt}`,
+    `load     ${loadBefore.toFixed(2)} before, ${loadAfter.toFixed(2)} after ${seconds.toFixed(0)} s (this bench alone is 1 to 2)`,
     ...models.map(({ about, bytes, sha256 }) => `model    ${about}: ${bytes} bytes, sha256 ${sha256}`),
+    ...Object.entries(peers).map(([name, versions]) => `peer     ${name}: ${versions}`),
   ].join('\n');
 }
 
-const COLUMNS = ['scenario', 'case', 'raw', 'ours', 'what', 'median', 'lowest .. highest', 'target', 'met'];
+const COLUMNS = [
+  'scenario',
+  'case',
+  'compared with',
+  'ours',
+  'what',
+  'median',
+  'lowest .. highest',
+  'target',
+  'met',
+];
 /** Columns of numbers stand to the right. */
 const RIGHT = new Set([2, 3, 5]);
 
-/** A markdown table, aligned so that a terminal shows it as one. */
 export function tableText(lines: readonly Line[]): string {
-  const cells = lines.map(lineCells);
-  const widths = COLUMNS.map((title, column) =>
+  return rowsTable(COLUMNS, RIGHT, lines.map(lineCells));
+}
+
+/** A markdown table, aligned so that a terminal shows it as one. @param right columns that stand to the right */
+export function rowsTable(
+  columns: readonly string[],
+  right: ReadonlySet<number>,
+  cells: readonly (readonly string[])[],
+): string {
+  const widths = columns.map((title, column) =>
     Math.max(title.length, ...cells.map((row) => row[column]?.length ?? 0)),
   );
   const join = (row: readonly string[]) =>
-    `| ${row.map((cell, i) => (RIGHT.has(i) ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join(' | ')} |`;
-  const rule = `|${widths.map((width, i) => (RIGHT.has(i) ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2))).join('|')}|`;
-  return [join(COLUMNS), rule, ...cells.map(join)].join('\n');
+    `| ${row.map((cell, i) => (right.has(i) ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join(' | ')} |`;
+  const rule = `|${widths.map((width, i) => (right.has(i) ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2))).join('|')}|`;
+  return [join(columns), rule, ...cells.map(join)].join('\n');
 }
 
 function lineCells(line: Line): string[] {

@@ -3,31 +3,50 @@
  * Trap: a child that dies must fail the question under way, not leave it waiting; and it must not outlive us, so it
  * ends when the channel closes.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { pinned, type Role } from '../cores.ts';
 
 export interface Child<Question, Answer> {
+  readonly pid: number;
   /** @throws what the child threw, or that it ended or was silent for too long */
   ask(question: Question): Promise<Answer>;
   close(): Promise<void>;
+}
+
+export interface ChildOptions {
+  /** Added to this process's own. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Keeps it on one core; default: any. */
+  readonly role?: Role;
+  /** Of Node. */
+  readonly flags?: readonly string[];
 }
 
 type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
 
 const SILENCE_MS = 120_000;
 
+/** @param name of a program beside this file without its ending, or the path of another one */
 export async function startChild<Question, Answer>(
   name: string,
-  environment: Readonly<Record<string, string>> = {},
+  { environment = {}, role, flags = [] }: ChildOptions = {},
 ): Promise<Child<Question, Answer>> {
-  const child = fork(fileURLToPath(new URL(`${name}.ts`, import.meta.url)), {
+  const program = name.includes('/') ? name : fileURLToPath(new URL(`${name}.ts`, import.meta.url));
+  // This process's own flags are left out: a profiler on it is not meant for that one.
+  const args = [...flags, program];
+  const [command, all] = role ? pinned(role, process.execPath, args) : [process.execPath, args];
+  const child = spawn(command, all, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     serialization: 'advanced',
-    // Not ours: a profiler on this process is not meant for that one.
-    execArgv: [],
     env: { ...process.env, ...environment },
   });
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
   return {
+    pid: child.pid ?? 0,
     ask: (question) => ask<Answer>(child, name, question as object),
     async close() {
       if (child.connected) child.disconnect();
@@ -53,7 +72,9 @@ function ask<Answer>(child: ChildProcess, name: string, question: object): Promi
     );
     child.on('message', onReply);
     child.once('exit', onExit);
-    child.send(question);
+    child.send(question, (error) => {
+      if (error) settle(() => reject(new Error(`the process ${name} cannot be reached: ${error.message}`)));
+    });
   });
 }
 

@@ -1,11 +1,14 @@
 /**
- * In: a stack's addresses and rows with their answers. Out: how long enqueue to wait takes, and how fast a full queue
- * empties. Trap: the client is a process of its own, as a user's is: in the stack's process it would share its thread.
+ * In: a stack's addresses and inputs with their answers. Out: how long enqueue to result takes, one record at a time or
+ * many at once, and how fast a full queue empties. Trap: the client is a process of its own, as a user's is: in the
+ * stack's process it would share its thread.
  */
 import { Redis } from 'ioredis';
 import { InputQueue } from '../../lib/client/input-queue.ts';
+import type { RecordInputs } from '../../lib/client/inputs.ts';
 import { OutputQueue } from '../../lib/client/output-queue.ts';
 import { indexKey } from '../../lib/contract/names.ts';
+import { rowOfUri } from '../models.ts';
 import { assertSame } from '../raw.ts';
 import { serveParent } from './child.ts';
 
@@ -17,19 +20,24 @@ export type QueueQuestion =
       readonly endpoint: string;
       readonly region: string;
       readonly redisUrl: string;
-      readonly input: string;
-      readonly rowShape: readonly number[];
-      readonly rows: readonly Float32Array[];
+      /** Take turns; a record's is told by its uri. */
+      readonly inputs: readonly RecordInputs[];
       readonly answers: readonly Float32Array[];
     }
   /** One record after the other: enqueue, wait for its result. */
   | { readonly kind: 'latency'; readonly records: number }
-  /** Waits until `records` results are there. */
+  /** All at once: enqueue them, wait for the last result. */
+  | { readonly kind: 'burst'; readonly records: number }
+  /** Waits until `records` results are there, then takes them all. */
   | { readonly kind: 'drained'; readonly records: number };
 
 export interface QueueAnswer {
-  /** Latency: ms of each record, ascending. Drained: ms, since the first look, at which each fifth was done. */
+  /** Latency: of each record, ascending. Burst: of all, one number. Drained: none. */
   readonly ms: Float64Array;
+  /** Drained: records a second in each fifth of the time between the first and the last result. */
+  readonly windowRates: readonly number[];
+  /** The same of the whole time. */
+  readonly rate: number;
 }
 
 type Opened = Extract<QueueQuestion, { kind: 'open' }> & {
@@ -38,14 +46,10 @@ type Opened = Extract<QueueQuestion, { kind: 'open' }> & {
   readonly redis: Redis;
 };
 
-/** The row of a record is told by its uri. */
-export function rowOfUri(uri: string, rows: number): number {
-  return Number(uri.slice(uri.lastIndexOf('-') + 1)) % rows;
-}
-
 const DRAIN_LIMIT_MS = 60_000;
 const LOOK_EVERY_MS = 4;
-export const WINDOWS = 5;
+const WINDOWS = 5;
+const NO_RATES = { windowRates: [], rate: 0 };
 
 function openQueues(question: Extract<QueueQuestion, { kind: 'open' }>): Opened {
   const { job, queueUrl, endpoint, region, redisUrl } = question;
@@ -57,25 +61,37 @@ function openQueues(question: Extract<QueueQuestion, { kind: 'open' }>): Opened 
   };
 }
 
-async function measureLatency(opened: Opened, records: number, run: number): Promise<QueueAnswer> {
-  const { inputQueue, outputQueue, input, rows, rowShape, answers } = opened;
-  const latencies: number[] = [];
-  for (let record = 0; record < records; record++) {
-    const uri = `latency-${run}-${record}`;
-    const row = rowOfUri(uri, rows.length);
-    const data = rows[row] as Float32Array;
-    const begin = performance.now();
-    await inputQueue.enqueue(uri, { [input]: { data, shape: rowShape } });
-    const result = await outputQueue.wait(uri);
-    latencies.push(performance.now() - begin);
-    assertSame(result.outputs[0]?.data as Float32Array, answers[row] as Float32Array, uri);
-  }
-  return { ms: Float64Array.from(latencies).sort() };
+async function sendAndWait(opened: Opened, uri: string): Promise<() => void> {
+  const { inputQueue, outputQueue, inputs, answers } = opened;
+  const row = rowOfUri(uri, inputs.length);
+  await inputQueue.enqueue(uri, inputs[row] as RecordInputs);
+  const result = await outputQueue.wait(uri);
+  return () => assertSame(result.outputs[0]?.data as Float32Array, answers[row] as Float32Array, uri);
 }
 
-/** Times by which a first result, then each fifth of all were there; then checks every one of them. */
+async function measureLatency(opened: Opened, records: number, run: number): Promise<QueueAnswer> {
+  const latencies: number[] = [];
+  for (let record = 0; record < records; record++) {
+    const begin = performance.now();
+    const check = await sendAndWait(opened, `latency-${run}-${record}`);
+    latencies.push(performance.now() - begin);
+    check();
+  }
+  return { ms: Float64Array.from(latencies).sort(), ...NO_RATES };
+}
+
+async function measureBurst(opened: Opened, records: number, run: number): Promise<QueueAnswer> {
+  const begin = performance.now();
+  const uris = Array.from({ length: records }, (_, record) => `burst-${run}-${record}`);
+  const checks = await Promise.all(uris.map((uri) => sendAndWait(opened, uri)));
+  const ms = performance.now() - begin;
+  for (const check of checks) check();
+  return { ms: Float64Array.of(ms), ...NO_RATES };
+}
+
+/** Looks how many results are there until all are; then checks every one of them. */
 async function measureDrain(opened: Opened, records: number): Promise<QueueAnswer> {
-  const { redis, job, outputQueue, rows, answers } = opened;
+  const { redis, job, outputQueue, inputs, answers } = opened;
   const begin = performance.now();
   const times: number[] = [];
   const counts: number[] = [];
@@ -92,18 +108,18 @@ async function measureDrain(opened: Opened, records: number): Promise<QueueAnswe
   let checked = 0;
   for await (const { uri, ...rest } of outputQueue.drain()) {
     if ('error' in rest) throw rest.error;
-    const expected = answers[rowOfUri(uri, rows.length)] as Float32Array;
+    const expected = answers[rowOfUri(uri, inputs.length)] as Float32Array;
     assertSame(rest.result.outputs[0]?.data as Float32Array, expected, uri);
     checked++;
   }
   if (checked !== records) throw new Error(`${checked} results instead of ${records}`);
-  return { ms: windowRates(times, counts) };
+  if (counts.length < 2) throw new Error('all results came within one look; there is no rate to tell');
+  return { ms: new Float64Array(0), ...ratesOf(times, counts) };
 }
 
-/** Records a second in each fifth of the time between the first and the last result. */
-function windowRates(times: readonly number[], counts: readonly number[]): Float64Array {
+function ratesOf(times: readonly number[], counts: readonly number[]) {
   const first = counts[0] as number;
-  const step = ((counts.at(-1) as number) - first) / WINDOWS;
+  const total = (counts.at(-1) as number) - first;
   const timeOf = (count: number) => {
     const at = counts.findIndex((seen) => seen >= count - 1e-6);
     if (at === 0) return times[0] as number;
@@ -111,10 +127,14 @@ function windowRates(times: readonly number[], counts: readonly number[]): Float
     const [from, to] = [times[at - 1] as number, times[at] as number];
     return from + ((to - from) * (count - before)) / (after - before);
   };
-  return Float64Array.from({ length: WINDOWS }, (_, i) => {
-    const ms = timeOf(first + step * (i + 1)) - timeOf(first + step * i);
-    return (step * 1000) / ms;
-  });
+  const rateBetween = (from: number, to: number) => ((to - from) * 1000) / (timeOf(to) - timeOf(from));
+  const step = total / WINDOWS;
+  return {
+    windowRates: Array.from({ length: WINDOWS }, (_, i) =>
+      rateBetween(first + step * i, first + step * (i + 1)),
+    ),
+    rate: rateBetween(first, first + total),
+  };
 }
 
 if (process.send) {
@@ -128,9 +148,9 @@ if (process.send) {
         return undefined;
       }
       if (!opened) throw new Error('not opened');
-      return question.kind === 'latency'
-        ? measureLatency(opened, question.records, runs++)
-        : measureDrain(opened, question.records);
+      if (question.kind === 'drained') return measureDrain(opened, question.records);
+      const measure = question.kind === 'latency' ? measureLatency : measureBurst;
+      return measure(opened, question.records, runs++);
     },
     async () => {
       opened?.redis.disconnect();

@@ -1,42 +1,58 @@
 /**
- * In: predict requests over sockets from a second process. Out: requests a second through the local gateway, beside
- * a bare node:http server with the shortest handler one could write, and the raw run, which is 100 %.
- * Trap: client and server share the machine's cores; a client that needs more than one core would measure itself. It
+ * In: predict requests over sockets from a second process. Out: requests a second through the local gateway, beside a
+ * bare node:http server with the shortest handler one could write, the peers, and the raw run, which is 100 %.
+ * Trap: client and server share the machine; each has a core of its own, and the client tells when its own is full. It
  * sends prepared bytes and compares bytes, so that its core is not the busy one.
  */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { startGateway } from '../../local/gateway.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { pairwise, REPEATS, spreadOf } from '../measure.ts';
-import { type Child, startChild } from '../processes/child.ts';
-import type { HttpAnswer, HttpQuestion } from '../processes/http-client.ts';
-import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
+import { answersOf, openRaw } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
-import { CONTEXT, predictEvent, predictionOf, serve } from '../served.ts';
+import {
+  HTTP_PEERS,
+  HttpClient,
+  type HttpPeerName,
+  type HttpWay,
+  type OursWay,
+  openOurs,
+  openPeer,
+  type Requests,
+} from '../ways.ts';
 import { type PredictCase, predictCases } from './single.ts';
 
 const CONNECTIONS = [1, 8, 32];
-const WARM_UP_MS = 100;
-const MEASURE_MS = 350;
-const RAW_MS = 150;
-const BARE = 'bare node:http';
+const RAW_MS = 120;
+/** From here on the client's core may be what is full. */
+const CLIENT_FULL = 0.9;
+const GATEWAY = 'gateway';
 
-type Client = Child<HttpQuestion, HttpAnswer | undefined>;
+/** Beside the gateway in every turn. */
+const MAIN_PEERS: readonly HttpPeerName[] = ['fastify', 'fastapi'];
+/** Each alone beside the gateway: their processes are many and not idle when nobody asks. */
+const OTHER_PEERS: readonly HttpPeerName[] = ['bentoml', 'litserve', 'mlserver', 'ray-serve'];
+const OTHER_CONNECTIONS = [32];
+
+interface Window {
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+}
+
+const WINDOW: Window = { warmUpMs: 80, measureMs: 300 };
+/** The other peers answer some hundred requests a second. */
+const SLOW_WINDOW: Window = { warmUpMs: 200, measureMs: 600 };
+/** Before the first repeat, so that the code of each is compiled. */
+const WARM_UP = { warmUpMs: 0, measureMs: 600, connections: 32 };
+/** Of a window in which nobody was answered: once more, this many times as long. */
+const LONGER = 5;
 
 export const http: Scenario = {
   name: 'http',
-  about: 'requests a second through the local gateway, client in a second process',
+  about: 'requests a second through the local gateway and through peers, client in a second process',
   async run(bench) {
-    const client = await startChild<HttpQuestion, HttpAnswer | undefined>('http-client');
+    const client = await HttpClient.start();
     try {
       const lines: Line[] = [];
       for (const each of await predictCases(bench)) lines.push(...(await measureCase(bench, each, client)));
-      lines.push({
-        scenario: 'http',
-        name: 'MLP as JSON against FastAPI (target >= 4 x)',
-        skipped: 'that peer is not part of this bench yet',
-      });
       return lines;
     } finally {
       await client.close();
@@ -44,148 +60,215 @@ export const http: Scenario = {
   },
 };
 
-/** One server under test. */
-interface Way {
-  readonly id: string;
-  readonly port: number;
-  /** Exact answers, each checked against raw. */
-  readonly expected: readonly string[];
-  close(): Promise<unknown>;
-}
-
-async function measureCase(bench: Bench, each: PredictCase, client: Client): Promise<Row[]> {
-  const raw = await openRaw(each.model);
-  const ways: Way[] = [];
+async function measureCase(bench: Bench, each: PredictCase, client: HttpClient): Promise<Line[]> {
+  const requests = await requestsOf(each);
+  const isJson = each.name.includes('as JSON');
+  const gateway = await openOurs(bench, 'gateway', each.model);
+  const ways: HttpWay[] = [gateway];
+  const lines: Line[] = [];
   try {
-    const answers = await answersOf(raw, each.rows);
-    ways.push(await openGateway(bench, each, answers));
-    // A handler of a few lines can take JSON tensors; with images it would be a second image library.
-    if (each.name.includes('as JSON')) ways.push(await openBare(each, answers));
-    for (const { id, expected } of ways)
-      await client.ask({ kind: 'load', id, bodies: each.bodies, expected });
-    return await measureWays(each, raw, ways, client);
+    if (isJson) {
+      // A handler of a few lines can take JSON tensors; with images it would be a second image library.
+      ways.push(await openOurs(bench, 'bare', each.model));
+      for (const name of MAIN_PEERS) {
+        const peer = await openPeer(bench, name, each.model);
+        if ('skipped' in peer) lines.push(skippedLine(each, name, peer.skipped));
+        else ways.push(peer);
+      }
+    }
+    for (const way of ways) await client.learn(way, requests);
+    const rates = await measureWays(gateway, ways, requests, CONNECTIONS, client, WINDOW);
+    lines.unshift(...rowsOf(each, ways, rates));
+    for (const way of ways.splice(1)) await way.close();
+    if (each.model.name === 'mlp') {
+      for (const name of OTHER_PEERS)
+        lines.push(...(await besideGateway(bench, each, name, gateway, client)));
+    }
+    return lines;
   } finally {
     for (const way of ways) await way.close();
+  }
+}
+
+async function requestsOf(each: PredictCase): Promise<Requests> {
+  const raw = await openRaw(each.model);
+  try {
+    const answers = await answersOf(raw, each.rows);
+    const one = <T>(values: readonly T[]) => values.map((value) => [value]);
+    return { rows: one(each.rows), bodies: each.bodies, answers: one(answers) };
+  } finally {
     await raw.close();
   }
 }
 
-async function measureWays(each: PredictCase, raw: RawModel, ways: readonly Way[], client: Client) {
-  const rates = new Map<string, number[]>();
-  const add = (key: string, rate: number) => rates.set(key, [...(rates.get(key) ?? []), rate]);
+interface Driven {
+  readonly rate: number;
+  readonly clientCpu: number;
+  /** Processor time of the server for a request, us. */
+  readonly serverUs: number | undefined;
+}
+
+/** By way and connections, one for each repeat. */
+class Rates {
+  readonly #driven = new Map<string, Driven[]>();
+
+  add(id: string, connections: number, driven: Driven): void {
+    const key = `${id}/${connections}`;
+    this.#driven.set(key, [...(this.#driven.get(key) ?? []), driven]);
+  }
+
+  #all(id: string, connections: number): readonly Driven[] {
+    return this.#driven.get(`${id}/${connections}`) ?? [];
+  }
+
+  of(id: string, connections: number): readonly number[] {
+    return this.#all(id, connections).map(({ rate }) => rate);
+  }
+
+  /** us a request, the median. */
+  serverUs(id: string, connections: number): number | undefined {
+    const told = this.#all(id, connections).flatMap(({ serverUs }) =>
+      serverUs === undefined ? [] : [serverUs],
+    );
+    return told.length > 0 ? spreadOf(told).median : undefined;
+  }
+
+  /** Said of a number that the client may have limited. */
+  doubt(id: string, connections: number): string | undefined {
+    const cpu = spreadOf(this.#all(id, connections).map(({ clientCpu }) => clientCpu)).median;
+    return cpu > CLIENT_FULL ? `the client's core was full: ${(100 * cpu).toFixed(0)} %` : undefined;
+  }
+}
+
+async function measureWays(
+  gateway: OursWay,
+  ways: readonly HttpWay[],
+  requests: Requests,
+  levels: readonly number[],
+  client: HttpClient,
+  window: Window,
+): Promise<Rates> {
+  const rates = new Rates();
+  for (const way of ways) await drive(client, way, WARM_UP);
   for (let repeat = 0; repeat < REPEATS; repeat++) {
-    for (const connections of CONNECTIONS) {
-      add(`raw/${connections}`, await rawRate(raw, each.rows));
-      for (const { id, port } of repeat % 2 === 0 ? ways : ways.toReversed()) {
-        const drive = {
-          kind: 'drive',
-          id,
-          port,
-          connections,
-          warmUpMs: WARM_UP_MS,
-          measureMs: MEASURE_MS,
-        } as const;
-        const answer = await client.ask(drive);
-        if (!answer || answer.requests === 0) throw new Error(`${each.name}: no request was answered`);
-        add(`${id}/${connections}`, answer.requests / answer.seconds);
+    for (const connections of levels) {
+      const rate = await gateway.rawRate(requests.rows, RAW_MS);
+      rates.add('raw', connections, { rate, clientCpu: 0, serverUs: undefined });
+      for (const way of repeat % 2 === 0 ? ways : ways.toReversed()) {
+        rates.add(way.id, connections, await drive(client, way, { connections, ...window }));
       }
     }
   }
-  const of = (id: string, connections: number) => rates.get(`${id}/${connections}`) ?? [];
-  return ways.flatMap(({ id }) =>
+  return rates;
+}
+
+async function drive(
+  client: HttpClient,
+  way: HttpWay,
+  load: Window & { readonly connections: number },
+): Promise<Driven> {
+  const before = way.processorMs();
+  let report = await client.ask('closed', way, load);
+  if (report.requests === 0)
+    report = await client.ask('closed', way, { ...load, measureMs: LONGER * load.measureMs });
+  if (report.requests === 0) throw new Error(`${way.id}: no request was answered`);
+  const after = way.processorMs();
+  const { requests, seconds, answered, clientCpu } = report;
+  const isTold = before !== undefined && after !== undefined;
+  const serverUs = isTold ? ((after - before) * 1000) / answered : undefined;
+  return { rate: requests / seconds, clientCpu, serverUs };
+}
+
+function rowsOf(each: PredictCase, ways: readonly HttpWay[], rates: Rates): Row[] {
+  const shares = ways.flatMap(({ id }) =>
     CONNECTIONS.map((connections): Row => {
-      const raws = of('raw', connections);
-      const ours = of(id, connections);
-      const bare = of(BARE, connections);
-      const toBare = id === BARE || bare.length === 0 ? undefined : pairwise(ours, bare, (a, b) => a / b);
+      const raws = rates.of('raw', connections);
+      const ours = rates.of(id, connections);
+      const notes = [processorNote(rates.serverUs(id, connections)), rates.doubt(id, connections)];
       return {
         scenario: 'http',
-        name: `${each.name}, ${id}, ${connections} connection${connections > 1 ? 's' : ''}`,
+        name: `${each.name}, ${id}, ${connectionsText(connections)}`,
         metric: 'share of raw',
         unit: '%',
         raw: spreadOf(raws).median,
         ours: spreadOf(ours).median,
         baseUnit: 'requests/s',
         value: pairwise(ours, raws, (a, b) => (100 * a) / b),
-        ...(toBare ? { note: `${toBare.median.toFixed(2)} x ${BARE}` } : {}),
+        ...noted(notes),
       };
     }),
   );
+  const others = ways.filter(({ id }) => id !== GATEWAY);
+  return [...shares, ...others.flatMap(({ id }) => timesRows(each, id, CONNECTIONS, rates))];
 }
 
-/** Runs a second on this thread, while the client is idle. */
-async function rawRate(raw: RawModel, rows: readonly Float32Array[]): Promise<number> {
-  const feeds = rows.map((row) => raw.feed([row]));
-  const begin = performance.now();
-  let runs = 0;
-  let spentMs = 0;
-  for (; spentMs < RAW_MS; spentMs = performance.now() - begin) {
-    await raw.run(feeds[runs++ % feeds.length] as (typeof feeds)[number]);
-  }
-  return (runs * 1000) / spentMs;
-}
-
-async function openGateway(bench: Bench, each: PredictCase, answers: readonly Float32Array[]): Promise<Way> {
-  const served = serve(each.model, (await bench.redis()).url, 1);
-  const expected: string[] = [];
-  for (const [i, body] of each.bodies.entries()) {
-    const response = await served.predict(predictEvent(body), CONTEXT);
-    assertSame(predictionOf(response.body), answers[i] as Float32Array, each.name);
-    expected.push(response.body as string);
-  }
-  const silent = () => undefined;
-  const gateway = await startGateway({
-    port: 0,
-    routes: [{ method: 'POST', path: '/predict', functionName: 'predict', handler: served.predict }],
-    log: { info: silent, warn: console.error, error: console.error },
+/** The gateway against another way, at each number of connections. */
+function timesRows(each: PredictCase, id: string, levels: readonly number[], rates: Rates): Row[] {
+  const isTarget = id === HTTP_PEERS.fastapi && each.model.name === 'mlp';
+  return levels.map((connections) => {
+    const ours = rates.of(GATEWAY, connections);
+    const theirs = rates.of(id, connections);
+    const [ourUs, theirUs] = [rates.serverUs(GATEWAY, connections), rates.serverUs(id, connections)];
+    const byTime = ourUs && theirUs ? `by processor time ${(theirUs / ourUs).toFixed(2)} x` : undefined;
+    const notes = [byTime, rates.doubt(GATEWAY, connections) ?? rates.doubt(id, connections)];
+    return {
+      scenario: 'http',
+      name: `${each.name}, gateway against ${id}, ${connectionsText(connections)}`,
+      metric: `times ${id}`,
+      unit: 'x',
+      raw: spreadOf(theirs).median,
+      ours: spreadOf(ours).median,
+      baseUnit: 'requests/s',
+      value: pairwise(ours, theirs, (a, b) => a / b),
+      ...(isTarget && connections === CONNECTIONS.at(-1) ? { target: { atLeast: 4 } } : {}),
+      ...noted(notes),
+    };
   });
-  const close = async () => {
-    await gateway.close();
-    await served.close();
-  };
-  return { id: 'gateway', port: gateway.port, expected, close };
 }
 
-/** What a person writes in ten lines: no limits, no checks, no errors, no shapes. */
-async function openBare(each: PredictCase, answers: readonly Float32Array[]): Promise<Way> {
-  const raw = await openRaw(each.model);
-  const predict = async (body: string) => {
-    const { instances } = JSON.parse(body) as { instances: Record<string, number[]>[] };
-    const row = Float32Array.from((instances[0]?.[each.model.input] ?? []).flat(Number.POSITIVE_INFINITY));
-    return JSON.stringify({ predictions: [Array.from(await raw.run(raw.feed([row])))] });
-  };
-  const expected: string[] = [];
-  for (const [i, body] of each.bodies.entries()) {
-    const answer = await predict(body);
-    const { predictions } = JSON.parse(answer) as { predictions: number[][] };
-    assertSame(predictions[0] ?? [], answers[i] as Float32Array, `${each.name}, bare server`);
-    expected.push(answer);
+function processorNote(us: number | undefined): string | undefined {
+  return us === undefined ? undefined : `${us.toFixed(0)} us of processor time a request`;
+}
+
+function noted(notes: readonly (string | undefined)[]): { note?: string } {
+  const told = notes.filter((note) => note !== undefined);
+  return told.length > 0 ? { note: told.join('; ') } : {};
+}
+
+async function besideGateway(
+  bench: Bench,
+  each: PredictCase,
+  name: HttpPeerName,
+  gateway: OursWay,
+  client: HttpClient,
+): Promise<Line[]> {
+  const peer = await openPeer(bench, name, each.model);
+  if ('skipped' in peer) return [skippedLine(each, name, peer.skipped)];
+  try {
+    const requests = await requestsOf(each);
+    await client.learn(peer, requests);
+    const rates = await measureWays(
+      gateway,
+      [gateway, peer],
+      requests,
+      OTHER_CONNECTIONS,
+      client,
+      SLOW_WINDOW,
+    );
+    return timesRows(each, peer.id, OTHER_CONNECTIONS, rates);
+  } catch (error) {
+    // Ours was measured before; what fails here is the peer, and it alone goes without a number.
+    const text = error instanceof Error ? error.message : String(error);
+    return [skippedLine(each, name, `it failed: ${text.split('\n')[0]}`)];
+  } finally {
+    await peer.close();
   }
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      predict(Buffer.concat(chunks).toString()).then(
-        (text) =>
-          response
-            .writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
-            .end(text),
-        (error: unknown) => response.destroy(error as Error),
-      );
-    });
-  });
-  const port = await listen(server);
-  const close = async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-    await raw.close();
-  };
-  return { id: BARE, port, expected, close };
 }
 
-function listen(server: Server): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port: 0, host: '127.0.0.1' }, () => resolve((server.address() as AddressInfo).port));
-  });
+function skippedLine(each: PredictCase, name: HttpPeerName, skipped: string): Line {
+  return { scenario: 'http', name: `${each.name}, gateway against ${HTTP_PEERS[name]}`, skipped };
+}
+
+function connectionsText(connections: number): string {
+  return `${connections} connection${connections > 1 ? 's' : ''}`;
 }

@@ -1,0 +1,56 @@
+/**
+ * In: a process, alone or with all it started. Out: the processor time it has used so far, or undefined where the system
+ * does not tell (it is read from /proc). Trap: time is told in hundredths of a second; take differences of long spans.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Linux's USER_HZ, 100 on every processor that Node runs on. */
+const TICK_MS = 10;
+
+interface Stat {
+  readonly pid: number;
+  readonly parent: number;
+  readonly session: number;
+  readonly ticks: number;
+}
+
+/** A line of /proc/<pid>/stat. The name is in brackets and may hold anything, brackets too. */
+export function readStat(text: string): Stat {
+  const fields = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number);
+  const [, parent = 0, , session = 0] = fields;
+  return { pid: Number.parseInt(text, 10), parent, session, ticks: (fields[11] ?? 0) + (fields[12] ?? 0) };
+}
+
+function statOf(pid: string): Stat | undefined {
+  try {
+    return readStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** ms of all threads. */
+export function processMs(pid: number): number | undefined {
+  const stat = statOf(String(pid));
+  return stat && stat.ticks * TICK_MS;
+}
+
+/** ms of all threads of a process that leads its session, of what it started, and of the session's other processes. */
+export function familyMs(leader: number): number | undefined {
+  if (!statOf(String(leader))) return undefined;
+  const stats = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => statOf(pid) ?? []);
+  return familyOf(stats, leader).reduce((sum, { ticks }) => sum + ticks * TICK_MS, 0);
+}
+
+export function familyOf(stats: readonly Stat[], leader: number): Stat[] {
+  const byPid = new Map(stats.map((stat) => [stat.pid, stat]));
+  const belongs = (stat: Stat | undefined): boolean =>
+    stat !== undefined &&
+    (stat.pid === leader || stat.session === leader || (stat.parent > 1 && belongs(byPid.get(stat.parent))));
+  return stats.filter(belongs);
+}
