@@ -16,6 +16,7 @@ import { RecordStates } from '../lib/results/states.ts';
 import { ResultStore } from '../lib/results/store.ts';
 import { openS3 } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
+import { RunQueue } from '../local/run-queue.ts';
 import type { BenchModel } from './models.ts';
 import { THREADS } from './raw.ts';
 
@@ -26,6 +27,8 @@ const MODEL_REFRESH_MS = 30_000;
 
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
+  /** The same behind the line that the local stack has before its model. */
+  readonly predictInLine: ReturnType<typeof predict>;
   readonly batch: ReturnType<typeof batch>;
   /** The batch function with a result store that takes everything at once: what Redis costs is the difference. */
   readonly batchWithoutStore: ReturnType<typeof batch>;
@@ -48,6 +51,7 @@ export function serve(model: BenchModel, redisUrl: string, batchSize: number): S
   // No record of the bench is large enough for S3; nothing listens there.
   const payloads = new PayloadStore(openS3({ endpoint: 'http://127.0.0.1:9', region: 'none' }), 'none', JOB);
   const deps = { model: host, payloads, filter: undefined, reporter: liveReporter(results) };
+  const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   const save: ResultStore['save'] = async (finished, _, timers) => {
     timers?.take();
@@ -55,6 +59,7 @@ export function serve(model: BenchModel, redisUrl: string, batchSize: number): S
   };
   return {
     predict: predict(deps),
+    predictInLine: predict({ ...deps, model: { use: (work) => line.run(() => host.use(work)) } }),
     batch: batch({ ...deps, results, running }),
     batchWithoutStore: batch({ ...deps, results: { save }, running: { begin: () => async () => undefined } }),
     results,

@@ -35,7 +35,7 @@ async function openGateway(model: BenchModel, redisUrl: string, batchSize: numbe
   const served = serve(model, redisUrl, batchSize);
   const gateway = await startGateway({
     port: 0,
-    routes: [{ method: 'POST', path: '/predict', functionName: 'predict', handler: served.predict }],
+    routes: [{ method: 'POST', path: '/predict', functionName: 'predict', handler: served.predictInLine }],
     log: { info: () => undefined, warn: console.error, error: console.error },
   });
   const close = async () => {
