@@ -2,6 +2,8 @@
  * In: the command line of one of the scripts beside this file. Out: the command, run.
  * Trap: this is read by whatever Node there is, so it is plain JavaScript, and the rest is loaded after the check.
  */
+import * as nodeModule from 'node:module';
+
 const NEEDED_MAJOR = 24;
 
 /** `command` comes from the script's own name: cluster-serving-start is `cluster-serving start`. */
@@ -14,6 +16,8 @@ export async function launch(command) {
     );
     process.exit(1);
   }
+  // Half the time of a command is reading its own sources.
+  nodeModule.enableCompileCache();
   const { main } = await import('../main.ts');
   const args = process.argv.slice(2);
   const code = await main(command === undefined ? args : [command, ...args]);

@@ -4,8 +4,8 @@
  * gone; a thread of its own watches for that. In the installed package this file is a part of a chunk, so only it can
  * say where it is.
  */
-import { Worker } from 'node:worker_threads';
 import { type ErrorRecord, ServingError } from '../../lib/errors.ts';
+import { endWithParent } from '../../lib/model/end-with-parent.ts';
 import type { Block, ModelFacts } from './points.ts';
 import type { OpenPoint, OpenRequest } from './run.ts';
 
@@ -32,11 +32,6 @@ export const ROLE = 'cluster-serving-tune-point';
 
 const LEAST_CALLS = 2;
 const MOST_CALLS = 2_000;
-/** Ends the process when its parent is another than at the start: 1, or whoever takes orphans. */
-const WATCH = `
-const parent = process.ppid;
-setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 1000);`;
-
 let point: OpenPoint | undefined;
 let before = 0;
 
@@ -81,7 +76,7 @@ async function calls(opened: OpenPoint, forMs: number): Promise<Block> {
 }
 
 if (import.meta.main && process.send && process.argv[2] === ROLE) {
-  new Worker(WATCH, { eval: true, execArgv: [] }).unref();
+  endWithParent();
   // Ctrl-C goes to all of a terminal's processes; who started us tells what it means, and ends us.
   process.on('SIGINT', () => undefined);
   process.on('disconnect', () => process.exit());

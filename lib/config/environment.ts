@@ -1,5 +1,5 @@
 /**
- * In: the environment variables of a function. Out: its settings. The only file that reads process.env.
+ * In: the environment variables of a function. Out: its settings. The only file that knows process.env.
  * Trap: a missing variable must fail in INIT with its name, not in the first request with "undefined".
  */
 import { tmpdir } from 'node:os';
@@ -49,6 +49,14 @@ export interface RedisSignIn {
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
+
+/**
+ * onnxruntime 1.30 writes an id and a database of its sessions into the home folder, to be sent to Microsoft, unless this
+ * is set before the first one is opened. ORT_DISABLE_TELEMETRY=0 in the environment lets it.
+ */
+export function refuseTelemetry(): void {
+  process.env['ORT_DISABLE_TELEMETRY'] ??= '1';
+}
 
 /** Every field is read when it is asked for: a function needs only the variables of the parts it opens. */
 export function readEnvironment(variables: Variables = process.env): Environment {

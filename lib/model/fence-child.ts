@@ -2,18 +2,13 @@
  * The process behind the fence. In: a model to open, then records. Out: their outcomes, or why the model cannot open.
  * Trap: a run that never ends hears of nothing, also not that its parent has gone; a thread of its own watches for that.
  */
-import { Worker } from 'node:worker_threads';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
+import { endWithParent } from './end-with-parent.ts';
 import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './fence.ts';
 import { type OnnxRunner, openOnnx } from './onnx.ts';
 
-/** Ends the process when its parent is another than at the start: 1, or whoever takes orphans. */
-const WATCH = `
-const parent = process.ppid;
-setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 500);`;
-
-new Worker(WATCH, { eval: true, execArgv: [] }).unref();
+endWithParent();
 
 let runner: Promise<OnnxRunner> | undefined;
 

@@ -4,6 +4,7 @@
  * Open from a path, never from a buffer: a buffer resolves external weights against the working directory.
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
+import { refuseTelemetry } from '../config/environment.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../tensor.ts';
@@ -23,6 +24,7 @@ export interface SessionOptions {
 
 // What goes wrong is thrown, and logged once by us; its own coloured lines would only double it.
 env.logLevel = 'fatal';
+refuseTelemetry();
 
 /** Lambda gives one vCPU per 1,769 MB; more threads than vCPUs cost latency and print affinity errors. */
 export function threadsForMemory(memoryMB: number): number {

@@ -14,6 +14,12 @@ local clock = redis.call('TIME')
 local today = clock[1] * 1000 + math.floor(clock[2] / 1000)`;
 
 /**
+ * Expired entries that one saving takes off the index, beside two for each it adds. After a lull there can be a million:
+ * all at once, they held Redis for 0.4 s, and with it everybody who asked it.
+ */
+const EXPIRED_PER_CALL = 1_000;
+
+/**
  * KEYS: index, metrics, then one hash per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number
  * of metric pairs, state prefix, seen prefix, for how long a message may come again in ms; then those pairs, then 7
  * texts per record: uri, status, value, error, outputs, exact, message id.
@@ -93,7 +99,10 @@ for i = 3, #KEYS do
 end
 if replies[1] > 0 then
   call('ZADD', KEYS[1], unpack(listed))
-  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. today)
+  local late = call('ZCOUNT', KEYS[1], '-inf', '(' .. today)
+  if late > 0 then
+    call('ZREMRANGEBYRANK', KEYS[1], 0, math.min(late, 2 * replies[1] + ${EXPIRED_PER_CALL}) - 1)
+  end
   if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end
 end
 return replies`;

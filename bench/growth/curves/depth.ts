@@ -1,0 +1,134 @@
+/**
+ * Queue depth. In: a queue with so many messages. Out: the memory and the time in which poller and batch function
+ * empty it. Trap: the emulated SQS keeps its messages in memory and lives in another process; the processor time is
+ * that of poller and function alone, the time on the clock waits for the emulator. And V8 lets garbage lie while there
+ * is room: its young generation grew for 20,000 messages although nothing of them was held. Here its room is small, and
+ * what is held is looked at right after collections.
+ */
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { Redis } from 'ioredis';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { indexKey } from '../../../lib/contract/names.ts';
+import { startPoller } from '../../../local/poller.ts';
+import { randomRows } from '../../models.ts';
+import { JOB, serve } from '../../served.ts';
+import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
+import { heldBytes } from '../memory.ts';
+import { modelGiven, modelOf } from '../models.ts';
+import type { QueueServerAnswer } from '../processes/queue-server.ts';
+
+const SERIES = 'batches of up to 256';
+const BATCH = 256;
+/** Enough garbage for the heap to be as large as it gets. */
+const WARM_UP_MESSAGES = 2_000;
+const YOUNG_MB = 4;
+/** A look costs 20 ms. */
+const LOOK_EVERY_MESSAGES = 1_000;
+const LOOK_EVERY_MS = 5;
+const LIMIT_MS = 100_000;
+const FLAT = 0.25;
+
+export const curve: Curve = {
+  name: 'depth',
+  about: 'poller and batch function by the messages that wait',
+  repeats: 2,
+  flags: [`--max-semi-space-size=${YOUNG_MB}`],
+  xLabel: 'messages in the queue',
+  series: [{ name: SERIES, xs: [100, 1_000, 5_000, 20_000], quickXs: [100, 500, 2_000] }],
+  metrics: [
+    TIME,
+    CPU,
+    { key: 'usPerMessage', label: 'processor time, a message', unit: 'us' },
+    { ...PEAK, atMost: FLAT, floor: 16e6 },
+    { key: 'heldBytes', label: 'held meanwhile, at most', unit: 'bytes', atMost: FLAT, floor: 2e6 },
+    { ...RETAINED, atMost: FLAT },
+  ],
+  async prepare(growth) {
+    const model = await growth.bench.model('mlp');
+    const redis = await growth.redis();
+    const queues = await growth.queues();
+    const [data] = randomRows(64, model.rowShape, 1);
+    const tensor = { dtype: 'float32', shape: model.rowShape, data: data as Float32Array } as const;
+    const body = encodeMessage('message-{n}', new Map([[model.input, { kind: 'tensor', tensor }]]));
+    return async (_, x, repeat) => {
+      const fill = (name: string, messages: number) =>
+        queues({ name: `${name}-${x}-${repeat}`, messages, body });
+      return {
+        ...modelGiven(model),
+        redisUrl: redis.url,
+        warm: JSON.stringify(await fill('warm', WARM_UP_MESSAGES)),
+        queue: JSON.stringify(await fill('queue', x)),
+      };
+    };
+  },
+  derive: ({ cpuMs = Number.NaN }, x) => ({ usPerMessage: (cpuMs * 1000) / x }),
+};
+
+export const open: OpenWork = async ({ x, given }) => {
+  const { redisUrl = '' } = given;
+  const served = serve(modelOf(given), redisUrl, BATCH);
+  const redis = new Redis(redisUrl);
+  let seen = 0;
+  let heldMost = 0;
+  /** Within an event, when all of it is there. */
+  const lookNow = (records: number) => {
+    const before = seen;
+    seen += records;
+    if (before > 0 && Math.floor(before / LOOK_EVERY_MESSAGES) === Math.floor(seen / LOOK_EVERY_MESSAGES))
+      return;
+    heldMost = Math.max(heldMost, heldBytes().liveBytes);
+  };
+  const empty = async (queue: QueueServerAnswer, messages: number) => {
+    await redis.flushdb();
+    const { queueUrl, endpoint, region } = queue;
+    const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
+    const sqs = new SQSClient({ endpoint, region, credentials, useQueueUrlAsEndpoint: false });
+    const poller = await startPoller({
+      sqs,
+      queueUrl,
+      handler: async (event) => {
+        const answer = await served.batch(event);
+        lookNow(event.Records.length);
+        return answer;
+      },
+      functionName: 'batch',
+      batchSize: BATCH,
+      windowSeconds: 1,
+      maximumConcurrency: 2,
+      functionTimeoutMs: 30_000,
+      waitSeconds: 1,
+      log: { info: () => undefined, warn: console.error, error: console.error },
+    });
+    const begin = performance.now();
+    while (poller.stats().deleted < messages) {
+      if (performance.now() - begin > LIMIT_MS) throw new Error(`${poller.stats().deleted} of ${messages}`);
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
+    await poller.close();
+    sqs.destroy();
+  };
+  let isWarm = false;
+  let before = 0;
+  return {
+    once: true,
+    warmUp: async () => {
+      if (!isWarm) await empty(JSON.parse(given['warm'] ?? '') as QueueServerAnswer, WARM_UP_MESSAGES);
+      isWarm = true;
+    },
+    prepare: async () => {
+      before = heldBytes().liveBytes;
+      heldMost = 0;
+      seen = 0;
+    },
+    facts: async () => ({ heldBytes: Math.max(0, heldMost - before) }),
+    call: () => empty(JSON.parse(given['queue'] ?? '') as QueueServerAnswer, x),
+    verify: async () => {
+      const found = await redis.zcard(indexKey(JOB));
+      if (found !== x) throw new Error(`${found} results of ${x} messages`);
+    },
+    close: async () => {
+      redis.disconnect();
+      await served.close();
+    },
+  };
+};
