@@ -36,6 +36,7 @@ const CALM_SHARE = 0.9;
 const QUIET_LOOKS = 2;
 const MOST_LOOKS = 512;
 const LEAST_LOOKING_MS = 5;
+const LOOK_EVERY_MS = 5;
 /** Of the last run. */
 const LOOKING_SHARE = 0.5;
 
@@ -69,6 +70,7 @@ export class RunQueue {
   /** Arrivals since ever. */
   #heard = 0;
   #lastRunMs = 0;
+  #lookedMs = Number.NEGATIVE_INFINITY;
   #lastRequestMs = Number.NEGATIVE_INFINITY;
   /** How long a request's run takes; the last ones count most. */
   #runMs = 0;
@@ -161,13 +163,18 @@ export class RunQueue {
       // Nobody is chosen and a portion waits: a request that comes while we look goes before it. Who finds the model idle
       // need not look: everybody who came before has been heard.
       const others = this.#requests.length > 0 || this.#portions.length > 0;
-      if (this.#overloaded || (others && !wasIdle)) await this.#lookAround();
+      if (this.#overloaded || (others && !wasIdle && this.#isLookDue())) await this.#lookAround();
       this.#chosen ??= this.#portions.shift();
       if (this.#chosen === undefined) break;
       await this.#chosen.run();
       this.#chosen = undefined;
     }
     this.#serving = false;
+  }
+
+  /** A look costs as much as a short run: between those, one in a few milliseconds is enough, and before a portion. */
+  #isLookDue(): boolean {
+    return this.#chosen === undefined || this.#now() - this.#lookedMs >= LOOK_EVERY_MS;
   }
 
   #isPortionDue(): boolean {
@@ -188,8 +195,9 @@ export class RunQueue {
       const heard = this.#heard;
       await this.#look();
       quiet = heard === this.#heard ? quiet + 1 : 0;
-      if (this.#now() >= endMs) return;
+      if (this.#now() >= endMs) break;
     }
+    this.#lookedMs = this.#now();
   }
 
   #arrive(): void {
