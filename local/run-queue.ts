@@ -49,7 +49,12 @@ const REQUEST_SHARE = PASSED_OVER_TIMES / (PASSED_OVER_TIMES + 1);
 const LEAST_PORTION_MS = 5;
 const QUIET_PORTION_MS = 100;
 
+/** Short runs are begun together, as many as take so long: the thread then turns once for all of them. */
+const TOGETHER_MS = 1;
+const MOST_TOGETHER = 16;
+
 interface Waiting {
+  readonly kind: 'request' | 'portion';
   readonly run: () => Promise<void>;
   readonly refuse: (error: ServingError) => void;
 }
@@ -103,7 +108,7 @@ export class RunQueue {
         const share = this.#runMs === 0 ? 1 : NEWEST_SHARE;
         this.#runMs += (this.#lastRunMs - this.#runMs) * share;
       };
-      this.#admit({ run, refuse: reject });
+      this.#admit({ kind: 'request', run, refuse: reject });
     });
   }
 
@@ -117,7 +122,7 @@ export class RunQueue {
         this.#passedSinceMs = this.#now();
       };
       if (this.#portions.length === 0) this.#passedSinceMs = this.#now();
-      this.#portions.push({ run, refuse: reject });
+      this.#portions.push({ kind: 'portion', run, refuse: reject });
       this.#wake();
     });
   }
@@ -166,10 +171,17 @@ export class RunQueue {
       if (this.#overloaded || (others && !wasIdle && this.#isLookDue())) await this.#lookAround();
       this.#chosen ??= this.#portions.shift();
       if (this.#chosen === undefined) break;
-      await this.#chosen.run();
+      await Promise.all([this.#chosen, ...this.#companions(this.#chosen)].map(({ run }) => run()));
       this.#chosen = undefined;
     }
     this.#serving = false;
+  }
+
+  /** Who runs along with the one that was chosen; how long runs take counts their waiting for each other too. */
+  #companions({ kind }: Waiting): Waiting[] {
+    if (kind === 'portion' || this.#runMs === 0) return [];
+    const together = Math.min(MOST_TOGETHER, Math.floor(TOGETHER_MS / this.#runMs));
+    return this.#requests.splice(0, Math.max(0, together - 1));
   }
 
   /** A look costs as much as a short run: between those, one in a few milliseconds is enough, and before a portion. */

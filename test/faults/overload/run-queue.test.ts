@@ -212,3 +212,34 @@ test('a portion that fails fails alone', async () => {
   assert.equal(await next, 'next');
   assert.equal(await runs.run(async () => 'a request'), 'a request');
 });
+
+test('short runs that wait are begun together, long ones and portions alone', async () => {
+  let nowMs = 0;
+  const runs = new RunQueue({ now: () => nowMs, look: () => Promise.resolve() });
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const running: (() => void)[] = [];
+  const work = () => new Promise<void>((resolve) => running.push(resolve));
+  const finish = async (afterMs: number) => {
+    nowMs += afterMs;
+    for (const end of running.splice(0)) end();
+    await settled();
+  };
+  const done = [runs.run(work)];
+  await settled();
+  for (let i = 0; i < 40; i++) done.push(runs.run(work));
+  assert.equal(running.length, 1, 'nobody knows yet how long a run takes');
+  await finish(0.25);
+  assert.equal(running.length, 4, 'as many as take a millisecond');
+  done.push(runs.runPortion(work));
+  await finish(0.25);
+  assert.equal(running.length, 1, 'a portion runs alone');
+  await finish(0.25);
+  assert.equal(running.length, 4, 'and the next requests together');
+  await finish(100);
+  assert.equal(running.length, 1, 'long ones run alone');
+  while (running.length > 0) {
+    await finish(100);
+    assert.ok(running.length <= 1);
+  }
+  await Promise.all(done);
+});
