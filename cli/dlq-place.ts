@@ -34,7 +34,8 @@ export interface DlqValues {
   readonly 'queue-url'?: string | undefined;
 }
 
-export interface DlqPlace {
+/** What the settings say. */
+interface Settings {
   readonly job: JobConfig;
   /** Undefined when the settings are the defaults because nobody named others. */
   readonly config: string | undefined;
@@ -42,6 +43,9 @@ export interface DlqPlace {
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
   readonly queueUrl: string | undefined;
+}
+
+export interface DlqPlace extends Settings {
   readonly s3: S3Client;
   readonly parked: ParkedMessages;
   /** Undefined where no Redis is known. */
@@ -52,13 +56,7 @@ export interface DlqPlace {
 /** For each command; a bucket may be far away. */
 const REDIS_MS = 5_000;
 
-interface Where {
-  readonly job: JobConfig;
-  readonly config: string | undefined;
-  readonly bucket: string;
-  readonly endpoint: string | undefined;
-  readonly region: string | undefined;
-  readonly queueUrl: string | undefined;
+interface Where extends Settings {
   readonly redisUrl: string | undefined;
 }
 

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { findParked, parseWhere } from '../../cli/dlq-where.ts';
-import { run } from '../../cli/main.ts';
 import { encodeParked } from '../../lib/codecs/parked.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
 import { parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
@@ -13,6 +12,7 @@ import { openS3 } from '../../lib/s3/objects.ts';
 import { ParkedMessages } from '../../lib/s3/parked.ts';
 import { cli, cliJson, serviceFolder, type Told } from './cli.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './dlq-support.ts';
+import { runHere } from './in-process.ts';
 
 interface Listed {
   readonly parked: readonly {
@@ -241,15 +241,8 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
 ];
 for (const [what, args, message] of WRONG) {
   test(`${what} is exit code 2 and says what to do`, async () => {
-    const told: string[] = [];
-    const code = await run(['dlq', ...args], {
-      json: false,
-      answer: (_, text) => told.push(text),
-      piece: (text) => told.push(text),
-      note: (text) => told.push(text),
-      failure: (error) => told.push(error.message),
-    });
-    assert.match(told.join('\n'), message);
+    const { code, text } = await runHere(['dlq', ...args]);
+    assert.match(text, message);
     assert.equal(code, 2);
   });
 }

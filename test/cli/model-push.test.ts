@@ -4,7 +4,6 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { run } from '../../cli/main.ts';
 import { showBytes } from '../../cli/model-push.ts';
 import { readPointer } from '../../lib/model/source.ts';
 import { type LocalAws, startAws } from '../../local/aws.ts';
@@ -12,6 +11,7 @@ import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 import { cli, cliJson, MODEL, serviceFolder, type Told } from './cli.ts';
+import { runHere } from './in-process.ts';
 
 const NET = `
 name: "tiny"
@@ -163,15 +163,8 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
 ];
 for (const [what, args, message] of WRONG) {
   test(`${what} is exit code 2 and says what to do`, async () => {
-    const told: string[] = [];
-    const code = await run(['model', ...args], {
-      json: false,
-      answer: (_, text) => told.push(text),
-      piece: (text) => told.push(text),
-      note: (text) => told.push(text),
-      failure: (error) => told.push(error.message),
-    });
-    assert.match(told.join('\n'), message);
+    const { code, text } = await runHere(['model', ...args]);
+    assert.match(text, message);
     assert.equal(code, 2);
   });
 }

@@ -1,5 +1,5 @@
 /** In: nothing. Out: what can be wrong with settings and queues, and what only looks so; for doctor.test.ts. */
-import type { Case, QuietCase } from './doctor-draft.ts';
+import { type Case, passport, type QuietCase } from './doctor-draft.ts';
 
 const MB = 1024 * 1024;
 const MAPPING = 'BatchEventSourceMappingSQSQueue';
@@ -283,20 +283,3 @@ export const QUEUE_QUIET: readonly QuietCase[] = [
     change: (draft) => draft.model({ passport: passport({ recordBytes: 5 * MB }) }),
   },
 ];
-
-/** Of the sample's model, with one thing changed. */
-function passport(change: {
-  memoryMB?: number;
-  latencyMs?: number;
-  modelFileBytes?: number;
-  recordBytes?: number;
-}) {
-  return {
-    memoryMB: 256,
-    latencyMs: 2,
-    modelFile: 'model.onnx',
-    modelFileBytes: 0,
-    recordBytes: 64,
-    ...change,
-  };
-}

@@ -103,3 +103,20 @@ export class Draft {
     this.facts.templateBytes = 0;
   }
 }
+
+/** The passport of the sample's model, with one thing changed. */
+export function passport(change: {
+  memoryMB?: number;
+  latencyMs?: number;
+  modelFileBytes?: number;
+  recordBytes?: number;
+}) {
+  return {
+    memoryMB: 256,
+    latencyMs: 2,
+    modelFile: 'model.onnx',
+    modelFileBytes: 0,
+    recordBytes: 64,
+    ...change,
+  };
+}

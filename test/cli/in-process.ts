@@ -1,0 +1,15 @@
+/** In: a command line. Out: the command, run in this process. */
+import { run } from '../../cli/main.ts';
+
+/** Runs a command in this process. @returns its exit code, and all it said */
+export async function runHere(args: readonly string[]): Promise<{ code: number; text: string }> {
+  const said: string[] = [];
+  const code = await run([...args], {
+    json: false,
+    answer: (_, text) => said.push(text),
+    piece: (text) => said.push(text),
+    note: (text) => said.push(text),
+    failure: (error) => said.push(error.message),
+  });
+  return { code, text: said.join('\n') };
+}
