@@ -1,7 +1,8 @@
 /**
  * In: where a job's model lives. Out: the runner that serves now, the same for everyone until a new version is ready.
  * Trap: a swap must not touch runs in flight: they keep the runner they started with, and it closes after the last.
- * A version that does not load is reported and the old one goes on serving.
+ * A version that does not load is reported and the old one goes on serving. Two versions are open at most: memory and
+ * /tmp hold no third one while runs of the last but one are under way.
  */
 import type { Runner } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -32,6 +33,8 @@ export class ModelHost<R extends Runner = Runner> {
   readonly #source: ModelSource<R>;
   readonly #options: HostOptions;
   #current: Lease<R> | undefined;
+  /** Served before the current one, and is not closed yet. */
+  #leaving: Lease<R> | undefined;
   #opening: Promise<Lease<R>> | undefined;
   #refreshing: Promise<void> | undefined;
   #checkedAt = Number.NEGATIVE_INFINITY;
@@ -68,7 +71,10 @@ export class ModelHost<R extends Runner = Runner> {
     }
   }
 
-  /** Looks for a new version now; resolves when it serves, or the old one stays. Never throws. */
+  /**
+   * Looks for a new version now; resolves when it serves, or the old one stays. While runs of the version before are
+   * still under way it stays. Never throws.
+   */
   refresh(): Promise<void> {
     // The first opening asks for the version itself; two openings at once would leave one of them open for ever.
     if (!this.#current)
@@ -120,6 +126,8 @@ export class ModelHost<R extends Runner = Runner> {
   }
 
   async #refresh(): Promise<void> {
+    // Whoever comes after it is closed looks again.
+    if (this.#leaving) return;
     this.#checkedAt = this.#options.now();
     try {
       const version = await this.#source.version();
@@ -127,7 +135,7 @@ export class ModelHost<R extends Runner = Runner> {
       if (version === old?.runner.version) return;
       const runner = await this.#source.open(version);
       this.#current = { runner, users: 0, retired: false, closed: false };
-      if (old) this.#retire(old);
+      if (old) this.#retire((this.#leaving = old));
     } catch (error) {
       this.#options.onError(asModelError(error));
     }
@@ -141,7 +149,12 @@ export class ModelHost<R extends Runner = Runner> {
   #closeWhenIdle(lease: Lease<R>): void {
     if (!lease.retired || lease.closed || lease.users > 0) return;
     lease.closed = true;
-    lease.runner.close().catch((error: unknown) => this.#options.onError(asModelError(error)));
+    lease.runner
+      .close()
+      .catch((error: unknown) => this.#options.onError(asModelError(error)))
+      .finally(() => {
+        if (this.#leaving === lease) this.#leaving = undefined;
+      });
   }
 }
 

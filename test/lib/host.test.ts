@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { Runner } from '../../lib/contract/values.ts';
 import { ModelHost } from '../../lib/model/host.ts';
 
@@ -65,4 +66,24 @@ test('a refresh before the first opening is done opens the model once', async ()
   const { model, opened } = host({ current: 'v0' });
   await Promise.all([model.ready(), model.refresh(), model.ready()]);
   assert.equal(opened.length, 1);
+});
+
+test('a third version waits until the first is closed, and is found by whoever comes then', async () => {
+  const versions = { current: 'v0' };
+  const { model, opened } = host(versions);
+  await model.ready();
+  let finish = () => {};
+  const long = model.use(() => new Promise<void>((resolve) => (finish = resolve)));
+  for (const version of ['v1', 'v2']) {
+    versions.current = version;
+    await model.refresh();
+    assert.equal(model.version, 'v1');
+    assert.equal(opened.length, 2);
+  }
+  finish();
+  await long;
+  await setImmediate();
+  await model.refresh();
+  assert.equal(model.version, 'v2');
+  await model.close();
 });
