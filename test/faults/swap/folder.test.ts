@@ -11,6 +11,7 @@ import { until } from '../../support/until.ts';
 import { addModel, LOCATION, modelBucket, modelFolder, numberFrom, ONE, openHost } from './models.ts';
 
 const WEIGHTS_MB = 16;
+const TRIES = 24;
 
 test('an event that began with the old model runs behind its fence after another took over, and its file goes with it', async (t) => {
   const s3 = await modelBucket(t);
@@ -169,10 +170,11 @@ test('a version that cannot be served keeps no memory, however often it is tried
   await model.refresh();
   await model.refresh();
   const before = process.memoryUsage.rss();
-  for (let i = 0; i < 8; i++) await model.refresh();
+  for (let i = 0; i < TRIES; i++) await model.refresh();
   const grownMb = (process.memoryUsage.rss() - before) / 1024 / 1024;
-  assert.ok(grownMb < 4 * WEIGHTS_MB, `${grownMb} MB more after eight tries`);
-  assert.equal(errors.length, 10);
+  // A try that kept its session would keep all of its weights. Half of that is left to the buffers of the downloads.
+  assert.ok(grownMb < (TRIES / 2) * WEIGHTS_MB, `${grownMb} MB more after ${TRIES} tries`);
+  assert.equal(errors.length, TRIES + 2);
   assert.match(errors[0]?.message ?? '', /the model has no inputs/);
   assert.equal(await serving(), 1);
 });
