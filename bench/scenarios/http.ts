@@ -40,8 +40,11 @@ interface Window {
 const WINDOW: Window = { warmUpMs: 80, measureMs: 300 };
 /** The other peers answer some hundred requests a second. */
 const SLOW_WINDOW: Window = { warmUpMs: 200, measureMs: 600 };
-/** Before the first repeat, so that the code of each is compiled. */
-const WARM_UP = { warmUpMs: 0, measureMs: 600, connections: 32 };
+/**
+ * Before the first repeat, so that the code of each is compiled. Of a small model the server's code is most of a request,
+ * and V8 has compiled the last of ours after some 30,000; bare node:http is at its best after 10,000.
+ */
+const WARM_UP_MS = { mlp: 4_000, other: 600 };
 /** Of a window in which nobody was answered: once more, this many times as long. */
 const LONGER = 5;
 
@@ -77,6 +80,8 @@ async function measureCase(bench: Bench, each: PredictCase, client: HttpClient):
       }
     }
     for (const way of ways) await client.learn(way, requests);
+    const warmUpMs = each.model.name === 'mlp' ? WARM_UP_MS.mlp : WARM_UP_MS.other;
+    for (const way of ways) await warmUp(client, way, warmUpMs);
     const rates = await measureWays(gateway, ways, requests, CONNECTIONS, client, WINDOW);
     lines.unshift(...rowsOf(each, ways, rates));
     for (const way of ways.splice(1)) await way.close();
@@ -149,7 +154,6 @@ async function measureWays(
   window: Window,
 ): Promise<Rates> {
   const rates = new Rates();
-  for (const way of ways) await drive(client, way, WARM_UP);
   for (let repeat = 0; repeat < REPEATS; repeat++) {
     for (const connections of levels) {
       const rate = await gateway.rawRate(requests.rows, RAW_MS);
@@ -160,6 +164,10 @@ async function measureWays(
     }
   }
   return rates;
+}
+
+function warmUp(client: HttpClient, way: HttpWay, ms: number): Promise<Driven> {
+  return drive(client, way, { warmUpMs: 0, measureMs: ms, connections: 32 });
 }
 
 async function drive(
@@ -247,6 +255,7 @@ async function besideGateway(
   try {
     const requests = await requestsOf(each);
     await client.learn(peer, requests);
+    await warmUp(client, peer, WARM_UP_MS.other);
     const rates = await measureWays(
       gateway,
       [gateway, peer],

@@ -52,8 +52,10 @@ export async function runParts(
       left = left.slice(bodies.length);
     }
   }
-  const error = new ServingError('timeout', 'the function had no time left for this record');
-  return late.map(({ id }) => ({ id, error }));
+  return late.map(({ id }) => ({
+    id,
+    error: new ServingError('timeout', 'the function had no time left for this record'),
+  }));
 }
 
 const isFresh = ({ tries }: Message) => tries <= 1;
