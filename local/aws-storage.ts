@@ -20,6 +20,8 @@ export interface Storage {
   readonly stores: Stores;
   /** Puts a received message back as if nobody had received it. */
   giveBack(queue: SqsQueue, receiptHandle: string): void;
+  /** Runs `write` as one step on the disk: all of what it writes, or nothing. */
+  transaction<T>(write: () => T): T;
   /** Stored queue URLs name the port of the last run; this makes them those of this run. */
   renameQueues(queueUrlOf: (name: string) => string): void;
   close(): void;
@@ -36,7 +38,13 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
   stores.sqsStore.host = '';
   const rename = (queueUrlOf: (name: string) => string) => renameQueues(stores.sqsStore, queueUrlOf);
   if (dataDir === undefined) {
-    return { stores, giveBack: giveBackInMemory, renameQueues: rename, close: () => undefined };
+    return {
+      stores,
+      giveBack: giveBackInMemory,
+      transaction: (write) => write(),
+      renameQueues: rename,
+      close: () => undefined,
+    };
   }
   const persistence = await openPersistence(dataDir);
   persistence.load(stores.sqsStore, stores.snsStore, stores.s3Store);
@@ -53,6 +61,13 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
     giveBack: (queue, handle) => {
       const messageId = giveBackInMemory(queue, handle);
       if (messageId !== undefined) uncount.run(messageId);
+    },
+    transaction: <T>(write: () => T): T => {
+      let result: T | undefined;
+      persistence['transaction'](() => {
+        result = write();
+      });
+      return result as T;
     },
     renameQueues: rename,
     close: () => persistence.close(),
@@ -127,7 +142,7 @@ function renameQueues(store: Stores['sqsStore'], queueUrlOf: (name: string) => s
 }
 
 /** A module of fauxqs its package does not export. */
-async function part<Module>(path: string): Promise<Module> {
+export async function part<Module>(path: string): Promise<Module> {
   const module: Module = await import(new URL(path, import.meta.resolve('fauxqs')).href);
   return module;
 }

@@ -12,6 +12,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/errors.ts';
+import { directSqs, type SqsCalls } from './aws-direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './aws-lambda.ts';
 import { buildLocalApp } from './aws-server.ts';
 import { openStorage } from './aws-storage.ts';
@@ -66,6 +67,8 @@ export interface LocalAws {
   readonly region: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly sqs: SQSClient;
+  /** The same queues without HTTP, for a poller: ReceiveMessage, DeleteMessageBatch, and what it needs beside them. */
+  readonly direct: SqsCalls;
   readonly s3: S3Client;
   /** What another process needs in its environment to work with this one. */
   readonly environment: Readonly<Record<string, string>>;
@@ -80,6 +83,7 @@ export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
   const { host = '127.0.0.1', region = DEFAULT_REGION, portOption = '--aws-port' } = options;
   const storage = await openStorage(options.dataDir);
   const app = buildLocalApp(storage, region);
+  const direct = await directSqs(storage);
   try {
     await app.listen({ port: options.port, host });
   } catch (error) {
@@ -107,6 +111,7 @@ export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
     region,
     credentials,
     sqs,
+    direct,
     s3,
     environment: {
       AWS_ENDPOINT_URL: url,

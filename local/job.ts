@@ -103,7 +103,7 @@ export async function openJob(
   const accept = { queue: () => sender, payloads: async () => payloads, claims: () => states };
   const timeoutMs = job.function.timeoutSeconds * 1000;
   const running = new RunningNews(states, timeoutMs, Date.now);
-  const pollers = { sqs: aws.sqs, log, functionTimeoutMs: timeoutMs };
+  const pollers = { sqs: aws.direct, log, functionTimeoutMs: timeoutMs };
   const clock = () => performance.now();
   const runs = new RunQueue({ now: clock });
   const batches = await startPoller({

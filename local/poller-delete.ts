@@ -3,7 +3,8 @@
  * Trap: a call can succeed and single entries fail. One the service is to blame for is tried again; one that is the
  * caller's fault (an expired handle) never works again, and its message comes back: at-least-once delivery.
  */
-import { DeleteMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { DeleteMessageBatchCommand } from '@aws-sdk/client-sqs';
+import type { SqsCalls } from './aws-direct.ts';
 import { errorFields, type LocalLog } from './aws-lambda.ts';
 import { backoffMs } from './poller-receive.ts';
 
@@ -18,7 +19,7 @@ interface Entry {
 }
 
 export interface DeleterOptions {
-  readonly sqs: SQSClient;
+  readonly sqs: SqsCalls;
   readonly queueUrl: string;
   readonly log: LocalLog;
   readonly random: () => number;

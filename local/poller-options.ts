@@ -2,14 +2,15 @@
  * In: what a poller is asked for, and its queue. Out: the same, known to be what Lambda would accept.
  * Trap: Lambda refuses an event source mapping whose queue shows a message again before the function's timeout.
  */
-import { GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { ServingError } from '../lib/errors.ts';
+import type { SqsCalls } from './aws-direct.ts';
 import { type LocalLog, MAX_FUNCTION_TIMEOUT_MS } from './aws-lambda.ts';
 import type { QueueFacts } from './poller-event.ts';
 
 export interface PollerOptions {
-  readonly sqs: SQSClient;
+  readonly sqs: SqsCalls;
   /** Of a standard queue. */
   readonly queueUrl: string;
   readonly handler: (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | void>;

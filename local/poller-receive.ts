@@ -4,7 +4,8 @@
  * Trap: asking for more than can be handled starts the visibility clock of messages nobody works on, so the calls
  * under way count against the room. A server that answers an empty poll at once must not make this spin.
  */
-import { type Message, ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { type Message, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
+import type { SqsCalls } from './aws-direct.ts';
 import { errorFields, type LocalLog } from './aws-lambda.ts';
 
 /** SQS's limit for one call. */
@@ -20,7 +21,7 @@ const MAX_BACKOFF_MS = 10_000;
 const ANSWER_MS = 10_000;
 
 export interface ReceiverOptions {
-  readonly sqs: SQSClient;
+  readonly sqs: SqsCalls;
   readonly queueUrl: string;
   /** Of one long poll, 0 to 20. */
   readonly waitSeconds: number;
