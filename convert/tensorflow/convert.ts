@@ -8,7 +8,7 @@ import { elementCount, formatShape } from '../../lib/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
-import type { Shape, Value } from '../graph/value.ts';
+import type { Body, Shape, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
 import { demandedShape } from './demands.ts';
 import { withoutFrames } from './frames.ts';
@@ -53,7 +53,7 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
   problems.throwIfAny();
   for (const { name, value } of results) if (value) g.output(name, value);
   const graph = g.finish();
-  if (graph.nodes.some(({ op }) => op.startsWith('Random')))
+  if (isRandom(graph))
     shared.notes.push('the model draws random numbers: the same input gives another result each time');
   const image = imageOf(graph.inputs);
   return {
@@ -62,6 +62,17 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
     notes: [...new Set([...shared.notes, ...g.notes])],
     ...(image ? { image } : {}),
   };
+}
+
+/** Also where only a loop or one side of a condition draws. */
+function isRandom({ nodes }: Body): boolean {
+  return nodes.some(
+    ({ op, attributes }) =>
+      op.startsWith('Random') ||
+      Object.values(attributes).some(
+        (value) => typeof value === 'object' && 'body' in value && isRandom(value.body),
+      ),
+  );
 }
 
 function outputValue(walk: Walk, tensor: string, problems: Problems): Value | undefined {

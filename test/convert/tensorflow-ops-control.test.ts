@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
 import { readFrozenGraph } from '../../convert/tensorflow/files/frozen.ts';
+import type { TfFunction } from '../../convert/tensorflow/graph.ts';
 import type { Tensor } from '../../lib/tensor.ts';
 import {
   attribute as a,
@@ -716,4 +717,24 @@ test('a function that calls itself is refused', () => {
     code: 'bad_model',
     message: /functions within functions/,
   });
+});
+
+test('random numbers that only a side of a condition draws are told', () => {
+  const side = (name: string, nodes: readonly NodeSpec[], output: string) =>
+    makeFunction(name, { x: 'float32' }, nodes, [output]);
+  const drawing: readonly NodeSpec[] = [
+    constant('shape', int32s([1], [2])),
+    ['drawn', 'RandomUniform', ['shape'], { dtype: a.type('float32') }],
+    ['sum', 'AddV2', ['x', 'drawn']],
+  ];
+  const notesOf = (other: TfFunction) => {
+    const inputs = { x: floats([2], [1, 2]), flag: tensor('bool', [], [1]) };
+    const nodes: NodeSpec[] = [
+      ['y', 'If', ['flag', 'x'], { then_branch: a.func('plain'), else_branch: a.func('other') }],
+    ];
+    const functions = [side('plain', [['same', 'Identity', ['x']]], 'same'), other];
+    return convertTensorflow(graphOf({ inputs, nodes, outputs: ['y'], functions }, 'fixed'), {}).notes.join();
+  };
+  assert.match(notesOf(side('other', drawing, 'sum')), /draws random numbers/);
+  assert.equal(notesOf(side('other', [['minus', 'Neg', ['x']]], 'minus')), '');
 });

@@ -495,3 +495,53 @@ test('a list filled item by item from the first on is no variable of its loop, a
   assert.equal(carried([set('i')], given), 3);
   assert.equal(carried([set('next', GROWS)]), 4);
 });
+
+test('a round that reads the list it has just written sees the item, not a part of it', async () => {
+  const rounds = 2;
+  const loopOf = (change: NodeSpec, start: readonly NodeSpec[]) => {
+    const arguments_ = { i: 'int32', sum: 'float32', out: VARIANT } as const;
+    const body = makeFunction(
+      'body',
+      arguments_,
+      [
+        number('b1', 1),
+        constant('b2', int32s([1], [2])),
+        ['next', 'AddV2', ['i', 'b1']],
+        ['item', 'AddV2', ['sum', 'sum']],
+        change,
+        ['changed_on', 'Identity', ['changed']],
+        ['got', 'TensorListGetItem', ['changed_on', 'i', 'b2'], FLOAT],
+        ['more', 'AddV2', ['sum', 'got']],
+      ],
+      ['next', 'more', 'changed'],
+    );
+    const condition = makeFunction(
+      'condition',
+      arguments_,
+      [number('n', rounds), ['less', 'Less', ['i', 'n']]],
+      ['less'],
+    );
+    return {
+      inputs: { x: ROW },
+      nodes: [
+        pair,
+        number('start', 0),
+        ...start,
+        ['w', 'While', ['start', 'x', 'out'], { body: a.func('body'), cond: a.func('condition') }],
+        ['y', 'TensorListStack', ['w:2', 'pair'], FLOAT],
+      ] as NodeSpec[],
+      outputs: ['y', 'w:1'],
+      functions: [body, condition],
+    };
+  };
+  const setting = loopOf(['changed', 'TensorListSetItem', ['out', 'i', 'item'], FLOAT], reserve(rounds));
+  const pushing = loopOf(
+    ['changed', 'TensorListPushBack', ['out', 'item'], FLOAT],
+    [number('none', 0), ['out', 'EmptyTensorList', ['pair', 'none'], FLOAT]],
+  );
+  for (const spec of [setting, pushing]) {
+    const [y, sum] = await run(spec);
+    assertTensor(y as Tensor, rows(2, 6));
+    assertTensor(sum as Tensor, floats([2], [9, 90]));
+  }
+});

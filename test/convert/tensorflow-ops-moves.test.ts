@@ -14,6 +14,7 @@ import {
   type NodeSpec,
   noisy,
   run,
+  runGraph,
   tensor,
 } from './tensorflow-ops-graph.ts';
 
@@ -820,10 +821,90 @@ test('what depends on places that come twice is refused unless they surely come 
     [['y', 'TensorScatterMax', ['x', 'at', 'u']]],
     /TensorScatterMax .*needs a constant list of places/,
   );
-  refused(
-    [constant('twice', int32s([2], [1, 1])), ['y', 'DynamicStitch', ['twice', 'u']]],
-    /DynamicStitch .*writes to one place twice/,
+});
+
+test('DynamicStitch takes the last of the rows for one place, however many there are', async () => {
+  const count = 4000;
+  const rows = noisy([count, 3], 4);
+  // Each of 40 places comes a hundred times, so that an order that is not kept is seen.
+  const places = Array.from({ length: count }, (_, i) => (i * 7) % 40);
+  const expected = Array.from({ length: 40 }, (_, place) => {
+    const last = places.lastIndexOf(place);
+    return Array.from(rows.data.slice(last * 3, last * 3 + 3) as Float32Array);
+  }).flat();
+  const half = count / 2;
+  const parts = (from: number) => int32s([half], places.slice(from, from + half));
+  for (const computed of [true, false]) {
+    const given = { a: parts(0), b: parts(half) };
+    const [y] = await run({
+      inputs: computed ? { rows, ...given } : { rows },
+      nodes: [
+        ...(computed ? [] : [constant('a', given.a), constant('b', given.b)]),
+        constant('axis', int32s([], [0])),
+        ['halves', 'Split', ['axis', 'rows'], { num_split: a.int(2) }],
+        ['y', 'DynamicStitch', ['a', 'b', 'halves:0', 'halves:1']],
+      ],
+      outputs: ['y'],
+      sizes: 'fixed and batch',
+    });
+    assertTensor(y as Tensor, floats([40, 3], expected), computed ? 'computed' : 'constant');
+  }
+});
+
+test('a place that TensorScatterUpdate may write twice is told, one that it surely writes once is not', () => {
+  const notesFor = (rows: number, at: NodeSpec[]) => {
+    const inputs = { x: floats([3], [1, 2, 3]), places: int32s([2, 1], [0, 1]), one: int32s([1, 1], [0]) };
+    const nodes: NodeSpec[] = [
+      constant('u', floats([rows], [5, 6].slice(0, rows))),
+      ...at,
+      ['y', 'TensorScatterUpdate', ['x', at.length > 0 ? 'at' : rows === 1 ? 'one' : 'places', 'u']],
+    ];
+    return convertTensorflow(graphOf({ inputs, nodes, outputs: ['y'] }, 'fixed'), {}).notes;
+  };
+  const told = /^node "y" \(TensorScatterUpdate\) .*TensorFlow does not say which counts/;
+  assert.match(notesFor(2, []).join(), told);
+  assert.match(notesFor(2, [constant('at', int32s([2, 1], [1, 1]))]).join(), told);
+  assert.deepEqual(notesFor(2, [constant('at', int32s([2, 1], [1, 2]))]), []);
+  assert.deepEqual(notesFor(1, []), []);
+});
+
+test('TopKV2 that is not asked to sort sorts, and says that TensorFlow may not', async () => {
+  const spec = (k: number, sorted: boolean) => ({
+    inputs: { x: floats([2, 5], [1, 5, 2, 4, 3, 7, 9, 8, 6, 7]) },
+    nodes: [
+      constant('k', int32s([], [k])),
+      ['t', 'TopKV2', ['x', 'k'], { sorted: a.flag(sorted) }],
+    ] as NodeSpec[],
+    outputs: ['t:0', 't:1'],
+  });
+  const [top, at] = await run(spec(5, false));
+  assertTensor(top as Tensor, floats([2, 5], [5, 4, 3, 2, 1, 9, 8, 7, 7, 6]));
+  assertTensor(at as Tensor, int32s([2, 5], [1, 3, 4, 2, 0, 1, 2, 0, 4, 3]));
+  const notes = (k: number, sorted: boolean) =>
+    convertTensorflow(graphOf(spec(k, sorted), 'fixed'), {}).notes.join();
+  assert.match(notes(5, false), /^node "t" \(TopKV2\) .*no order/);
+  assert.equal(notes(5, true), '');
+  // The largest one is in order.
+  assert.equal(notes(1, false), '');
+});
+
+test('the mean of nothing is NaN, also where the rank is not known', async () => {
+  const shape = [0, 2];
+  const graph = graphOf(
+    {
+      inputs: { x: floats(shape, []) },
+      nodes: [constant('axis', int32s([1], [0])), ['y', 'Mean', ['x', 'axis']]],
+      outputs: ['y'],
+    },
+    'free',
   );
+  const rankless = { ...graph, inputs: graph.inputs.map((input) => ({ ...input, shape: undefined })) };
+  for (const each of [graph, rankless]) {
+    const [y] = await runGraph(convertTensorflow(each, {}), { x: floats(shape, []) });
+    assertTensor(y as Tensor, floats([2], [Number.NaN, Number.NaN]));
+    const [full] = await runGraph(convertTensorflow(each, {}), { x: floats([2, 2], [1, 2, 3, 6]) });
+    assertTensor(full as Tensor, floats([2], [2, 4]));
+  }
 });
 
 test('a Squeeze of all axes keeps free ones and says so', () => {

@@ -403,6 +403,63 @@ test('Bucketize counts the boundaries that are reached', async () => {
   assertTensor(y as Tensor, int32s([2, 3], [0, 1, 1, 2, 2, 3]));
 });
 
+test('Log1p, Expm1 and Xlog1py keep the digits of numbers near 0', async () => {
+  const values = [
+    0,
+    1e-30,
+    1e-12,
+    3e-8,
+    -3e-8,
+    1e-4,
+    -1e-3,
+    0.3,
+    -0.6,
+    0.999,
+    1,
+    1.001,
+    -1,
+    7,
+    -7,
+    80,
+    3e30,
+    -3e30,
+    Infinity,
+    -Infinity,
+    Number.NaN,
+  ];
+  for (const dtype of ['float32', 'float64'] as const) {
+    const x = tensor(dtype, [values.length], values);
+    const [log, power, product] = (await run({
+      inputs: { x, two: tensor(dtype, [], [2]) },
+      nodes: [
+        ['l', 'Log1p', ['x']],
+        ['e', 'Expm1', ['x']],
+        ['p', 'Xlog1py', ['two', 'x']],
+      ],
+      outputs: ['l', 'e', 'p'],
+    })) as [Tensor, Tensor, Tensor];
+    for (const [i, given] of [...(x.data as Float64Array)].entries()) {
+      const wanted = [Math.log1p(given), Math.expm1(given), 2 * Math.log1p(given)];
+      for (const [k, { data }] of [log, power, product].entries()) {
+        const want = dtype === 'float32' ? Math.fround(wanted[k] as number) : (wanted[k] as number);
+        const got = data[i] as number;
+        const isNear = Object.is(got, want) || got === want || Math.abs(got - want) <= 2e-6 * Math.abs(want);
+        assert.ok(isNear, `${dtype}, output ${k} of ${given}: got ${got}, expected ${want}`);
+      }
+    }
+  }
+});
+
+test('Bucketize compares a number of 64 bits with boundaries of 32, which are a little beside what was written', async () => {
+  // 0.1 as a float is above 0.1 as a double.
+  const nodes: NodeSpec[] = [['y', 'Bucketize', ['x'], { boundaries: a.floats([0.1]) }]];
+  const at = (x: Tensor) => run({ inputs: { x }, nodes, outputs: ['y'] });
+  const [wide] = await at(tensor('float64', [3], [0.1, Math.fround(0.1), 0.2]));
+  assertTensor(wide as Tensor, int32s([3], [0, 1, 1]));
+  const [plain] = await at(floats([2], [0.1, 0.05]));
+  assertTensor(plain as Tensor, int32s([2], [1, 0]));
+});
+
 /** Inputs for one node of each operation in the table of kernels: shapes, and what is no number of the dtype itself. */
 const SAMPLES: Readonly<
   Record<string, { readonly shapes: readonly (readonly number[])[]; readonly attributes?: object }>

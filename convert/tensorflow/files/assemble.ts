@@ -13,6 +13,7 @@ import {
   type TfNode,
   type TfType,
 } from '../graph.ts';
+import { findLostWrites, type OrderedNode } from './array-order.ts';
 import { readAttributes } from './attributes.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import { inOrder } from './order.ts';
@@ -73,6 +74,7 @@ export class Assembler {
       // Its problem is noted; whoever reads it has none of its own.
       if (raw.op === 'VarHandleOp' && !nodes.has(name)) resources.set(`${name}:0`, 'float32');
     }
+    this.refuseLostWrites(scope, roots, given, reached, label);
     variables.assertWhole();
     carryTypes(nodes, resources);
     for (const node of nodes.values()) {
@@ -82,6 +84,29 @@ export class Assembler {
     }
     const wanted = roots.map((root) => scope.resolve(root));
     return inOrder(nodes, [...pivots, ...wanted], given);
+  }
+
+  /** Of TensorArrays, which are written in memory whatever the outputs need. */
+  private refuseLostWrites(
+    scope: Scope,
+    outputs: readonly string[],
+    given: ReadonlySet<string>,
+    needed: ReadonlySet<string>,
+    label: (name: string) => string,
+  ): void {
+    const isArray = (name: string) => scope.nodes.get(name)?.op.startsWith('TensorArray') === true;
+    if (![...needed].some(isArray)) return;
+    const all = scope.reach(outputs, { fed: given, control: true });
+    const ordered = [...new Set([...needed, ...all])].map((name): [string, OrderedNode] => {
+      const { op, inputs, controlInputs } = scope.nodes.get(name) as RawNode;
+      return [name, { name, op, inputs: inputs.map((input) => scope.resolve(input)), controlInputs }];
+    });
+    const resolved = outputs.map((output) => scope.resolve(output));
+    findLostWrites(
+      { nodes: new Map(ordered), needed, given, outputs: resolved },
+      this.context.problems,
+      label,
+    );
   }
 
   private decode(raw: RawNode, scope: Scope, reached: ReadonlySet<string>): TfNode {

@@ -5,6 +5,7 @@
  */
 import type { DType } from '../../../lib/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
+import { tensorOf } from '../../graph/numbers.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, listAttribute, type TfNode, typeAttribute } from '../graph.ts';
 import { cast, emit } from './kernels.ts';
@@ -216,12 +217,34 @@ const addN: Compute = (on, inputs) =>
   inputs.slice(1).reduce<Value>((sum, next) => on.do('Add', [sum, next]), inputs[0]);
 
 const bucketize: Rule = (node, [x], g) => {
-  const boundaries = listAttribute(node, 'boundaries').floats;
+  // They are 32 bits wide in TensorFlow; a number of 64 bits is compared as it is, any other as one of 32.
+  const boundaries = listAttribute(node, 'boundaries').floats.map(Math.fround);
+  const dtype = x.dtype === 'float64' ? 'float64' : 'float32';
   const shape = Array.from({ length: x.shape?.length ?? refuse('needs an input of known rank') }, () => 1);
-  const column = g.one('Unsqueeze', [cast(g, x, 'float32'), g.ints([shape.length])]);
-  const edges = g.floats(boundaries, [...shape, boundaries.length]);
+  const column = g.one('Unsqueeze', [cast(g, x, dtype), g.ints([shape.length])]);
+  const edges = g.constant(tensorOf(dtype, [...shape, boundaries.length], boundaries), 'boundaries');
   const above = cast(g, g.one('GreaterOrEqual', [column, edges]), 'int32');
   return g.one('ReduceSum', [above, g.ints([shape.length])], { keepdims: 0 }, node.name);
+};
+
+/** log(1 + x). The sum loses what x has behind the digits of 1; x / (sum - 1) says how much that was. */
+function log1p(on: Arithmetic, x: Value): Value {
+  const one = on.number(x, 1);
+  const sum = on.do('Add', [x, one]);
+  const log = on.do('Log', [sum]);
+  const near = on.do('Mul', [log, on.do('Div', [x, on.do('Sub', [sum, one])])]);
+  const small = where(on, on.do('Equal', [sum, one]), x, near);
+  return where(on, on.do('Greater', [x, one]), log, small);
+}
+
+/** exp(x) - 1, in the same way. */
+const expm1: Compute = (on, [x]) => {
+  const one = on.number(x, 1);
+  const power = on.do('Exp', [x]);
+  const rest = on.do('Sub', [power, one]);
+  const near = on.do('Mul', [rest, on.do('Div', [x, on.do('Log', [power])])]);
+  const small = where(on, on.do('Equal', [power, one]), x, near);
+  return where(on, on.do('Greater', [on.do('Abs', [x]), one]), rest, small);
 };
 
 /** Names of one table as rules. */
@@ -236,11 +259,11 @@ function formulas(table: Readonly<Record<string, Compute>>): OpTable {
 const ONE_INPUT = formulas({
   Cast: castRule,
   Erfc: (on, [x]) => on.do('Sub', [on.number(x, 1), on.do('Erf', [x])]),
-  Expm1: (on, [x]) => on.do('Sub', [on.do('Exp', [x]), on.number(x, 1)]),
+  Expm1: expm1,
   IsFinite: (on, [x]) => on.do('Not', [on.do('Or', [on.do('IsNaN', [x]), on.do('IsInf', [x])])]),
   LeakyRelu: (on, [x], node) =>
     on.do('LeakyRelu', [x], { alpha: { float: floatAttribute(node, 'alpha', 0.2) } }),
-  Log1p: (on, [x]) => on.do('Log', [on.do('Add', [x, on.number(x, 1)])]),
+  Log1p: (on, [x]) => log1p(on, x),
   Relu: relu,
   Relu6: (on, [x]) => on.do('Clip', [x, on.number(x, 0), on.number(x, 6)]),
   Rsqrt: (on, [x]) => on.do('Reciprocal', [on.do('Sqrt', [x])]),
@@ -286,7 +309,7 @@ const TWO_INPUTS = formulas({
   TruncateMod: (on, inputs) => on.do('Mod', agree(on, inputs), { fmod: 1 }),
   Xdivy: unlessZero(0, (on, x, y) => on.do('Div', [x, y])),
   Xlogy: unlessZero(0, (on, x, y) => on.do('Mul', [x, on.do('Log', [y])])),
-  Xlog1py: unlessZero(0, (on, x, y) => on.do('Mul', [x, on.do('Log', [on.do('Add', [y, on.number(y, 1)])])])),
+  Xlog1py: unlessZero(0, (on, x, y) => on.do('Mul', [x, log1p(on, y)])),
 });
 
 /** The quadrant by the signs; on the axes the quotient is infinite or 0 and atan is still right. */

@@ -76,7 +76,25 @@ const scatterNd: Rule = (node, [indices, updates, shape], g) =>
     node.name,
   );
 
-function tensorScatter(reduction: 'none' | 'add', negate = false): Rule {
+/** What one place gets when it is written twice is anybody's guess: onnxruntime writes from several threads. */
+const tensorUpdate: Rule = (node, [x, indices, updates], g, { notes }) => {
+  if (!isWrittenOnce(indices)) {
+    notes.push(
+      `node "${node.name}" (${node.op}) may write one place twice: TensorFlow does not say which counts, nor does ONNX`,
+    );
+  }
+  return g.one('ScatterND', [x, int64(g, indices), updates], {}, node.name);
+};
+
+/** Surely no place comes twice. */
+function isWrittenOnce(indices: Value): boolean {
+  if (indices.shape?.slice(0, -1).every((dim) => dim === 1)) return true;
+  if (!indices.constant) return false;
+  const rows = rowsOf(indices);
+  return new Set(rows).size === rows.length;
+}
+
+function tensorScatter(reduction: 'add', negate = false): Rule {
   return (node, [x, indices, updates], g) => {
     const added = negate ? emit(g, 'Neg', [updates]) : updates;
     return g.one('ScatterND', [x, int64(g, indices), added], { reduction }, node.name);
@@ -205,18 +223,33 @@ const dynamicStitch: Rule = (node, inputs, g) => {
   const data = inputs.slice(count).map((value) => reshape(g, value, [-1, ...tail]));
   const all = g.one('Concat', places, { axis: 0 });
   const rows = g.one('Concat', data, { axis: 0 });
-  const shape = shapeList(g, [stitchedRows(g, indices, all), ...tail]);
-  return g.one('ScatterND', [zeros(g, rows, shape), unsqueeze(g, all, [1]), rows], {}, node.name);
+  const [at, last] = lastOfEach(g, all, rows);
+  const shape = shapeList(g, [stitchedRows(g, all), ...tail]);
+  return g.one('ScatterND', [zeros(g, rows, shape), unsqueeze(g, at, [1]), last], {}, node.name);
 };
 
-function stitchedRows(g: GraphBuilder, indices: readonly Value[], all: Value): Size {
-  if (indices.every((value) => value.constant)) {
-    const numbers = indices.flatMap((value) => constantNumbers(value, 'indices'));
-    // The last would count; ScatterND does not promise which does.
-    if (new Set(numbers).size < numbers.length) refuse('writes to one place twice, which is not supported');
-    return numbers.reduce((a, b) => Math.max(a, b), -1) + 1;
+/** Every place once, with the last of its rows: of several rows for one place ScatterND may take any. */
+function lastOfEach(g: GraphBuilder, places: Value, rows: Value): readonly [Value, Value] {
+  if (places.constant) {
+    const numbers = constantNumbers(places, 'indices');
+    const last = new Map(numbers.map((place, i) => [place, i]));
+    if (last.size === numbers.length) return [places, rows];
+    const kept = g.one('Gather', [rows, g.ints([...last.values()])], { axis: 0 });
+    return [g.ints([...last.keys()]), kept];
   }
-  return rowCount(g, all);
+  // From behind, the last is the first, and the first is what Unique tells.
+  const reversed = backwards(g, places);
+  const [each, first] = g.add('Unique', [reversed], { sorted: 0 }, { outputs: 2 }) as [Value, Value];
+  return [each, g.one('Gather', [backwards(g, rows), first], { axis: 0 })];
+}
+
+function backwards(g: GraphBuilder, x: Value): Value {
+  return g.one('Slice', [x, g.ints([-1]), g.ints([-(2 ** 31)]), g.ints([0]), g.ints([-1])]);
+}
+
+function stitchedRows(g: GraphBuilder, places: Value): Size {
+  if (!places.constant) return rowCount(g, places);
+  return constantNumbers(places, 'indices').reduce((a, b) => Math.max(a, b), -1) + 1;
 }
 
 const dynamicPartition: Rule = (node, [data, parts], g) => {
@@ -259,7 +292,7 @@ export const GATHERING: OpTable = {
     TensorScatterMax: tensorExtreme('Max'),
     TensorScatterMin: tensorExtreme('Min'),
     TensorScatterSub: tensorScatter('add', true),
-    TensorScatterUpdate: tensorScatter('none'),
+    TensorScatterUpdate: tensorUpdate,
     UnsortedSegmentSum: unsortedSegmentSum,
   }),
   ...takes(4, {

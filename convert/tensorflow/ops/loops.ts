@@ -90,7 +90,9 @@ function roleOf(body: Callee, condition: Callee, i: number, initials: readonly V
   const setter = body.nodes.get(splitTensor(source).node);
   const places = setter && SETTERS[setter.op];
   if (!setter || !places || origin(body, setter.inputs[places.list] ?? '') !== argument) return 'carried';
-  const alone = usersOf(body, argument).every((name) => name === setter.name);
+  // Of a list that is only collected there is no list within the round, before the write or behind it.
+  const alone =
+    usersOf(body, argument).every((name) => name === setter.name) && usersOf(body, source).length === 0;
   const elsewhere = body.outputs.some((output, k) => {
     const from = origin(body, output.tensor);
     return k !== i && (from === source || from === argument);

@@ -22,8 +22,8 @@ interface Reduction {
 function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
   const made = emit(g, op, [x], { axes, keepdims: keep ? 1 : 0 }, hint);
   const { shape } = x;
-  if (!x.dtype.startsWith('float') || !shape) return made;
-  const dims = axes.map((axis) => shape[axisOf(axis, shape.length)]);
+  if (!x.dtype.startsWith('float')) return made;
+  const dims = axes.map((axis) => shape?.[axisOf(axis, shape.length)]);
   if (dims.every((dim) => typeof dim === 'number' && dim > 0)) return made;
   const sizes = g.one('Gather', [g.one('Shape', [x]), g.ints(axes)], { axis: 0 });
   const count = emit(g, 'ReduceProd', [sizes], { axes: [0], keepdims: 0 });
@@ -107,14 +107,19 @@ function places(op: 'ArgMax' | 'ArgMin'): Rule {
   };
 }
 
-function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder): Value[] {
-  const sorted = flagAttribute(node, 'sorted', true) ? 1 : 0;
+/** The largest first, also where nobody asked for it: then TensorFlow's own order is one of its version and machine. */
+function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder, { notes }: Context): Value[] {
+  if (!flagAttribute(node, 'sorted', true) && k.elements?.[0] !== 1) {
+    notes.push(
+      `node "${node.name}" (${node.op}) asks for no order (sorted is false): here the largest is first, in TensorFlow it may not be`,
+    );
+  }
   const type = typeAttribute(node, 'index_type', 'int32');
   const [values, indices] = emitAll(
     g,
     'TopK',
     [x, oneNumber(g, k, 'int64')],
-    { axis: -1, sorted },
+    { axis: -1, sorted: 1 },
     { outputs: 2, hint: node.name },
   ) as [Value, Value];
   return [values, cast(g, indices, typeof type === 'string' ? type : 'int32')];
@@ -147,7 +152,7 @@ export const REDUCTION: OpTable = {
   ...takes(1, {
     ArgMax: places('ArgMax'),
     ArgMin: places('ArgMin'),
-    TopK: (node, [x], g) => topK(node, x, g.scalar('int32', intAttribute(node, 'k')), g),
+    TopK: (node, [x], g, context) => topK(node, x, g.scalar('int32', intAttribute(node, 'k')), g, context),
   }),
   ...takes(2, {
     All: logical('ReduceMin'),
@@ -159,7 +164,7 @@ export const REDUCTION: OpTable = {
     NthElement: nthElement,
     Prod: reduce('ReduceProd'),
     Sum: reduce('ReduceSum'),
-    TopKV2: (node, [x, k], g) => topK(node, x, k, g),
+    TopKV2: (node, [x, k], g, context) => topK(node, x, k, g, context),
     InTopK: (node, [predictions, targets], g) =>
       inTopK(node, predictions, targets, g.scalar('int64', intAttribute(node, 'k')), g),
   }),

@@ -1,0 +1,315 @@
+/**
+ * TensorArrays of TensorFlow 1. In: the nodes of one graph or body. Out: a problem for each write that would get lost.
+ * Trap: TensorFlow writes into one array in memory, and its `flow` tensors only say what runs before what; we follow the
+ * flow, each write making a new tensor. So a write that is not on the flow of who reads later never happened for us.
+ */
+import type { Problems } from '../../problems.ts';
+import { splitTensor } from '../graph.ts';
+import { refuse } from '../ops/rule.ts';
+
+export interface OrderedNode {
+  readonly name: string;
+  readonly op: string;
+  /** `node:port`, functions inlined. */
+  readonly inputs: readonly string[];
+  readonly controlInputs: readonly string[];
+}
+
+export interface ArrayGraph {
+  /** What the outputs need, and what must run before that. */
+  readonly nodes: ReadonlyMap<string, OrderedNode>;
+  /** Those of them that give the outputs a value; only these are converted. */
+  readonly needed: ReadonlySet<string>;
+  /** Tensors from outside: the arguments of a body. */
+  readonly given: ReadonlySet<string>;
+  readonly outputs: readonly string[];
+}
+
+/** Which input is the flow; the handle is always the first. */
+const FLOW: Readonly<Record<string, number>> = {
+  TensorArrayWriteV3: 3,
+  TensorArrayScatterV3: 3,
+  TensorArraySplitV3: 3,
+  TensorArrayReadV3: 2,
+  TensorArrayGatherV3: 2,
+  TensorArrayConcatV3: 1,
+  TensorArraySizeV3: 1,
+};
+const WRITES = /^TensorArray(?:Write|Scatter|Split)V3$/;
+const HANDS_ON = /^(?:Identity|StopGradient|Snapshot|(?:Ref)?(?:Enter|Exit|NextIteration|Switch))$/;
+const NEXT = /^(?:Ref)?NextIteration$/;
+const CALLS = /^(?:Stateless)?(?:While|If|Case)$/;
+/** Nodes that are looked at in all. */
+const MAX_STEPS = 50_000_000;
+/** Of the bits that say which write comes before which node. */
+const MAX_WORDS = 1 << 25;
+
+interface Handle {
+  /** Where it comes from. */
+  readonly tensor: string;
+  /** Loops between there and here. */
+  readonly depth: number;
+}
+
+/** Where a flow comes from: the last write, the array itself, the begin of a loop, the end of a condition. */
+interface Origin {
+  readonly tensor: string;
+  /** Conditions that were passed, and on which side. */
+  readonly sides: ReadonlyMap<string, number>;
+}
+
+/** Who writes on from an origin. */
+interface Heir {
+  readonly name: string;
+  readonly origin: Origin;
+}
+
+/** Adds a problem for every node that could not be converted without losing a write. */
+export function findLostWrites(
+  graph: ArrayGraph,
+  problems: Problems,
+  label: (name: string) => string = (name) => name,
+): void {
+  const users = [...graph.nodes.values()].filter(({ op }) => FLOW[op] !== undefined);
+  if (!users.some(({ op }) => WRITES.test(op))) return;
+  const order = new ArrayOrder(graph);
+  for (const node of graph.nodes.values()) {
+    if (graph.needed.has(node.name) && order.countsWithFlow(node))
+      problems.add(node.op, label(node.name), 'takes the flow of a TensorArray for a number');
+  }
+  for (const user of users) {
+    const why = order.problemOf(user);
+    if (why !== undefined) problems.add(user.op, label(user.name), why);
+  }
+}
+
+class ArrayOrder {
+  private readonly graph: ArrayGraph;
+  /** By the tensor its handle comes from. */
+  private readonly writers = new Map<string, OrderedNode[]>();
+  /** Each write has a bit. */
+  private readonly places = new Map<string, number>();
+  /** By node: the bits of the writes that have run before it. */
+  private readonly earlier = new Map<string, Uint32Array>();
+  /** Handles that nodes which are converted use. */
+  private readonly used = new Set<string>();
+  /** For each tensor that goes into a next round: the nodes on its flow. */
+  private readonly rounds: readonly ReadonlySet<string>[];
+  /** The nodes on the flow of an output. */
+  private readonly returned: ReadonlySet<string>;
+  /** What writes on from an origin: writes, and loops that write. */
+  private readonly heirs = new Map<string, Heir[]>();
+  /** By write: the states it goes on from, its loop's too. */
+  private readonly states = new Map<string, Heir[]>();
+  private steps = 0;
+
+  constructor(graph: ArrayGraph) {
+    this.graph = graph;
+    const all = [...graph.nodes.values()];
+    for (const node of all) {
+      if (FLOW[node.op] === undefined) continue;
+      const { tensor } = this.handleOf(node);
+      if (graph.needed.has(node.name)) this.used.add(tensor);
+      if (!WRITES.test(node.op)) continue;
+      this.places.set(node.name, this.places.size);
+      this.writers.set(tensor, [...(this.writers.get(tensor) ?? []), node]);
+      this.inherit(node.name, flowOf(node), node.name);
+    }
+    const back = all.filter(({ op }) => NEXT.test(op));
+    this.rounds = back.map(({ inputs }) => this.flowBehind(inputs.slice(0, 1)));
+    this.returned = this.flowBehind(graph.outputs);
+    for (const node of all) if (node.op.endsWith('Merge')) this.inheritLoop(node);
+  }
+
+  /** A flow is a whole array here, and some number or other in TensorFlow. */
+  countsWithFlow({ op, inputs }: OrderedNode): boolean {
+    if (FLOW[op] !== undefined || HANDS_ON.test(op) || CALLS.test(op) || op.endsWith('Merge')) return false;
+    return inputs.some((input) => {
+      const { tensor } = this.originOf(input);
+      const from = this.producer(tensor);
+      return (
+        from !== undefined && (WRITES.test(from.op) || (from.op === 'TensorArrayV3' && tensor.endsWith(':1')))
+      );
+    });
+  }
+
+  problemOf(user: OrderedNode): string | undefined {
+    const { needed, given } = this.graph;
+    const { tensor, depth } = this.handleOf(user);
+    if (!WRITES.test(user.op)) return needed.has(user.name) ? this.overtaken(user, tensor) : undefined;
+    if (!needed.has(user.name)) {
+      if (!this.used.has(tensor)) return undefined;
+      return 'writes into a TensorArray that is used elsewhere, and hands its flow on to nobody: the write would be lost';
+    }
+    const rounds = depth === 0 ? 0 : this.rounds.filter((each) => each.has(user.name)).length;
+    if (rounds < depth || (given.has(tensor) && !this.returned.has(user.name)))
+      return 'writes in a loop into a TensorArray from outside whose flow does not go on to the next round: the write would be lost';
+    return this.forked(user) ?? this.overtaken(user, tensor);
+  }
+
+  /** Two writes from the same state: in TensorFlow the array has both, and for us there are two arrays. */
+  private forked(user: OrderedNode): string | undefined {
+    for (const { name, origin } of this.states.get(user.name) ?? []) {
+      const other = (this.heirs.get(origin.tensor) ?? []).find((heir) => {
+        this.step();
+        return heir.name !== name && !areExclusive(origin, heir.origin);
+      });
+      if (other)
+        return `writes into a TensorArray from the same state as "${other.name}": one write would be lost`;
+    }
+    return undefined;
+  }
+
+  /** A write that surely comes first, and is not on the way the flow took. */
+  private overtaken(user: OrderedNode, handle: string): string | undefined {
+    const own = this.flowBehind([flowOf(user)]);
+    const others = (this.writers.get(handle) ?? []).filter(
+      ({ name }) => name !== user.name && !own.has(name),
+    );
+    if (others.length === 0) return undefined;
+    const before = this.writesBefore(user);
+    const lost = others.find(({ name }) => {
+      const place = this.places.get(name) as number;
+      return ((before[place >>> 5] as number) & (1 << (place & 31))) !== 0;
+    });
+    return lost && `comes after "${lost.name}", and the flow it takes does not: the write would be lost`;
+  }
+
+  private handleOf(node: OrderedNode): Handle {
+    let [tensor = ''] = node.inputs;
+    let depth = 0;
+    for (let from = this.producer(tensor); from && HANDS_ON.test(from.op); from = this.producer(tensor)) {
+      if (from.op.endsWith('Enter')) depth += 1;
+      else if (from.op.endsWith('Exit')) depth -= 1;
+      tensor = from.inputs[0] ?? '';
+      this.step();
+    }
+    return { tensor, depth };
+  }
+
+  private originOf(flow: string): Origin {
+    const sides = new Map<string, number>();
+    let tensor = flow;
+    for (let from = this.producer(tensor); from && HANDS_ON.test(from.op); from = this.producer(tensor)) {
+      if (from.op.endsWith('Switch')) sides.set(this.plain(from.inputs[1] ?? ''), splitTensor(tensor).port);
+      tensor = from.inputs[0] ?? '';
+      this.step();
+    }
+    return { tensor, sides };
+  }
+
+  /** A condition under its first name. */
+  private plain(tensor: string): string {
+    let at = tensor;
+    for (let from = this.producer(at); from?.op === 'Identity'; from = this.producer(at)) {
+      at = from.inputs[0] ?? '';
+      this.step();
+    }
+    return at;
+  }
+
+  /** `name` is the write, or the loop's variable that it is written in. */
+  private inherit(name: string, flow: string, write: string): void {
+    const heir = { name, origin: this.originOf(flow) };
+    for (const [map, key] of [
+      [this.heirs, heir.origin.tensor],
+      [this.states, write],
+    ] as const) {
+      const known = map.get(key);
+      if (known) known.push(heir);
+      else map.set(key, [heir]);
+    }
+  }
+
+  /** A loop that writes does so from the state that entered it. */
+  private inheritLoop(merge: OrderedNode): void {
+    const entering = merge.inputs.filter((input) => (this.producer(input)?.op ?? '').endsWith('Enter'));
+    const returning = merge.inputs.filter((input) => NEXT.test(this.producer(input)?.op ?? ''));
+    if (entering.length === 0 || returning.length === 0) return;
+    const before = this.flowBehind(entering);
+    const write = [...this.flowBehind(returning)].find((name) => !before.has(name) && this.places.has(name));
+    if (write !== undefined) for (const input of entering) this.inherit(merge.name, input, write);
+  }
+
+  /** The nodes on a flow, back to where the arrays were made. */
+  private flowBehind(tensors: readonly string[]): Set<string> {
+    return this.behind(tensors, (node) => {
+      if (FLOW[node.op] !== undefined) return WRITES.test(node.op) ? [flowOf(node)] : [];
+      if (HANDS_ON.test(node.op)) return node.inputs.slice(0, 1);
+      return node.op.endsWith('Merge') || CALLS.test(node.op) ? node.inputs : [];
+    });
+  }
+
+  /** The writes that have run before a node does, in the same round of its loop. */
+  private writesBefore(user: OrderedNode): Uint32Array {
+    const open = new Set<string>([user.name]);
+    const path = [{ node: user, sources: this.sourcesOf(user), next: 0 }];
+    for (let at = path.at(-1); at; at = path.at(-1)) {
+      const source = at.sources[at.next];
+      at.next += 1;
+      this.step();
+      if (source === undefined) {
+        path.pop();
+        this.earlier.set(at.node.name, this.joined(at.node, at.sources));
+      } else if (!open.has(source.name) && !this.earlier.has(source.name)) {
+        open.add(source.name);
+        path.push({ node: source, sources: this.sourcesOf(source), next: 0 });
+      }
+    }
+    return this.earlier.get(user.name) as Uint32Array;
+  }
+
+  private joined(node: OrderedNode, sources: readonly OrderedNode[]): Uint32Array {
+    const words = (this.places.size + 31) >>> 5;
+    if ((this.earlier.size + 1) * words > MAX_WORDS) refuse('has too many TensorArrays to find their order');
+    const all = this.earlier.get(node.name) ?? new Uint32Array(words);
+    for (const { name } of sources) {
+      const bits = this.earlier.get(name);
+      for (const [i, word] of (bits ?? []).entries()) all[i] = (all[i] as number) | word;
+      const place = this.places.get(name);
+      if (place !== undefined) all[place >>> 5] = (all[place >>> 5] as number) | (1 << (place & 31));
+    }
+    return all;
+  }
+
+  private sourcesOf({ op, inputs, controlInputs }: OrderedNode): OrderedNode[] {
+    if (NEXT.test(op)) return [];
+    const tensors = [...inputs, ...controlInputs.map((name) => `${name}:0`)];
+    return tensors.flatMap((tensor) => this.producer(tensor) ?? []);
+  }
+
+  private behind(
+    tensors: readonly string[],
+    inputsOf: (node: OrderedNode) => readonly string[],
+  ): Set<string> {
+    const found = new Set<string>();
+    const pending = [...tensors];
+    for (let tensor = pending.pop(); tensor !== undefined; tensor = pending.pop()) {
+      const node = this.producer(tensor);
+      this.step();
+      if (!node || found.has(node.name)) continue;
+      found.add(node.name);
+      pending.push(...inputsOf(node));
+    }
+    return found;
+  }
+
+  private producer(tensor: string): OrderedNode | undefined {
+    return this.graph.given.has(tensor) ? undefined : this.graph.nodes.get(splitTensor(tensor).node);
+  }
+
+  /** Also what ends a search in a circle of a broken file. */
+  private step(): void {
+    this.steps += 1;
+    if (this.steps > MAX_STEPS) refuse('the order of TensorArrays takes too long to find');
+  }
+}
+
+function flowOf(node: OrderedNode): string {
+  return node.inputs[FLOW[node.op] ?? 0] ?? '';
+}
+
+/** Only one of them ever runs. */
+function areExclusive(a: Origin, b: Origin): boolean {
+  return [...a.sides].some(([condition, side]) => b.sides.has(condition) && b.sides.get(condition) !== side);
+}
