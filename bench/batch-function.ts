@@ -3,21 +3,16 @@
  * Lambda gives them, and its results checked. Trap: the first result of a uri stays; every drain needs uris of its own.
  */
 
-import { type RecordInputs, toInputs } from '../lib/client/inputs.ts';
+import { toInputs } from '../lib/client/inputs.ts';
 import { OutputQueue } from '../lib/client/output-queue.ts';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import type { QueueWork } from './local-stack.ts';
+import { URI } from './messages.ts';
 import { rowOfUri } from './models.ts';
 import type { BatchAnswer, BatchQuestion } from './processes/batch-function.ts';
 import { type Child, startChild } from './processes/child.ts';
 import { assertSame } from './raw.ts';
 import { JOB } from './served.ts';
-
-const URI = 'the-uri-of-a-record';
-
-export function encodeAll(inputs: readonly RecordInputs[]): Promise<string[]> {
-  return Promise.all(inputs.map(async (each) => encodeMessage(URI, await toInputs(each))));
-}
 
 export class BatchFunction {
   readonly #child: Child<BatchQuestion, BatchAnswer>;
@@ -33,9 +28,17 @@ export class BatchFunction {
 
   static async start(work: QueueWork, redisUrl: string, batchSize: number): Promise<BatchFunction> {
     const child = await startChild<BatchQuestion, BatchAnswer>('batch-function', { role: 'server' });
-    const bodies = await encodeAll(work.inputs);
-    await child.ask({ kind: 'open', model: work.model, redisUrl, batchSize, bodies, uri: URI });
-    return new BatchFunction(child, work, redisUrl);
+    const batch = new BatchFunction(child, work, redisUrl);
+    try {
+      const bodies = await Promise.all(
+        work.inputs.map(async (inputs) => encodeMessage(URI, await toInputs(inputs))),
+      );
+      await child.ask({ kind: 'open', model: work.model, redisUrl, batchSize, bodies, uri: URI });
+      return batch;
+    } catch (error) {
+      await batch.close();
+      throw error;
+    }
   }
 
   /** @throws when a result is missing or wrong */

@@ -11,6 +11,8 @@ import { startChild } from './processes/child.ts';
 import type { RedisQuestion, RunningRedis } from './processes/redis.ts';
 import type { Line } from './report.ts';
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
 export interface Scenario {
   readonly name: string;
   readonly about: string;
@@ -23,8 +25,11 @@ export class Bench {
   readonly #models = new Map<ModelName, Promise<BenchModel>>();
   readonly #peers = new Map<string, string>();
   #redis: Promise<RunningRedis> | undefined;
-
+  #closing: Promise<void> | undefined;
   readonly #only: string;
+
+  /** Peers are ended when this process exits, and a signal alone would leave them and the folder. */
+  readonly #onSignal = () => void this.close().finally(() => process.exit(130));
 
   private constructor(folder: string, only: string) {
     this.folder = folder;
@@ -36,6 +41,7 @@ export class Bench {
     const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-bench-'));
     const bench = new Bench(folder, only);
     bench.onClose(() => rm(folder, { recursive: true, force: true }));
+    for (const signal of SIGNALS) process.once(signal, bench.#onSignal);
     return bench;
   }
 
@@ -53,9 +59,10 @@ export class Bench {
     return made;
   }
 
-  /** The models that were made so far. */
-  models(): Promise<BenchModel[]> {
-    return Promise.all(this.#models.values());
+  /** The models that were made so far; one that could not be made has failed its scenario, and no other. */
+  async models(): Promise<BenchModel[]> {
+    const made = await Promise.allSettled(this.#models.values());
+    return made.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   }
 
   /** That a peer takes part, for the report. */
@@ -80,9 +87,16 @@ export class Bench {
     return child.ask({ dataDir: join(this.folder, 'redis') });
   }
 
-  async close(): Promise<void> {
-    for (const close of this.#closers.splice(0).toReversed()) {
+  /** Once: whoever comes while it closes waits for its end too. */
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const close of this.#closers.toReversed()) {
       await close().catch((error: unknown) => console.error(error));
     }
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal);
   }
 }

@@ -30,7 +30,7 @@ export function coresOf(list: string): number[] {
 
 const CORES = allowedCores();
 const HAS_TASKSET = spawnSync('taskset', ['--version'], { stdio: 'ignore' }).status === 0;
-export const PINS = HAS_TASKSET && CORES.length >= 2;
+const PINS = HAS_TASKSET && CORES.length >= 2;
 
 /** The server has the last core: the system's own work is more often on the first. */
 function coreOf(role: Role): number {

@@ -12,10 +12,12 @@ import { queueName } from '../lib/contract/names.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { startAws } from '../local/aws.ts';
 import type { Bench } from './bench.ts';
+import { inputsOf } from './messages.ts';
 import { type BenchModel, rowOfUri } from './models.ts';
 import { startChild } from './processes/child.ts';
 import type { QueueAnswer, QueueQuestion } from './processes/queue-client.ts';
 import type { StackAddresses, StackQuestion } from './processes/stack.ts';
+import { QUIET } from './quiet.ts';
 import { THREADS } from './raw.ts';
 
 /** The local stack's own; in another one a queue of the same name is another queue. */
@@ -30,13 +32,12 @@ export interface QueueWork {
 export function jobOf(
   name: string,
   queue: { readonly batchSize: number; readonly windowSeconds: number },
-  batchSize = Math.max(DEFAULT_JOB.batchSize, queue.batchSize),
 ): JobConfig {
   return {
     ...DEFAULT_JOB,
     jobName: name,
     threadPerModel: THREADS,
-    batchSize,
+    batchSize: Math.max(DEFAULT_JOB.batchSize, queue.batchSize),
     queue: { ...DEFAULT_JOB.queue, ...queue },
   };
 }
@@ -93,8 +94,7 @@ export async function filledFolder(
   records: number,
 ): Promise<() => Promise<string>> {
   const folder = join(bench.folder, `filled-${job.jobName}`);
-  const log = { info: () => undefined, warn: console.error, error: console.error };
-  const aws = await startAws({ dataDir: join(folder, 'aws'), port: 0, region: REGION, log });
+  const aws = await startAws({ dataDir: join(folder, 'aws'), port: 0, region: REGION, log: QUIET });
   try {
     const { url } = await aws.createQueue({
       name: queueName(job.jobName),
@@ -104,9 +104,8 @@ export async function filledFolder(
     const sender = new QueueSender(aws.sqs, { queueUrl: url });
     const sent = Array.from({ length: records }, (_, record) => {
       const uri = `drain-${record}`;
-      const data = rows[rowOfUri(uri, rows.length)] as Float32Array;
-      const tensor = { dtype: 'float32', shape: model.rowShape, data } as const;
-      return sender.send(encodeMessage(uri, new Map([[model.input, { kind: 'tensor', tensor }]])));
+      const row = rows[rowOfUri(uri, rows.length)] as Float32Array;
+      return sender.send(encodeMessage(uri, inputsOf(model, row)));
     });
     await Promise.all(sent);
   } finally {

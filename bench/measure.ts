@@ -18,7 +18,7 @@ export interface Contender<Answer = unknown> {
   readonly verify: (answers: readonly Answer[]) => void | Promise<void>;
 }
 
-export interface Plan {
+interface Plan {
   /** Timed calls of one contender in one repeat, ms. */
   readonly repeatMs: number;
   /** Timed calls of one block, ms; default 20. */
@@ -80,7 +80,7 @@ export async function interleave(contenders: readonly Contender[], plan: Plan): 
   return entries.map(({ contender: { name }, repeats, cpuMs }) => ({ name, repeats, cpuMs }));
 }
 
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
+export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items
     .map((item) => ({ item, place: random() }))
     .sort((a, b) => a.place - b.place)

@@ -221,12 +221,17 @@ const MODELS = {
 export type ModelName = keyof typeof MODELS;
 
 export async function makeModel(name: ModelName, root: string): Promise<BenchModel> {
-  const { about, input, rowShape, make } = MODELS[name];
-  const bytes = make();
-  const folder = join(root, name);
+  const { make, ...facts } = MODELS[name];
+  return writeModel(root, make(), { name, output: 'scores', ...facts });
+}
+
+type Facts = Pick<BenchModel, 'name' | 'about' | 'input' | 'output' | 'rowShape'>;
+
+export async function writeModel(root: string, content: Uint8Array, facts: Facts): Promise<BenchModel> {
+  const folder = join(root, facts.name);
   const path = join(folder, 'model.onnx');
   await mkdir(folder, { recursive: true });
-  await writeFile(path, bytes);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
-  return { name, about, path, folder, sha256, bytes: bytes.byteLength, input, output: 'scores', rowShape };
+  await writeFile(path, content);
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  return { ...facts, path, folder, sha256, bytes: content.byteLength };
 }

@@ -61,7 +61,8 @@ function barOf({ label, value, low, high, isOurs }: Bar, index: number, most: nu
   ].join('\n');
 }
 
-function escaped(text: string): string {
+/** For texts and attributes. */
+export function escaped(text: string): string {
   return text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')

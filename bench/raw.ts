@@ -9,7 +9,7 @@ import type { BenchModel } from './models.ts';
 /** Of both sides. */
 export const THREADS = 1;
 
-export type Feed = Record<string, OrtTensor>;
+type Feed = Record<string, OrtTensor>;
 
 export interface RawModel {
   feed(rows: readonly Float32Array[]): Feed;
@@ -60,7 +60,7 @@ export function assertSame(actual: ArrayLike<number>, expected: ArrayLike<number
 }
 
 /** @throws when two rows have answers so alike that a mix-up of rows would pass `assertSame` */
-export function assertTellable(answers: readonly Float32Array[]): void {
+function assertTellable(answers: readonly Float32Array[]): void {
   for (const [i, one] of answers.entries()) {
     for (const other of answers.slice(0, i)) {
       const allowed = 100 * TOLERANCE * scaleOf(one);
@@ -83,4 +83,14 @@ export async function answersOf(raw: RawModel, rows: readonly Float32Array[]): P
   for (const row of rows) answers.push(Float32Array.from(await raw.run(raw.feed([row]))));
   assertTellable(answers);
   return answers;
+}
+
+/** The same, of a session that is opened for it. */
+export async function answersFor(model: BenchModel, rows: readonly Float32Array[]): Promise<Float32Array[]> {
+  const raw = await openRaw(model);
+  try {
+    return await answersOf(raw, rows);
+  } finally {
+    await raw.close();
+  }
 }

@@ -179,6 +179,15 @@ export function verdict({ median, low, high }: Spread, target: Target | undefine
   return (met(median) ? 'yes' : 'no') + unsure;
 }
 
+/** With a plus before what is more. */
+export function signed(value: number, decimals: number): string {
+  return (value < 0 ? '' : '+') + value.toFixed(decimals);
+}
+
+export function bytesText(bytes: number): string {
+  return bytes < 10_000 ? `${Math.round(bytes)} bytes` : `${Math.round(bytes / 1000)} kB`;
+}
+
 /** Three digits that say something: 0.0213, 1.08, 601,000. */
 export function short(value: number): string {
   if (value === 0) return '0';

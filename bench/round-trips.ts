@@ -5,7 +5,7 @@
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-export interface CountingProxy {
+interface CountingProxy {
   readonly port: number;
   /** Of all connections since the start. */
   roundTrips(): number;

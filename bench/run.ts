@@ -111,9 +111,6 @@ async function main(): Promise<number> {
   const machine = describeMachine(ROOT, request.command);
   const begin = performance.now();
   const bench = await Bench.open(request.onlyCase);
-  // Peers are ended when this process exits, and a signal alone would leave them and the folder.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void bench.close().finally(() => process.exit(130)));
   try {
     const lines: Line[] = [];
     let failures = 0;
@@ -128,6 +125,10 @@ async function main(): Promise<number> {
         const text = error instanceof Error ? error.message : String(error);
         lines.push({ scenario: scenario.name, name: 'all', skipped: `it failed: ${text.split('\n')[0]}` });
       }
+    }
+    if (lines.length === 0) {
+      console.error(`no case contains ${JSON.stringify(request.onlyCase)}`);
+      return 2;
     }
     const report: Report = {
       machine,

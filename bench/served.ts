@@ -4,6 +4,7 @@
  * flattened in the handler's time. Every event goes through JSON once.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
 import { logError } from '../lib/log.ts';
@@ -36,7 +37,13 @@ export interface Served {
   close(): Promise<void>;
 }
 
-export function serve(model: BenchModel, redisUrl: string, batchSize: number): Served {
+/** @param endpoint of the S3 with records too large for a message; most have none, and nothing listens at the default */
+export function serve(
+  model: BenchModel,
+  redisUrl: string,
+  batchSize: number,
+  endpoint = 'http://127.0.0.1:9',
+): Served {
   const connection = new RedisConnection(redisUrl);
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
@@ -48,8 +55,7 @@ export function serve(model: BenchModel, redisUrl: string, batchSize: number): S
     },
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
-  // No record of the bench is large enough for S3; nothing listens there.
-  const payloads = new PayloadStore(openS3({ endpoint: 'http://127.0.0.1:9', region: 'none' }), 'none', JOB);
+  const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
   const deps = { model: host, payloads, filter: undefined, reporter: liveReporter(results) };
   const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
@@ -73,66 +79,14 @@ export function serve(model: BenchModel, redisUrl: string, batchSize: number): S
 /** What a handler asks of Lambda's context. */
 export const CONTEXT = { getRemainingTimeInMillis: () => 29_000 };
 
-/** POST /predict with a JSON body, as API Gateway's HTTP API sends it. */
+/** POST /predict with a JSON body. */
 export function predictEvent(body: string): APIGatewayProxyEventV2 {
-  const event = {
-    version: '2.0',
-    routeKey: 'POST /predict',
-    rawPath: '/predict',
-    rawQueryString: '',
-    headers: {
-      accept: '*/*',
-      'content-length': String(body.length),
-      'content-type': 'application/json',
-      host: 'bench.execute-api.us-east-1.amazonaws.com',
-      'user-agent': 'bench',
-      'x-forwarded-for': '192.0.2.1',
-      'x-forwarded-port': '443',
-      'x-forwarded-proto': 'https',
-    },
-    requestContext: {
-      accountId: '000000000000',
-      apiId: 'bench',
-      domainName: 'bench.execute-api.us-east-1.amazonaws.com',
-      domainPrefix: 'bench',
-      http: {
-        method: 'POST',
-        path: '/predict',
-        protocol: 'HTTP/1.1',
-        sourceIp: '192.0.2.1',
-        userAgent: 'bench',
-      },
-      requestId: 'bench',
-      routeKey: 'POST /predict',
-      stage: '$default',
-      time: '01/Jan/2026:00:00:00 +0000',
-      timeEpoch: 1_767_225_600_000,
-    },
-    body,
-    isBase64Encoded: false,
-  };
-  return JSON.parse(JSON.stringify(event)) as APIGatewayProxyEventV2;
+  return JSON.parse(JSON.stringify(httpEvent(JOB, body))) as APIGatewayProxyEventV2;
 }
 
-/** Messages of a queue, as the event source mapping hands them over. */
+/** Messages of the queue. */
 export function queueEvent(bodies: readonly string[]): SQSEvent {
-  const records = bodies.map((body, i) => ({
-    messageId: `message-${i}`,
-    receiptHandle: 'bench',
-    body,
-    attributes: {
-      ApproximateReceiveCount: '1',
-      SentTimestamp: '1767225600000',
-      SenderId: 'bench',
-      ApproximateFirstReceiveTimestamp: '1767225600001',
-    },
-    messageAttributes: {},
-    md5OfBody: '',
-    eventSource: 'aws:sqs',
-    eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:cluster-serving-bench',
-    awsRegion: 'us-east-1',
-  }));
-  return JSON.parse(JSON.stringify({ Records: records })) as SQSEvent;
+  return JSON.parse(JSON.stringify(sqsEvent(JOB, bodies, 'bench'))) as SQSEvent;
 }
 
 /** A row as a client writes it in JSON: nested, each number with the 9 digits that a float32 needs. */
@@ -145,11 +99,15 @@ export function nestedNumbers(row: Float32Array, shape: readonly number[]): unkn
   return level;
 }
 
-/** The values of the only prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
-export function predictionOf(body: string | undefined): number[] {
-  const { predictions } = JSON.parse(body ?? '{}') as { predictions?: string[] };
-  const text = predictions?.[0];
-  if (predictions?.length !== 1 || !text) throw new Error(`expected one prediction, got ${body}`);
-  const { data } = JSON.parse(text.slice('{value='.length, -1)) as { data: number[] };
-  return data;
+/** The values of each prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
+export function predictionsOf(body: string): number[][] {
+  const { predictions } = JSON.parse(body) as { predictions: string[] };
+  return predictions.map((text) => (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data);
+}
+
+/** Those of the only one. */
+export function predictionOf(body = ''): number[] {
+  const [values, ...more] = predictionsOf(body);
+  if (!values || more.length > 0) throw new Error(`expected one prediction, got ${body}`);
+  return values;
 }

@@ -5,7 +5,7 @@
  */
 import { type Line, type Row, rowsTable, short, verdict } from './report.ts';
 
-export interface TargetSpec {
+interface TargetSpec {
   readonly about: string;
   readonly wanted: string;
   readonly scenario: string;
@@ -72,9 +72,9 @@ export const TARGETS: readonly TargetSpec[] = [
   { about: 'memory per extra queued message', wanted: 'constant', scenario: 'memory', name: /./ },
 ];
 
-export type Judged = 'met' | 'not met' | 'not measured' | 'not run';
+type Judged = 'met' | 'not met' | 'not measured' | 'not run';
 
-export interface JudgedTarget {
+interface JudgedTarget {
   readonly spec: TargetSpec;
   readonly lines: readonly Line[];
   readonly judged: Judged;

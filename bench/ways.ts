@@ -13,7 +13,7 @@ import type { HttpAnswers, HttpQuestion } from './processes/http-client.ts';
 import type { ServerAnswer, ServerQuestion } from './processes/http-server.ts';
 import { processMs } from './processor.ts';
 import { assertSame } from './raw.ts';
-import { nestedNumbers } from './served.ts';
+import { nestedNumbers, predictionsOf } from './served.ts';
 
 /** What requests hold, one entry for each. */
 export interface Requests {
@@ -48,12 +48,6 @@ const plain = (requests: Requests, index: number): RequestSpec => ({
 
 const plainValues = (body: string) => (JSON.parse(body) as { predictions: number[][] }).predictions;
 
-/** `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`, the answer of Cluster Serving. */
-export function ourValues(body: string): number[][] {
-  const { predictions } = JSON.parse(body) as { predictions: string[] };
-  return predictions.map((text) => (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data);
-}
-
 /** @param kind our handler behind the local gateway, or a bare node:http server */
 export async function openOurs(
   bench: Bench,
@@ -68,7 +62,7 @@ export async function openOurs(
     id: kind === 'bare' ? 'bare node:http' : 'gateway',
     port,
     requestOf: plain,
-    valuesOf: kind === 'bare' ? plainValues : ourValues,
+    valuesOf: kind === 'bare' ? plainValues : predictionsOf,
     processorMs: () => processMs(child.pid),
     rawRate: (batches, ms) => child.ask({ kind: 'raw', batches, ms }),
     close: () => child.close(),
@@ -95,13 +89,13 @@ export async function openPeer(
 ): Promise<HttpWay | { readonly skipped: string }> {
   const peer = installedPeer(name);
   if (!peer) return { skipped: NOT_INSTALLED };
-  bench.tellPeer(peer);
   try {
     const isV2 = name === 'mlserver';
     const requestOf: HttpWay['requestOf'] = isV2
       ? (requests, index) => v2Request(requests, index, model)
       : plain;
     const server = await startPeer(peer, model, requestOf(probeOf(model), 0));
+    bench.tellPeer(peer);
     return {
       id: HTTP_PEERS[name],
       port: server.port,
@@ -112,7 +106,8 @@ export async function openPeer(
     };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    return { skipped: `it did not start: ${text.split('\n').slice(-1)[0]?.slice(0, 200)}` };
+    // Of a traceback the last line; what a process wrote ends with a line break.
+    return { skipped: `it did not start: ${text.trimEnd().split('\n').at(-1)?.slice(0, 200)}` };
   }
 }
 

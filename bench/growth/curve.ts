@@ -54,7 +54,7 @@ export interface Metric {
   readonly picture?: string;
 }
 
-export interface Series {
+interface Series {
   readonly name: string;
   readonly xs: readonly number[];
   readonly quickXs: readonly number[];
@@ -79,7 +79,7 @@ export interface Curve {
   readonly derive?: (sample: Sample, x: number) => Sample;
 }
 
-export type GivePoint = (
+type GivePoint = (
   series: string,
   x: number,
   repeat: number,

@@ -5,7 +5,8 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Machine, short } from '../report.ts';
+import { withBlock } from '../markers.ts';
+import { type Machine, rowsTable, short } from '../report.ts';
 import type { Curve, Metric } from './curve.ts';
 import { type Judged, judgeCurve, type MeasuredCurve, type MeasuredPoint } from './measured.ts';
 import { plotSvg } from './plot.ts';
@@ -27,9 +28,9 @@ export async function writeDocument(page: string, runs: readonly CurveRun[]): Pr
     before[run.curve.name] = run;
     const pictures = await writePictures(folder, run.curve);
     const names = pictures.map((name) => join(folder.slice(dirname(page).length + 1), name));
-    text = withBlock(text, run.curve.name, blockOf(run, names));
+    text = withBlock(text, `growth:${run.curve.name}`, blockOf(run, names));
   }
-  text = withBlock(text, 'summary', summaryOf(Object.values(before)));
+  text = withBlock(text, 'growth:summary', summaryOf(Object.values(before)));
   await writeFile(json, `${JSON.stringify(before, undefined, 2)}\n`);
   await writeFile(page, text);
 }
@@ -50,15 +51,6 @@ async function readRuns(path: string): Promise<Record<string, CurveRun>> {
     throw error;
   });
   return JSON.parse(text) as Record<string, CurveRun>;
-}
-
-/** @throws when the document has no such markers: nothing is written at a guess */
-export function withBlock(document: string, name: string, block: string): string {
-  const [begin, end] = [`<!-- growth:${name} -->`, `<!-- /growth:${name} -->`];
-  const from = document.indexOf(begin);
-  const to = document.indexOf(end);
-  if (from === -1 || to < from) throw new Error(`the document has no ${begin} ... ${end}`);
-  return `${document.slice(0, from + begin.length)}\n${block}\n${document.slice(to)}`;
 }
 
 /** @returns their names */
@@ -87,7 +79,7 @@ async function writePictures(folder: string, curve: MeasuredCurve): Promise<stri
   return names;
 }
 
-export function blockOf({ machine, loadAfter, curve }: CurveRun, pictures: readonly string[]): string {
+function blockOf({ machine, loadAfter, curve }: CurveRun, pictures: readonly string[]): string {
   return [
     ...pictures.map((path) => `![${curve.about}](${path})\n`),
     pointsTable(curve),
@@ -112,7 +104,6 @@ export function pointsTable({ series, metrics, xLabel }: MeasuredCurve): string 
   );
   const many = series.length > 1;
   const head = [...(many ? ['what'] : []), xLabel, ...shown.map(({ label }) => label)];
-  const rule = head.map((_, i) => (many && i === 0 ? '---' : '--:'));
   const rows = series.flatMap(({ name, points }) =>
     points.map((point) => [
       ...(many ? [name] : []),
@@ -120,7 +111,7 @@ export function pointsTable({ series, metrics, xLabel }: MeasuredCurve): string 
       ...cellsOf(point, shown),
     ]),
   );
-  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return rowsTable(head, new Set(head.keys().drop(many ? 1 : 0)), rows);
 }
 
 function cellsOf({ values, skipped }: MeasuredPoint, metrics: readonly Metric[]): string[] {
@@ -158,8 +149,7 @@ export function fitTable(judged: readonly Judged[]): string {
     verdictText(exponent > (metric.atMost ?? 0), isDefect, verdict),
   ]);
   const head = ['what', 'of it', 'fitted', 'exponent', 'last step', 'limit', 'verdict'];
-  const rule = ['---', '---', '--:', '--:', '--:', '--:', '---'];
-  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return rowsTable(head, new Set([2, 3, 4, 5]), rows);
 }
 
 function verdictText(isOver: boolean, isDefect: boolean, verdict: string): string {
@@ -182,7 +172,5 @@ function summaryOf(runs: readonly CurveRun[]): string {
     return [curve.xLabel, worst('ms'), worst('cpuMs'), worst('peakBytes'), told.join('; ') || 'none'];
   });
   const head = ['by', 'time', 'processor time', 'peak memory', 'over its limit'];
-  return [head, ['---', '--:', '--:', '--:', '---'], ...rows]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n');
+  return rowsTable(head, new Set([1, 2, 3]), rows);
 }

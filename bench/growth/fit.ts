@@ -5,7 +5,7 @@
  * it counts as `floor`.
  */
 
-export interface SizedValue {
+interface SizedValue {
   readonly x: number;
   readonly y: number;
 }
@@ -26,7 +26,7 @@ export type Verdict = 'constant' | 'less than linear' | 'linear' | 'worse than l
 const CONSTANT = 0.1;
 const LESS = 0.9;
 /** More is a defect. */
-export const LINEAR = 1.1;
+const LINEAR = 1.1;
 
 /** @returns undefined for fewer than two sizes above 0, or values that are no numbers */
 export function fitGrowth(values: readonly SizedValue[], floor = 0): Fit | undefined {

@@ -3,7 +3,6 @@
  * of their own, and the process of one point.
  * Trap: a server that shared the process of a point would be measured with it.
  */
-
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Bench } from '../bench.ts';
@@ -80,8 +79,7 @@ export class Growth {
     try {
       return await child.ask(question);
     } finally {
-      if (child.pid > 0) process.kill(child.pid, 'SIGKILL');
-      await child.close();
+      await child.kill();
     }
   }
 

@@ -2,9 +2,7 @@
  * In: a curve. Out: what its points showed: the median of each number with its lowest and highest, and how it grows.
  * Trap: machines drift; so every point is measured once before any is measured again, in another order each time.
  */
-
-import type { Spread } from '../measure.ts';
-import { spreadOf } from '../measure.ts';
+import { type Spread, shuffled, spreadOf } from '../measure.ts';
 import { randomNumbers } from '../models.ts';
 import { type Curve, type Metric, REPEATS, type Sample } from './curve.ts';
 import { type Fit, fitGrowth, type Verdict, verdictOf } from './fit.ts';
@@ -18,7 +16,7 @@ export interface MeasuredPoint {
   readonly skipped?: string;
 }
 
-export interface MeasuredSeries {
+interface MeasuredSeries {
   readonly name: string;
   readonly points: readonly MeasuredPoint[];
 }
@@ -33,7 +31,7 @@ export interface MeasuredCurve {
   readonly seconds: number;
 }
 
-export interface MeasureOptions {
+interface MeasureOptions {
   readonly quick: boolean;
   /** Hears of each point before it is measured. */
   readonly onPoint: (done: number, total: number, what: string) => void;
@@ -101,13 +99,6 @@ function pointOf({ x, samples, skipped }: Place, metrics: readonly Metric[]): Me
     if (numbers.length > 0) values[key] = spreadOf(numbers);
   }
   return { x, values, ...(skipped ? { skipped } : {}) };
-}
-
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  return items
-    .map((item) => ({ item, place: random() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item);
 }
 
 /** Of times the lowest: what else the machine does only ever adds to them. Of memory the median. */

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 
-export interface Held {
+interface Held {
   /** Of the whole process. */
   readonly rssBytes: number;
   /** Of JavaScript: heap and array buffers. */

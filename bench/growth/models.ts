@@ -4,11 +4,11 @@
  * Trap: a model's own work would hide what the path does with its tensors; so it adds, at most, a few numbers.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { mkdir, open, writeFile } from 'node:fs/promises';
+import { mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bytes, type Chunk, integer, message, text } from '../../convert/onnx/chunk.ts';
 import { type ModelSpec, onnxModel } from '../../test/support/onnx.ts';
-import { type BenchModel, randomNumbers } from '../models.ts';
+import { type BenchModel, randomNumbers, writeModel } from '../models.ts';
 
 /** A model as a point's process is told of it. */
 export function modelGiven(model: BenchModel): Record<string, string> {
@@ -19,23 +19,9 @@ export function modelOf(given: Readonly<Record<string, string>>): BenchModel {
   return JSON.parse(given['model'] ?? '') as BenchModel;
 }
 
-async function write(root: string, name: string, spec: ModelSpec, rowShape: number[]): Promise<BenchModel> {
-  const content = onnxModel(spec);
-  const folder = join(root, name);
-  const path = join(folder, 'model.onnx');
-  await mkdir(folder, { recursive: true });
-  await writeFile(path, content);
-  return {
-    name,
-    about: name,
-    path,
-    folder,
-    sha256: createHash('sha256').update(content).digest('hex'),
-    bytes: content.byteLength,
-    input: spec.inputs[0]?.name ?? '',
-    output: spec.outputs[0]?.name ?? '',
-    rowShape,
-  };
+function write(root: string, name: string, spec: ModelSpec, rowShape: number[]): Promise<BenchModel> {
+  const [input = '', output = ''] = [spec.inputs[0]?.name, spec.outputs[0]?.name];
+  return writeModel(root, onnxModel(spec), { name, about: name, input, output, rowShape });
 }
 
 /** vector: float32 [N, L], any L -> mean: float32 [N, 1]. */

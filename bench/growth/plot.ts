@@ -3,8 +3,9 @@
  * Trap: it is looked at on white and on black paper: colours follow the reader's setting, lines differ in their marks
  * too, and every text has a size of its own that does not depend on a font being there.
  */
+import { escaped } from '../plot.ts';
 
-export interface PlotPoint {
+interface PlotPoint {
   readonly x: number;
   readonly y: number;
   /** Of the repeats; default y. */
@@ -12,7 +13,7 @@ export interface PlotPoint {
   readonly high?: number;
 }
 
-export interface PlotLine {
+interface PlotLine {
   readonly name: string;
   readonly points: readonly PlotPoint[];
 }
@@ -199,10 +200,6 @@ function decadeText(decade: number): string {
   const digits = '⁰¹²³⁴⁵⁶⁷⁸⁹';
   const power = String(Math.abs(decade)).replaceAll(/\d/g, (digit) => digits[Number(digit)] as string);
   return `10${decade < 0 ? '⁻' : ''}${power}`;
-}
-
-function escaped(content: string): string {
-  return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 function round(value: number): number {

@@ -75,7 +75,13 @@ export class Connection {
       return;
     }
     const rest = this.#received.subarray(bodyAt);
-    const cut = length === undefined ? cutChunks(rest) : cutLength(rest, Number(length));
+    let cut: Cut | undefined;
+    try {
+      cut = length === undefined ? cutChunks(rest) : cutLength(rest, Number(length));
+    } catch (error) {
+      this.#fail(error as Error);
+      return;
+    }
     if (!cut) return;
     this.#received = rest.subarray(cut.end);
     this.#onBody(cut.body);

@@ -55,7 +55,7 @@ class OpenRun {
   /** By request; NaN while there is no answer. */
   readonly #latencies: Float64Array;
   readonly #ownDelays: number[] = [];
-  readonly #startMs = performance.now();
+  #startMs = 0;
   /** The next to become due, and the next to be sent. */
   #arrived = 0;
   #sent = 0;
@@ -73,6 +73,8 @@ class OpenRun {
 
   async run(): Promise<OpenReport> {
     const planned = this.#due.length;
+    // Not before: drawing the arrivals takes some ms.
+    this.#startMs = performance.now();
     let stoppedEarly = false;
     while (this.#answered < planned && !stoppedEarly) {
       this.#arrive();

@@ -2,7 +2,7 @@
  * In: whether a rate was sustained, one answer after the other. Out: the rate to try next, and the highest that was.
  * Trap: a bracket that is only believed in would be the answer where nothing in it was tried: both ends are tried.
  */
-export interface SearchOptions {
+interface SearchOptions {
   /** The first rate to try. */
   readonly guess: number;
   /** Until both ends are known, the rate grows or shrinks by this. Default 1.15. */

@@ -51,11 +51,17 @@ export class BullMq {
     const open = async (role: 'server' | 'client') => {
       const environment = { BENCH_INSTALLED: peer.folder };
       const program = join(peer.source, 'program.mjs');
-      const child = await startChild<object, unknown>(program, { environment, role });
-      await child.ask({ kind: 'open', model, connection });
-      return child;
+      return startChild<object, unknown>(program, { environment, role });
     };
-    return new BullMq(await open('client'), await open('server'), rows);
+    const bullmq = new BullMq(await open('client'), await open('server'), rows);
+    try {
+      for (const child of [bullmq.#client, bullmq.#worker])
+        await child.ask({ kind: 'open', model, connection });
+      return bullmq;
+    } catch (error) {
+      await bullmq.close();
+      throw error;
+    }
   }
 
   /** The fastest concurrency of each way to work, by a short try of each. */

@@ -14,7 +14,7 @@ import type { BenchModel } from '../models.ts';
 import { familyMs } from '../processor.ts';
 import type { InstalledPeer } from './installed.ts';
 
-export interface PeerServer {
+interface PeerServer {
   readonly port: number;
   /** Processor time of all its processes so far, ms. */
   processorMs(): number | undefined;
@@ -130,7 +130,7 @@ async function answering(
     if (answer === 200) return;
     last = String(answer ?? last);
     if (failed) throw failed;
-    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`);
+    if (hasEnded(child)) throw new Error(`it ended with ${child.exitCode ?? child.signalCode}: ${output()}`);
     if (performance.now() > deadline) throw new Error(`${last} after ${START_LIMIT_MS} ms: ${output()}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
@@ -162,11 +162,17 @@ function signal(child: ChildProcess, name: 'SIGINT' | 'SIGKILL'): void {
 }
 
 async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, 'exit');
-  signal(child, 'SIGINT');
-  const timer = setTimeout(() => signal(child, 'SIGKILL'), END_LIMIT_MS);
-  await ended;
-  clearTimeout(timer);
+  if (!hasEnded(child)) {
+    const ended = once(child, 'exit');
+    signal(child, 'SIGINT');
+    const timer = setTimeout(() => signal(child, 'SIGKILL'), END_LIMIT_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+  // Also of a leader that has ended: those it started may live on.
   signal(child, 'SIGKILL');
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }

@@ -11,10 +11,13 @@ export interface Child<Question, Answer> {
   readonly pid: number;
   /** @throws what the child threw, or that it ended or was silent for too long */
   ask(question: Question): Promise<Answer>;
+  /** It closes what it opened; one that does not end by itself is killed. */
   close(): Promise<void>;
+  /** At once. */
+  kill(): Promise<void>;
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   /** Added to this process's own. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Keeps it on one core; default: any. */
@@ -26,6 +29,8 @@ export interface ChildOptions {
 type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
 
 const SILENCE_MS = 120_000;
+/** Of closing: a connection whose other end has gone may never close. */
+const END_LIMIT_MS = 20_000;
 
 /** @param name of a program beside this file without its ending, or the path of another one */
 export async function startChild<Question, Answer>(
@@ -50,6 +55,12 @@ export async function startChild<Question, Answer>(
     ask: (question) => ask<Answer>(child, name, question as object),
     async close() {
       if (child.connected) child.disconnect();
+      const timer = setTimeout(() => child.kill('SIGKILL'), END_LIMIT_MS);
+      await ended;
+      clearTimeout(timer);
+    },
+    async kill() {
+      child.kill('SIGKILL');
       await ended;
     },
   };
@@ -91,6 +102,7 @@ export function serveParent(
     );
   });
   process.once('disconnect', () => {
+    setTimeout(() => process.exit(1), END_LIMIT_MS).unref();
     close().then(
       () => process.exit(0),
       () => process.exit(1),

@@ -15,7 +15,7 @@ export interface Cold {
   readonly cpuMs: number | undefined;
 }
 
-export interface Start {
+interface Start {
   /** The package aws-lambda-ric. */
   readonly client: string;
   /** With index.mjs. */

@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startGateway } from '../../local/gateway.ts';
 import type { BenchModel } from '../models.ts';
+import { QUIET } from '../quiet.ts';
 import { openRaw, type RawModel } from '../raw.ts';
 import { serve } from '../served.ts';
 import { serveParent } from './child.ts';
@@ -18,7 +19,7 @@ export type ServerQuestion =
       readonly batchSize: number;
     }
   | { readonly kind: 'bare'; readonly model: BenchModel }
-  /** Runs a second of batches of `rows`. */
+  /** Runs of raw for so long, the batches in turns. */
   | { readonly kind: 'raw'; readonly batches: readonly (readonly Float32Array[])[]; readonly ms: number };
 
 /** A port, or runs a second. */
@@ -36,7 +37,7 @@ async function openGateway(model: BenchModel, redisUrl: string, batchSize: numbe
   const gateway = await startGateway({
     port: 0,
     routes: [{ method: 'POST', path: '/predict', functionName: 'predict', handler: served.predictInLine }],
-    log: { info: () => undefined, warn: console.error, error: console.error },
+    log: QUIET,
   });
   const close = async () => {
     await gateway.close();

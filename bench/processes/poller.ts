@@ -8,6 +8,7 @@ import { openSqs } from '../../lib/queue/sender.ts';
 import { startPoller } from '../../local/poller.ts';
 import { spreadOf } from '../measure.ts';
 import type { BenchModel } from '../models.ts';
+import { QUIET } from '../quiet.ts';
 import { serve } from '../served.ts';
 import { serveParent } from './child.ts';
 
@@ -72,7 +73,7 @@ async function drain(question: PollerQuestion): Promise<PollerAnswer> {
     // The least that AWS allows.
     maximumConcurrency: 2,
     functionTimeoutMs: FUNCTION_TIMEOUT_MS,
-    log: { info: () => undefined, warn: console.error, error: console.error },
+    log: QUIET,
   });
   const limit = setTimeout(() => {
     finished.reject(new Error(`${done} of ${records} records were done after ${DRAIN_LIMIT_MS} ms`));

@@ -34,9 +34,9 @@ export type QueueQuestion =
 export interface QueueAnswer {
   /** Latency: of each record, ascending. Burst: of all, one number. Drained: none. */
   readonly ms: Float64Array;
-  /** Drained: records a second in each fifth of the time between the first and the last result. */
+  /** Drained: records a second of each fifth of the records between the first and the last result. */
   readonly windowRates: readonly number[];
-  /** The same of the whole time. */
+  /** The same of all of them. */
   readonly rate: number;
 }
 
@@ -89,22 +89,16 @@ async function measureBurst(opened: Opened, records: number, run: number): Promi
   return { ms: Float64Array.of(ms), ...NO_RATES };
 }
 
-/** Looks how many results are there until all are; then checks every one of them. */
+/** Waits until all results are there; then tells when each came, and checks every one of them. */
 async function measureDrain(opened: Opened, records: number): Promise<QueueAnswer> {
   const { redis, job, outputQueue, inputs, answers } = opened;
   const begin = performance.now();
-  const times: number[] = [];
-  const counts: number[] = [];
   for (let count = 0; count < records; ) {
     if (performance.now() - begin > DRAIN_LIMIT_MS) throw new Error(`${count} of ${records} results came`);
-    const seen = await redis.zcard(indexKey(job));
-    if (seen > count) {
-      times.push(performance.now() - begin);
-      counts.push(seen);
-    }
-    count = seen;
+    count = await redis.zcard(indexKey(job));
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
+  const rates = ratesOf(await arrivals(redis, job));
   let checked = 0;
   for await (const { uri, ...rest } of outputQueue.drain()) {
     if ('error' in rest) throw rest.error;
@@ -113,11 +107,29 @@ async function measureDrain(opened: Opened, records: number): Promise<QueueAnswe
     checked++;
   }
   if (checked !== records) throw new Error(`${checked} results instead of ${records}`);
-  if (counts.length < 2) throw new Error('all results came within one look; there is no rate to tell');
-  return { ms: new Float64Array(0), ...ratesOf(times, counts) };
+  return { ms: new Float64Array(0), ...rates };
 }
 
-function ratesOf(times: readonly number[], counts: readonly number[]) {
+interface Arrivals {
+  /** ms, ascending. */
+  readonly times: readonly number[];
+  /** How many results there were then. */
+  readonly counts: readonly number[];
+}
+
+/**
+ * The index is sorted by when a result expires, which is as long after it was saved for each: the stack may have begun
+ * before this process could look.
+ */
+async function arrivals(redis: Redis, job: string): Promise<Arrivals> {
+  const entries = await redis.zrange(indexKey(job), '0', '-1', 'WITHSCORES');
+  const seen = new Map<number, number>();
+  for (let i = 1; i < entries.length; i += 2) seen.set(Number(entries[i]), (i + 1) / 2);
+  return { times: [...seen.keys()], counts: [...seen.values()] };
+}
+
+function ratesOf({ times, counts }: Arrivals) {
+  if (counts.length < 2) throw new Error('all results came within one ms; there is no rate to tell');
   const first = counts[0] as number;
   const total = (counts.at(-1) as number) - first;
   const timeOf = (count: number) => {

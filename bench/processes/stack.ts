@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
 import { movePid } from '../cores.ts';
+import { QUIET } from '../quiet.ts';
 import { serveParent } from './child.ts';
 
 export interface StackQuestion {
@@ -42,7 +43,7 @@ if (process.send) {
         jobs: [{ job, modelDirectory }],
         dataDir,
         ports: { http: 0, aws: 0, redis: 0 },
-        log: { info: () => undefined, warn: console.error, error: console.error },
+        log: QUIET,
       });
       if (stack.redis.kind === 'redis-server') await settleRedis(stack.redisUrl);
       const { queueUrl, redisUrl, redis, aws } = stack;

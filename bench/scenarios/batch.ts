@@ -5,10 +5,8 @@
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
-import { encodeArrowRecord } from '../../lib/codecs/arrow-record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { indexKey } from '../../lib/contract/names.ts';
-import type { Inputs } from '../../lib/contract/values.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import {
   type Contender,
@@ -19,10 +17,11 @@ import {
   rateOf,
   spreadOf,
 } from '../measure.ts';
+import { arrowMessage, inputsOf, URI } from '../messages.ts';
 import { type BenchModel, type ModelName, randomRows } from '../models.ts';
 import type { RunningRedis } from '../processes/redis.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
-import type { Line, Row, Target } from '../report.ts';
+import { type Line, type Row, signed, type Target } from '../report.ts';
 import { startCountingProxy } from '../round-trips.ts';
 import { JOB, queueEvent, type Served, serve } from '../served.ts';
 
@@ -169,25 +168,13 @@ class EventRun {
   }
 }
 
-function inputsOf(model: BenchModel, row: Float32Array): Inputs {
-  return new Map([
-    [model.input, { kind: 'tensor', tensor: { dtype: 'float32', shape: model.rowShape, data: row } }],
-  ]);
-}
-
-const URI = 'the-uri-of-a-record';
-
 function safetensorsWire(model: BenchModel, rows: readonly Float32Array[]): Wire {
   const bodies = rows.map((row) => encodeMessage(URI, inputsOf(model, row)));
   return (uri, row) => (bodies[row] as string).replace(URI, uri);
 }
 
-/** As the old Python client puts it into Redis, and a bridge into the queue. */
 function arrowWire(model: BenchModel, rows: readonly Float32Array[]): Wire {
-  const bodies = rows.map((row) => {
-    const data = Buffer.from(encodeArrowRecord(inputsOf(model, row))).toString('base64');
-    return JSON.stringify({ uri: URI, data });
-  });
+  const bodies = rows.map((row) => arrowMessage(URI, inputsOf(model, row)));
   return (uri, row) => (bodies[row] as string).replace(URI, uri);
 }
 
@@ -209,13 +196,9 @@ function rowsOf(each: BatchCase, redis: RunningRedis, measured: readonly Measure
       baseUnit: 'rows/s',
       value: pairwise(rates(of), rates(raw), (a, b) => (100 * a) / b),
       ...(of.name === 'safetensors' || of.name === 'Arrow' ? { target: each.target } : {}),
-      note: `by processor time ${cpu.median.toFixed(1)} %, ${signed(addedUs.median)} us a row`,
+      note: `by processor time ${cpu.median.toFixed(1)} %, ${signed(addedUs.median, 1)} us a row`,
     };
   });
-}
-
-function signed(number: number): string {
-  return (number < 0 ? '' : '+') + number.toFixed(1);
 }
 
 async function countRoundTrips(

@@ -3,7 +3,6 @@
  * Trap: a codec takes microseconds, so a call here does it many times over, each time with another record; and what
  * it returns is compared with what went in.
  */
-import { encodeArrowRecord } from '../../lib/codecs/arrow-record-writer.ts';
 import { decodeImage, imageTensor } from '../../lib/codecs/image.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
@@ -23,9 +22,10 @@ import {
   quantile,
   spreadOf,
 } from '../measure.ts';
+import { arrowMessage, inputsOf } from '../messages.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, openRaw } from '../raw.ts';
-import type { Line, Row } from '../report.ts';
+import { bytesText, type Line, type Row } from '../report.ts';
 import { nestedNumbers } from '../served.ts';
 import { rawContender } from './single.ts';
 
@@ -128,16 +128,10 @@ async function repeat(task: Task): Promise<Repeated> {
 
 function recordTasks(model: BenchModel, rows: readonly Float32Array[]): Task[] {
   const { input, rowShape } = model;
-  const inputs = rows.map(
-    (data): Inputs =>
-      new Map([[input, { kind: 'tensor', tensor: { dtype: 'float32', shape: rowShape, data } }]]),
-  );
+  const inputs = rows.map((row) => inputsOf(model, row));
   const writers = {
     safetensors: (index: number) => encodeMessage('record', inputs[index] as Inputs),
-    Arrow: (index: number) => {
-      const data = Buffer.from(encodeArrowRecord(inputs[index] as Inputs)).toString('base64');
-      return JSON.stringify({ uri: 'record', data });
-    },
+    Arrow: (index: number) => arrowMessage('record', inputs[index] as Inputs),
   };
   const nested = rows.map((row) => nestedNumbers(row, rowShape));
   const bodies = nested.map((value) => Buffer.from(JSON.stringify({ instances: [{ [input]: value }] })));
@@ -149,7 +143,7 @@ function recordTasks(model: BenchModel, rows: readonly Float32Array[]): Task[] {
     const read = (index: number) => decodeMessage(messages[index] as string);
     const check = (made: unknown, index: number) =>
       same(tensorOf((made as ReturnType<typeof read>).inputs), index);
-    const note = `${kilobytes(messages[0]?.length ?? 0)} in base64`;
+    const note = `${bytesText(messages[0]?.length ?? 0)} in base64`;
     return [
       { name: `read a message, ${format}, ${note}`, work: read, check },
       {
@@ -165,17 +159,13 @@ function recordTasks(model: BenchModel, rows: readonly Float32Array[]): Task[] {
   };
   return [
     ...binary,
-    { name: `read a JSON body, ${kilobytes(bodies[0]?.length ?? 0)}`, work: readJson, check: same },
+    { name: `read a JSON body, ${bytesText(bodies[0]?.length ?? 0)}`, work: readJson, check: same },
     {
       name: 'write a JSON body (JSON.stringify)',
       work: (index) => JSON.stringify({ instances: [{ [input]: nested[index] }] }),
       check: (made, index) => sameText(made as string, (bodies[index] as Buffer).toString()),
     },
   ];
-}
-
-function kilobytes(bytes: number): string {
-  return bytes < 10_000 ? `${bytes} bytes` : `${Math.round(bytes / 1000)} kB`;
 }
 
 function tensorOf(inputs: Inputs | ServingError): unknown {
@@ -229,7 +219,7 @@ async function imageTasks(): Promise<Task[]> {
   const decoding = (images: readonly BenchImage[], size: string) =>
     (['png', 'jpeg'] as const).map(
       (format): Task => ({
-        name: `decode a ${format.toUpperCase()} of ${size}, ${kilobytes(images[0]?.[format].length ?? 0)}`,
+        name: `decode a ${format.toUpperCase()} of ${size}, ${bytesText(images[0]?.[format].length ?? 0)}`,
         work: (index) => decodeImage(images[index]?.[format] as Buffer),
         check: (made, index) =>
           sameNumbers((made as { data: Uint8Array }).data, images[index]?.[`${format}Pixels`] as Uint8Array),

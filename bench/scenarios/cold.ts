@@ -16,10 +16,12 @@ import { publishModel } from '../../lib/model/publish.ts';
 import { startAws } from '../../local/aws.ts';
 import { startTlsProxy } from '../../test/infra/tls.ts';
 import type { Bench, Scenario } from '../bench.ts';
-import { spreadOf } from '../measure.ts';
+import { shuffled, spreadOf } from '../measure.ts';
+import { inputsOf } from '../messages.ts';
 import { type BenchModel, randomNumbers, randomRows } from '../models.ts';
 import { type Cold, NO_CLIENT, processorMs, runtimeClient, startCold } from '../processes/cold-function.ts';
-import { answersOf, assertSame, openRaw } from '../raw.ts';
+import { QUIET } from '../quiet.ts';
+import { answersFor, assertSame } from '../raw.ts';
 import type { Line, Target } from '../report.ts';
 import { nestedNumbers, predictEvent, predictionOf, queueEvent } from '../served.ts';
 
@@ -83,12 +85,11 @@ async function interleaved(starters: readonly Starter[]) {
   const random = randomNumbers(ORDER_SEED);
   const measured = starters.map((starter) => ({ starter, ms: [] as number[], cpuMs: [] as number[] }));
   for (let turn = -1; turn < SPAWNS; turn++) {
-    const places = new Map(measured.map((one) => [one, random()]));
-    for (const one of measured.toSorted((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0))) {
-      const { ms, cpuMs } = await one.starter.start();
+    for (const { starter, ...taken } of shuffled(measured, random)) {
+      const { ms, cpuMs } = await starter.start();
       if (turn < 0) continue;
-      one.ms.push(ms);
-      if (cpuMs !== undefined) one.cpuMs.push(cpuMs);
+      taken.ms.push(ms);
+      if (cpuMs !== undefined) taken.cpuMs.push(cpuMs);
     }
   }
   return measured;
@@ -97,9 +98,7 @@ async function interleaved(starters: readonly Starter[]) {
 async function question(bench: Bench): Promise<Question> {
   const model = await bench.model('mlp-5mb');
   const [row] = randomRows(51, model.rowShape, 1) as [Float32Array];
-  const session = await openRaw(model);
-  const [answer] = (await answersOf(session, [row])) as [Float32Array];
-  await session.close();
+  const [answer] = (await answersFor(model, [row])) as [Float32Array];
   return { model, row, answer };
 }
 
@@ -164,8 +163,7 @@ async function services(bench: Bench, model: BenchModel) {
   const outFolder = relative(ROOT, join(bench.folder, 'dist'));
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64';
   const bundles = await buildFunctions({ root: ROOT, processor, outFolder });
-  const log = { info: () => undefined, warn: console.error, error: console.error };
-  const aws = await startAws({ port: 0, log });
+  const aws = await startAws({ port: 0, log: QUIET });
   bench.onClose(() => aws.close());
   await aws.createBucket(BUCKET);
   await publishModel(aws.s3, { bucket: BUCKET, prefix: modelPrefix(JOB) }, model.folder);
@@ -179,8 +177,7 @@ async function services(bench: Bench, model: BenchModel) {
 
 function requests({ model, row, answer }: Question) {
   const body = JSON.stringify({ instances: [{ [model.input]: nestedNumbers(row, model.rowShape) }] });
-  const tensor = { dtype: 'float32', shape: [...model.rowShape], data: row } as const;
-  const inputs = new Map([[model.input, { kind: 'tensor', tensor } as const]]);
+  const inputs = inputsOf(model, row);
   let count = 0;
   return {
     predict: () => predictEvent(body),

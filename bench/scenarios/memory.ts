@@ -9,9 +9,11 @@ import { QueueSender } from '../../lib/queue/sender.ts';
 import { type LocalAws, startAws } from '../../local/aws.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { REPEATS, spreadOf } from '../measure.ts';
+import { inputsOf } from '../messages.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import { startChild } from '../processes/child.ts';
 import type { PollerAnswer, PollerQuestion } from '../processes/poller.ts';
+import { QUIET } from '../quiet.ts';
 
 const FEW = 128;
 const MANY = 1_152;
@@ -26,10 +28,8 @@ export const memory: Scenario = {
   async run(bench) {
     const model = await bench.model('wide');
     const [data] = randomRows(91, model.rowShape, 1) as [Float32Array];
-    const tensor = { dtype: 'float32', shape: model.rowShape, data } as const;
-    const bodyOf = (uri: string) => encodeMessage(uri, new Map([[model.input, { kind: 'tensor', tensor }]]));
-    const log = { info: () => undefined, warn: console.error, error: console.error };
-    const aws = await startAws({ port: 0, log });
+    const bodyOf = (uri: string) => encodeMessage(uri, inputsOf(model, data));
+    const aws = await startAws({ port: 0, log: QUIET });
     try {
       const shares: number[] = [];
       const live: number[][] = [];

@@ -16,9 +16,9 @@ import {
   spreadOf,
 } from '../measure.ts';
 import { type BenchModel, type ModelName, randomRows } from '../models.ts';
-import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
+import { answersFor, assertSame, openRaw, type RawModel } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
-import { CONTEXT, predictEvent, serve } from '../served.ts';
+import { CONTEXT, predictEvent, predictionsOf, serve } from '../served.ts';
 import {
   bodyOf,
   HTTP_PEERS,
@@ -27,7 +27,6 @@ import {
   type HttpWay,
   openOurs,
   openPeer,
-  ourValues,
   type Requests,
 } from '../ways.ts';
 
@@ -71,16 +70,11 @@ export const multistream: Scenario = {
 
 async function requestsOf(model: BenchModel): Promise<Requests> {
   const all = randomRows(71, model.rowShape, INSTANCES * REQUESTS);
-  const raw = await openRaw(model);
-  try {
-    const groups = <T>(values: readonly T[]) =>
-      Array.from({ length: REQUESTS }, (_, i) => values.slice(i * INSTANCES, (i + 1) * INSTANCES));
-    const rows = groups(all);
-    const answers = groups(await answersOf(raw, all));
-    return { rows, bodies: rows.map((batch) => bodyOf(model, batch)), answers };
-  } finally {
-    await raw.close();
-  }
+  const groups = <T>(values: readonly T[]) =>
+    Array.from({ length: REQUESTS }, (_, i) => values.slice(i * INSTANCES, (i + 1) * INSTANCES));
+  const rows = groups(all);
+  const answers = groups(await answersFor(model, all));
+  return { rows, bodies: rows.map((batch) => bodyOf(model, batch)), answers };
 }
 
 function assertRows(values: readonly ArrayLike<number>[], expected: readonly Float32Array[], what: string) {
@@ -120,7 +114,7 @@ async function addedRows(
     verify: (responses) => {
       for (const [i, { statusCode, body = '' }] of responses.entries()) {
         if (statusCode !== 200) throw new Error(`${each.name}: ${statusCode} ${body}`);
-        assertRows(ourValues(body), requests.answers[i % REQUESTS] as readonly Float32Array[], each.name);
+        assertRows(predictionsOf(body), requests.answers[i % REQUESTS] as readonly Float32Array[], each.name);
       }
     },
   };

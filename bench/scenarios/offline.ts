@@ -13,7 +13,7 @@ import { pairwise, REPEATS, spreadOf } from '../measure.ts';
 import { randomRows } from '../models.ts';
 import { BullMq, type BullMqSettings } from '../peers/bullmq.ts';
 import { installedPeer, NOT_INSTALLED } from '../peers/installed.ts';
-import { answersOf, assertSame, openRaw } from '../raw.ts';
+import { answersFor, assertSame, openRaw } from '../raw.ts';
 import type { Line, Row } from '../report.ts';
 
 const RECORDS = 24_576;
@@ -39,16 +39,14 @@ export const offline: Scenario = {
   async run(bench) {
     const model = await bench.model('mlp');
     const rows = randomRows(SEED, model.rowShape, INPUTS);
-    const raw = await openRaw(model);
-    const answers = await answersOf(raw, rows);
-    await raw.close();
+    const answers = await answersFor(model, rows);
     const inputs = rows.map((data) => ({ [model.input]: { data, shape: model.rowShape } }));
     const work: QueueWork = { model, inputs, answers };
     return [await drainRow(bench, work, rows), ...(await besideBullMq(bench, work, rows))];
   },
 };
 
-/** All of them at once, in the five parts of the time it takes. */
+/** All of them at once; a rate for each fifth of the records. */
 async function drainRow(bench: Bench, work: QueueWork, rows: readonly Float32Array[]): Promise<Row> {
   const rawRates = await rawBatchRates(work, rows);
   const job = jobOf('bench-offline', QUEUE);
@@ -101,39 +99,60 @@ type Results = ReadonlyMap<string, Drained[]>;
 
 async function besideBullMq(bench: Bench, work: QueueWork, rows: readonly Float32Array[]): Promise<Line[]> {
   const redis = await bench.redis();
-  const client = new Redis(redis.url);
   const batch = await BatchFunction.start(work, redis.url, BATCH);
-  const peer = installedPeer('bullmq');
-  if (peer) bench.tellPeer(peer);
-  const bullmq = peer ? await BullMq.start(peer, work.model, redis.url, rows) : undefined;
+  const client = new Redis(redis.url);
+  let bullmq: BullMq | undefined;
   try {
-    const settings = bullmq ? await bullmq.tune(() => client.flushall()) : undefined;
-    const job = jobOf('bench-part', QUEUE);
-    const copy = await filledFolder(bench, work, rows, job, PART);
-    const ways = new Map<string, () => Promise<Drained>>([
-      [FUNCTION, () => functionRate(batch)],
-      [STACK, async () => stackRate(bench, work, job, await copy())],
-    ]);
-    if (bullmq && settings) {
-      ways.set(PLAIN, () => bullMqRate(bullmq, settings.plain, work));
-      ways.set(BATCHED, () => bullMqRate(bullmq, settings.batched, work));
+    const peer = installedPeer('bullmq');
+    if (peer) {
+      bullmq = await BullMq.start(peer, work.model, redis.url, rows);
+      bench.tellPeer(peer);
     }
-    const results: Results = new Map([...ways.keys()].map((id) => [id, []]));
-    // Once without counting, to warm the code of all.
-    for (let repeat = -1; repeat < REPEATS; repeat++) {
-      for (const [id, way] of repeat % 2 === 0 ? ways : [...ways].toReversed()) {
-        if (repeat < 0 && id === STACK) continue;
-        const drained = await way();
-        await client.flushall();
-        if (repeat >= 0) results.get(id)?.push(drained);
-      }
-    }
-    return [...rateRows(results, redis.kind, settings), ...ratioLines(results)];
+    return await inTurns(bench, work, rows, { batch, bullmq, client, redisKind: redis.kind });
   } finally {
     client.disconnect();
     await bullmq?.close();
     await batch.close();
   }
+}
+
+interface Drainers {
+  readonly batch: BatchFunction;
+  /** Where it is installed. */
+  readonly bullmq: BullMq | undefined;
+  /** Of the Redis of both. */
+  readonly client: Redis;
+  readonly redisKind: string;
+}
+
+async function inTurns(
+  bench: Bench,
+  work: QueueWork,
+  rows: readonly Float32Array[],
+  { batch, bullmq, client, redisKind }: Drainers,
+): Promise<Line[]> {
+  const settings = bullmq ? await bullmq.tune(() => client.flushall()) : undefined;
+  const job = jobOf('bench-part', QUEUE);
+  const copy = await filledFolder(bench, work, rows, job, PART);
+  const ways = new Map<string, () => Promise<Drained>>([
+    [FUNCTION, () => functionRate(batch)],
+    [STACK, async () => stackRate(bench, work, job, await copy())],
+  ]);
+  if (bullmq && settings) {
+    ways.set(PLAIN, () => bullMqRate(bullmq, settings.plain, work));
+    ways.set(BATCHED, () => bullMqRate(bullmq, settings.batched, work));
+  }
+  const results: Results = new Map([...ways.keys()].map((id) => [id, []]));
+  // Once without counting, to warm the code of all.
+  for (let repeat = -1; repeat < REPEATS; repeat++) {
+    for (const [id, way] of repeat % 2 === 0 ? ways : [...ways].toReversed()) {
+      if (repeat < 0 && id === STACK) continue;
+      const drained = await way();
+      await client.flushall();
+      if (repeat >= 0) results.get(id)?.push(drained);
+    }
+  }
+  return [...rateRows(results, redisKind, settings), ...ratioLines(results)];
 }
 
 async function functionRate(batch: BatchFunction): Promise<Drained> {
@@ -195,9 +214,8 @@ function rateRows(
   ]);
   return [...results].map(([id, drained]): Row => {
     const value = spreadOf(ratesOf(drained));
-    const cpuUs = drained.flatMap(({ cpuUs: us }) => (us === undefined ? [] : [us]));
-    const cpu =
-      cpuUs.length > 0 ? `; ${spreadOf(cpuUs).median.toFixed(0)} us of processor time a record` : '';
+    const cpuUs = cpuUsOf(drained);
+    const cpu = cpuUs === undefined ? '' : `; ${cpuUs.toFixed(0)} us of processor time a record`;
     return {
       scenario: 'offline',
       name: `MLP, 5 x ${PART.toLocaleString('en-US')} queued records, ${id} (${redisKind})`,

@@ -5,9 +5,17 @@
  */
 import type { Scenario } from '../bench.ts';
 import { jobOf, withStack } from '../local-stack.ts';
-import { interleave, type Measured, perRepeat, quantile, REPEATS, spreadOf } from '../measure.ts';
-import { randomRows } from '../models.ts';
-import { answersOf, openRaw } from '../raw.ts';
+import {
+  type Contender,
+  interleave,
+  type Measured,
+  perRepeat,
+  quantile,
+  REPEATS,
+  spreadOf,
+} from '../measure.ts';
+import { type BenchModel, randomRows } from '../models.ts';
+import { answersFor, openRaw } from '../raw.ts';
 import type { Row } from '../report.ts';
 import { rawContender } from './single.ts';
 
@@ -22,12 +30,8 @@ export const queue: Scenario = {
   async run(bench) {
     const model = await bench.model('mlp');
     const rows = randomRows(31, model.rowShape, INPUTS);
-    const session = await openRaw(model);
-    const answers = await answersOf(session, rows);
-    const [raw] = await interleave([rawContender('raw', session, rows, answers)] as never, {
-      repeatMs: RAW_MS,
-    });
-    await session.close();
+    const answers = await answersFor(model, rows);
+    const raw = await rawTimes(model, rows, answers);
     const inputs = rows.map((data) => ({ [model.input]: { data, shape: model.rowShape } }));
     const job = jobOf('bench-latency', { batchSize: 10, windowSeconds: 0 });
     return withStack(bench, { model, inputs, answers }, job, async (stack) => {
@@ -42,7 +46,7 @@ export const queue: Scenario = {
           name: `MLP, enqueue to result, one at a time (${stack.redisKind})`,
           metric: `p${share * 100}`,
           unit: 'ms',
-          raw: spreadOf(perRepeat(raw as Measured, (sorted) => quantile(sorted, share))).median,
+          raw: spreadOf(perRepeat(raw, (sorted) => quantile(sorted, share))).median,
           ours: ours.median,
           baseUnit: 'ms',
           value: ours,
@@ -51,3 +55,18 @@ export const queue: Scenario = {
     });
   },
 };
+
+async function rawTimes(
+  model: BenchModel,
+  rows: readonly Float32Array[],
+  answers: readonly Float32Array[],
+): Promise<Measured> {
+  const session = await openRaw(model);
+  try {
+    const contenders = [rawContender('raw', session, rows, answers)] as Contender[];
+    const [raw] = (await interleave(contenders, { repeatMs: RAW_MS })) as [Measured];
+    return raw;
+  } finally {
+    await session.close();
+  }
+}

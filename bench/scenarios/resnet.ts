@@ -11,7 +11,7 @@ import { bgrPlanes, makeImage } from '../images.ts';
 import { jobOf, type OpenStack, type QueueWork, withStack } from '../local-stack.ts';
 import { pairwise, REPEATS, spreadOf } from '../measure.ts';
 import { type BenchModel, randomRows } from '../models.ts';
-import { answersOf, openRaw } from '../raw.ts';
+import { answersFor } from '../raw.ts';
 import type { Row } from '../report.ts';
 import { type OursWay, openOurs } from '../ways.ts';
 
@@ -68,16 +68,15 @@ interface Times {
 }
 
 async function measureKind(bench: Bench, model: BenchModel, { name, rows, inputs }: Kind): Promise<Row[]> {
-  const session = await openRaw(model);
-  const answers = await answersOf(session, rows);
-  await session.close();
-  const work: QueueWork = { model, inputs, answers };
+  const work: QueueWork = { model, inputs, answers: await answersFor(model, rows) };
   const job = jobOf('bench-resnet', { batchSize: 10, windowSeconds: 0 });
   const { url } = await bench.redis();
-  const inProcess = await openOurs(bench, 'bare', model);
   const batch = await BatchFunction.start(work, url, EVENT_RECORDS);
+  let inProcess: OursWay | undefined;
   try {
-    const times = await withStack(bench, work, job, (stack) => measure(inProcess, batch, stack, rows));
+    inProcess = await openOurs(bench, 'bare', model);
+    const raw = inProcess;
+    const times = await withStack(bench, work, job, (stack) => measure(raw, batch, stack, rows));
     const rowOf = (way: string, ours: readonly number[]): Row => ({
       scenario: 'resnet',
       name: `${name}, ${way}`,
@@ -95,7 +94,7 @@ async function measureKind(bench: Bench, model: BenchModel, { name, rows, inputs
     ];
   } finally {
     await batch.close();
-    await inProcess.close();
+    await inProcess?.close();
   }
 }
 

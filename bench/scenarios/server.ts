@@ -4,12 +4,12 @@
  * Trap: just above its limit a server's queue grows slowly, and a short try would let it pass; so a try lasts more than
  * a second, and its last third must be within the limit by itself.
  */
-import type { Bench, Scenario } from '../bench.ts';
+import type { Scenario } from '../bench.ts';
 import type { OpenReport } from '../load/open.ts';
 import { RateSearch } from '../load/search.ts';
 import { pairwise, quantile, REPEATS, spreadOf } from '../measure.ts';
-import { randomRows } from '../models.ts';
-import { answersOf, openRaw } from '../raw.ts';
+import { type BenchModel, randomRows } from '../models.ts';
+import { answersFor } from '../raw.ts';
 import type { Line, Skipped } from '../report.ts';
 import {
   bodyOf,
@@ -47,12 +47,13 @@ export const server: Scenario = {
   about: 'highest rate of Poisson arrivals with p99 <= 50 ms, through the local gateway and through peers',
   async run(bench) {
     const model = await bench.model('mlp');
-    const requests = await requestsOf(bench);
+    const requests = await requestsOf(model);
     const client = await HttpClient.start();
-    const gateway = await openOurs(bench, 'gateway', model);
-    const ways: HttpWay[] = [gateway];
+    const ways: HttpWay[] = [];
     const skipped: Skipped[] = [];
     try {
+      const gateway = await openOurs(bench, 'gateway', model);
+      ways.push(gateway);
       for (const name of PEERS) {
         const peer = await openPeer(bench, name, model);
         if ('skipped' in peer) skipped.push({ scenario: 'server', name: skippedName(name), ...peer });
@@ -71,20 +72,14 @@ function skippedName(name: HttpPeerName): string {
   return `${NAME}, gateway against ${HTTP_PEERS[name]}`;
 }
 
-async function requestsOf(bench: Bench): Promise<Requests> {
-  const model = await bench.model('mlp');
+async function requestsOf(model: BenchModel): Promise<Requests> {
   const rows = randomRows(61, model.rowShape, INPUTS);
-  const raw = await openRaw(model);
-  try {
-    const answers = await answersOf(raw, rows);
-    return {
-      rows: rows.map((row) => [row]),
-      bodies: rows.map((row) => bodyOf(model, [row])),
-      answers: answers.map((answer) => [answer]),
-    };
-  } finally {
-    await raw.close();
-  }
+  const answers = await answersFor(model, rows);
+  return {
+    rows: rows.map((row) => [row]),
+    bodies: rows.map((row) => bodyOf(model, [row])),
+    answers: answers.map((answer) => [answer]),
+  };
 }
 
 /** What is known of one way. */

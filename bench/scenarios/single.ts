@@ -19,7 +19,7 @@ import {
 } from '../measure.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
-import type { Line, Row, Target } from '../report.ts';
+import { bytesText, type Line, type Row, signed, type Target } from '../report.ts';
 import { CONTEXT, nestedNumbers, predictEvent, predictionOf, type Served, serve } from '../served.ts';
 
 const REPEAT_MS = 400;
@@ -133,8 +133,7 @@ function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV
 }
 
 function sizeNote(bodies: readonly string[]): string {
-  const bytes = bodies.reduce((sum, text) => sum + text.length, 0) / bodies.length;
-  return bytes < 10_000 ? `${Math.round(bytes)} bytes` : `${Math.round(bytes / 1000)} kB`;
+  return bytesText(bodies.reduce((sum, text) => sum + text.length, 0) / bodies.length);
 }
 
 async function measureCase(bench: Bench, each: HandlerCase): Promise<Row[]> {
@@ -212,7 +211,7 @@ function rowOf(each: HandlerCase, share: number, raw: Measured, ours: Measured, 
     ...(each.target && share === 0.5 ? { target: each.target } : {}),
     note:
       share === 0.5
-        ? `${each.note}; processor time +${cpu.median.toFixed(3)}; raw against itself ${noise.median.toFixed(3)}`
+        ? `${each.note}; processor time ${signed(cpu.median, 3)}; raw against itself ${noise.median.toFixed(3)}`
         : `raw against itself ${noise.median.toFixed(3)}`,
   };
 }

@@ -15,7 +15,7 @@ import { threadsForMemory } from '../../lib/model/session.ts';
 import type { MeasuredPoint, ModelFacts, Times } from './points.ts';
 
 /** In dollars, per million predictions. */
-export interface Cost {
+interface Cost {
   /** GB-seconds of Lambda. */
   readonly time: number;
   /** Invocations, and the requests of the way there: HTTP API, or SQS and S3. */
@@ -72,12 +72,12 @@ export interface CostSettings {
   readonly timeoutSeconds: number;
 }
 
-export const MB_PER_VCPU = 1_769;
+const MB_PER_VCPU = 1_769;
 const MILLION = 1_000_000;
 /** A call that takes more of its time limit than this would fail on a slower day. */
 const MOST_OF_TIMEOUT = 0.5;
 
-export function vCpusOf(memoryMB: number): number {
+function vCpusOf(memoryMB: number): number {
   return memoryMB / MB_PER_VCPU;
 }
 
@@ -176,7 +176,7 @@ export function predictCost(ms: number, memoryMB: number, requestBytes: number, 
   return { time, requests, total: time + requests };
 }
 
-export interface BatchLoad {
+interface BatchLoad {
   readonly ms: number;
   readonly memoryMB: number;
   readonly records: number;

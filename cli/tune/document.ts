@@ -11,8 +11,7 @@ import type { TuneModel } from './model.ts';
 import type { TuneOptions } from './options.ts';
 import type { MeasuredPoint } from './points.ts';
 import type { Recommendation, Traffic, Wishes } from './recommend.ts';
-import type { Report } from './report.ts';
-import { rowsText } from './report.ts';
+import { type Report, rowsText } from './report.ts';
 
 export interface Examined {
   readonly report: Report;

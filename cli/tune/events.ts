@@ -7,6 +7,10 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import { elementCount, type Tensor, type TypedArray } from '../../lib/tensor.ts';
 
+const NAME = 'tune';
+/** As long as one of SQS. */
+const RECEIPT_HANDLE = 'x'.repeat(400);
+
 /** A float32 has 9 digits; more would only be longer. */
 const DIGITS = 9;
 
@@ -63,34 +67,38 @@ function halves(bits: TypedArray): Float16Array {
   return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
 }
 
-/** POST /predict, as API Gateway's HTTP API sends it. */
-export function predictEvent(body: string): string {
-  const host = 'tune.execute-api.us-east-1.amazonaws.com';
+/** POST /predict, as API Gateway's HTTP API sends it. @param name of the API and its caller */
+export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
+  const host = `${name}.execute-api.us-east-1.amazonaws.com`;
   const http = {
     method: 'POST',
     path: '/predict',
     protocol: 'HTTP/1.1',
     sourceIp: '192.0.2.1',
-    userAgent: 'tune',
+    userAgent: name,
   };
-  const event: APIGatewayProxyEventV2 = {
+  return {
     version: '2.0',
     routeKey: 'POST /predict',
     rawPath: '/predict',
     rawQueryString: '',
     headers: {
       accept: '*/*',
-      'content-type': 'application/json',
       'content-length': String(body.length),
+      'content-type': 'application/json',
       host,
+      'user-agent': name,
+      'x-forwarded-for': '192.0.2.1',
+      'x-forwarded-port': '443',
+      'x-forwarded-proto': 'https',
     },
     requestContext: {
       accountId: '000000000000',
-      apiId: 'tune',
+      apiId: name,
       domainName: host,
-      domainPrefix: 'tune',
+      domainPrefix: name,
       http,
-      requestId: 'tune',
+      requestId: name,
       routeKey: 'POST /predict',
       stage: '$default',
       time: '01/Jan/2026:00:00:00 +0000',
@@ -99,12 +107,40 @@ export function predictEvent(body: string): string {
     body,
     isBase64Encoded: false,
   };
-  return JSON.stringify(event);
+}
+
+/** Messages of a queue, as the event source mapping hands them over. @param name of the queue and its sender */
+export function sqsEvent(name: string, bodies: readonly string[], receiptHandle: string): SQSEvent {
+  return {
+    Records: bodies.map((body, i) => ({
+      messageId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
+      receiptHandle,
+      body,
+      attributes: {
+        ApproximateReceiveCount: '1',
+        SentTimestamp: '1767225600000',
+        SenderId: `AROAEXAMPLEEXAMPLEEXA:${name}`,
+        ApproximateFirstReceiveTimestamp: '1767225600001',
+      },
+      messageAttributes: {},
+      md5OfBody: '0'.repeat(32),
+      eventSource: 'aws:sqs',
+      eventSourceARN: `arn:aws:sqs:us-east-1:000000000000:cluster-serving-${name}`,
+      awsRegion: 'us-east-1',
+    })),
+  };
+}
+
+export function predictEvent(body: string): string {
+  return JSON.stringify(httpEvent(NAME, body));
 }
 
 /** The message of a record: in an event, or in S3. */
 export function messageOf(records: readonly Inputs[], index: number): string {
-  return encodeMessage(`tune-${String(index).padStart(8, '0')}`, records[index % records.length] as Inputs);
+  return encodeMessage(
+    `${NAME}-${String(index).padStart(8, '0')}`,
+    records[index % records.length] as Inputs,
+  );
 }
 
 /** An event of so many messages, the records in turn. @param isPointing they lie in S3; see `resolver` */
@@ -112,23 +148,5 @@ export function queueEvent(records: readonly Inputs[], count: number, isPointing
   const bodies = Array.from({ length: count }, (_, i) =>
     isPointing ? `${POINTER}${i % records.length}`.padEnd(POINTER_BYTES) : messageOf(records, i),
   );
-  const event: SQSEvent = {
-    Records: bodies.map((body, i) => ({
-      messageId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
-      receiptHandle: 'x'.repeat(400),
-      body,
-      attributes: {
-        ApproximateReceiveCount: '1',
-        SentTimestamp: '1767225600000',
-        SenderId: 'AROAEXAMPLEEXAMPLEEXA:tune',
-        ApproximateFirstReceiveTimestamp: '1767225600001',
-      },
-      messageAttributes: {},
-      md5OfBody: '0'.repeat(32),
-      eventSource: 'aws:sqs',
-      eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:cluster-serving-tune',
-      awsRegion: 'us-east-1',
-    })),
-  };
-  return JSON.stringify(event);
+  return JSON.stringify(sqsEvent(NAME, bodies, RECEIPT_HANDLE));
 }

@@ -21,7 +21,7 @@ import {
 import { TuneProcess } from './process.ts';
 import type { OpenRequest } from './run.ts';
 
-export interface MeasureRequest extends Omit<OpenRequest, 'point'> {
+interface MeasureRequest extends Omit<OpenRequest, 'point'> {
   /** Ascending; 1 first. */
   readonly threads: readonly number[];
   /** Which functions. */
@@ -45,7 +45,7 @@ export interface Measurement {
   readonly load: readonly [before: number, after: number];
 }
 
-export interface MeasureHooks {
+interface MeasureHooks {
   readonly signal: AbortSignal;
   /** @param share from 0 to 1, of the time */
   readonly onTurn: (share: number, what: string) => void;
@@ -97,8 +97,8 @@ export function batchSizes(
   facts: ModelFacts,
   maxBatch: number,
 ): { sizes: number[]; limit: string | undefined } {
-  const unit = facts.shared ? (facts.fixedRows ?? 1) : 1;
   const room = Math.max(1, Math.floor(LIMITS.httpBodyBytes / facts.eventBytes));
+  const unit = Math.min(room, facts.shared ? (facts.fixedRows ?? 1) : 1);
   const most = Math.min(maxBatch, room);
   const sizes = [unit];
   for (let size = unit * 2; size <= most; size *= 2) sizes.push(size);

@@ -4,12 +4,11 @@
  */
 import { resolve } from 'node:path';
 import { ARCHITECTURES, type Architecture } from '../../infra/prices.ts';
-import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { wrongUse } from '../command.ts';
 import { DATA_ENDINGS, type DataFile, type Sizes } from './inputs.ts';
 import type { Aim, Traffic } from './recommend.ts';
 
-/** Half and whole vCPUs, and what is commonly chosen below. */
+/** Ascending: what is commonly chosen below one vCPU, whole vCPUs, and the most there is. */
 export const DEFAULT_MEMORIES = [512, 1024, 1769, 3538, 5307, 7076, 8845, 10_240] as const;
 export const DEFAULT_SECONDS = 60;
 export const DEFAULT_MAX_BATCH = 256;
@@ -26,7 +25,10 @@ const MOST_OVERHEAD_MS = 10_000;
 const MOST_RANK = 16;
 const MOST_SIZE = 2 ** 31;
 
-export interface TuneValues {
+const WHOLE: Kind = { name: 'a whole number', pattern: /^\d{1,9}$/ };
+const MS: Kind = { name: 'a number of ms', pattern: /^\d{1,9}(\.\d{1,6})?$/ };
+
+interface TuneValues {
   readonly memory?: string | undefined;
   readonly 'max-batch'?: string | undefined;
   readonly seconds?: string | undefined;
@@ -58,17 +60,16 @@ export interface TuneOptions {
 
 /** @throws bad_config naming the option and what was expected */
 export function tuneOptionsOf(values: TuneValues): TuneOptions {
-  const latencyMs =
-    values.latency === undefined ? undefined : decimal('--latency', values.latency, 0.001, MOST_LIMIT_MS);
+  const latencyMs = numberOf('--latency', values.latency, MS, [0.001, MOST_LIMIT_MS], undefined);
   const sizes = { dims: dimsOf(values.dim ?? []), shapes: shapesOf(values.shape ?? []) };
   const data = (values.data ?? []).map(dataFile);
   if (data.length > 0 && (values.dim ?? values.shape) !== undefined) {
     throw wrongUse('--data brings its own sizes; --dim and --shape are for made-up inputs');
   }
   return {
-    memories: values.memory === undefined ? defaultMemories() : memoriesOf(values.memory),
-    maxBatch: whole('--max-batch', values['max-batch'], 1, MOST_BATCH, DEFAULT_MAX_BATCH),
-    limitMs: whole('--seconds', values.seconds, 1, MOST_SECONDS, DEFAULT_SECONDS) * 1000,
+    memories: values.memory === undefined ? DEFAULT_MEMORIES : memoriesOf(values.memory),
+    maxBatch: numberOf('--max-batch', values['max-batch'], WHOLE, [1, MOST_BATCH], DEFAULT_MAX_BATCH),
+    limitMs: numberOf('--seconds', values.seconds, WHOLE, [1, MOST_SECONDS], DEFAULT_SECONDS) * 1000,
     sizes,
     data,
     arch: choice('--arch', values.arch, ARCHITECTURES, 'x86_64'),
@@ -80,15 +81,8 @@ export function tuneOptionsOf(values: TuneValues): TuneOptions {
       ['cheapest', 'latency'],
       latencyMs === undefined ? 'cheapest' : 'latency',
     ),
-    overheadMs:
-      values.overhead === undefined
-        ? DEFAULT_OVERHEAD_MS
-        : decimal('--overhead', values.overhead, 0, MOST_OVERHEAD_MS),
+    overheadMs: numberOf('--overhead', values.overhead, MS, [0, MOST_OVERHEAD_MS], DEFAULT_OVERHEAD_MS),
   };
-}
-
-function defaultMemories(): readonly number[] {
-  return [...new Set([...DEFAULT_MEMORIES, DEFAULT_JOB.function.memoryMB])].toSorted((a, b) => a - b);
 }
 
 function memoriesOf(text: string): readonly number[] {
@@ -143,7 +137,7 @@ function recordOf<T>(
 }
 
 function dataFile(text: string): DataFile {
-  // A name is only one where what follows it is a file of ours; a path may hold `=` too.
+  // The first `=` ends a name; those of the path come after it.
   const equals = text.indexOf('=');
   const input = equals > 0 ? text.slice(0, equals) : undefined;
   const path = equals > 0 ? text.slice(equals + 1) : text;
@@ -155,23 +149,22 @@ function dataFile(text: string): DataFile {
   return { input, path: resolve(path) };
 }
 
-function whole(
-  option: string,
-  text: string | undefined,
-  least: number,
-  most: number,
-  otherwise: number,
-): number {
-  if (text === undefined) return otherwise;
-  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  throw wrongUse(`${option}: expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`);
+interface Kind {
+  readonly name: string;
+  readonly pattern: RegExp;
 }
 
-function decimal(option: string, text: string, least: number, most: number): number {
-  const number = /^\d{1,9}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
+function numberOf<Otherwise>(
+  option: string,
+  text: string | undefined,
+  kind: Kind,
+  [least, most]: readonly [number, number],
+  otherwise: Otherwise,
+): number | Otherwise {
+  if (text === undefined) return otherwise;
+  const number = kind.pattern.test(text) ? Number(text) : Number.NaN;
   if (number >= least && number <= most) return number;
-  throw wrongUse(`${option}: expected a number of ms from ${least} to ${most}, got ${JSON.stringify(text)}`);
+  throw wrongUse(`${option}: expected ${kind.name} from ${least} to ${most}, got ${JSON.stringify(text)}`);
 }
 
 function choice<T extends string>(

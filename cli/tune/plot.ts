@@ -11,7 +11,7 @@ export function bar(share: number, width: number): string {
   return ('█'.repeat(eighths >> 3) + (EIGHTHS[eighths & 7] as string)).padEnd(width);
 }
 
-export interface Curve {
+interface Curve {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
 }

@@ -100,5 +100,9 @@ function rank(ascending: readonly number[], share: number): number {
 
 export function pointName({ door, threads, records }: Point): string {
   const who = door === 'predict' ? 'predict' : `batch of ${records}`;
-  return `${who}, ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  return `${who}, ${threadsText(threads)}`;
+}
+
+export function threadsText(threads: number): string {
+  return `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
 }

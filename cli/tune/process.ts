@@ -47,7 +47,9 @@ export class TuneProcess {
       return failed(`it took its process down (${how})${this.#errors && `: ${this.#errors.trim()}`}`);
     });
     try {
-      const answer = await Promise.race([told, ended, late]);
+      const answer = await Promise.race([told, ended, late]).catch((error: Error) =>
+        failed(`its process cannot be used: ${error.message}`),
+      );
       if ('failed' in answer) await this.end();
       return answer;
     } finally {

@@ -4,7 +4,7 @@
  */
 import type { Terminal } from '../progress.ts';
 
-export interface TurnDisplay {
+interface TurnDisplay {
   readonly show: (share: number, what: string) => void;
   readonly end: () => void;
 }

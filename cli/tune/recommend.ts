@@ -104,7 +104,7 @@ function candidateOf(aim: Aim, result: SettingResult, wishes: Wishes): Candidate
   const predict = traffic === 'batch' ? undefined : result.predict;
   const batch = traffic === 'predict' ? undefined : batchOf(aim, result, wishes);
   const parts = [...(traffic === 'batch' ? [] : [predict]), ...(traffic === 'predict' ? [] : [batch])];
-  if (parts.length === 0 || parts.includes(undefined)) return undefined;
+  if (parts.includes(undefined)) return undefined;
   const whole = parts as (PredictResult | BatchResult)[];
   const cost = whole.reduce((sum, { costs }) => sum + costs[arch].total, 0);
   // Who asks and waits counts; a record of the queue waits anyway.

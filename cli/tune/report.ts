@@ -9,7 +9,7 @@ import { linesOf } from './config.ts';
 import type { BatchResult, ExcludedSetting, PredictResult, SettingResult } from './cost.ts';
 import { type Measurement, SMALLER_FAILED } from './measure.ts';
 import { bar, type Chart } from './plot.ts';
-import { type ModelFacts, pointName } from './points.ts';
+import { type ModelFacts, pointName, threadsText } from './points.ts';
 import type { Recommendation } from './recommend.ts';
 
 export interface Report {
@@ -35,9 +35,9 @@ export function reportText(report: Report): string {
     '',
     ...measuredLines(report.measurement),
     ...matrixLines(report, `dollars per million predictions, ${report.arch}`, (result) =>
-      usd(result.costs[report.arch].total),
+      threeDigits(result.costs[report.arch].total),
     ),
-    ...matrixLines(report, 'ms of a call', (result) => ms(result.ms)),
+    ...matrixLines(report, 'ms of a call', (result) => threeDigits(result.ms)),
     ...legendLines(report),
     ...plotLines(report),
     ...report.recommendations.flatMap((recommendation) => [
@@ -63,7 +63,7 @@ function headLines({ name, modelBytes, machine, measurement }: Report): string[]
 
 const DATA_TEXTS = { random: 'random numbers', zeros: 'zeros', given: 'from --data' } as const;
 
-export function runsText({ shared, fixedRows }: ModelFacts): string {
+function runsText({ shared, fixedRows }: ModelFacts): string {
   if (!shared) return 'records run one by one';
   return fixedRows === null ? 'records share a run' : `the file fixes a run to ${rowsText(fixedRows)}`;
 }
@@ -74,10 +74,10 @@ function measuredLines({ points, skipped, batchLimit }: Measurement): string[] {
   );
   const rows = sorted.map(({ model, call, neededMB, ...point }) => [
     pointName(point),
-    ms(model.median),
-    ms(call.median),
-    `${ms(call.low)} .. ${ms(call.high)}`,
-    ms(call.p99),
+    threeDigits(model.median),
+    threeDigits(call.median),
+    `${threeDigits(call.low)} .. ${threeDigits(call.high)}`,
+    threeDigits(call.p99),
     count((point.records * 1000) / call.median),
     `${neededMB} MB`,
   ]);
@@ -147,7 +147,7 @@ function plotLines({ shown, recommendations, arch }: Report): string[] {
     String(records),
     count(perSecond),
     bar(perSecond / fastest, BAR_WIDTH),
-    usd(costs[arch].total),
+    threeDigits(costs[arch].total),
     bar(costs[arch].total / dearest, BAR_WIDTH),
   ]);
   const title = `${setting.memoryMB} MB, ${threadsText(setting.threads)}`;
@@ -165,7 +165,7 @@ function recommendationLines(
   const title = aim === 'cheapest' ? 'Cheapest' : 'Lowest latency';
   const other = arch === 'arm64' ? 'x86_64' : 'arm64';
   const line = (name: string, what: string, result: PredictResult | BatchResult) =>
-    `  ${name.padEnd(8)} ${what}${ms(result.ms)} ms (p99 ${ms(result.p99Ms)}), $${usd(result.costs[arch].total)} a million; ${other}, if as fast: $${usd(result.costs[other].total)}`;
+    `  ${name.padEnd(8)} ${what}${threeDigits(result.ms)} ms (p99 ${threeDigits(result.p99Ms)}), $${threeDigits(result.costs[arch].total)} a million; ${other}, if as fast: $${threeDigits(result.costs[other].total)}`;
   return [
     `${title}: ${setting.memoryMB} MB, ${threadsText(setting.threads)}`,
     ...(predict ? [line('predict', '', predict)] : []),
@@ -179,10 +179,6 @@ function recommendationLines(
 
 export function rowsText(rows: number): string {
   return rows === 1 ? 'one row' : `${rows} rows`;
-}
-
-export function threadsText(threads: number): string {
-  return `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
 }
 
 /** Throughput by threads as measured, cost by memory. */
@@ -227,11 +223,8 @@ function table(rows: readonly (readonly string[])[], sides: readonly Side[] = ['
   );
 }
 
-function ms(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(value >= 1 ? 2 : 3);
-}
-
-export function usd(value: number): string {
+/** Three digits, at most three of them behind the point. */
+function threeDigits(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(value >= 1 ? 2 : 3);
 }
 

@@ -21,7 +21,7 @@ import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, si
 import type { ModelFacts, Point } from './points.ts';
 
 /** What a job says that changes the time. */
-export interface TuneJob {
+interface TuneJob {
   readonly inputAlreadyBatched: boolean;
   readonly image: ImageChoice;
   readonly postProcessing: string;

@@ -117,7 +117,7 @@ test('the lines differ in colour and in mark, and have others on dark paper', ()
 
 test('texts cannot break out of the picture', () => {
   const svg = plotSvg({ ...LINEAR, title: '<b>&"', xLabel: 'a < b', lines: LINEAR.lines });
-  assert.match(svg, /&lt;b&gt;&amp;"/);
+  assert.match(svg, /&lt;b&gt;&amp;&quot;/);
   assert.match(svg, /a &lt; b/);
   assert.deepEqual(unbalanced(svg), []);
 });

@@ -140,6 +140,17 @@ describe('the load generator', () => {
     connection.close();
   });
 
+  test('an answer that cannot be read fails its request and not the process', async (t) => {
+    const server = createServer((request) => {
+      request.socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno length\r\n');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => new Promise((resolve) => server.close(resolve)));
+    const connection = new Connection((server.address() as AddressInfo).port);
+    await assert.rejects(connection.ask(exchange.request), /a chunk without a length/);
+    connection.close();
+  });
+
   test('an answer in chunks is read as one with a length', async (t) => {
     const { port } = await serve(t, () => '{"answer":1}', true);
     const connection = new Connection(port);

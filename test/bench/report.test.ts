@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { chartsOf } from '../../bench/charts.ts';
 import { coresOf } from '../../bench/cores.ts';
-import { replaceSections } from '../../bench/docs.ts';
 import { pairwise, quantile, spreadOf } from '../../bench/measure.ts';
 import { NOT_INSTALLED, PEER_NAMES, pinsOf } from '../../bench/peers/installed.ts';
 import { svgOf } from '../../bench/plot.ts';
@@ -118,14 +117,6 @@ describe('tables and pictures', () => {
     const widths = [...svg.matchAll(/<rect [^>]*width="([\d.]+)"/g)].map((match) => Number(match[1]));
     assert.equal(widths.length, 2);
     assert.equal(widths[0], 2 * (widths[1] ?? 0));
-  });
-
-  test('what stands between markers is replaced, the rest stays, and a missing marker is told', () => {
-    const page = 'before\n<!-- bench:table -->\nold\n<!-- /bench:table -->\nafter\n';
-    const once = replaceSections(page, new Map([['table', 'new']]));
-    assert.equal(once, 'before\n<!-- bench:table -->\nnew\n<!-- /bench:table -->\nafter\n');
-    assert.equal(replaceSections(once, new Map([['table', 'new']])), once);
-    assert.throws(() => replaceSections(page, new Map([['targets', 'x']])), /no <!-- bench:targets -->/);
   });
 });
 

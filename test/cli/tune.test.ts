@@ -15,6 +15,7 @@ import type { Recommendation } from '../../cli/tune/recommend.ts';
 import type { OpenRequest } from '../../cli/tune/run.ts';
 import { parseConfig } from '../../lib/config/file.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
+import { childEnvironment } from '../support/environment.ts';
 import { onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
@@ -319,7 +320,8 @@ test('Ctrl-C is one line, exit code 130, and leaves no process and no folder beh
   const bin = join(ROOT, 'cli', 'bin', 'cluster-serving.mjs');
   const child = spawn(process.execPath, [bin, 'tune', '--model', 'loop.onnx', '--data', 'rounds.json'], {
     cwd,
-    env: { ...process.env, TMPDIR: folder },
+    // What Node keeps of its own is none of the command's.
+    env: childEnvironment({ TMPDIR: folder, NODE_COMPILE_CACHE: join(cwd, 'compiled') }),
   });
   t.after(() => child.kill('SIGKILL'));
   const ended = Promise.all([once(child, 'close'), textOf(child.stderr), textOf(child.stdout)]);

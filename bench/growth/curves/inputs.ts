@@ -2,18 +2,17 @@
  * Number of inputs. In: an event of 16 records, each with so many inputs of 16 numbers. Out: what the batch function
  * takes for it. Trap: inputs are matched by name; a search through all of them for each would show here.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SQSEvent } from 'aws-lambda';
-import { Redis } from 'ioredis';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { Value } from '../../../lib/contract/values.ts';
 import type { BenchModel } from '../../models.ts';
 import { assertSame } from '../../raw.ts';
-import { queueEvent, serve } from '../../served.ts';
+import { queueEvent } from '../../served.ts';
+import { openBatch } from '../batch-work.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
 import type { Growth } from '../growth.ts';
-import { inputName, manyInputsModel, modelGiven, modelOf } from '../models.ts';
+import { inputName, manyInputsModel, modelGiven } from '../models.ts';
 
 const RECORDS = 16;
 const WIDTH = 16;
@@ -58,36 +57,13 @@ function bodyOf(series: string, record: number, inputs: number): string {
 }
 
 export const open: OpenWork = async ({ x, given }) => {
-  const { event: path = '', redisUrl = '' } = given;
-  const served = serve(modelOf(given), redisUrl, RECORDS);
-  const redis = new Redis(redisUrl);
-  let event: SQSEvent | undefined;
-  const prepare = async () => {
-    await redis.flushdb();
-    event = JSON.parse(await readFile(path, 'utf8')) as SQSEvent;
-  };
-  const call = async () => {
-    const { batchItemFailures } = await served.batch(event as SQSEvent);
-    if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
-  };
+  const { served, work } = openBatch(given, RECORDS);
   return {
-    warmUp: async () => {
-      await prepare();
-      await call();
-    },
-    prepare,
-    call,
+    ...work,
     verify: async () => {
       const result = await served.results.get('record-3');
       const expected = new Float32Array(WIDTH).fill(x * 3.25);
       assertSame(result?.outputs[0]?.data as Float32Array, expected, 'record-3');
-    },
-    release: () => {
-      event = undefined;
-    },
-    close: async () => {
-      redis.disconnect();
-      await served.close();
     },
   };
 };

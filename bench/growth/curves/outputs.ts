@@ -2,14 +2,14 @@
  * Output length. In: an event of one record whose result has so many numbers, or such a result in Redis. Out: what
  * writing and reading it take. Trap: Redis is emptied before each event, for the first result of a uri stays.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { BenchModel } from '../../models.ts';
 import { assertSame } from '../../raw.ts';
 import { queueEvent, serve } from '../../served.ts';
+import { readEvent, runEvent } from '../batch-work.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
 import { longOutputModel, modelGiven, modelOf } from '../models.ts';
 
@@ -45,11 +45,7 @@ export const open: OpenWork = async ({ series, x, given }) => {
   const { event: path = '', redisUrl = '' } = given;
   const served = serve(modelOf(given), redisUrl, 8);
   const redis = new Redis(redisUrl);
-  const event = async () => JSON.parse(await readFile(path, 'utf8')) as SQSEvent;
-  const write = async () => {
-    const { batchItemFailures } = await served.batch(await event());
-    if (batchItemFailures.length > 0) throw new Error('the record came back');
-  };
+  const write = async () => runEvent(served, await readEvent(path));
   const read = async () => {
     const result = await served.results.get(URI);
     const data = result?.outputs[0]?.data as Float32Array;

@@ -1,21 +1,19 @@
 /**
  * Records per event. In: an event's text as Lambda's runtime gets it. Out: what the batch function takes for it, with
- * a Redis of its own. Trap: the first result of a uri stays and is cheaper to write again; so Redis is emptied before
- * each call. The text and the parsed event count as memory: they are there on Lambda too.
+ * a Redis of its own. Trap: the first event of a connection takes more round trips than any other; it is not the one that is counted.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SQSEvent } from 'aws-lambda';
-import { Redis } from 'ioredis';
-import { encodeArrowRecord } from '../../../lib/codecs/arrow-record-writer.ts';
+import type { Redis } from 'ioredis';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { indexKey } from '../../../lib/contract/names.ts';
-import type { Inputs } from '../../../lib/contract/values.ts';
+import { arrowMessage, inputsOf } from '../../messages.ts';
 import { type BenchModel, randomRows } from '../../models.ts';
-import { answersOf, assertSame, openRaw } from '../../raw.ts';
+import { answersFor, assertSame } from '../../raw.ts';
 import { startCountingProxy } from '../../round-trips.ts';
 import { JOB, queueEvent, type Served, serve } from '../../served.ts';
-import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
+import { openBatch, readEvent, runEvent } from '../batch-work.ts';
+import { CPU, type Curve, type OpenWork, PEAK, type PointQuestion, RETAINED, TIME } from '../curve.ts';
 import type { Growth } from '../growth.ts';
 import { modelGiven, modelOf } from '../models.ts';
 
@@ -69,48 +67,22 @@ async function writeEvent(growth: Growth, model: BenchModel, wire: Wire, records
   await writeFile(eventPath(growth, wire, records), JSON.stringify(queueEvent(bodies)));
 }
 
-function bodyOf(wire: Wire, uri: string, { input, rowShape }: BenchModel, row: Float32Array): string {
+function bodyOf(wire: Wire, uri: string, model: BenchModel, row: Float32Array): string {
   if (wire === 'JSON (stream)') {
     const value = Array.from(row, (number) => Number(number.toPrecision(9)));
-    return encodeMessage(uri, new Map([[input, { kind: 'json', value }]]));
+    return encodeMessage(uri, new Map([[model.input, { kind: 'json', value }]]));
   }
-  const tensor = { dtype: 'float32', shape: rowShape, data: row } as const;
-  const inputs: Inputs = new Map([[input, { kind: 'tensor', tensor }]]);
-  if (wire === 'safetensors') return encodeMessage(uri, inputs);
-  // As the old Python client puts it into Redis, and a bridge into the queue.
-  return JSON.stringify({ uri, data: Buffer.from(encodeArrowRecord(inputs)).toString('base64') });
+  const inputs = inputsOf(model, row);
+  return wire === 'safetensors' ? encodeMessage(uri, inputs) : arrowMessage(uri, inputs);
 }
 
 export const open: OpenWork = async ({ x, given }) => {
-  const { event: path = '', warm = '', redisUrl = '' } = given;
   const model = modelOf(given);
-  const served = serve(model, redisUrl, RUN_ROWS);
-  const redis = new Redis(redisUrl);
-  const run = async (event: SQSEvent, by: Served = served) => {
-    const { batchItemFailures } = await by.batch(event);
-    if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
-  };
-  const read = async (file: string) => JSON.parse(await readFile(file, 'utf8')) as SQSEvent;
-  let event: SQSEvent | undefined;
+  const { served, redis, work } = openBatch(given, RUN_ROWS);
   return {
-    warmUp: async () => {
-      await redis.flushdb();
-      await run(await read(warm));
-    },
-    prepare: async () => {
-      await redis.flushdb();
-      event = await read(path);
-    },
-    call: () => run(event as SQSEvent),
+    ...work,
     verify: () => verify(model, served, redis, x),
-    release: () => {
-      event = undefined;
-    },
-    facts: async () => ({ roundTrips: await countRoundTrips(model, redisUrl, redis, () => read(path), run) }),
-    close: async () => {
-      redis.disconnect();
-      await served.close();
-    },
+    facts: async () => ({ roundTrips: await countRoundTrips(model, redis, given) }),
   };
 };
 
@@ -118,9 +90,7 @@ export const open: OpenWork = async ({ x, given }) => {
 async function verify(model: BenchModel, served: Served, redis: Redis, records: number): Promise<void> {
   const found = await redis.zcard(indexKey(JOB));
   if (found !== records) throw new Error(`${found} results of ${records} records`);
-  const raw = await openRaw(model);
-  const answers = await answersOf(raw, randomRows(SEED, model.rowShape, ROWS));
-  await raw.close();
+  const answers = await answersFor(model, randomRows(SEED, model.rowShape, ROWS));
   for (const record of [0, records - 1]) {
     const result = await served.results.get(`row-${record}`);
     assertSame(
@@ -134,10 +104,8 @@ async function verify(model: BenchModel, served: Served, redis: Redis, records: 
 /** Of an event on a connection that stands. */
 async function countRoundTrips(
   model: BenchModel,
-  redisUrl: string,
   redis: Redis,
-  read: () => Promise<SQSEvent>,
-  run: (event: SQSEvent, by: Served) => Promise<void>,
+  { event = '', redisUrl = '' }: PointQuestion['given'],
 ): Promise<number> {
   const { hostname, port } = new URL(redisUrl);
   const proxy = await startCountingProxy({ host: hostname, port: Number(port) });
@@ -145,10 +113,10 @@ async function countRoundTrips(
   try {
     await served.results.ping();
     // What the first event of an environment does more is not the size's doing.
-    await run(await read(), served);
+    await runEvent(served, await readEvent(event));
     await redis.flushdb();
     const before = proxy.roundTrips();
-    await run(await read(), served);
+    await runEvent(served, await readEvent(event));
     return proxy.roundTrips() - before;
   } finally {
     await served.close();

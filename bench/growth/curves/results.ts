@@ -91,10 +91,6 @@ async function fillRedis(growth: Growth, count: number): Promise<string> {
   return url;
 }
 
-async function usedBytes(redis: Redis): Promise<number> {
-  return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
-}
-
 export const open: OpenWork = async (question) => {
   const { redisUrl = '' } = question.given;
   const { connection, store } = openStore(redisUrl);
@@ -107,7 +103,11 @@ export const open: OpenWork = async (question) => {
       await work.prepare?.();
       await work.call();
     },
-    facts: async () => ({ bytesPerResult: await bytesPerResult(redis, question.x) }),
+    facts: async () => {
+      // With as many results as the size says, not with what the last call added or took.
+      await work.close();
+      return { bytesPerResult: await bytesPerResult(redis, question.x) };
+    },
     close: async () => {
       await work.close();
       redis.disconnect();
@@ -119,8 +119,9 @@ export const open: OpenWork = async (question) => {
 /** What an empty Redis takes, 1 MB, is not counted; the first thousand carry the index's and the tables' growth. */
 async function bytesPerResult(redis: Redis, count: number): Promise<number> {
   if (count === 0) return Number.NaN;
-  const overhead = Number(/used_memory_startup:(\d+)/.exec(await redis.info('memory'))?.[1]);
-  return ((await usedBytes(redis)) - overhead) / count;
+  const told = await redis.info('memory');
+  const bytes = (field: string) => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(told)?.[1]);
+  return (bytes('used_memory') - bytes('used_memory_startup')) / count;
 }
 
 function workOf(

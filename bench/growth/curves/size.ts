@@ -3,35 +3,21 @@
  * vector lies in the message, up to what SQS takes, or in S3 with a pointer in the message.
  * Trap: the model only adds the numbers up; what is measured is how they come to it.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SQSEvent } from 'aws-lambda';
-import { Redis } from 'ioredis';
-import { batch } from '../../../functions/batch.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import { payloadPrefix } from '../../../lib/contract/names.ts';
-import { logError } from '../../../lib/log.ts';
-import { ModelHost } from '../../../lib/model/host.ts';
-import { openOnnx } from '../../../lib/model/onnx.ts';
-import { RedisConnection } from '../../../lib/results/redis.ts';
-import { liveReporter } from '../../../lib/results/reporter.ts';
-import { RunningNews } from '../../../lib/results/running.ts';
-import { RecordStates } from '../../../lib/results/states.ts';
-import { ResultStore } from '../../../lib/results/store.ts';
-import { openS3 } from '../../../lib/s3/objects.ts';
-import { PayloadStore } from '../../../lib/s3/payloads.ts';
-import type { BenchModel } from '../../models.ts';
 import { assertSame } from '../../raw.ts';
-import { CONTEXT, JOB, queueEvent } from '../../served.ts';
+import { JOB, queueEvent } from '../../served.ts';
+import { openBatch } from '../batch-work.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
 import type { Growth } from '../growth.ts';
-import { meanModel, modelGiven, modelOf } from '../models.ts';
+import { meanModel, modelGiven } from '../models.ts';
 
 const IN_MESSAGE = 'in the message';
 const IN_S3 = 'in S3 (claim check)';
-const BUCKET = 'growth';
 const URI = 'vector';
 const WARM_BYTES = 1_000;
 
@@ -91,56 +77,13 @@ function meanOf(tensorBytes: number): number {
   return data.reduce((sum, value) => sum + value, 0) / data.length;
 }
 
-function openService(model: BenchModel, redisUrl: string, endpoint: string) {
-  const connection = new RedisConnection(redisUrl);
-  const results = new ResultStore(connection, { job: JOB, ttlSeconds: 600, now: Date.now });
-  const states = new RecordStates(connection, { job: JOB, now: Date.now });
-  const settings = { threads: 1, batchSize: 8, inputAlreadyBatched: false, image: {} };
-  const host = new ModelHost(
-    { version: async () => 'growth', open: (version) => openOnnx(model.path, version, settings) },
-    { refreshMs: 600_000, now: Date.now, onError: (error) => logError(error) },
-  );
-  const handler = batch({
-    model: host,
-    results,
-    running: new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now),
-    payloads: new PayloadStore(openS3({ endpoint, region: 'local' }), BUCKET, JOB),
-    filter: undefined,
-    reporter: liveReporter(results),
-  });
-  return { handler, results, close: () => Promise.all([host.close(), results.close()]) };
-}
-
 export const open: OpenWork = async ({ x, given }) => {
-  const { event: path = '', warm = '', redisUrl = '', endpoint = '' } = given;
-  const service = openService(modelOf(given), redisUrl, endpoint);
-  const redis = new Redis(redisUrl);
-  const read = async (file: string) => JSON.parse(await readFile(file, 'utf8')) as SQSEvent;
-  const run = async (event: SQSEvent) => {
-    const { batchItemFailures } = await service.handler(event);
-    if (batchItemFailures.length > 0) throw new Error('the record came back');
-  };
-  let event: SQSEvent | undefined;
+  const { served, work } = openBatch(given, 8);
   return {
-    warmUp: async () => {
-      await redis.flushdb();
-      await run(await read(warm));
-    },
-    prepare: async () => {
-      await redis.flushdb();
-      event = await read(path);
-    },
-    call: () => run(event as SQSEvent),
+    ...work,
     verify: async () => {
-      const result = await service.results.get(URI);
+      const result = await served.results.get(URI);
       assertSame(result?.outputs[0]?.data as Float32Array, [meanOf(x)], URI);
-    },
-    release: () => {
-      event = undefined;
-    },
-    close: async () => {
-      redis.disconnect();
-      await service.close();
     },
   };
 };

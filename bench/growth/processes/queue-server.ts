@@ -5,6 +5,7 @@
 import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
 import { type LocalAws, startAws } from '../../../local/aws.ts';
 import { serveParent } from '../../processes/child.ts';
+import { QUIET } from '../../quiet.ts';
 
 export interface QueueServerQuestion {
   /** Of the queue; each has to be new. */
@@ -50,8 +51,7 @@ if (process.send) {
   let aws: Promise<LocalAws> | undefined;
   serveParent(
     async (asked): Promise<QueueServerAnswer> => {
-      const quiet = { info: () => undefined, warn: console.error, error: console.error };
-      aws ??= startAws({ port: 0, region: 'local', log: quiet });
+      aws ??= startAws({ port: 0, region: 'local', log: QUIET });
       return fill(await aws, asked as QueueServerQuestion);
     },
     async () => (await aws)?.close(),

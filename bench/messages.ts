@@ -1,0 +1,20 @@
+/**
+ * In: a row of a model. Out: it as the inputs of a record, and as the message of an old client.
+ * Trap: a template has its uri exactly once: what makes records of it puts another in its place.
+ */
+import { encodeArrowRecord } from '../lib/codecs/arrow-record-writer.ts';
+import type { Inputs } from '../lib/contract/values.ts';
+import type { BenchModel } from './models.ts';
+
+/** Of a template. */
+export const URI = 'the-uri-of-a-record';
+
+/** The tensor of one record. */
+export function inputsOf({ input, rowShape }: BenchModel, data: Float32Array): Inputs {
+  return new Map([[input, { kind: 'tensor', tensor: { dtype: 'float32', shape: rowShape, data } }]]);
+}
+
+/** As the old Python client puts it into Redis, and a bridge into the queue. */
+export function arrowMessage(uri: string, inputs: Inputs): string {
+  return JSON.stringify({ uri, data: Buffer.from(encodeArrowRecord(inputs)).toString('base64') });
+}

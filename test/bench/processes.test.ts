@@ -1,0 +1,96 @@
+/** What the bench starts: that it ends, and that its end is told. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Bench } from '../../bench/bench.ts';
+import { Growth } from '../../bench/growth/growth.ts';
+import type { BenchModel } from '../../bench/models.ts';
+import { startPeer } from '../../bench/peers/process.ts';
+import { startChild } from '../../bench/processes/child.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { until } from '../support/until.ts';
+
+const CURVES = fileURLToPath(new URL('../../bench/growth/curves/', import.meta.url));
+const MODEL: BenchModel = {
+  name: 'none',
+  about: 'none',
+  path: 'model.onnx',
+  folder: '.',
+  sha256: '',
+  bytes: 0,
+  input: 'x',
+  output: 'y',
+  rowShape: [1],
+};
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+test('a peer that ends before it answers is told with its last words, and what it started ends too', async (t) => {
+  const source = await temporaryFolder(t);
+  const pidFile = join(source, 'pid');
+  await writeFile(
+    join(source, 'server.mjs'),
+    `import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+const worker = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' });
+writeFileSync(${JSON.stringify(pidFile)}, String(worker.pid));
+console.error('no such model');
+process.exit(3);
+`,
+  );
+  const peer = { name: 'fastify', folder: source, source, versions: {} } as const;
+  await assert.rejects(
+    startPeer(peer, MODEL, { path: '/predict', body: '{}' }),
+    /^Error: it ended with 3: no such model\n$/,
+  );
+  const worker = Number(await readFile(pidFile, 'utf8'));
+  assert.ok(worker > 0);
+  await until(async () => !isAlive(worker));
+});
+
+test('a peer that cannot be started is told, and nobody waits for its end', async (t) => {
+  const folder = join(await temporaryFolder(t), 'nowhere');
+  const peer = { name: 'fastify', folder, source: folder, versions: {} } as const;
+  await assert.rejects(startPeer(peer, MODEL, { path: '/predict', body: '{}' }), /ENOENT/);
+});
+
+test('a point whose process dies says so', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'dying.ts'), 'export const open = () => process.exit(3);\n');
+  const growth = await Growth.open();
+  t.after(() => growth.close());
+  const curve = relative(CURVES, join(folder, 'dying'));
+  const question = { curve, series: '', x: 1, repeat: 0, timedMs: 1, given: {} };
+  await assert.rejects(growth.point(question), /the process .*point\.ts ended/);
+});
+
+test('a child that is busy with an endless loop is ended at once', async (t) => {
+  const program = join(await temporaryFolder(t), 'busy.mjs');
+  await writeFile(program, "process.on('message', () => { for (;;); });\n");
+  const child = await startChild<object, never>(program);
+  const asked = assert.rejects(child.ask({}), /ended/);
+  await child.kill();
+  await asked;
+  assert.equal(isAlive(child.pid), false);
+});
+
+test('whoever closes a bench that is closing already waits until its folder is gone', async () => {
+  const bench = await Bench.open();
+  const slow = Promise.withResolvers<void>();
+  bench.onClose(() => slow.promise);
+  void bench.close();
+  const again = bench.close();
+  assert.ok(existsSync(bench.folder));
+  slow.resolve();
+  await again;
+  assert.ok(!existsSync(bench.folder));
+});
