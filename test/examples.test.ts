@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { childEnvironment } from './support/environment.ts';
 import { temporaryFolder } from './support/runner.ts';
 import { ROOT, startReady } from './support/start.ts';
 
@@ -26,12 +27,11 @@ test('every example does what its README says', async (t) => {
   const files = (await readdir(join(ROOT, 'examples'))).filter((name) => /\.(ts|sh)$/.test(name));
   assert.deepEqual(files.toSorted(), Object.keys(EXPECTED).toSorted());
   const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
-  const env = {
-    ...process.env,
+  const env = childEnvironment({
     ...addresses.environment,
     CLUSTER_SERVING_URL: addresses.http,
     CLUSTER_SERVING_REDIS: addresses.redisUrl,
-  };
+  });
   for (const [name, expected] of Object.entries(EXPECTED)) {
     await t.test(name, async () => {
       const path = join(ROOT, 'examples', name);

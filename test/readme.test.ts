@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { parseConfig } from '../lib/config/file.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
+import { childEnvironment } from './support/environment.ts';
 import { temporaryFolder } from './support/runner.ts';
 import { type Addresses, ROOT, startReady } from './support/start.ts';
 
@@ -28,7 +29,8 @@ test('the curl commands and the SDK example of the README do what it says', asyn
   const shell = await blocks('sh');
   const bash = async (block: string | undefined) => {
     assert.ok(block);
-    return (await run('bash', ['-euc', here(block, addresses)], { cwd: ROOT })).stdout;
+    const options = { cwd: ROOT, env: childEnvironment() };
+    return (await run('bash', ['-euc', here(block, addresses)], options)).stdout;
   };
   const predicted = JSON.parse(await bash(shell.find((block) => block.includes('/predict\n')))) as {
     predictions: string[];
@@ -50,7 +52,7 @@ test('the curl commands and the SDK example of the README do what it says', asyn
   await writeFile(join(folder, 'try.ts'), here(example, addresses));
   const { stdout } = await run(process.execPath, [join(folder, 'try.ts')], {
     cwd: ROOT,
-    env: { ...process.env, ...addresses.environment },
+    env: childEnvironment(addresses.environment),
   });
   assert.match(stdout, /^Float32Array\(10\) \[/);
 });

@@ -1,12 +1,13 @@
 /** In: a command line. Out: what the command said and its exit code; and folders whose service ends with the test. */
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { findRunning } from '../../local/data-folder.ts';
 import { untilGone } from '../../local/process.ts';
+import { childEnvironment } from '../support/environment.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const IMAGES = join(ROOT, 'examples', 'digits', 'images');
@@ -29,10 +30,9 @@ export interface RunOptions {
 /** Runs `cluster-serving <args>` without a terminal and without any account of this machine. */
 export async function cli(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { cwd, stdin = '', env = {}, script = 'cluster-serving' } = options;
-  const ours = Object.entries(process.env).filter(([name]) => !name.startsWith('AWS_'));
   const child = spawn(process.execPath, [join(ROOT, 'cli', 'bin', `${script}.mjs`), ...args], {
     cwd,
-    env: { ...Object.fromEntries(ours), ...env },
+    env: childEnvironment(env),
   });
   const code = new Promise<number | null>((resolve) => {
     child.once('close', resolve);
@@ -74,7 +74,7 @@ interface Hooks {
 
 /** A folder to be called in; what runs on its .cluster-serving is gone after the test, however it went. */
 export async function serviceFolder(hooks: Hooks): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'cs-cli-'));
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'cs-cli-')));
   hooks.after(async () => {
     const running = await findRunning(join(folder, '.cluster-serving'));
     if (running && running.process.pid !== process.pid) {

@@ -12,6 +12,7 @@ import { recordsOf } from '../../cli/records.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { SETTING_PATHS } from '../../lib/config/schema.ts';
+import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { cli, cliJson, ROOT, type Told } from './cli.ts';
 
@@ -138,11 +139,11 @@ test('a client command where nothing runs is exit code 3 and names the way out',
 test('on an older Node every script says which one is needed', async () => {
   const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;
   for (const script of ['cluster-serving', 'cluster-serving-start']) {
-    const started = promisify(execFile)(process.execPath, [
-      '--import',
-      older,
-      join(ROOT, `cli/bin/${script}.mjs`),
-    ]);
+    const started = promisify(execFile)(
+      process.execPath,
+      ['--import', older, join(ROOT, `cli/bin/${script}.mjs`)],
+      { env: childEnvironment() },
+    );
     await assert.rejects(started, {
       code: 1,
       stderr: /^error: cluster-serving needs Node 24 or newer, this is Node 20/,

@@ -1,6 +1,5 @@
 /** `cluster-serving dlq replay`, through the local stack: what works now succeeds, and nothing else leaves the bucket. */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { openDlq } from '../../cli/dlq-place.ts';
@@ -10,6 +9,8 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { startHttpProxy } from '../faults/support/http-proxy.ts';
 import { ENDLESS } from '../support/endless.ts';
+import { useAws } from '../support/environment.ts';
+import { busyFences, fenceCost, fencePids } from '../support/fence.ts';
 import { until } from '../support/until.ts';
 import { cliJson, type Told } from './cli.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './dlq-support.ts';
@@ -113,7 +114,7 @@ test('a result that came by another way stays, and its message is parked no more
     const { InputQueue } = await import('../../lib/index.ts');
     const { url: endpoint, region } = stack.aws;
     const places = { name: JOB, queueUrl: stack.queueUrl, redisUrl: stack.redisUrl, endpoint, region };
-    Object.assign(process.env, stack.aws.environment);
+    useAws(stack.aws.environment);
     const queue = new InputQueue(places);
     await queue.enqueue(uri, { rounds: { data: Float64Array.of(rounds), shape: [] } });
     await queue.close();
@@ -200,7 +201,7 @@ test('a replay that is stopped has handed over whole parts, and what it did not 
   const { park, parked, stack, configFile, output } = await startDlq(t);
   const uris = Array.from({ length: 150 }, (_, i) => `r-${i}`);
   await park(uris.map((uri, i) => loopMessage(uri, i)));
-  Object.assign(process.env, stack.aws.environment);
+  useAws(stack.aws.environment);
   const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
   assert.ok(place);
   t.after(() => place.close());
@@ -222,35 +223,19 @@ test('a replay that is stopped has handed over whole parts, and what it did not 
   assert.equal(outcomes.filter((outcome) => outcome === 'out_of_tries').length, left.length);
 });
 
-/** Of our own processes that run the fence's child, those that have used so much processor time. */
-async function busyFences(ms: number): Promise<number[]> {
-  const tasks = await readdir('/proc/self/task');
-  const lists = await Promise.all(
-    tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
-  );
-  const busy: number[] = [];
-  for (const pid of lists.join(' ').split(/\s+/).filter(Boolean).map(Number)) {
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (command.includes('fence-child') && (Number(fields[11]) + Number(fields[12])) * 10 > ms)
-      busy.push(pid);
-  }
-  return busy;
-}
-
 test('a record that ends its process ends no other, nor the command', async (t) => {
   const { park, parked, stack, configFile, output } = await startDlq(t);
   await park([loopMessage('a', 1), loopMessage('deadly', ENDLESS), loopMessage('b', 2)]);
-  Object.assign(process.env, stack.aws.environment);
+  useAws(stack.aws.environment);
   const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
   assert.ok(place);
   t.after(() => place.close());
+  const { busyMs } = await fenceCost(t);
   // The record stands for one that a defect of the native runtime ends: it is killed whenever it runs.
   const over = new AbortController();
   const killer = (async () => {
     while (!over.signal.aborted) {
-      for (const pid of await busyFences(900)) process.kill(pid, 'SIGSEGV');
+      for (const pid of await busyFences(busyMs)) process.kill(pid, 'SIGSEGV');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   })();
@@ -267,7 +252,7 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   assert.deepEqual(failed, ['deadly model_failed the model ended its process (SIGSEGV) on this record']);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
   assert.equal((await parked()).length, 1);
-  assert.deepEqual(await busyFences(0), []);
+  assert.deepEqual(await fencePids(), []);
 });
 
 test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {

@@ -77,7 +77,7 @@ export async function startDlq(t: TestContext): Promise<Dlq> {
         const send = new SendMessageBatchCommand({ QueueUrl: stack.deadLetterUrl, Entries });
         assert.deepEqual((await stack.aws.sqs.send(send)).Failed ?? [], []);
       }
-      await until(async () => (await parked()).length === before + bodies.length, 60_000);
+      await until(async () => (await parked()).length === before + bodies.length, 300_000);
     },
     dlq: (...args) => cli(['dlq', ...args, ...place], options),
     dlqJson: async <T>(...args: string[]) => (await cliJson(['dlq', ...args, ...place], options)) as Told<T>,

@@ -10,6 +10,7 @@ import { encodePointer } from '../../lib/codecs/pointer.ts';
 import { parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { openS3 } from '../../lib/s3/objects.ts';
 import { ParkedMessages } from '../../lib/s3/parked.ts';
+import { useAws } from '../support/environment.ts';
 import { cli, cliJson, serviceFolder, type Told } from './cli.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './dlq-support.ts';
 import { runHere } from './in-process.ts';
@@ -148,7 +149,7 @@ test('the local service is found by its data folder, with its own config', async
   };
   const s3 = openS3({ endpoint: environment['AWS_ENDPOINT_URL'], region: 'local' });
   t.after(() => s3.destroy());
-  Object.assign(process.env, environment);
+  useAws(environment);
   const body = JSON.stringify({ uri: 'x', data: '{"instances":[{"image":[1]}]}', serde: 'stream' });
   const text = encodeParked({ messageId: 'one', sentAt: 0, tries: 5, body });
   await s3.send(new PutObjectCommand({ Bucket: bucket, Key: `${parkedPrefix(job)}one.json`, Body: text }));
@@ -197,7 +198,7 @@ async function endlessBucket(t: TestContext, objects: number) {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
+  useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
   const s3 = openS3({ endpoint: `http://127.0.0.1:${port}`, region: 'local' });
   t.after(() => s3.destroy());
   return { asked, source: { parked: new ParkedMessages(s3, 'bucket', 'big'), results: undefined } };

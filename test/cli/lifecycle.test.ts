@@ -10,6 +10,7 @@ import { type TestContext, test } from 'node:test';
 import { claimFolder, findRunning, type StackRecord } from '../../local/data-folder.ts';
 import { holdFolder } from '../../local/lock.ts';
 import { identify, isAlive, untilGone } from '../../local/process.ts';
+import { childEnvironment } from '../support/environment.ts';
 import { until } from '../support/until.ts';
 import { cli, cliJson, MODEL, ROOT, serviceFolder, type Told } from './cli.ts';
 
@@ -260,7 +261,10 @@ test('a start that fails says why with the right exit code, and leaves no proces
 test('Ctrl-C during a start calls it off and takes the process with it', async (t) => {
   const cwd = await serviceFolder(t);
   const script = join(ROOT, 'cli/bin/cluster-serving.mjs');
-  const child = spawn(process.execPath, [script, 'start', '--port', '0'], { cwd });
+  const child = spawn(process.execPath, [script, 'start', '--port', '0'], {
+    cwd,
+    env: childEnvironment(),
+  });
   const said = text(child.stderr);
   const exited = new Promise((resolve) => child.once('exit', resolve));
   // The process in the background has its folder, and a second of work before it is ready.
@@ -313,7 +317,7 @@ test('shutdown refuses a folder that was there before the service, and deletes o
 
   await claimFolder(join(cwd, '.cluster-serving'));
   await writeFile(join(cwd, '.cluster-serving', 'start.log'), 'x');
-  if (hasScript()) assert.match(atTerminal('shutdown', 'yes', cwd), /deleted \S+\.cluster-serving/);
+  if (hasScript()) assert.match(atTerminal('shutdown', 'yes', cwd), /deleted .+\.cluster-serving/);
   else assert.equal((await cli(['shutdown', '-y'], { cwd })).code, 0);
   assert.ok(!existsSync(join(cwd, '.cluster-serving')));
   assert.equal((await cli(['shutdown', '--yes'], { cwd })).code, 0);
@@ -340,7 +344,10 @@ test('start --foreground stays until it is told to stop, and can be found meanwh
   const cwd = await serviceFolder(t);
   await writeConfig(cwd);
   const script = join(ROOT, 'cli/bin/cluster-serving.mjs');
-  const child = spawn(process.execPath, [script, 'start', '--foreground', '--port', '0', '--json'], { cwd });
+  const child = spawn(process.execPath, [script, 'start', '--foreground', '--port', '0', '--json'], {
+    cwd,
+    env: childEnvironment(),
+  });
   t.after(() => child.kill('SIGKILL'));
   let stdout = '';
   child.stdout.on('data', (piece: Buffer) => {
@@ -393,9 +400,10 @@ function atTerminal(command: string, typed: string, cwd: string): string {
   const line = `'${process.execPath}' '${join(ROOT, 'cli/bin/cluster-serving.mjs')}' ${command}`;
   const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], {
     cwd,
+    env: childEnvironment(),
     input: `${typed}\n`,
     encoding: 'utf8',
-    timeout: 30_000,
+    timeout: 120_000,
   });
   return stdout;
 }

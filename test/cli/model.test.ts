@@ -19,6 +19,7 @@ import { ServingError } from '../../lib/errors.ts';
 import { readPointer } from '../../lib/model/source.ts';
 import { startAws } from '../../local/aws.ts';
 import { npyBytes } from '../convert/support/npy-bytes.ts';
+import { childEnvironment } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
@@ -124,7 +125,10 @@ for (const [signal, exit] of [
     await mkdir(join(cwd, 'net'));
     await writeFile(join(cwd, 'net', 'model.onnx'), endlessModel());
     const bin = join(ROOT, 'cli', 'bin', 'cluster-serving.mjs');
-    const child = spawn(process.execPath, [bin, 'model', 'import', 'net'], { cwd });
+    const child = spawn(process.execPath, [bin, 'model', 'import', 'net'], {
+      cwd,
+      env: childEnvironment(),
+    });
     t.after(() => child.kill('SIGKILL'));
     const ended = Promise.all([once(child, 'close'), textOf(child.stderr), textOf(child.stdout)]);
     await until(async () => (await readdir(cwd)).some((name) => name.includes('.partial-')));

@@ -146,6 +146,7 @@ test('batches double up to the limit that was set, and end where an event is ful
   assert.deepEqual(large, { sizes: [1, 2, 4], limit: '7 records of 800900 bytes fill an event (6 MiB)' });
   assert.deepEqual(batchSizes({ ...FACTS, fixedRows: 6 }, 20).sizes, [6, 12]);
   assert.deepEqual(batchSizes({ ...FACTS, fixedRows: 64 }, 20).sizes, [64]);
+  assert.deepEqual(batchSizes({ ...FACTS, fixedRows: 64, eventBytes: 800_900 }, 256).sizes, [7]);
   assert.deepEqual(batchSizes({ ...FACTS, shared: false }, 4).sizes, [1, 2, 4]);
 });
 

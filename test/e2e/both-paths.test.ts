@@ -366,10 +366,11 @@ test('over the configured rate /predict answers 429 with Retry-After, and other 
   const { stack } = await clients(t, `imageResize: 8,8\n${http}`);
   const body = JSON.stringify({ instances: [{ image: (await readFile(image(3))).toString('base64') }] });
   const responses = await Promise.all(
-    Array.from({ length: 5 }, () => fetch(`${stack.url}/predict`, { method: 'POST', body })),
+    Array.from({ length: 40 }, () => fetch(`${stack.url}/predict`, { method: 'POST', body })),
   );
   const limited = responses.filter(({ status }) => status === 429);
-  assert.ok(limited.length >= 3, responses.map(({ status }) => status).join());
+  // One at once and one a second: also on a machine that takes ten seconds for all of them.
+  assert.ok(limited.length >= 25, responses.map(({ status }) => status).join());
   assert.ok(responses.some(({ status }) => status === 200));
   assert.equal(limited[0]?.headers.get('retry-after'), '1');
   assert.equal(((await limited[0]?.json()) as { code: string }).code, 'rate_limited');

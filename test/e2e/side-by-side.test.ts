@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { parseConfig } from '../../lib/config/file.ts';
 import { InputQueue, OutputQueue } from '../../lib/index.ts';
 import type { ServedJob } from '../../local/job.ts';
+import { useAws } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
@@ -28,7 +29,7 @@ async function twoJobs(t: TestContext) {
     modelDirectory: first.modelDirectory,
     more: [await jobOf(t, 'serving2', 'Exp')],
   });
-  Object.assign(process.env, stack.aws.environment);
+  useAws(stack.aws.environment);
   return stack;
 }
 

@@ -14,7 +14,7 @@ import { type RedisProcess, redisProcess } from './support/redis-process.ts';
 import { OPENING, PASS, startRedisProxy } from './support/redis-proxy.ts';
 import { JOB, lineRunner, openStore, openWorker } from './support/service.ts';
 
-const TIMEOUTS = { connectTimeoutMs: 200, commandTimeoutMs: 200 };
+const TIMEOUTS = { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 };
 
 /** Ten records that are in the history, as an event. */
 async function ten(history: History, first = 0) {
@@ -156,7 +156,7 @@ test('F6: a Redis that still loads its data is an error in time, for a new conne
   const store = openStore(t, { redisUrl: proxy.url, timeouts: TIMEOUTS });
   const outcome = await Promise.race([
     store.get('a').catch((error: unknown) => (error as { code: string }).code),
-    delay(5_000, 'still waiting', { ref: false }),
+    delay(20_000, 'still waiting', { ref: false }),
   ]);
   assert.equal(outcome, 'results_unavailable');
   proxy.onCommand = () => PASS;
@@ -216,13 +216,17 @@ test('F6: a result that became something else costs a reader of the page only th
   assert.equal(told.get('r-4'), 'results_unavailable');
 });
 
-test('F6: results of many megabytes reach a Redis behind a slow line, although a command has only a second', async (t) => {
+test('F6: results of many megabytes reach a Redis behind a slow line, although a command has less time than all of them take', async (t) => {
   quietLog(t);
   const redis = await redisProcess(t);
   if (!redis) return;
   const proxy = await startRedisProxy(t, redis.url);
-  proxy.bytesPerMs = 20_000;
-  const store = openStore(t, { redisUrl: proxy.url });
+  // 40 MB take 7 s and more, those of one command less than one.
+  proxy.bytesPerMs = 6_000;
+  const store = openStore(t, {
+    redisUrl: proxy.url,
+    timeouts: { connectTimeoutMs: 4_000, commandTimeoutMs: 4_000 },
+  });
   const value = 'A'.repeat(1024 * 1024);
   const finished = Array.from({ length: 40 }, (_, i) => ({
     uri: `r-${i}`,

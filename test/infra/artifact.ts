@@ -4,7 +4,7 @@
  * read the archive's folder and its own temp folder, and Node refuses it everything else.
  */
 import { fork } from 'node:child_process';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -33,11 +33,15 @@ interface Waiting {
 }
 
 const RUNNER = fileURLToPath(new URL('run-artifact.mjs', import.meta.url));
-const MAX_WAIT_MS = 30_000;
+/** Of an event, as Lambda counts it; and how long we wait for any answer at all. */
+const TIMEOUT_MS = 30_000;
+const MAX_WAIT_MS = 90_000;
 
 /** Resolves when the module has loaded, INIT included. */
 export async function startArtifact(options: ArtifactOptions): Promise<Artifact> {
-  const { folder, handler, environment, readable = [] } = options;
+  const { handler, environment, readable = [] } = options;
+  // What may be read is compared with the true path; TMPDIR may be a link.
+  const folder = await realpath(options.folder);
   const temp = join(folder, '..', 'tmp');
   await mkdir(temp, { recursive: true });
   const reads = [folder, temp, RUNNER, ...readable].map((path) => `--allow-fs-read=${path}`);
@@ -89,7 +93,7 @@ export async function startArtifact(options: ArtifactOptions): Promise<Artifact>
     invoke(event) {
       const next = last.then(async () => {
         const answering = reply();
-        child.send({ event, timeoutMs: MAX_WAIT_MS });
+        child.send({ event, timeoutMs: TIMEOUT_MS });
         const answer = await answering;
         if ('error' in answer) throw new Error(answer.error);
         return 'answer' in answer ? answer.answer : undefined;

@@ -13,7 +13,7 @@ import type { Template } from './template.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = ['convert', 'functions', 'infra', 'lib', 'package.json', 'serverless.yml'];
 const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
-const MAX_SECONDS = 120;
+const MAX_SECONDS = 600;
 
 export interface PackageRequest {
   /** Content of config.yaml. */

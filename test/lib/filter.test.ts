@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { float16Bits, float16Value } from '../../lib/pipeline/cast.ts';
 import { filterText, floatText, outputsText, parseFilter } from '../../lib/pipeline/filter.ts';
 import type { Tensor } from '../../lib/tensor.ts';
 import { fixture } from '../support/fixtures.ts';
@@ -9,6 +10,13 @@ const floats = (data: readonly number[], shape: readonly number[] = [data.length
   dtype: 'float32',
   shape,
   data: Float32Array.from(data),
+});
+
+/** As a model gives them: the raw bits. */
+const halves = (data: readonly number[], shape: readonly number[] = [data.length]): Tensor => ({
+  dtype: 'float16',
+  shape,
+  data: Uint16Array.from(data, float16Bits),
 });
 
 const filtered = (filter: string, ...outputs: Tensor[]) => {
@@ -49,6 +57,15 @@ test('topN agrees with sorting, whatever the numbers', () => {
 
 test('topN never calls NaN the largest', () => {
   assert.equal(filtered('topN(2)', floats([Number.NaN, 1, 2])), '[[2,2.0],[1,1.0]]');
+});
+
+test('float16 is filtered by its numbers, as float32 is, and never by its bits', () => {
+  const values = [-1, 2, 0.5, Number.NaN];
+  for (const filter of ['topN(4)', 'topN(1)', 'pickTopN(2)'])
+    assert.equal(filtered(filter, halves(values)), filtered(filter, floats(values)));
+  assert.equal(filtered('topN(4)', halves(values)), '[[1,2.0],[2,0.5],[0,-1.0],[3,null]]');
+  assert.equal(filtered('topN(2)', halves([5, 5, -0, Number.POSITIVE_INFINITY])), '[[3,null],[0,5.0]]');
+  assert.equal(filtered('pickTopN(1)', halves([-1, 2, 0.5, 4], [2, 2])), '[[-1.0,2.0]]');
 });
 
 test('pickTopN gives the first rows', () => {
@@ -99,6 +116,30 @@ test('a float32 is written with the fewest digits that read back to it', () => {
     }),
     { numRuns: 2000 },
   );
+});
+
+test('every float16 is written with the fewest digits that tell it from the others', () => {
+  const bits = Array.from({ length: 0x10000 }, (_, i) => i);
+  const text = outputsText([{ dtype: 'float16', shape: [bits.length], data: Uint16Array.from(bits) }]);
+  const { data } = JSON.parse(text) as { data: (number | null)[] };
+  let longest = 0;
+  for (const [i, read] of data.entries()) {
+    const value = float16Value(i);
+    if (!Number.isFinite(value)) {
+      assert.equal(read, null);
+      continue;
+    }
+    assert.ok(typeof read === 'number');
+    assert.ok(Object.is(float16Value(float16Bits(read)), value), `${value} was written ${read}`);
+    const digits = read.toExponential().replace(/e.*$/, '').replaceAll(/[-.]/g, '').length;
+    longest = Math.max(longest, digits);
+    // The nearest number with a digit less is another float16.
+    if (digits > 1) assert.notEqual(float16Bits(Number(value.toPrecision(digits - 1))), i, `${read}`);
+  }
+  assert.equal(longest, 5);
+  const halfText = (...values: number[]) => outputsText([halves(values)]);
+  assert.equal(halfText(0.1, 1 / 3, 65504, -0), '{"data":[0.1,0.3333,65504.0,-0.0],"shape":[4]}');
+  assert.equal(halfText(2 ** -24, 1e-3, 1), '{"data":[6.0E-8,0.001,1.0],"shape":[3]}');
 });
 
 test('floats look as Java printed them', () => {

@@ -48,13 +48,12 @@ for (const preferEmbedded of [false, true]) {
   });
 
   test(`${kind}: a request waits for its token as long as it may`, async (t) => {
-    const { make, slept } = await limiters(t, 1, 60_000);
+    const { make, slept } = await limiters(t, 1 / 10, 60_000);
     const limiter = make();
     for (let i = 0; i < 5; i++) await limiter.acquire();
-    // The first goes at once; each next one waits a second longer, less the time that passed.
+    // The first goes at once; each next one waits ten seconds longer, less the time that passed.
     assert.equal(slept.length, 4);
-    for (const [i, ms] of slept.entries())
-      assert.ok(ms <= (i + 1) * 1000 && ms > i * 1000 - 10_000, slept.join());
+    for (const [i, ms] of slept.entries()) assert.ok(ms <= (i + 1) * 10_000 && ms > i * 10_000, slept.join());
     assert.ok((slept.at(-1) as number) > (slept[0] as number));
   });
 }

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { livePredict } from '../../lib/http/live-predict.ts';
+import { useAws } from '../support/environment.ts';
 
 /** Listens where Redis would be, and S3, and counts who comes. */
 async function listener(t: TestContext) {
@@ -21,9 +22,7 @@ async function listener(t: TestContext) {
 
 async function open(t: TestContext, variables: Readonly<Record<string, string>>) {
   const s3 = await listener(t);
-  process.env['AWS_ACCESS_KEY_ID'] ??= 'local';
-  process.env['AWS_SECRET_ACCESS_KEY'] ??= 'local';
-  process.env['AWS_REGION'] ??= 'local';
+  useAws({ AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_REGION: 'local' });
   return livePredict(
     readEnvironment({
       CLUSTER_SERVING_BUCKET: 'bucket',

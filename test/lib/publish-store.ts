@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { openS3, type S3Client } from '../../lib/s3/objects.ts';
+import { useAws } from '../support/environment.ts';
 
 export interface StrictStore {
   readonly s3: S3Client;
@@ -27,7 +28,7 @@ export async function strictStore(t: TestContext): Promise<StrictStore> {
   const objects = new Map<string, Buffer>();
   const server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
+  useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const s3 = openS3({ endpoint, region: 'local' });
   t.after(() => {

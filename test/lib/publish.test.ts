@@ -13,6 +13,7 @@ import { openS3, type S3Client } from '../../lib/s3/objects.ts';
 import { uploadFile } from '../../lib/s3/upload.ts';
 import { startAws } from '../../local/aws.ts';
 import { startHttpProxy } from '../faults/support/http-proxy.ts';
+import { useAws } from '../support/environment.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { strictStore } from './publish-store.ts';
@@ -50,7 +51,7 @@ async function largeFile(t: TestContext) {
   await writeFile(path, content);
   const sha256 = createHash('sha256').update(content).digest('hex');
   const proxy = await startHttpProxy(t, aws.url);
-  Object.assign(process.env, aws.environment);
+  useAws(aws.environment);
   const s3 = openS3({ endpoint: proxy.url, region: aws.region });
   t.after(() => s3.destroy());
   const address = { bucket: LOCATION.bucket, key: 'large.bin' };
@@ -345,7 +346,7 @@ test('a prune keeps the newest and the one that serves, and nobody can go back t
 
 test('S3 that cannot be reached is said to be that, with its address', async (t) => {
   const proxy = await startHttpProxy(t, 'http://127.0.0.1:1');
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
+  useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
   const s3 = openS3({ endpoint: proxy.url, region: 'local' });
   t.after(() => s3.destroy());
   const body = Buffer.from('<Error><Code>AccessDenied</Code><Message>not you</Message></Error>');

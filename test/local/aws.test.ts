@@ -23,6 +23,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { type LocalAws, type LocalAwsOptions, startAws } from '../../local/aws.ts';
+import { childEnvironment } from '../support/environment.ts';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const opened: LocalAws[] = [];
@@ -146,7 +147,7 @@ describe('queues and buckets', () => {
        const { Messages } = await sqs.send(new sdk.ReceiveMessageCommand({ QueueUrl }));
        process.stdout.write(Messages[0].Body);`,
     );
-    const child = spawn(process.execPath, [script], { env: { ...process.env, ...aws.environment } });
+    const child = spawn(process.execPath, [script], { env: childEnvironment(aws.environment) });
     children.push(child);
     let out = '';
     let errors = '';

@@ -76,9 +76,9 @@ async function counts(url: string): Promise<{ visible: number; hidden: number }>
 }
 
 async function untilTrue(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
+  const deadline = Date.now() + 60_000;
   while (!(await condition())) {
-    assert.ok(Date.now() < deadline, 'the condition did not come true in 15 s');
+    assert.ok(Date.now() < deadline, 'the condition did not come true in 60 s');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

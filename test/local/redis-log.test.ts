@@ -15,7 +15,7 @@ import type { Reply } from '../../local/redis/replies.ts';
 import { startRedis } from '../../local/redis/start.ts';
 
 const START_URL = new URL('../../local/redis/start.ts', import.meta.url).href;
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 
 let dataDir: string;
 let file: string;
@@ -201,6 +201,12 @@ describe('the log of the embedded Redis', () => {
 });
 
 describe('a killed process', () => {
+  const children: ChildProcess[] = [];
+  // Also when a test fails: its child would keep this file from ending.
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+  });
+
   async function host(command: string[]): Promise<{ child: ChildProcess; url: string }> {
     const code = `
       const { startRedis } = await import(${JSON.stringify(START_URL)});
@@ -210,6 +216,7 @@ describe('a killed process', () => {
     const [program, ...args] = [...command, process.execPath, '--input-type=module', '-e', code];
     assert.ok(program !== undefined);
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
     let url = '';
     child.stdout.on('data', (text: Buffer) => {
       url += text.toString();

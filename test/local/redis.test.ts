@@ -23,7 +23,7 @@ const installed = ((): string => {
 const NO_SERVER = installed.startsWith('7.')
   ? false
   : `needs redis-server 7 on the PATH, found ${installed || 'none'}`;
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 
 async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
   const deadline = performance.now() + DEADLINE_MS;

@@ -33,7 +33,7 @@ import {
 
 const GOOD = model(graph({ nodes: [node('Relu', ['x'], ['y'])] }));
 const GOOD_ANSWER = '{value={"data":[1.0,2.0],"shape":[2]}}';
-const END_MS = 120_000;
+const END_MS = 300_000;
 
 interface Line {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** In: the bytes of a model. Out: it opened in onnxruntime, closed and removed after the test. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -8,7 +8,8 @@ import { type OnnxRunner, type OnnxSettings, openOnnx } from '../../lib/model/on
 const SETTINGS: OnnxSettings = { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} };
 
 export async function temporaryFolder(t: TestContext, prefix = 'cs-test-'): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), prefix));
+  // A command in it is told its true path, and TMPDIR may be a link.
+  const folder = await realpath(await mkdtemp(join(tmpdir(), prefix)));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseConfig } from '../../lib/config/file.ts';
 import type { ServedJob } from '../../local/job.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
+import { useAws } from './environment.ts';
 import { temporaryFolder } from './runner.ts';
 
 export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
@@ -40,7 +41,7 @@ export async function testStack(t: TestContext, options: TestStackOptions = {}):
 
 /** What a client on this machine needs. */
 export function clientOptions(stack: Stack) {
-  Object.assign(process.env, stack.aws.environment);
+  useAws(stack.aws.environment);
   return {
     input: {
       queueUrl: stack.queueUrl,

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { childEnvironment } from './environment.ts';
 import { until } from './until.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,6 +21,7 @@ export interface Started {
 export function start(t: TestContext, ...options: string[]): Started {
   const child = spawn(process.execPath, ['local/start.ts', ...options], {
     cwd: ROOT,
+    env: childEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];

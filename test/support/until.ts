@@ -1,7 +1,7 @@
 /** In: a condition. Out: it holds, or the test fails at the deadline. */
 const PAUSE_MS = 20;
 
-export async function until(condition: () => Promise<boolean> | boolean, deadlineMs = 30_000): Promise<void> {
+export async function until(condition: () => Promise<boolean> | boolean, deadlineMs = 90_000): Promise<void> {
   const endAt = performance.now() + deadlineMs;
   while (!(await condition())) {
     if (performance.now() > endAt) throw new Error(`the condition did not hold within ${deadlineMs} ms`);

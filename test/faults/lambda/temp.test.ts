@@ -51,7 +51,8 @@ describe('F11: /tmp', { concurrency: 2 }, () => {
       for (let tries = 0; tries < 3; tries++) {
         const { statusCode, body } = await predictX(environment, 1);
         assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'model_unavailable']);
-        assert.match(environment.output(), /cannot download .*ENOSPC/);
+        // The answer and the log come by two pipes.
+        await until(() => /cannot download .*ENOSPC/.test(environment.output()));
         assert.deepEqual(await readdir(join(temp, 'cluster-serving-models')), []);
       }
       resize(16);

@@ -20,7 +20,8 @@ import { quietLog } from './quiet.ts';
 import { type CommandFate, OPENING, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
 import { JOB, lineRunner, openStore, openWorker } from './service.ts';
 
-const TIMEOUTS = { connectTimeoutMs: 150, commandTimeoutMs: 150 };
+/** Short, for three faults use it up again and again; but what is well answers within it on a busy machine too. */
+const TIMEOUTS = { connectTimeoutMs: 500, commandTimeoutMs: 500 };
 
 export interface Fault {
   readonly name: string;

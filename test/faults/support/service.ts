@@ -24,6 +24,7 @@ import { openS3, putText } from '../../../lib/s3/objects.ts';
 import { PayloadStore } from '../../../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from '../../../local/aws.ts';
 import type { LocalLog } from '../../../local/aws-lambda.ts';
+import { useAws } from '../../support/environment.ts';
 import { openModelBytes } from '../../support/runner.ts';
 import { lineModel } from './model.ts';
 
@@ -48,7 +49,7 @@ export interface Queue {
 export async function startQueue(t: TestContext, maxReceiveCount?: number): Promise<Queue> {
   const aws = await startAws({ port: 0, log: QUIET });
   t.after(() => aws.close());
-  Object.assign(process.env, aws.environment);
+  useAws(aws.environment);
   await aws.createBucket(BUCKET);
   const { url, deadLetter: dead } = await aws.createQueue({
     name: 'faults',

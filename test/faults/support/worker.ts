@@ -55,7 +55,8 @@ export function startWorker(
   environment: Readonly<Record<string, string>>,
 ): Worker {
   const child = fork(CHILD, [folder, String(FUNCTION_TIMEOUT_MS)], {
-    env: { ...environment, TMPDIR: temp, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
+    // HOME: the AWS SDK asks for it, and a user without an entry in /etc/passwd has no other.
+    env: { ...environment, HOME: temp, TMPDIR: temp, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     execArgv: [],
   });

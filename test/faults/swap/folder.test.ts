@@ -140,11 +140,15 @@ test('back and forth between two versions twenty times, each serves when it shou
   await publishModel(s3, LOCATION, folders[0] as string);
   const { model, serving, errors, directory } = await openHost(t, s3);
   for (let swap = 0; swap < 20; swap++) {
-    await publishModel(s3, LOCATION, folders[swap % 2] as string);
+    const { version } = await publishModel(s3, LOCATION, folders[swap % 2] as string);
     // A user of the version before is still there when it comes again.
     await model.use(async (runner) => {
       const number = await numberFrom(runner);
-      await model.refresh();
+      // It stays out until the one before this is closed and its files are gone.
+      await until(async () => {
+        await model.refresh();
+        return model.version === version;
+      });
       assert.equal(await numberFrom(runner), number);
     });
     assert.equal(await serving(), (swap % 2) + 1);

@@ -57,7 +57,7 @@ export function startLoad(
     const uri = `swap-${sent++}`;
     const x = sent % X_LIMIT;
     await inputQueue.enqueue(uri, { x: Float32Array.of(x) });
-    const { outputs, model } = await outputQueue.wait(uri, { timeoutMs: 60_000 });
+    const { outputs, model } = await outputQueue.wait(uri, { timeoutMs: 600_000 });
     return { door: 'queue', numbers: [numberOf(x, Number(outputs[0]?.data[0]))], model };
   };
   const worker = async (ask: () => Promise<Answer>) => {

@@ -36,7 +36,7 @@ test('1,000 requests in flight, a swap, torn uploads, a roll-back, a swap: none 
     const whole = (await readdir(downloads)).filter((name) => !name.includes('.partial-'));
     if (whole.length > most.length) most.splice(0, most.length, ...whole);
   };
-  const watch = setInterval(() => void look(), 20);
+  const watch = setInterval(() => void look().catch(() => undefined), 20);
   t.after(() => clearInterval(watch));
 
   const load = startLoad(stack, IN_FLIGHT);

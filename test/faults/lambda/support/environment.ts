@@ -39,7 +39,8 @@ type Reply = { readonly ready: true } | { readonly answer: unknown } | { readonl
 export function startEnvironment(t: TestContext, options: EnvironmentOptions): LambdaEnvironment {
   const { folder, temp, variables, heapMb } = options;
   const child = fork(CHILD, [folder], {
-    env: { ...variables, TMPDIR: temp, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
+    // HOME: the AWS SDK asks for it, and a user without an entry in /etc/passwd has no other.
+    env: { ...variables, HOME: temp, TMPDIR: temp, AWS_LAMBDA_RUNTIME_API: '127.0.0.1:9' },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     execArgv: heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`],
   });
@@ -49,7 +50,8 @@ export function startEnvironment(t: TestContext, options: EnvironmentOptions): L
       output = (output + String(chunk)).slice(-20_000);
     });
   }
-  const ended = once(child, 'exit').then(([code, signal]) => String(signal ?? code));
+  // Not `exit`: until `close` its last words are still on the way.
+  const ended = once(child, 'close').then(([code, signal]) => String(signal ?? code));
   const reply = (): Promise<Reply> =>
     Promise.race([
       once(child, 'message').then(([message]) => message as Reply),
