@@ -4,8 +4,8 @@
  * added step by step, and a step that would not fit here is not tried: the rest is a straight line (lambda-fit.ts).
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
-import { RUN_BYTES } from '../lib/model/onnx.ts';
 import type { Session } from '../lib/model/session.ts';
+import { RUN_BYTES } from '../lib/model/warm-up.ts';
 import type { Tensor, TypedArray } from '../lib/tensor.ts';
 
 export interface MemoryPoint {

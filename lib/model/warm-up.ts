@@ -1,0 +1,144 @@
+/**
+ * In: a session. Out: it, warm, and whether records can share a run of it.
+ * Trap: neither is written in the file, and outputs that count the rows do not show it. A model may scale by the largest
+ * value of all rows (what onnxruntime's dynamic quantization makes), or by their mean: then a record's answer depends on
+ * its neighbours, without an error. So a row runs alone and beside one that is a thousand times as large.
+ */
+import type { NamedTensor, TensorSpec } from '../contract/values.ts';
+import { float16Bits, float16Value } from '../pipeline/cast.ts';
+import type { ImageChoice } from '../pipeline/image-choice.ts';
+import { allocate, type DType, elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+import type { Session } from './session.ts';
+
+/** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */
+export const RUN_BYTES = 128 * 1024 * 1024;
+
+/** Rows by what they hold. */
+type Row = 'small' | 'large' | 'zeros';
+const LARGE = 1_000;
+/** Of the row's largest value. Sums that are made in another order differ by 1e-6 of it, a foreign scale by much more. */
+const TOLERANCE = 1e-4;
+/** A float16 has 11 bits. */
+const FLOAT16_TOLERANCE = 1e-2;
+
+/** The first dimension all inputs are fixed to, or undefined when one of them leaves it free. */
+export function fixedBatch(inputs: readonly TensorSpec[]): number | undefined {
+  const first = inputs[0]?.shape[0];
+  return typeof first === 'number' && inputs.every((spec) => spec.shape[0] === first) ? first : undefined;
+}
+
+/**
+ * Runs one row, and then two. True when records can share a run: every output has as many rows as went in, and what a
+ * row gives does not depend on the other.
+ */
+export async function warmUp(
+  session: Session,
+  fixedRows: number | undefined,
+  image: ImageChoice,
+): Promise<boolean> {
+  const { inputs, outputs } = session;
+  const sameBatch = inputs.every(
+    (spec) => spec.shape.length > 0 && (fixedRows !== undefined || typeof spec.shape[0] === 'string'),
+  );
+  // A model that mixes a free batch with a fixed one, or takes a scalar, has no batch to share.
+  const declared =
+    sameBatch && outputs.every((spec) => fixedRows !== undefined || typeof spec.shape[0] === 'string');
+  const rows = fixedRows ?? 1;
+  const run = (...contents: Row[]) => attempt(session.run(madeUp(inputs, contents, image)));
+  const follows = (results: readonly NamedTensor[], count: number) =>
+    results.every((result) => result.shape[0] === count);
+  /** Undefined when the model does not take what the rows hold. */
+  const measured = async (row: Row, neighbour: Row): Promise<boolean | undefined> => {
+    const padding = new Array<Row>(rows - 1).fill('zeros');
+    const alone = await run(row, ...padding);
+    if (!alone) return undefined;
+    if (!sameBatch || !follows(alone, rows)) return false;
+    if (fixedRows === 1) return true;
+    const both = await run(row, neighbour, ...padding.slice(1));
+    if (!both) return undefined;
+    if (!follows(both, fixedRows ?? 2)) return false;
+    if (isSameRow(alone, both)) return true;
+    // A model that draws random numbers gives another answer each time, also alone.
+    const again = await run(row, ...padding);
+    return again !== undefined && !isSameRow(alone, again);
+  };
+  // Made-up values are not every model's food: they may be places in a table. Zeros are taken more often; and where they
+  // are not (a Gather may want other sizes), what the file declares must do.
+  return (await measured('small', 'large')) ?? (await measured('zeros', 'zeros')) ?? declared;
+}
+
+async function attempt<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether row 0 is the same in both, as far as sums in another order are. */
+function isSameRow(first: readonly NamedTensor[], second: readonly NamedTensor[]): boolean {
+  return first.every((tensor, i) => {
+    const other = second[i] as NamedTensor;
+    const length = elementCount(tensor.shape.slice(1));
+    if (elementCount(other.shape.slice(1)) !== length) return false;
+    const [a, b] = [numbersOf(tensor, length), numbersOf(other, length)];
+    if (tensor.dtype === 'string') return a.every((value, at) => Object.is(value, b[at]));
+    const finite = a.map((value) => Math.abs(Number(value))).filter(Number.isFinite);
+    const largest = finite.reduce((most, value) => Math.max(most, value), 0);
+    const tolerance = largest * (tensor.dtype === 'float16' ? FLOAT16_TOLERANCE : TOLERANCE);
+    // Object.is: two that are not a number, or both infinite, are the same.
+    return a.every(
+      (value, at) => Object.is(value, b[at]) || Math.abs(Number(value) - Number(b[at])) <= tolerance,
+    );
+  });
+}
+
+/** Of row 0. */
+function numbersOf({ dtype, data }: NamedTensor, length: number): readonly (number | string)[] {
+  if (dtype === 'string') return (data as readonly string[]).slice(0, length);
+  const row = Array.from((data as TypedArray).subarray(0, length) as Iterable<number | bigint>, Number);
+  return dtype === 'float16' ? row.map(float16Value) : row;
+}
+
+function madeUp(inputs: readonly TensorSpec[], rows: readonly Row[], image: ImageChoice): Tensor[] {
+  return inputs.map((spec) => {
+    const shape = spec.shape.map((dim, axis) => {
+      if (axis === 0) return typeof dim === 'number' ? dim : rows.length;
+      return typeof dim === 'number' ? dim : freeDimension(spec, axis, image);
+    });
+    const length = elementCount(shape, RUN_BYTES / 8);
+    const { dtype } = spec;
+    if (dtype === 'string') return { dtype, shape, data: new Array<string>(length).fill('') };
+    const data = allocate(dtype, length);
+    const rowLength = length / (shape[0] || 1);
+    for (const [at, row] of rows.entries()) {
+      if (row !== 'zeros') fillRow(data.subarray(at * rowLength, (at + 1) * rowLength), dtype, row);
+    }
+    return { dtype, shape, data };
+  });
+}
+
+/** Whole numbers stay 0 and 1, for they may be places in a table; fractions are above zero, as logarithms want them. */
+function fillRow(data: TypedArray, dtype: DType, row: Row): void {
+  const isLarge = row === 'large';
+  const isWhole = dtype !== 'float32' && dtype !== 'float64' && dtype !== 'float16';
+  for (let i = 0; i < data.length; i++) {
+    const whole = isLarge ? (i + 1) % 2 : i % 2;
+    if (data instanceof BigInt64Array || data instanceof BigUint64Array) data[i] = BigInt(whole);
+    else if (isWhole) data[i] = whole;
+    else {
+      const small = ((i * (isLarge ? 31 : 37)) % 101) / 101 + 0.01;
+      const value = isLarge ? LARGE * small : small;
+      data[i] = dtype === 'float16' ? float16Bits(value) : value;
+    }
+  }
+}
+
+/** A free dimension of an image input takes the configured size, any other 1. */
+function freeDimension(spec: TensorSpec, axis: number, image: ImageChoice): number {
+  if (spec.shape.length !== 4) return 1;
+  const heightAxis = image.layout === 'hwc' ? 1 : 2;
+  if (axis === heightAxis) return image.height ?? 1;
+  if (axis === heightAxis + 1) return image.width ?? 1;
+  return 1;
+}
