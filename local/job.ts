@@ -68,6 +68,12 @@ export interface JobAddresses {
   readonly modelNotes?: readonly string[];
 }
 
+/**
+ * Events of the queue at once. They share the model's thread: more of them would only wait, and hide their messages
+ * meanwhile. Two, so that one runs while the other's records are behind the fence.
+ */
+const MOST_EVENTS = 2;
+
 /** @param onClose is told of each part as it opens, also when a later one fails */
 export async function openJob(
   { job, modelDirectory }: ServedJob,
@@ -106,14 +112,17 @@ export async function openJob(
   const pollers = { sqs: aws.direct, log, functionTimeoutMs: timeoutMs };
   const clock = () => performance.now();
   const runs = new RunQueue({ now: clock });
+  const portions = inPortions(model, runs, clock);
   const batches = await startPoller({
     ...pollers,
     queueUrl: queue.url,
     functionName: 'batch',
-    handler: batch({ model: inPortions(model, runs, clock), results, running, payloads, filter, reporter }),
+    handler: batch({ model: portions.model, results, running, payloads, filter, reporter }),
+    invoke: portions.invoke,
+    functionClock: portions.functionClock,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: job.queue.maximumConcurrency,
+    maximumConcurrency: MOST_EVENTS,
   });
   onClose(() => batches.close());
   const deadLetters = await startPoller({
@@ -195,6 +204,8 @@ function routes(
     functionName,
     handler: handlers[functionName],
   });
+  /** Whether the service works must be told also while a thousand requests wait. */
+  const alwaysTold = { ownPlaces: true };
   const asPredict = { timeoutMs: predictTimeoutMs, refuses: refusesPredict };
   return [
     { ...route('POST', '/predict', 'predict'), ...asPredict },
@@ -212,11 +223,11 @@ function routes(
     route('DELETE', '/predictions/{uri+}', 'predictions'),
     route('GET', '/status', 'predictions'),
     route('POST', '/cancel', 'predictions'),
-    route('GET', '/', 'status'),
-    route('HEAD', '/', 'status'),
-    route('GET', '/metrics', 'status'),
-    route('HEAD', '/metrics', 'status'),
-    route('GET', '/ready', 'status'),
-    route('HEAD', '/ready', 'status'),
+    { ...route('GET', '/', 'status'), ...alwaysTold },
+    { ...route('HEAD', '/', 'status'), ...alwaysTold },
+    { ...route('GET', '/metrics', 'status'), ...alwaysTold },
+    { ...route('HEAD', '/metrics', 'status'), ...alwaysTold },
+    { ...route('GET', '/ready', 'status'), ...alwaysTold },
+    { ...route('HEAD', '/ready', 'status'), ...alwaysTold },
   ];
 }

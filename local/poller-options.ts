@@ -30,6 +30,10 @@ export interface PollerOptions {
   readonly closeTimeoutMs?: number;
   /** Wall clock in ms, default Date.now. */
   readonly clock?: () => number;
+  /** What an invocation's time limit is measured with, ms; default `clock`. */
+  readonly functionClock?: () => number;
+  /** Around each invocation, its clock too. */
+  readonly invoke?: <T>(work: () => Promise<T>) => Promise<T>;
   /** 0 to 1, default Math.random: the jitter of waits after an error. */
   readonly random?: () => number;
 }

@@ -81,7 +81,12 @@ class EventSource {
     this.#options = options;
     this.#queue = queue;
     this.#clock = clock;
-    this.#function = { functionName, timeoutMs: options.functionTimeoutMs, region: queue.region, clock };
+    this.#function = {
+      functionName,
+      timeoutMs: options.functionTimeoutMs,
+      region: queue.region,
+      clock: options.functionClock ?? clock,
+    };
     const maxBytes = MAX_EVENT_BYTES - ENVELOPE_BYTES;
     this.#gatherer = new Gatherer({ batchSize, windowMs: options.windowSeconds * 1000, maxBytes });
     this.#deleter = new Deleter({ sqs, queueUrl, log, random });
@@ -190,8 +195,8 @@ class EventSource {
   /** The messages that are done. */
   async #invoke(batch: readonly HeldMessage[]): Promise<readonly HeldMessage[]> {
     const event: SQSEvent = { Records: batch.map((message) => message.record) };
-    const { handler, log, functionName } = this.#options;
-    const invocation = await invoke(handler, event, this.#function);
+    const { handler, log, functionName, invoke: around = (work) => work() } = this.#options;
+    const invocation = await around(() => invoke(handler, event, this.#function));
     const where = { functionName, messages: batch.length };
     if (invocation.kind === 'returned') {
       const verdict = judge(invocation.result, new Set(batch.map((message) => message.messageId)));

@@ -2,8 +2,10 @@
  * In: the model as the queue's batches use it, and the line before the model. Out: the same model, whose runs wait in
  * that line and are cut into portions of bounded time, so that a request waits for a portion and not for a batch.
  * Trap: how long records take is known only afterwards, and a run of many may take as long as a run of one: the next
- * portion is as large as the last one's records would fit into the time.
+ * portion is as large as the last one's records would fit into the time. And on Lambda nobody waits for another's run, so
+ * the time in the line must not count as the function's: good records would run out of time, and of tries.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunOptions } from '../lib/contract/values.ts';
 import type { ModelHost } from '../lib/model/host.ts';
 import type { RunQueue } from './run-queue.ts';
@@ -14,11 +16,33 @@ type Line = Pick<RunQueue, 'runPortion' | 'portionLimitMs'>;
 /** Below it a clock says nothing. */
 const LEAST_RECORD_MS = 0.001;
 
+export interface Portions {
+  readonly model: Model;
+  /** Runs an invocation on a clock of its own. */
+  readonly invoke: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Within an invocation: ms without those for which one of its portions waited in the line. */
+  readonly functionClock: () => number;
+}
+
+/** How long an invocation has waited in the line, ms; and since when it waits now. */
+interface Waits {
+  waitedMs: number;
+  sinceMs?: number | undefined;
+}
+
 /**
  * What runs behind the fence has a process of its own and does not wait in the line.
  * @param now a clock in ms
  */
-export function inPortions(model: Model, line: Line, now: () => number): Model {
+export function inPortions(model: Model, line: Line, now: () => number): Portions {
+  const invocations = new AsyncLocalStorage<Waits>();
+  const begin = (waits: Waits) => {
+    waits.sinceMs = now();
+  };
+  const end = (waits: Waits) => {
+    waits.waitedMs += now() - (waits.sinceMs ?? now());
+    waits.sinceMs = undefined;
+  };
   /** Of a record in the last portion; before there was one, a portion is one record. */
   let recordMs = Number.POSITIVE_INFINITY;
 
@@ -34,14 +58,36 @@ export function inPortions(model: Model, line: Line, now: () => number): Model {
   };
   const run = async (runner: Runner, records: readonly Inputs[], options?: RunOptions) => {
     const all: Outcome[] = [];
-    for (let left = records; left.length > 0; ) {
-      const ran = await line.runPortion(() => portion(runner, left, options));
-      all.push(...ran.outcomes);
-      left = ran.left;
+    const waits: Waits = invocations.getStore() ?? { waitedMs: 0 };
+    const taken = async (left: readonly Inputs[]) => {
+      end(waits);
+      try {
+        return await portion(runner, left, options);
+      } finally {
+        // The next one may have the thread before we hear that ours has ended.
+        begin(waits);
+      }
+    };
+    begin(waits);
+    try {
+      for (let left = records; left.length > 0; ) {
+        const ran = await line.runPortion(() => taken(left));
+        all.push(...ran.outcomes);
+        left = ran.left;
+      }
+      return all;
+    } finally {
+      end(waits);
     }
-    return all;
   };
-  return { use: (work) => model.use((runner) => work(replaced(runner, run))) };
+  return {
+    model: { use: (work) => model.use((runner) => work(replaced(runner, run))) },
+    invoke: (work) => invocations.run({ waitedMs: 0 }, work),
+    functionClock: () => {
+      const { waitedMs = 0, sinceMs } = invocations.getStore() ?? {};
+      return (sinceMs ?? now()) - waitedMs;
+    },
+  };
 }
 
 /** The same runner with another `run`. It may be an instance of somebody's class, whose methods a copy would lose. */

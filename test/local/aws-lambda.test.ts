@@ -67,6 +67,17 @@ describe('invoking', () => {
     assert.deepEqual(invocation, { kind: 'timed_out', afterMs: 10_000 });
   });
 
+  it('does not end while its clock stands still', async () => {
+    let nowMs = 0;
+    const standing = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      nowMs += 5;
+      return 'done';
+    };
+    const invocation = await invoke(standing, 1, { ...facts, timeoutMs: 10, clock: () => nowMs });
+    assert.deepEqual(invocation, { kind: 'returned', result: 'done' });
+  });
+
   it('does not mind a rejection that comes after the timeout', async () => {
     const { promise, reject } = Promise.withResolvers<never>();
     assert.equal((await invoke(() => promise, 1, facts, 1)).kind, 'timed_out');

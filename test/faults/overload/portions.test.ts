@@ -9,17 +9,24 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
   let nowMs = 0;
   let costMs = recordMs;
   const sizes: number[] = [];
+  let othersMs = 0;
+  let last: Promise<unknown> = Promise.resolve();
   let inLine = 0;
   let fencedInLine = false;
   const line = {
     portionLimitMs: limitMs,
-    async runPortion<T>(work: () => Promise<T>): Promise<T> {
-      inLine++;
-      try {
-        return await work();
-      } finally {
-        inLine--;
-      }
+    runPortion<T>(work: () => Promise<T>): Promise<T> {
+      const turn = last.then(async () => {
+        nowMs += othersMs;
+        inLine++;
+        try {
+          return await work();
+        } finally {
+          inLine--;
+        }
+      });
+      last = turn.catch(() => undefined);
+      return turn;
     },
   };
   const outcomes = (records: readonly Inputs[]) =>
@@ -46,9 +53,12 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
     }
   }
   const worker = new Worker();
-  const model = inPortions({ use: (work) => work(worker) }, line, () => nowMs);
+  const portions = inPortions({ use: (work) => work(worker) }, line, () => nowMs);
   return {
-    model,
+    ...portions,
+    pass: (ms: number) => (nowMs += ms),
+    /** Others have the line for so long before each portion. */
+    othersTake: (ms: number) => (othersMs = ms),
     sizes,
     worker,
     wasFencedInLine: () => fencedInLine,
@@ -111,4 +121,31 @@ test('a batch without records asks for no turn, and what runs behind the fence w
     await runner.close();
   });
   assert.deepEqual([sizes, wasFencedInLine(), worker.closed], [[], false, true]);
+});
+
+test('the time for which its portions wait is no time of the invocation', async () => {
+  const { model, invoke, functionClock, othersTake } = setUp({ limitMs: 1, recordMs: 10 });
+  othersTake(1_000);
+  const overMs = await Promise.all(
+    [3, 5].map((count) =>
+      invoke(async () => {
+        const startedMs = functionClock();
+        await model.use((runner) => runner.run(records(count)));
+        return functionClock() - startedMs - 10 * count;
+      }),
+    ),
+  );
+  // Behind its last portion it waits in no line, and one of the other's may have the thread.
+  for (const ms of overMs) assert.ok(ms === 0 || ms === 1_010, `${ms} ms more than its own runs`);
+});
+
+test('an invocation whose portion fails has a clock that goes on', async () => {
+  const { model, invoke, functionClock, pass } = setUp();
+  await invoke(async () => {
+    const startedMs = functionClock();
+    const failing = model.use((runner) => runner.run(undefined as never));
+    await assert.rejects(failing, TypeError);
+    pass(70);
+    assert.equal(functionClock() - startedMs, 70);
+  });
 });

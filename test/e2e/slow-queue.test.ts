@@ -1,0 +1,44 @@
+/** A full queue of a slow model: on Lambda each event has an environment of its own, here they share one thread. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { InputQueue } from '../../lib/client/input-queue.ts';
+import { OutputQueue } from '../../lib/client/output-queue.ts';
+import { loopModel } from '../support/endless.ts';
+import { temporaryFolder } from '../support/runner.ts';
+import { clientOptions, testStack } from '../support/stack.ts';
+
+const TIMEOUT_SECONDS = 3;
+/** Ten of them at once, which the settings allow, are more than the time limit of one. */
+const RECORD_MS = 400;
+const RECORDS = 12;
+const TRIAL_ROUNDS = 200_000;
+const TRIALS = 3;
+
+test('the events of a full queue do not spend their time limit waiting for each other', async (t) => {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'model.onnx'), loopModel());
+  const stack = await testStack(t, {
+    config: `jobName: slow\nqueue:\n  batchSize: 1\nfunction:\n  timeoutSeconds: ${TIMEOUT_SECONDS}`,
+    modelDirectory: folder,
+  });
+  const { input, output } = clientOptions(stack);
+  const queue = new InputQueue({ ...input, name: 'slow' });
+  const results = new OutputQueue({ ...output, name: 'slow' });
+  t.after(() => Promise.all([queue.close(), results.close()]));
+
+  const spentMs: number[] = [];
+  for (let trial = 0; trial < TRIALS; trial++) {
+    const startedMs = performance.now();
+    await queue.predict({ instances: [{ rounds: TRIAL_ROUNDS }] });
+    spentMs.push(performance.now() - startedMs);
+  }
+  const rounds = Math.ceil((TRIAL_ROUNDS * RECORD_MS) / Math.min(...spentMs));
+  const uris = Array.from({ length: RECORDS }, (_, i) => `record-${i}`);
+  await queue.enqueueMany(uris.map((uri) => ({ uri, inputs: { rounds } })));
+  // An event that ran out of time would come again after six times the limit.
+  const timeoutMs = 5 * TIMEOUT_SECONDS * 1_000;
+  const outcomes = await Promise.all(uris.map((uri) => results.wait(uri, { timeoutMs })));
+  assert.deepEqual(new Set(outcomes.map(({ outputs }) => Number(outputs[0]?.data[0]))), new Set([rounds]));
+});
