@@ -139,6 +139,13 @@ function v2Values(body: string): number[][] {
   return Array.from({ length: rows }, (_, i) => data.slice(i * width, (i + 1) * width));
 }
 
+/**
+ * Of a small model the server's code is most of a request, and V8 has compiled the last of ours after some 30,000; bare
+ * node:http is at its best after 10,000.
+ */
+const WARM_UP_MS = { mlp: 4_000, other: 600 };
+const WARM_UP_CONNECTIONS = 32;
+
 /** A second process that sends requests and measures. */
 export class HttpClient {
   readonly #child: Child<HttpQuestion, unknown>;
@@ -169,6 +176,12 @@ export class HttpClient {
       }
       for (const [row, answer] of expected.entries()) assertSame(values[row] ?? [], answer, id);
     }
+  }
+
+  /** As long as the code of a server needs to be compiled. */
+  async warmUp(way: HttpWay, model: BenchModel): Promise<void> {
+    const measureMs = model.name === 'mlp' ? WARM_UP_MS.mlp : WARM_UP_MS.other;
+    await this.ask('closed', way, { warmUpMs: 0, measureMs, connections: WARM_UP_CONNECTIONS });
   }
 
   ask<Kind extends 'closed' | 'open'>(

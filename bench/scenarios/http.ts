@@ -40,11 +40,6 @@ interface Window {
 const WINDOW: Window = { warmUpMs: 80, measureMs: 300 };
 /** The other peers answer some hundred requests a second. */
 const SLOW_WINDOW: Window = { warmUpMs: 200, measureMs: 600 };
-/**
- * Before the first repeat, so that the code of each is compiled. Of a small model the server's code is most of a request,
- * and V8 has compiled the last of ours after some 30,000; bare node:http is at its best after 10,000.
- */
-const WARM_UP_MS = { mlp: 4_000, other: 600 };
 /** Of a window in which nobody was answered: once more, this many times as long. */
 const LONGER = 5;
 
@@ -80,8 +75,7 @@ async function measureCase(bench: Bench, each: PredictCase, client: HttpClient):
       }
     }
     for (const way of ways) await client.learn(way, requests);
-    const warmUpMs = each.model.name === 'mlp' ? WARM_UP_MS.mlp : WARM_UP_MS.other;
-    for (const way of ways) await warmUp(client, way, warmUpMs);
+    for (const way of ways) await client.warmUp(way, each.model);
     const rates = await measureWays(gateway, ways, requests, CONNECTIONS, client, WINDOW);
     lines.unshift(...rowsOf(each, ways, rates));
     for (const way of ways.splice(1)) await way.close();
@@ -166,19 +160,17 @@ async function measureWays(
   return rates;
 }
 
-function warmUp(client: HttpClient, way: HttpWay, ms: number): Promise<Driven> {
-  return drive(client, way, { warmUpMs: 0, measureMs: ms, connections: 32 });
-}
-
 async function drive(
   client: HttpClient,
   way: HttpWay,
   load: Window & { readonly connections: number },
 ): Promise<Driven> {
-  const before = way.processorMs();
+  let before = way.processorMs();
   let report = await client.ask('closed', way, load);
-  if (report.requests === 0)
+  if (report.requests === 0) {
+    before = way.processorMs();
     report = await client.ask('closed', way, { ...load, measureMs: LONGER * load.measureMs });
+  }
   if (report.requests === 0) throw new Error(`${way.id}: no request was answered`);
   const after = way.processorMs();
   const { requests, seconds, answered, clientCpu } = report;
@@ -255,7 +247,7 @@ async function besideGateway(
   try {
     const requests = await requestsOf(each);
     await client.learn(peer, requests);
-    await warmUp(client, peer, WARM_UP_MS.other);
+    await client.warmUp(peer, each.model);
     const rates = await measureWays(
       gateway,
       [gateway, peer],

@@ -157,7 +157,10 @@ async function httpRows(
         lines.push({ scenario: 'multistream', ...skipped });
       } else ways.push(peer);
     }
-    for (const way of ways) await client.learn(way, requests);
+    for (const way of ways) {
+      await client.learn(way, requests);
+      await client.warmUp(way, model);
+    }
     const latencies = ways.map((): Float64Array[] => []);
     for (let repeat = 0; repeat < REPEATS; repeat++) {
       const turn = [...ways.entries()];

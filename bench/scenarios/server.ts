@@ -59,7 +59,10 @@ export const server: Scenario = {
         if ('skipped' in peer) skipped.push({ scenario: 'server', name: skippedName(name), ...peer });
         else ways.push(peer);
       }
-      for (const way of ways) await client.learn(way, requests);
+      for (const way of ways) {
+        await client.learn(way, requests);
+        await client.warmUp(way, model);
+      }
       return [...(await measure(client, gateway, ways, requests)), ...skipped];
     } finally {
       for (const way of ways) await way.close();
