@@ -27,6 +27,8 @@ export interface GatewayRoute {
   readonly timeoutMs?: number;
   /** Asked before a request's body is read: true answers 429 in its place. */
   readonly refuses?: () => boolean;
+  /** True: answers also while all places of the other routes are taken. For short handlers: /ready. */
+  readonly ownPlaces?: boolean;
 }
 
 type Part =

@@ -18,6 +18,7 @@ import {
   type RequestHead,
   readHead,
 } from './gateway-event.ts';
+import { Places } from './gateway-places.ts';
 import {
   GATEWAY_MESSAGES,
   type GatewayStatus,
@@ -42,6 +43,9 @@ const MAX_INTEGRATION_MS = 30_000;
 const MAX_CONNECTIONS = 8192;
 /** Node's own 511 fills within one long run of a model; then clients wait whole seconds for another try. */
 const BACKLOG = 4096;
+const MAX_REQUESTS = 1000;
+/** Of routes that have places of their own. */
+const MAX_OWN_REQUESTS = 100;
 const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
 const CHECK_INTERVAL_MS = 500;
@@ -59,7 +63,10 @@ export interface GatewayOptions {
   readonly timeoutMs?: number;
   /** How long a client may take to send one request, ms; default 30,000. */
   readonly requestTimeoutMs?: number;
-  /** Requests handled at once, default 1000; one more is answered 429. */
+  /**
+   * Requests handled at once, default 1000; one more is answered 429. Whose client left has no place any more, but no
+   * more than four times as many handlers run. Routes with `ownPlaces` have 100 beside.
+   */
   readonly maxConcurrentRequests?: number;
   /** Bytes of all bodies held at once, default 512 MiB; one more is answered 429. */
   readonly maxHeldBytes?: number;
@@ -83,9 +90,11 @@ interface State {
   readonly table: RouteTable;
   readonly timeoutMs: number;
   readonly clock: () => number;
-  /** Requests from their first byte of body to the end of their handler. */
-  running: number;
-  /** Bytes of their bodies. */
+  /** Of requests from their first byte of body to the end of their handler, or of their client. */
+  readonly places: Places;
+  /** Of those on routes that have their own. */
+  readonly ownPlaces: Places;
+  /** Bytes of bodies, each until its handler ends. */
   heldBytes: number;
   /** Responses not yet written or cut. */
   readonly open: Set<ServerResponse>;
@@ -101,7 +110,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),
     clock: options.clock ?? Date.now,
-    running: 0,
+    places: new Places(options.maxConcurrentRequests ?? MAX_REQUESTS),
+    ownPlaces: new Places(MAX_OWN_REQUESTS),
     heldBytes: 0,
     open: new Set(),
     answered: new WeakSet(),
@@ -177,9 +187,9 @@ async function serve(
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
-  if (state.running >= (state.options.maxConcurrentRequests ?? 1000)) return refuse(429);
-  if (match.route.refuses?.()) return refuse(429);
-  state.running += 1;
+  const places = match.route.ownPlaces ? state.ownPlaces : state.places;
+  if (places.isFull || match.route.refuses?.()) return refuse(429);
+  const leave = places.take(response);
   let heldBytes = 0;
   const hold = (bytes: number) => {
     if (state.heldBytes + bytes > (state.options.maxHeldBytes ?? MAX_HELD_BYTES)) return false;
@@ -206,7 +216,7 @@ async function serve(
     const wire = await run(state, match.route, event);
     if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
   } finally {
-    state.running -= 1;
+    leave();
     state.heldBytes -= heldBytes;
   }
 }

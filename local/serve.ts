@@ -13,6 +13,7 @@ import {
   writeRecord,
 } from './data-folder.ts';
 import type { JobAddresses } from './job.ts';
+import { outliveOutput } from './output.ts';
 import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
 import { type Stack, startStack } from './stack.ts';
@@ -31,6 +32,7 @@ export interface ServeOptions {
 export async function serve(settings: StartSettings, { json, log, onReady }: ServeOptions): Promise<number> {
   const { dataDir, jobs, startedWith } = settings;
   const stopped = stopSignal();
+  outliveOutput();
   for (const note of settings.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
   if (!settings.once) await writeOptions(dataDir, startedWith);

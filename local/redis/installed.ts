@@ -25,6 +25,9 @@ export interface InstalledRedis {
   readonly port: number;
   readonly version: string;
   readonly pid: number;
+  /** Resolves when the process has ended, in one line: how, and what it said last. */
+  readonly ended: Promise<string>;
+  /** Also lets go of a process that has ended by itself. */
   close(): Promise<void>;
 }
 
@@ -72,9 +75,11 @@ export async function startInstalled(options: InstalledOptions): Promise<Install
   }
 }
 
-async function launch(
+/** @param signal gives up the start */
+export async function launch(
   { command, dataDir, host, log }: InstalledOptions,
   port: number,
+  signal?: AbortSignal,
 ): Promise<InstalledRedis> {
   const settings = {
     port: String(port),
@@ -105,34 +110,33 @@ async function launch(
   const pipe = child.stdio[3];
   pipe?.on('error', () => {});
   const stopSync = syncRegularly({ dataDir, log });
-  const state: { ended?: string; isStopping: boolean } = { isStopping: false };
-  const end = new Promise<void>((resolve) => {
+  const state: { ended?: string } = {};
+  const end = new Promise<string>((resolve) => {
     const finish = (how: string): void => {
       state.ended ??= how;
       if (pipe instanceof net.Socket) pipe.end('ended\n');
-      resolve();
+      const last = tail.trim().split('\n').at(-1);
+      resolve(last ? `${state.ended}; it said last: ${last}` : state.ended);
     };
     child.once('error', (error) => finish(error.message));
-    child.once('exit', (code, signal) => finish(signal ?? `exit code ${code}`));
+    child.once('exit', (code, killedBy) => finish(killedBy ?? `exit code ${code}`));
   });
   const close = async (): Promise<void> => {
-    state.isStopping = true;
     await stopSync();
     await stop(child, end);
   };
   const deadlineMs = performance.now() + START_LIMIT_MS;
-  while (performance.now() < deadlineMs && state.ended === undefined) {
+  const isOver = () => performance.now() >= deadlineMs || state.ended !== undefined || signal?.aborted;
+  while (!isOver()) {
     const info = await ask(host, port);
     if (new RegExp(`^process_id:${child.pid}\\r`, 'm').test(info)) {
-      void end.then(
-        () =>
-          state.isStopping ||
-          log(`redis-server (pid ${child.pid}) ended by itself: ${state.ended}. ${tail.trim()}`),
-      );
+      // What it says at each start explains no end.
+      tail = '';
       return {
         port,
         pid: child.pid ?? 0,
         version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
+        ended: end,
         close,
       };
     }
@@ -154,7 +158,7 @@ function advice(tail: string): string {
   return 'Choose another port or folder, or start without redis-server on the PATH.';
 }
 
-async function stop(child: ChildProcess, end: Promise<void>): Promise<void> {
+async function stop(child: ChildProcess, end: Promise<string>): Promise<void> {
   child.kill('SIGTERM');
   const isLate = await Promise.race([end.then(() => false), delay(STOP_LIMIT_MS, true, { ref: false })]);
   if (isLate) child.kill('SIGKILL');

@@ -7,7 +7,8 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { LOG_FILE } from './engine.ts';
-import { isInstalled, startInstalled } from './installed.ts';
+import { isInstalled } from './installed.ts';
+import { keepInstalled, type RestartLimits } from './kept.ts';
 import { loopbackHost, startEmbedded } from './server.ts';
 
 export interface LocalRedis {
@@ -15,7 +16,7 @@ export interface LocalRedis {
   readonly url: string;
   readonly kind: 'redis-server' | 'embedded';
   readonly version: string;
-  /** Of the redis-server. */
+  /** Of the redis-server that runs now: one that dies is started again. */
   readonly pid?: number;
   /** Ends it with its data on disk; may be called again. Clients are to be closed before. */
   close(): Promise<void>;
@@ -33,6 +34,8 @@ export interface LocalRedisOptions {
   readonly log: (message: string) => void;
   /** Name or path of the redis-server to look for; default `redis-server`. */
   readonly serverCommand?: string | undefined;
+  /** When a redis-server that dies is started again. */
+  readonly restart?: RestartLimits | undefined;
 }
 
 /** Resolves when it answers. Rejects with `bad_config`, saying what to do. */
@@ -43,9 +46,19 @@ export async function startRedis(options: LocalRedisOptions): Promise<LocalRedis
   const other = path.join(dataDir, useInstalled ? LOG_FILE : 'appendonlydir');
   if (fs.existsSync(other))
     log(`Redis: the data in ${other} are of the other kind of server and are not read`);
-  const server = useInstalled
-    ? await startInstalled({ command: serverCommand, dataDir, port, host, log })
-    : await startEmbedded({ dataDir, port, host, log, now: Date.now });
-  const url = `redis://${net.isIPv6(host) ? `[${host}]` : host}:${server.port}`;
-  return { url, kind: useInstalled ? 'redis-server' : 'embedded', ...server };
+  const urlOf = (at: number) => `redis://${net.isIPv6(host) ? `[${host}]` : host}:${at}`;
+  if (!useInstalled) {
+    const embedded = await startEmbedded({ dataDir, port, host, log, now: Date.now });
+    return { url: urlOf(embedded.port), kind: 'embedded', ...embedded };
+  }
+  const kept = await keepInstalled({ command: serverCommand, dataDir, port, host, log }, options.restart);
+  return {
+    url: urlOf(kept.port),
+    kind: 'redis-server',
+    version: kept.version,
+    get pid() {
+      return kept.pid;
+    },
+    close: () => kept.close(),
+  };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -60,6 +60,32 @@ test('start returns when the service answers, and it runs on until stop, which l
   assert.deepEqual([after.code, after.json.running], [3, false]);
   const again = (await cliJson(['stop'], { cwd })) as Told<{ stopped: boolean }>;
   assert.deepEqual([again.code, again.json.stopped], [0, false]);
+});
+
+test('a log on a full disk ends no service: it starts, serves, and stops', {
+  skip: existsSync('/dev/full') ? false : 'needs /dev/full, which has no room for any byte',
+}, async (t) => {
+  const cwd = await serviceFolder(t);
+  await writeConfig(cwd);
+  await mkdir(join(cwd, '.cluster-serving'));
+  await symlink('/dev/full', join(cwd, '.cluster-serving', 'start.log'));
+  // Both of its outputs: --verbose lines are for stderr, an error inside a function is for stdout.
+  const {
+    json: started,
+    code,
+    stderr,
+  } = (await cliJson(['start', '--port', '0', '--verbose'], {
+    cwd,
+  })) as Told<Started>;
+  assert.equal(code, 0, stderr);
+  const unknown = await fetch(`${started.http}/predict`, { method: 'POST', body: '{"instances":[{"x":' });
+  assert.equal(unknown.status, 400);
+  const image = join(ROOT, 'examples/digits/images/digit-7.png');
+  assert.equal((await cli(['enqueue', `r=${image}`], { cwd })).code, 0);
+  assert.equal((await cli(['query', 'r', '--wait', '20'], { cwd })).code, 0);
+  const status = (await cliJson(['status'], { cwd })) as Told<{ pid: number }>;
+  assert.deepEqual([status.code, status.json.pid], [0, started.pid]);
+  assert.equal((await cli(['stop'], { cwd })).code, 0);
 });
 
 test('restart, from any folder, keeps the options and what is stored; a broken config stops nothing', async (t) => {

@@ -52,6 +52,12 @@ const untilTrue = async (condition: () => boolean) => {
   }
 };
 
+/** Within less than the 30 s after which the gateway gives up on any handler. */
+const untilStatus = async (condition: () => Promise<boolean>) => {
+  const deadline = Date.now() + 15_000;
+  while (!(await condition())) assert.ok(Date.now() < deadline, 'the answer did not change in 15 s');
+};
+
 describe('gateway limits', () => {
   it('answers 413 to a body of more than 10 MB and keeps serving', async () => {
     const gateway = await gatewayFor(sizeOf);
@@ -254,6 +260,81 @@ describe('gateway connections', () => {
     await untilTrue(() => invoked === 2);
     finish();
     assert.deepEqual(await second, { status: 200, body: 'ok' });
+  });
+});
+
+describe('clients that went away', () => {
+  /** A gateway whose waits end when they are told to, and clients of it that may leave. */
+  async function waitingGateway(options: Partial<GatewayOptions> = {}) {
+    const waits: (() => void)[] = [];
+    const wait = () => new Promise<string>((resolve) => waits.push(() => resolve('late')));
+    const gateway = await gatewayFor(sizeOf, {
+      routes: [
+        { method: 'POST', path: '/', handler: sizeOf },
+        { method: 'POST', path: '/wait', handler: wait },
+        { method: 'GET', path: '/ready', handler: async () => 'yes', ownPlaces: true },
+      ],
+      ...options,
+    });
+    const come = async (body = '') => {
+      const socket = connect(gateway.port, '127.0.0.1');
+      const before = waits.length;
+      socket.write(`POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      await untilTrue(() => waits.length > before);
+      return socket;
+    };
+    return { gateway, waits, come };
+  }
+
+  const untilPlace = async (gateway: Gateway) => {
+    let status = 429;
+    await untilStatus(async () => {
+      status = (await post(gateway, 'abc')).status;
+      return status !== 429;
+    });
+    assert.equal(status, 200);
+  };
+
+  it('give their places to others although their handlers still run', async () => {
+    const { gateway, waits, come } = await waitingGateway({ maxConcurrentRequests: 2 });
+    const sockets = [await come(), await come()];
+    assert.equal((await post(gateway, 'abc')).status, 429);
+    for (const socket of sockets) socket.destroy();
+    await untilPlace(gateway);
+    for (const end of waits) end();
+  });
+
+  it('come and go without end, and are refused while four times as many handlers run as there are places', async () => {
+    const { gateway, waits, come } = await waitingGateway({ maxConcurrentRequests: 2 });
+    for (let i = 0; i < 8; i++) {
+      await untilPlace(gateway);
+      (await come()).destroy();
+    }
+    await untilStatus(async () => (await post(gateway, 'abc')).status === 429);
+    assert.equal(waits.length, 8);
+    waits[1]?.();
+    await untilPlace(gateway);
+    for (const end of waits) end();
+  });
+
+  it('keep the bytes of their bodies held until their handlers end', async () => {
+    const { gateway, waits, come } = await waitingGateway({ maxConcurrentRequests: 1, maxHeldBytes: 10 });
+    const socket = await come('12345678');
+    socket.destroy();
+    // An empty body needs a place and no bytes.
+    await untilStatus(async () => (await post(gateway, '')).status === 200);
+    assert.equal((await post(gateway, 'abc')).status, 429);
+    waits[0]?.();
+    await untilPlace(gateway);
+  });
+
+  it('and those that wait never keep anybody from a route with places of its own', async () => {
+    const { gateway, waits, come } = await waitingGateway({ maxConcurrentRequests: 1 });
+    await come();
+    assert.equal((await post(gateway, 'abc')).status, 429);
+    const ready = await fetch(`${gateway.url}/ready`);
+    assert.deepEqual([ready.status, await ready.text()], [200, 'yes']);
+    for (const end of waits) end();
   });
 });
 

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { OutputQueue } from '../../lib/index.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { start, startReady } from '../support/start.ts';
+
+const OUTPUT_URL = new URL('../../local/output.ts', import.meta.url).href;
 
 test('--once shows every image twice with uri, class, probability and times, and exits with 0', async (t) => {
   const { lines, exited } = start(t, '--once', '--port', '0', '--data-dir', await temporaryFolder(t));
@@ -59,6 +64,50 @@ test('the lock of a process that was killed does not block the next start', asyn
   assert.ok(existsSync(join(dataDir, 'lock.json')));
   const second = await startReady(t, '--data-dir', dataDir);
   assert.equal(second.addresses.sample.right, 10);
+});
+
+test('a service whose output finds no room serves on, and says the next thing when there is room', {
+  skip: process.getuid?.() === 0 ? false : 'needs root, to mount a tmpfs',
+}, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'cs-small-'));
+  const mount = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder]);
+  let child: ChildProcess | undefined;
+  t.after(async () => {
+    child?.kill('SIGKILL');
+    if (mount.status === 0) spawnSync('umount', ['-l', folder]);
+    await rm(folder, { recursive: true, force: true });
+  });
+  if (mount.status !== 0) return t.skip('needs a system that lets us mount a tmpfs');
+  const [log, filler] = [join(folder, 'log'), join(folder, 'filler')];
+  const code = `
+    const { outliveOutput } = await import(${JSON.stringify(OUTPUT_URL)});
+    outliveOutput();
+    process.on('message', (line) => {
+      process.stdout.write(line + ' out\\n');
+      process.stderr.write(line + ' err\\n');
+      setTimeout(() => process.send('alive'), 20);
+    });`;
+  const file = openSync(log, 'a');
+  const speaker = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: ['ignore', file, file, 'ipc'],
+  });
+  child = speaker;
+  closeSync(file);
+  const ended = once(speaker, 'exit').then(([status]) => `ended with ${String(status)}`);
+  const say = async (line: string) => {
+    speaker.send(line);
+    return Promise.race([once(speaker, 'message').then(([answer]) => String(answer)), ended]);
+  };
+  const long = 'x'.repeat(8_000);
+  assert.equal(await say('before'), 'alive');
+  await writeFile(filler, Buffer.alloc(128 * 1024)).catch(() => undefined);
+  for (let i = 0; i < 3; i++) assert.equal(await say(long), 'alive');
+  await rm(filler);
+  assert.equal(await say('after'), 'alive');
+  const said = await readFile(log, 'utf8');
+  assert.match(said, /^before out\nbefore err\n/);
+  assert.match(said, /after out\nafter err\n$/);
+  assert.ok(said.length < 6 * long.length, 'the disk was never full');
 });
 
 const REFUSED: [string, string[], RegExp][] = [
