@@ -48,11 +48,11 @@ export const batch =
     }
     const runAndSave = async (part: readonly Message[], runner: Runner) => {
       const stop = reporter.start('zoo.serving.request.predict');
-      let told: (() => Promise<void>) | undefined;
-      const { finished, returned } = await runRecords(part, runPart(part, runner, time), (uris) => {
-        told = running.begin(uris);
+      let endRun: (() => Promise<void>) | undefined;
+      const { finished, returned } = await runRecords(part, runPart(part, runner, time), async (uris) => {
+        endRun = await running.begin(uris);
       });
-      const heard = told?.();
+      const heard = endRun?.();
       stop();
       const put = reporter.start('zoo.serving.redis.put');
       const saving = { filter, model: runner.version, timers: reporter.timers };

@@ -6,7 +6,6 @@
  * rest inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { assertUri } from '../lib/contract/names.ts';
 import { ServingError } from '../lib/errors.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
 import { livePredictions } from '../lib/http/live-predictions.ts';
@@ -18,6 +17,7 @@ import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';
+import type { Result } from '../lib/results/stored.ts';
 import { live } from './live.ts';
 
 export interface PredictionsDeps extends AcceptDeps {
@@ -37,33 +37,43 @@ export const predictions = (deps: PredictionsDeps) => (event: APIGatewayProxyEve
     return request.method === 'POST' ? acceptRecords(request, deps) : look(request, deps);
   }, logError);
 
-async function look(
-  { method, parameters, headers }: HttpRequest,
-  deps: PredictionsDeps,
-): Promise<HttpResponse> {
+async function look(request: HttpRequest, deps: PredictionsDeps): Promise<HttpResponse> {
+  const { method, parameters, headers } = request;
   const results = deps.results();
   if (parameters['uri'] === undefined && method === 'DELETE')
     return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
-  const uri = assertUri(parameters['uri']);
+  const uri = request.uri();
   const reporter = deps.reporter();
   const stop = reporter.start('zoo.serving.redis.get');
   try {
-    const result = await results.getWithin(uri, method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']));
-    if (!result) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
-    const answer = jsonText(200, assertAnswer(resultText(result)));
-    // Of two who delete at once, one gets it.
-    if (method === 'DELETE' && !(await results.take(uri)))
-      throw new ServingError('not_found', 'already taken');
-    return answer;
-  } catch (error) {
-    // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
-    if (!(error instanceof ServingError) || error.uri !== uri) throw error;
-    if (method === 'DELETE') await results.take(uri).catch(() => undefined);
-    return json(200, failureBody(error));
+    const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
+    const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));
+    if (method !== 'DELETE') return seen;
+    // It can be answered, so it may go. By now it may be another, or another's: what counts is what is taken.
+    return await answerWith(uri, (use) => results.take(uri, use));
   } finally {
     stop();
     await reporter.flushWhenDue();
   }
+}
+
+/** @param read gives a result to `use`, which throws for one that cannot be answered */
+async function answerWith(
+  uri: string,
+  read: (use: (result: Result | undefined) => void) => Promise<unknown>,
+): Promise<HttpResponse> {
+  let text: string | undefined;
+  try {
+    await read((result) => {
+      if (result) text = assertAnswer(resultText(result));
+    });
+  } catch (error) {
+    // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
+    if (!(error instanceof ServingError) || error.uri !== uri) throw error;
+    return json(200, failureBody(error));
+  }
+  if (text === undefined) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
+  return jsonText(200, text);
 }
 
 export const handler = await live(predictions, livePredictions);

@@ -3,10 +3,12 @@
  * Trap: API Gateway base64-encodes whatever it takes for binary (curl's default content type too), and passes gzip on
  * as it is; a small gzip may expand without end, so the output is capped while it grows.
  */
+import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { assertUri } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 
 export interface HttpRequest {
@@ -16,6 +18,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Of the path, and of the query: a uri with `?` or `..` fits into a query only. */
   readonly parameters: Readonly<Record<string, string | undefined>>;
+  /** The parameter `uri`. @throws bad_request for a bad uri, or none */
+  uri(): string;
   /**
    * Decoded and unzipped when it is asked for.
    * @param alignedAt number of a byte that shall lie on a boundary of 8 in memory, so that a typed array can start there
@@ -28,14 +32,34 @@ export interface HttpRequest {
 
 export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
   const { http } = event.requestContext;
+  const parameters = { ...event.queryStringParameters, ...event.pathParameters };
   return {
     method: http.method,
     path: event.rawPath,
     headers: event.headers,
-    parameters: { ...event.queryStringParameters, ...event.pathParameters },
+    parameters,
+    uri: () => {
+      const uri = assertUri(parameters['uri']);
+      if (uri.includes(REPLACEMENT)) assertUtf8(event.rawQueryString);
+      return uri;
+    },
     body: (alignedAt = 0, allocate = (bytes) => Buffer.allocUnsafe(bytes)) =>
       readBody(event, (text) => decodeAligned(text, alignedAt, allocate)),
   };
+}
+
+/** What decoders put in place of bytes that are no UTF-8: different uris would become one. It is a character too. */
+const REPLACEMENT = '\ufffd';
+
+/** Of the query's uri, as it came. @throws bad_request */
+function assertUtf8(rawQuery: string): void {
+  for (const parameter of rawQuery.split('&')) {
+    if (!parameter.startsWith('uri=')) continue;
+    for (const escapes of parameter.match(/(?:%[\da-f]{2})+/gi) ?? []) {
+      if (isUtf8(Buffer.from(escapes.replaceAll('%', ''), 'hex'))) continue;
+      throw new ServingError('bad_request', `uri: expected UTF-8, got ${quoteName(escapes)}`);
+    }
+  }
 }
 
 function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buffer): Uint8Array | string {

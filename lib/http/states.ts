@@ -2,7 +2,6 @@
  * In: GET /status?uri=... or POST /cancel?uri=... Out: where the record stands, or that it is cancelled.
  * Trap: the uri is in the query: a path would lose its slashes and question marks.
  */
-import { assertUri } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import type { RecordStates } from '../results/states.ts';
 import type { HttpRequest } from './request.ts';
@@ -14,10 +13,11 @@ export function isStatePath(path: string): boolean {
 
 /** @throws bad_request for a bad uri, conflict when it is too late to cancel */
 export async function answerState(
-  { path, parameters }: HttpRequest,
+  request: HttpRequest,
   states: Pick<RecordStates, 'status' | 'cancel'>,
 ): Promise<HttpResponse> {
-  const uri = assertUri(parameters['uri']);
+  const { path } = request;
+  const uri = request.uri();
   if (path === '/status') return json(200, { uri, status: await states.status(uri) });
   if (await states.cancel(uri)) return json(200, { uri, status: 'cancelled' });
   throw new ServingError('conflict', 'too late to cancel: the record has a result', { uri });

@@ -31,14 +31,16 @@ export interface RanRecords {
 /** Records in, as many outcomes out. */
 export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
 
+type OnRunning = (uris: readonly string[]) => Promise<void> | undefined;
+
 /**
  * Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake.
- * @param onRunning hears of the uris right before they run
+ * @param onRunning hears of the uris right before they run; a promise is waited for
  */
 export function runRecords(
   messages: readonly Message[],
   run: RunRecords,
-  onRunning?: (uris: readonly string[]) => void,
+  onRunning?: OnRunning,
 ): Promise<RanRecords> {
   return withScratch((scratch) => runDecoded(messages, run, onRunning, scratch));
 }
@@ -46,7 +48,7 @@ export function runRecords(
 async function runDecoded(
   messages: readonly Message[],
   run: RunRecords,
-  onRunning: ((uris: readonly string[]) => void) | undefined,
+  onRunning: OnRunning | undefined,
   scratch: Scratch,
 ): Promise<RanRecords> {
   const allocate = (bytes: number) => scratch.take(bytes);
@@ -64,7 +66,8 @@ async function runDecoded(
       returned.push({ id, error: ServingError.from(error) });
     }
   }
-  onRunning?.(runnable.map(({ uri }) => uri));
+  const heard = onRunning?.(runnable.map(({ uri }) => uri));
+  if (heard) await heard;
   const outcomes = await run(runnable.map((record) => record.inputs));
   for (const [i, { id, uri }] of runnable.entries()) {
     const outcome = outcomes[i] as Outcome;

@@ -1,12 +1,18 @@
 /**
  * In: the uris a batch function is about to run. Out: their status `running`, where anybody could see it.
  * Trap: telling costs a second call to Redis. A run that is over at once is not told, so that a fast model's batch
- * stays one round trip.
+ * stays one round trip. And a run holds the thread: an answer that came meanwhile is read only after it, when the time
+ * limit of the command has ended the connection already. So the answer is waited for before a run that is told.
  */
 import type { RecordStates } from './states.ts';
 
 /** A shorter run has its result before anybody has asked. */
 const TELL_FROM_MS = 100;
+/** Longest wait for Redis before a run: as long as it may take for any command. */
+const TELL_WITHIN_MS = 1_000;
+
+/** To be called right after the run; resolves when nothing is on its way any more. Never throws. */
+type EndRun = () => Promise<void>;
 
 export class RunningNews {
   readonly #states: Pick<RecordStates, 'markRunning'>;
@@ -26,13 +32,27 @@ export class RunningNews {
   }
 
   /**
-   * Tells of these records, if their run will take long by what the last one took. The run need not wait for it.
-   * @returns to be called right after the run; resolves when Redis has heard. Never throws.
+   * Tells of these records, if their run will take long by what the last one took; only then it is to be waited for.
+   * Never throws.
    */
-  begin(uris: readonly string[]): () => Promise<void> {
-    const startedMs = this.#now();
+  begin(uris: readonly string[]): EndRun | Promise<EndRun> {
     const worthTelling = this.#recordMs * uris.length >= TELL_FROM_MS;
-    const told = worthTelling ? this.#states.markRunning(uris, this.#timeoutMs) : Promise.resolve();
+    return worthTelling ? this.#tell(uris) : this.#measure(uris, Promise.resolve());
+  }
+
+  async #tell(uris: readonly string[]): Promise<EndRun> {
+    const told = this.#states.markRunning(uris, this.#timeoutMs);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, TELL_WITHIN_MS);
+    });
+    await Promise.race([told, late]);
+    clearTimeout(timer);
+    return this.#measure(uris, told);
+  }
+
+  #measure(uris: readonly string[], told: Promise<void>): EndRun {
+    const startedMs = this.#now();
     return () => {
       if (uris.length > 0) this.#recordMs = (this.#now() - startedMs) / uris.length;
       return told;

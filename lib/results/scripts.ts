@@ -8,6 +8,9 @@ import { SINCE_FIELD } from '../metrics/fields.ts';
 /** What TAKE says of a result that is too large. */
 export const TOO_LARGE = 'too large';
 
+/** Of a result that was put aside: for how long it would have stayed, in ms. Never in one that lies under its own name. */
+const LEFT_FIELD = 'left';
+
 /** `today`: now in ms by the clock of Redis. A caller whose own is wrong would take everybody's results away. */
 export const TODAY = `
 local clock = redis.call('TIME')
@@ -113,10 +116,11 @@ return replies`;
  * copying it; whoever asks again with the same third key, because the answer got lost, finds it there. A cancellation
  * stays: it is what keeps a record that is still in the queue from getting a result.
  * Returns per record whether it was listed; what to tell of a result that stays (its fields, or an error's text); for how
- * long it would have stayed, in ms. Fewer than were asked for when the rest is over the bytes of all. One that is larger
- * than the bytes of one is taken off the index only, when it comes first.
- * Nothing here needs more memory than it frees, so that a full Redis can be emptied; what does need some is the note
- * that a message has had its result, and a full Redis goes without it.
+ * long it would have stayed, in ms, and the same to who asks again. Fewer than were asked for when the rest is over the
+ * bytes of all. One that is larger than the bytes of one is taken off the index only, when it comes first.
+ * Nothing here needs more memory than it frees, so that a full Redis can be emptied; what does need some are the notes
+ * that a message has had its result, and how long that had left. A full Redis goes without them: what is then put back
+ * after an answer that got lost, stays for as long as it would have been kept aside.
  */
 export const TAKE = `
 local call, pcall = redis.call, redis.pcall${TODAY}
@@ -128,7 +132,7 @@ local replies = {}
 for i = 1, #ARGV - 4 do
   local result, state, held, uri = KEYS[i * 3 - 1], KEYS[i * 3], KEYS[i * 3 + 1], ARGV[i + 4]
   if call('EXISTS', held) == 1 then
-    replies[i] = {1, {}, 0}
+    replies[i] = {1, {}, tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))}
   else
     local facts = pcall('HMGET', result, 'status', 'message', 'until')
     if facts.err then
@@ -143,12 +147,13 @@ for i = 1, #ARGV - 4 do
       budget = budget - size
       local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)
       if facts[1] == 'cancelled' then
-        replies[i] = {listed, call('HGETALL', result), 0}
+        replies[i] = {listed, call('HGETALL', result), left}
       else
         if left ~= -2 then
           call('RENAME', result, held)
           call('PEXPIRE', held, hold)
           call('DEL', state)
+          pcall('HSET', held, '${LEFT_FIELD}', left)
           local again = (tonumber(facts[3] or '') or 0) - today
           if facts[2] and again > 0 then pcall('SET', seen .. facts[2], '', 'PX', string.format('%.0f', again)) end
         end
@@ -161,14 +166,24 @@ return replies`;
 
 /**
  * KEYS: index, then per record its result and where it was put. ARGV: per record its uri and for how long it is to stay,
- * in ms. What was taken and not used goes back to its name, unless that has another result by now.
+ * in ms (-1: without an end). What was taken and not used goes back to its name, unless that has another result by now.
+ * A cancellation lies there still, and is listed again.
  */
 export const PUT_BACK = `${TODAY}
 for i = 1, #ARGV / 2 do
   local result, held, left = KEYS[i * 2], KEYS[i * 2 + 1], tonumber(ARGV[i * 2])
-  if redis.call('EXISTS', held) == 1 and redis.call('RENAMENX', held, result) == 1 then
-    redis.call('PEXPIRE', result, left)
-    redis.call('ZADD', KEYS[1], today + left, ARGV[i * 2 - 1])
+  if redis.call('EXISTS', held) == 0 then
+    if redis.pcall('HGET', result, 'status') == 'cancelled' then
+      redis.call('ZADD', KEYS[1], today + redis.call('PTTL', result), ARGV[i * 2 - 1])
+    end
+  elseif redis.call('RENAMENX', held, result) == 1 then
+    redis.call('HDEL', result, '${LEFT_FIELD}')
+    if left > 0 then
+      redis.call('PEXPIRE', result, left)
+      redis.call('ZADD', KEYS[1], today + left, ARGV[i * 2 - 1])
+    else
+      redis.call('PERSIST', result)
+    end
   end
 end
 return 0`;

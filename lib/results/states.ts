@@ -3,24 +3,32 @@
  * Trap: a result that exists decides everything, and each question is answered in one step inside Redis: between two
  * steps the batch function may write. The key of a claim must not look like a result to old clients (see names.ts).
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
 import { TODAY } from './scripts.ts';
 
+/** Characters of the tokens of the last claims on a uri: seven of them, as many as a hash still keeps in its small form. */
+const TOKENS_LENGTH = 63;
+
 /**
- * KEYS: state, result. ARGV: payload, ttl ms. Returns 'send', 'done' (the same record has its outcome) or 'other'.
- * `claims` counts those who send: the state goes when every one of them has failed to.
+ * KEYS: state, result. ARGV: payload, ttl ms, token. Returns 'send', 'done' (the same record has its outcome) or 'other'.
+ * `claims` counts those who send: the state goes when every one of them has failed to. Who asks again with the same token,
+ * because the answer got lost, is not counted again, unless seven others came in between.
  */
 const CLAIM = `
-local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
+local held = redis.call('HMGET', KEYS[1], 'payload', 'done', 'tokens')
 local finished = redis.call('EXISTS', KEYS[2]) == 1
 if held[1] ~= ARGV[1] and (held[1] or finished) then return 'other' end
 if finished then return 'done' end
 if held[2] then redis.call('DEL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'payload', ARGV[1])
-redis.call('HINCRBY', KEYS[1], 'claims', 1)
+local tokens = not held[2] and held[3] or ''
+if not string.find(tokens, ARGV[3], 1, true) then
+  tokens = string.sub(ARGV[3] .. ' ' .. tokens, 1, ${TOKENS_LENGTH})
+  redis.call('HSET', KEYS[1], 'payload', ARGV[1], 'tokens', tokens)
+  redis.call('HINCRBY', KEYS[1], 'claims', 1)
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 'send'`;
 
@@ -102,6 +110,7 @@ type ClaimCommand = (
   result: string,
   payload: string,
   ttlMs: number,
+  token: string,
 ) => Promise<'send' | 'done' | 'other'>;
 type ReleaseCommand = (keys: 1, state: string, payload: string) => Promise<number>;
 type MarkCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
@@ -130,9 +139,10 @@ export class RecordStates {
   async claim({ uri, message }: SentRecord): Promise<Claim> {
     const state = stateKey(this.#job, uri);
     const payload = payloadDigest(message);
+    const token = randomUUID().slice(0, 8);
     const found = await this.#connection.use((redis) => {
       const { claimUri } = redis as unknown as { claimUri: ClaimCommand };
-      return claimUri.call(redis, 2, state, resultKey(this.#job, uri), payload, OUTLASTS_QUEUE_MS);
+      return claimUri.call(redis, 2, state, resultKey(this.#job, uri), payload, OUTLASTS_QUEUE_MS, token);
     }, true);
     if (found === 'other') {
       const hint = 'take its result first, or use another uri';
@@ -152,7 +162,7 @@ export class RecordStates {
 
   /**
    * Says that a batch function has these records, in one call; a run that never ends is forgotten after `forMs`.
-   * Never throws: it is news, and no record's outcome hangs on it. It need not be waited for before the run.
+   * Never throws: it is news, and no record's outcome hangs on it.
    */
   async markRunning(uris: readonly string[], forMs: number): Promise<void> {
     if (uris.length === 0) return;

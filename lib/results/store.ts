@@ -162,11 +162,20 @@ export class ResultStore {
   /**
    * `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays).
    * After results_unavailable it may be asked for again for 10 minutes, by this store: nothing is lost by then.
+   * @param use what is done with the result; when that throws, the result is put back
    */
-  async take(uri: string): Promise<Result | undefined> {
+  async take(uri: string, use?: (result: Result) => void): Promise<Result | undefined> {
     const [taken] = await this.#taker.take([uri]);
     if (taken?.error) throw taken.error;
-    return fromFields(uri, taken?.fields ?? {});
+    const result = fromFields(uri, taken?.fields ?? {});
+    if (!use || !taken || !result) return result;
+    try {
+      use(result);
+    } catch (error) {
+      await this.#taker.putBack([taken]);
+      throw error;
+    }
+    return result;
   }
 
   /**

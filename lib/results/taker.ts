@@ -32,7 +32,7 @@ interface Held {
   readonly uri: string;
   /** Name of the taking it was put aside under. */
   readonly taking: string;
-  /** Time to live that is left. */
+  /** Time to live that was left; -1 without an end, 0 when nothing was taken. */
   readonly leftMs: number;
 }
 
@@ -92,7 +92,7 @@ export class ResultTaker {
    * @throws results_unavailable; then this taker alone can take it again
    */
   async putBack(taken: readonly Taken[]): Promise<void> {
-    const held = taken.map((one) => one.held).filter(({ leftMs }) => leftMs > 0);
+    const held = taken.map((one) => one.held).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
     const aside = held.map((one) => this.#keyOf(one));
     const keys = held.flatMap(({ uri }, i) => [resultKey(this.#job, uri), aside[i] as string]);

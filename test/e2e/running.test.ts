@@ -9,6 +9,7 @@ import { liveReporter } from '../../lib/results/reporter.ts';
 import { RunningNews } from '../../lib/results/running.ts';
 import { RecordStates } from '../../lib/results/states.ts';
 import { ResultStore } from '../../lib/results/store.ts';
+import { startRedisProxy } from '../faults/support/redis-proxy.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -18,6 +19,23 @@ const INPUTS: Inputs = new Map([
 ]);
 
 const OUTPUT = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32Array.of(2) };
+
+function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningNews) {
+  return batch({
+    model: { use: (work) => work(runner as never) },
+    results,
+    running,
+    payloads: { resolve: async (bodies) => [...bodies] },
+    filter: undefined,
+    reporter: liveReporter(results),
+  });
+}
+
+function eventOf(bodies: readonly string[]): SQSEvent {
+  const attributes = { SentTimestamp: String(Date.now()) };
+  const Records = bodies.map((body, i) => ({ messageId: `m${i}`, body, attributes }));
+  return { Records } as unknown as SQSEvent;
+}
 
 test('a record is running while the model has it, and a record that cannot be read never is', async (t) => {
   const connection = new RedisConnection(await redisUrl(t));
@@ -32,21 +50,12 @@ test('a record is running while the model has it, and a record that cannot be re
       return records.map(() => ({ ok: true, outputs: [OUTPUT] }));
     },
   } satisfies Partial<Runner>;
-  const handler = batch({
-    model: { use: (work) => work(runner as never) },
-    results,
-    running: new RunningNews(states, 30_000, Date.now),
-    payloads: { resolve: async (bodies) => [...bodies] },
-    filter: undefined,
-    reporter: liveReporter(results),
-  });
+  const handler = batchOf(runner, results, new RunningNews(states, 30_000, Date.now));
   const bodies = [encodeMessage('a', INPUTS), JSON.stringify({ uri: 'broken', data: '!' })];
   await states.claim({ uri: 'a', message: bodies[0] as string });
   await states.claim({ uri: 'broken', message: bodies[1] as string });
   await states.claim({ uri: 'later', message: 'm' });
-  const attributes = { SentTimestamp: String(Date.now()) };
-  const Records = bodies.map((body, i) => ({ messageId: `m${i}`, body, attributes }));
-  const answered = handler({ Records } as unknown as SQSEvent);
+  const answered = handler(eventOf(bodies));
   await until(async () => (await states.status('a')) === 'running');
   assert.equal(await states.status('broken'), 'queued');
   assert.equal(await states.status('later'), 'queued');
@@ -56,13 +65,88 @@ test('a record is running while the model has it, and a record that cannot be re
   assert.equal(await states.status('broken'), 'failed');
 });
 
+test('runs that hold the thread for longer than Redis may take keep their connection', async (t) => {
+  // The limit of a command is 1 s by default, and the runs 1.5 s; here both are shorter.
+  const connection = new RedisConnection(await redisUrl(t), { commandTimeoutMs: 300 });
+  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60 });
+  t.after(() => results.close());
+  const states = new RecordStates(connection, JOB);
+  let connections = 0;
+  connection.redis.on('connect', () => connections++);
+  const seen: string[] = [];
+  const runner = {
+    version: 'v',
+    async run(records: readonly Inputs[]): Promise<Outcome[]> {
+      // As onnxruntime does: it begins in the next turn and holds the thread.
+      await new Promise(setImmediate);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 450);
+      return records.map(() => ({ ok: true, outputs: [OUTPUT] }));
+    },
+  } satisfies Partial<Runner>;
+  const handler = batchOf(runner, results, new RunningNews(states, 30_000, Date.now));
+  for (const uri of ['a', 'b', 'c', 'd', 'e']) {
+    const message = encodeMessage(uri, INPUTS);
+    await states.claim({ uri, message });
+    assert.deepEqual(await handler(eventOf([message])), { batchItemFailures: [] });
+    seen.push(await states.status(uri));
+  }
+  assert.deepEqual(seen, Array(5).fill('succeeded'));
+  assert.equal(connections, 1);
+});
+
+test('a Redis that never answers keeps a run waiting for a second at most, and what it says later is waited for after the run', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const answer = Promise.withResolvers<void>();
+  const running = new RunningNews({ markRunning: () => answer.promise }, 30_000, () => 0);
+  let began = false;
+  const beginning = Promise.resolve(running.begin(['a'])).finally(() => {
+    began = true;
+  });
+  t.mock.timers.tick(999);
+  await new Promise(setImmediate);
+  assert.equal(began, false);
+  t.mock.timers.tick(1);
+  const ended = await beginning;
+  let heard = false;
+  const over = ended().finally(() => {
+    heard = true;
+  });
+  await new Promise(setImmediate);
+  assert.equal(heard, false);
+  answer.resolve();
+  await over;
+});
+
+test('a batch of short runs asks Redis for one thing: to save', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  const connection = new RedisConnection(proxy.url);
+  const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60 });
+  t.after(() => results.close());
+  const runner = {
+    version: 'v',
+    run: async (records: readonly Inputs[]): Promise<Outcome[]> =>
+      records.map(() => ({ ok: true, outputs: [OUTPUT] })),
+  } satisfies Partial<Runner>;
+  // A clock that stands still: every run after the first is known to be short.
+  const handler = batchOf(
+    runner,
+    results,
+    new RunningNews(new RecordStates(connection, JOB), 30_000, () => 0),
+  );
+  await handler(eventOf([encodeMessage('first', INPUTS)]));
+  const { length } = proxy.seen;
+  await handler(eventOf(['a', 'b', 'c'].map((uri) => encodeMessage(uri, INPUTS))));
+  assert.deepEqual(proxy.seen.slice(length), ['EVALSHA']);
+});
+
 test('runs under 100 ms are not told, longer ones are, by what the last one took', async () => {
   let nowMs = 0;
   const told: string[][] = [];
   const markRunning = async (uris: readonly string[]) => void told.push([...uris]);
   const running = new RunningNews({ markRunning }, 30_000, () => nowMs);
   const run = async (ms: number, ...uris: string[]) => {
-    const ended = running.begin(uris);
+    const ended = await running.begin(uris);
     nowMs += ms;
     await ended();
   };

@@ -6,6 +6,7 @@ import { RedisConnection } from '../../lib/results/redis.ts';
 import { RecordStates, sendClaimed } from '../../lib/results/states.ts';
 import { ResultStore } from '../../lib/results/store.ts';
 import { toFields } from '../../lib/results/stored.ts';
+import { PASS, startRedisProxy } from '../faults/support/redis-proxy.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -197,6 +198,23 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual([...first, ...second].sort(), [...uris, 'last'].sort());
   });
 
+  test(`${kind}: who breaks off a drain leaves a cancelled record for the next one, once`, async (t) => {
+    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await results.save([success('a', 1)], 'v');
+    await Promise.all(['b', 'c'].map((uri) => states.cancel(uri)));
+    const drainSome = async (count: number) => {
+      const seen: string[] = [];
+      for await (const { uri } of results.drain()) if (seen.push(uri) === count) break;
+      return seen;
+    };
+    assert.deepEqual(await drainSome(1), ['a']);
+    const [score] = (await redis.zrange('cluster-serving-index_job', '0', '-1', 'WITHSCORES')).slice(1);
+    assert.ok(Number(score) > Date.now() + 4 * DAY_MS);
+    const [next = ''] = await drainSome(1);
+    assert.deepEqual([next, ...(await drainSome(9))].sort(), ['b', 'c']);
+    assert.deepEqual(await drainSome(9), []);
+  });
+
   test(`${kind}: whoever waits hears of the cancellation`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const waiting = open(t, url).results.wait('a', { timeoutMs: 10_000 });
@@ -224,6 +242,54 @@ for (const preferEmbedded of [false, true]) {
       'cluster-serving_job:b',
       'cluster-serving_job:c',
     ]);
+  });
+}
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: a claim whose answer was lost, and that was asked for again, counts once`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const { states } = open(t, proxy.url);
+    const others = open(t, url).states;
+    // The server knows the script, so that the next command is the claim itself.
+    await states.claim(record('warm', 'up'));
+    const claimLosing = async (uri: string) => {
+      let lost = 0;
+      proxy.onCommand = ({ name }) =>
+        name.startsWith('EVAL') && lost++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS;
+      const claim = await states.claim(record(uri, 'one'));
+      proxy.onCommand = () => PASS;
+      assert.equal(lost, 2);
+      return claim;
+    };
+    const alone = await claimLosing('a');
+    assert.equal(alone.send, true);
+    await alone.release();
+    assert.equal(await others.status('a'), 'unknown');
+    assert.equal((await others.claim(record('a', 'two'))).send, true);
+
+    const before = await others.claim(record('b', 'one'));
+    const second = await claimLosing('b');
+    await before.release();
+    assert.equal(await others.status('b'), 'queued');
+    await second.release();
+    assert.equal(await others.status('b'), 'unknown');
+  });
+
+  test(`${kind}: a uri that is claimed a hundred times takes no more memory than one claimed ten times, and counts all`, async (t) => {
+    const { states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const claims = await Promise.all(Array.from({ length: 10 }, () => states.claim(record('a', 'one'))));
+    const bytes = async () =>
+      Object.values(await redis.hgetall('cluster-serving-state_job:a')).join('').length;
+    const atTen = await bytes();
+    for (let i = 10; i < 100; i++) claims.push(await states.claim(record('a', 'one')));
+    assert.equal(await bytes(), atTen + 1, 'the count has a digit more');
+    for (const claim of claims.slice(1)) await claim.release();
+    assert.equal(await states.status('a'), 'queued');
+    await claims[0]?.release();
+    assert.equal(await states.status('a'), 'unknown');
   });
 }
 

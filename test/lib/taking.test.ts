@@ -187,6 +187,68 @@ test('what cannot be put back is taken again by who has it', async (t) => {
   assert.deepEqual(await drained(results), ['b 2']);
 });
 
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: who breaks off a drain whose taking was asked twice leaves the rest to everybody, for as long as it had`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const direct = open(t, url);
+    await direct.results.save(
+      Array.from({ length: 10 }, (_, i) => success(`r${i}`, i, `m${i}`)),
+      'v',
+    );
+    let asked = 0;
+    proxy.onCommand = ({ name }) =>
+      name === 'EVAL' && asked++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS;
+    const first: string[] = [];
+    for await (const dequeued of open(t, proxy.url).results.drain()) {
+      first.push(nameOf(dequeued));
+      break;
+    }
+    assert.ok(asked >= 2);
+    const keys = await direct.redis.keys('cluster-serving_job:*');
+    assert.equal(keys.length, 9);
+    for (const key of keys) {
+      const left = await direct.redis.pttl(key);
+      assert.ok(left > 30_000 && left <= 60_000, `${left} ms`);
+      assert.deepEqual(
+        (await direct.redis.hkeys(key)).sort(),
+        ['finishedAt', 'message', 'model', 'outputs', 'status', 'until', 'value'],
+        'as it was saved',
+      );
+    }
+    const rest = await drained(direct.results);
+    assert.deepEqual(
+      [...first, ...rest],
+      Array.from({ length: 10 }, (_, i) => `r${i} ${i}`),
+    );
+  });
+
+  test(`${kind}: what a taker without a note of its time has put aside can still be put back`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const direct = open(t, url);
+    await direct.results.save([success('a', 1), success('b', 2)], 'v');
+    // A full Redis has no memory for the note.
+    const forget = async () => {
+      for (const key of await direct.redis.keys('cluster-serving-held*'))
+        await direct.redis.hdel(key, 'left');
+    };
+    proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind: 'cutReply', bytes: 0 } : PASS);
+    const { results } = open(t, proxy.url);
+    await assert.rejects(drained(results), { code: 'results_unavailable' });
+    proxy.onCommand = () => PASS;
+    await forget();
+    for await (const dequeued of results.drain()) {
+      assert.equal(nameOf(dequeued), 'a 1');
+      break;
+    }
+    assert.ok((await direct.redis.pttl('cluster-serving_job:b')) > 0);
+    assert.deepEqual(await drained(direct.results), ['b 2']);
+  });
+}
+
 test('of two who take at once, one gets each result', async (t) => {
   const url = await redisUrl(t);
   const stores = Array.from({ length: 4 }, () => open(t, url).results);
