@@ -86,7 +86,7 @@ function bundleOptions(name: FunctionName, { root, processor }: BuildRequest) {
     minify: true,
     legalComments: 'none',
     banner: { js: REQUIRE },
-    plugins: [nodeModules, runtimeBinding(processor)],
+    plugins: [nodeModules, browsersOnly, runtimeBinding(processor)],
     metafile: true,
     logLevel: 'warning',
   } as const satisfies BuildOptions;
@@ -108,6 +108,16 @@ const nodeModules: Plugin = {
     bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({
       contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
     }));
+  },
+};
+
+/** What the AWS SDK loads in a browser to tell which one it is: 7 kB zipped, which no function ever reads. */
+const browsersOnly: Plugin = {
+  name: 'browsers-only',
+  setup(bundler) {
+    const namespace = 'browsers-only';
+    bundler.onResolve({ filter: /^bowser$/ }, ({ path }) => ({ path, namespace }));
+    bundler.onLoad({ filter: /./, namespace }, () => ({ contents: 'export const parse = undefined;' }));
   },
 };
 
