@@ -114,7 +114,7 @@ queue:
 function:
   # 1769 is one vCPU.
   # memoryMB: ${lambda.memoryMB}
-  # Of the batch function.
+  # Of the batch function, 3 to 900.
   # timeoutSeconds: ${lambda.timeoutSeconds}
 
 # The HTTPS API.

@@ -5,7 +5,7 @@
 import type { NamedTensor } from '../lib/contract/values.ts';
 import type { ServingError } from '../lib/errors.ts';
 import type { Result } from '../lib/index.ts';
-import { float16Value } from '../lib/pipeline/cast.ts';
+import { shortestHalf } from '../lib/pipeline/filter.ts';
 
 const SHOWN = 8;
 
@@ -27,7 +27,7 @@ export function pendingLine(uri: string): string {
 function outputText({ name, dtype, shape, data }: NamedTensor): string {
   const numbers = dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
   function valueOf(element: number | bigint): number {
-    return dtype === 'float16' ? float16Value(Number(element)) : Number(element);
+    return dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
   }
   const shown = numbers
     ? numbers.slice(0, SHOWN).map((value) => String(Number(value.toPrecision(6))))

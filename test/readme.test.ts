@@ -13,9 +13,9 @@ import { type Addresses, ROOT, startReady } from './support/start.ts';
 
 const run = promisify(execFile);
 
-async function blocks(language: string): Promise<string[]> {
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  return [...readme.matchAll(/```(\w+)\n([\s\S]*?)```/g)]
+async function blocks(language: string, document = 'README.md'): Promise<string[]> {
+  const text = await readFile(join(ROOT, document), 'utf8');
+  return [...text.matchAll(/```(\w+)\n([\s\S]*?)```/g)]
     .filter((match) => match[1] === language)
     .map((match) => match[2] as string);
 }
@@ -24,7 +24,15 @@ function here(code: string, { http, redisUrl }: Addresses): string {
   return code.replaceAll('http://localhost:10020', http).replaceAll('redis://localhost:10022', redisUrl);
 }
 
-test('the curl commands and the SDK example of the README do what it says', async (t) => {
+/** What a sample shows, where blanks say nothing and … is what it leaves out. */
+function shownAs(samples: readonly string[], mark: string): RegExp {
+  const sample = samples.find((one) => one.includes(mark));
+  assert.ok(sample, mark);
+  const parts = sample.replaceAll(/\s/g, '').split('…');
+  return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('.+')}$`);
+}
+
+test('the curl commands and the SDK example of the README do what it says, and docs/http.md shows the answers', async (t) => {
   const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
   const shell = await blocks('sh');
   const bash = async (block: string | undefined) => {
@@ -43,6 +51,12 @@ test('the curl commands and the SDK example of the README do what it says', asyn
   const queued = await bash(shell.find((block) => block.includes('/predictions/d7')));
   assert.match(queued, /^\{"uri":"d7"\}\{"uri":"d7","status":"succeeded",/);
 
+  const samples = await blocks('json', 'docs/http.md');
+  assert.match(queued.slice('{"uri":"d7"}'.length), shownAs(samples, '"uri": "d7"'));
+  const infer = (await blocks('bash', 'docs/http.md')).find((block) => block.includes('"datatype": "FP32"'));
+  const inferred = await bash(infer?.replace('localhost:10020', addresses.http));
+  assert.match(inferred, shownAs(samples, '"model_name"'));
+
   const [example] = await blocks('ts');
   assert.ok(example);
   // Inside the package, so that it can import itself by name; nowhere in sight of git.
@@ -55,6 +69,16 @@ test('the curl commands and the SDK example of the README do what it says', asyn
     env: childEnvironment(addresses.environment),
   });
   assert.match(stdout, /^Float32Array\(10\) \[/);
+
+  // Without the lines that were to be pasted, and with no more than a region.
+  const nowhere = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null' };
+  for (const region of [{}, { AWS_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' }]) {
+    const env = childEnvironment({ ...nowhere, ...region });
+    await assert.rejects(run(process.execPath, [join(folder, 'try.ts')], { cwd: ROOT, env }), {
+      stderr:
+        /no queue cluster-serving-serving_stream to be found: (Region is missing|Could not load credentials from any providers)\. The AWS SDK needs AWS_REGION .*AWS_ACCESS_KEY_ID.*paste the `export AWS_…` lines that `npm start` printed/,
+    });
+  }
 });
 
 test('every key of the settings table is a key of config.yaml, with the default it says', async () => {

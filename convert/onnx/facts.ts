@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { ServingError } from '../../lib/errors.ts';
+import { DAMAGED } from '../../lib/model/onnx-file.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';
@@ -61,10 +62,10 @@ const MODEL: Table = {
 /** @throws bad_model when the file is no ONNX model, or names a file outside its folder */
 export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const name = basename(path);
-  const model = readMessage(await bytesOf(path), MODEL, { what: name });
+  const model = parsed(await bytesOf(path), path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
-    throw new ServingError('bad_model', `${name}: expected an ONNX model, found a file without a graph`);
+    throw new ServingError('bad_model', `${path}: expected an ONNX model, found a file without a graph`);
   }
   const opsets = messagesOf(model, 'opsets');
   const isStandard = (opset: Message) => ['', 'ai.onnx'].includes(textOf(opset, 'domain'));
@@ -81,6 +82,16 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
     shapelessOutputs: shapelessOf(messagesOf(graph, 'outputs')),
     externalFiles: [...files].sort(),
   };
+}
+
+function parsed(bytes: Uint8Array, path: string): Message {
+  try {
+    return readMessage(bytes, MODEL, { what: 'protobuf' });
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code !== 'bad_model') throw error;
+    throw new ServingError('bad_model', `${path}: ${DAMAGED} (${message})`, { cause: error });
+  }
 }
 
 function shapelessOf(values: readonly Message[]): string[] {

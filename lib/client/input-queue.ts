@@ -177,7 +177,7 @@ export class InputQueue {
     } catch (error) {
       throw new ServingError(
         'queue_unavailable',
-        `no queue ${name} to be found: ${(error as Error).message}`,
+        `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error)}`,
         {
           cause: error,
         },
@@ -192,6 +192,16 @@ export class InputQueue {
     sender?.close();
     await this.#connection?.close();
   }
+}
+
+/** The AWS SDK names neither the variables nor the options that it lacks. */
+function advice({ name, message }: Error): string {
+  if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';
+  return (
+    '. The AWS SDK needs AWS_REGION (or the option region) and credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), ' +
+    'and AWS_ENDPOINT_URL (or the option endpoint) for a service on this machine: paste the `export AWS_…` lines that ' +
+    '`npm start` printed; without AWS, give InputQueue the frontendUrl'
+  );
 }
 
 async function openPayloads(

@@ -36,7 +36,7 @@ export type InputValue =
   | NestedNumbers
   /** One dimension, dtype of the array (Uint8Array is uint8, not an image). */
   | TypedArray
-  /** Dense tensor; dtype of the array, or as given for plain numbers. */
+  /** Dense tensor; dtype of the array, or as given for plain numbers. float16 is its bits in a Uint16Array. */
   | {
       readonly data: TypedArray | readonly number[] | readonly string[];
       readonly shape: readonly number[];
@@ -152,7 +152,12 @@ function tensorValue(value: {
   if (data.length !== count) {
     throw new ServingError('bad_request', `${data.length} elements are not of shape [${shape.join(',')}]`);
   }
-  if (ArrayBuffer.isView(data)) return { kind: 'tensor', tensor: { dtype: dtypeOfArray(data), shape, data } };
+  if (ArrayBuffer.isView(data)) {
+    // A Uint16Array is float16 only when that is said, as the tensors of a result say it.
+    const isHalf = dtype === 'float16' && data instanceof Uint16Array;
+    const tensor = { dtype: isHalf ? dtype : dtypeOfArray(data), shape, data };
+    return { kind: 'tensor', tensor };
+  }
   if (typeof data[0] === 'string')
     return { kind: 'tensor', tensor: { dtype: 'string', shape, data: data as readonly string[] } };
   const flat = nestedTensor(data, dtype ?? 'float64');

@@ -67,7 +67,7 @@ export interface JobConfig {
   readonly function: {
     /** Default 1769, which is one vCPU. */
     readonly memoryMB: number;
-    /** Of the batch function; predict stays below API Gateway's 30. Default 30. */
+    /** Of the batch function, 3 to 900; predict stays below API Gateway's 30. Default 30. */
     readonly timeoutSeconds: number;
   };
   readonly http: {

@@ -80,7 +80,7 @@ export interface Runner {
   /** The records' memory is used for others once this has ended. */
   run(records: readonly Inputs[], options?: RunOptions): Promise<Outcome[]>;
   /**
-   * The same where a crash or an endless run does no harm; dear at the first call.
+   * The same where a crash or an endless run does no harm; dear at the first call. No records: it only gets ready.
    * @throws timeout after `limitMs`, model_failed when the records ended their process
    */
   fenced?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;

@@ -9,8 +9,7 @@ import { textsLength, writeTexts } from '../codecs/open-inference-texts.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { NamedTensor } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import { float16Value } from '../pipeline/cast.ts';
-import { floatText } from '../pipeline/filter.ts';
+import { floatText, halfText } from '../pipeline/filter.ts';
 import type { DType, TypedArray } from '../tensor.ts';
 import { assertAnswer } from './predictions.ts';
 import { binary, type HttpResponse, jsonText } from './response.ts';
@@ -87,7 +86,7 @@ function elementTexts({ dtype, data }: NamedTensor): string[] {
 function elementText(element: number | bigint | string, dtype: DType): string {
   if (typeof element === 'string') return JSON.stringify(element);
   if (typeof element === 'bigint') return String(element);
-  if (dtype === 'float16') return floatText(float16Value(element), true);
+  if (dtype === 'float16') return halfText(element);
   if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
   return dtype === 'bool' ? String(element !== 0) : String(element);
 }

@@ -10,8 +10,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import { float16Value } from '../pipeline/cast.ts';
-import { type Filter, filterText, floatText, outputsText } from '../pipeline/filter.ts';
+import { type Filter, filterText, floatText, halfText, outputsText } from '../pipeline/filter.ts';
 import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 
@@ -117,9 +116,9 @@ function elementText(element: number | bigint | string, dtype: string): string {
   if (typeof element === 'bigint') {
     return Number.isSafeInteger(Number(element)) ? String(element) : `"${element}"`;
   }
-  if (dtype === 'float16') return floatText(float16Value(element), true);
+  if (dtype === 'float16') return halfText(element);
   if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
-  return String(element);
+  return dtype === 'bool' ? String(element !== 0) : String(element);
 }
 
 /** JSON of a record whose outcome is a failure, or that was cancelled. */
@@ -153,6 +152,6 @@ const MAX_WAIT_SECONDS = 20;
 
 /** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
 export function preferredWaitMs(prefer: string | undefined): number {
-  const seconds = Number(/(?:^|[,;\s])wait=(\d{1,9})(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
+  const seconds = Number(/(?:^|[,;\s])wait=(\d+)(?:$|[,;\s])/.exec(prefer ?? '')?.[1] ?? 0);
   return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
 }

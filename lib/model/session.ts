@@ -8,6 +8,7 @@ import { refuseTelemetry } from '../config/environment.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../tensor.ts';
+import { DAMAGED } from './onnx-file.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];
@@ -80,8 +81,9 @@ async function specsOf(session: InferenceSession) {
   }
 }
 
-/** What helps against the commonest reason: kernels exist from opset 7 on. */
+/** What helps against the commonest reasons; kernels exist from opset 7 on. */
 function hint(error: unknown): string {
+  if (/protobuf parsing failed/i.test(reason(error))) return ` (${DAMAGED})`;
   return /Could not find an implementation|opset/i.test(reason(error))
     ? ' (export the model again with opset 13 or newer)'
     : '';

@@ -16,8 +16,8 @@ export interface TrialOptions {
 const LIMIT_MS = 60_000;
 
 /**
- * What is wrong with a file that does not open is told by whoever opens it next; here only what could not be told.
- * @throws bad_model when it never gets ready or takes its process down
+ * What is wrong is told here, where the file still has the name its owner knows: whoever opens it next opens a copy.
+ * @throws bad_model when it does not open, never gets ready or takes its process down
  */
 export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: TrialOptions): Promise<void> {
   const fence = new Fence({ file, version: 'trial', settings });
@@ -33,6 +33,8 @@ export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: T
     }
     if (code === 'model_failed')
       throw new ServingError('bad_model', `${file}: while it was loaded, ${message}`);
+    if (code === 'internal') throw error;
+    throw new ServingError('bad_model', message.includes(file) ? message : `${file}: ${message}`);
   } finally {
     await fence.close();
   }

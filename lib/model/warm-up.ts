@@ -44,7 +44,7 @@ export async function warmUp(
   const declared =
     sameBatch && outputs.every((spec) => fixedRows !== undefined || typeof spec.shape[0] === 'string');
   const rows = fixedRows ?? 1;
-  const run = (...contents: Row[]) => attempt(session.run(madeUp(inputs, contents, image)));
+  const run = (...contents: Row[]) => attempt(() => session.run(madeUp(inputs, contents, image)));
   const follows = (results: readonly NamedTensor[], count: number) =>
     results.every((result) => result.shape[0] === count);
   /** Undefined when the model does not take what the rows hold. */
@@ -67,9 +67,9 @@ export async function warmUp(
   return (await measured('small', 'large')) ?? (await measured('zeros', 'zeros')) ?? declared;
 }
 
-async function attempt<T>(work: Promise<T>): Promise<T | undefined> {
+async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await work;
+    return await work();
   } catch {
     return undefined;
   }

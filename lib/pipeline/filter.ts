@@ -1,9 +1,11 @@
 /**
  * In: a record's outputs and the job's filter. Out: the text clients read: `[[4,5.0],[3,4.0]]` or `{"data":..,"shape":..}`.
  * Trap: it must stay valid JSON (the old server forgot commas), and floats look as Java printed them (`4.0`, `1.0E7`).
+ * And float16 comes as bits: they are neither printed nor ordered.
  */
 import { ServingError } from '../errors.ts';
 import { elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+import { float16Bits, float16Value } from './cast.ts';
 
 /** `topN(n)`: the n largest of the flattened output. `pickTopN(n)`: the first n rows. */
 export interface Filter {
@@ -52,9 +54,10 @@ export function outputsText(outputs: readonly Tensor[]): string {
 function topN(output: Tensor, n: number): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
   const data = output.data as TypedArray;
+  const numbers = output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data;
   // NaN orders last: it is never "the largest".
   const value = (index: number) => {
-    const number = Number(data[index]);
+    const number = Number(numbers[index]);
     return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number;
   };
   const upwards: number[] = [];
@@ -107,6 +110,7 @@ function elementTexts(output: Tensor): string[] {
 
 function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
   if (dtype === 'float32' || dtype === 'float64') return floatText(value as number, dtype === 'float32');
+  if (dtype === 'float16') return halfText(value as number);
   return dtype === 'bool' ? (value ? 'true' : 'false') : String(value);
 }
 
@@ -117,7 +121,36 @@ function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
 export function floatText(value: number, single: boolean): string {
   if (!Number.isFinite(value)) return 'null';
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
-  const shortest = single ? shortestSingle(value) : value;
+  return digitsText(single ? shortestSingle(value) : value);
+}
+
+/** By its bits: there are 65,536 at most, and finding the digits of one takes fifty times as long as looking it up. */
+const HALF_TEXTS = new Map<number, string>();
+
+/**
+ * `floatText` of a float16, given as its bits: with the digits that tell it from other float16, five at most. A whole
+ * number has all of its own: 8208 is no longer than 8210, which would do.
+ */
+export function halfText(bits: number): string {
+  const known = HALF_TEXTS.get(bits);
+  if (known !== undefined) return known;
+  const text = floatText(shortestHalf(bits), false);
+  HALF_TEXTS.set(bits, text);
+  return text;
+}
+
+/** The double with the fewest digits that rounds to this float16; a whole number, infinity or NaN as it is. */
+export function shortestHalf(bits: number): number {
+  const value = float16Value(bits);
+  if (Number.isInteger(value) || !Number.isFinite(value)) return value;
+  for (let digits = 1; ; digits++) {
+    const candidate = Number(value.toPrecision(digits));
+    // Five digits tell any from its neighbours: the loop ends.
+    if (digits === 5 || float16Bits(candidate) === bits) return candidate;
+  }
+}
+
+function digitsText(shortest: number): string {
   const magnitude = Math.abs(shortest);
   if (magnitude >= 1e-3 && magnitude < 1e7) {
     return Number.isInteger(shortest) ? `${shortest}.0` : String(shortest);

@@ -1,7 +1,8 @@
 /**
  * In: records that were delivered before and got no outcome, and a process of its own to run them in. Out: an outcome
  * each; a record that kills the process or never ends is found, and its neighbours get their results.
- * Trap: one that takes too long may only be slow. It is given up for good only after it had all of the function's time.
+ * Trap: one that takes too long may only be slow. It is given up for good only after it had all of the function's time,
+ * and starting the process and opening the model in it is none of its time.
  */
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
@@ -11,8 +12,8 @@ type FencedRun = NonNullable<Runner['fenced']>;
 
 /** The first time all together: mostly it was Redis that was away, and nothing is wrong with them. */
 const TOGETHER_SHARE = 1 / 3;
-/** Less is not enough to start a process and load a model. */
-const LEAST_MS = 500;
+/** Who is late ends the process, and the next one is dearer than what could end in less. */
+const LEAST_MS = 50;
 /** From here on a record has had the function's time. */
 const FULL_SHARE = 0.8;
 
@@ -29,6 +30,8 @@ export async function runSuspects(
 ): Promise<Outcome[]> {
   if (records.length === 0) return [];
   if (records.length > 1 && tries <= 2) {
+    const absent = await absence(run, remainingMs());
+    if (absent) return records.map(() => absent);
     try {
       return await run(records, remainingMs() * TOGETHER_SHARE);
     } catch (error) {
@@ -37,27 +40,54 @@ export async function runSuspects(
   }
   const wholeTime = tries > 2 && tries % 2 === 1;
   const outcomes: Outcome[] = [];
+  let isReady = false;
   for (const [i, record] of records.entries()) {
+    const absent = isReady ? undefined : await absence(run, remainingMs());
+    if (absent) return [...outcomes, ...records.slice(i).map(() => absent)];
     const leftMs = remainingMs();
     // Half of what is left: as many endless ones as there may be, the next always gets a turn.
     const limitMs = i === 0 && wholeTime ? leftMs : leftMs / 2;
-    outcomes.push(...(await runAlone(record, run, limitMs, fullMs)));
+    const alone = await runAlone(record, run, limitMs, fullMs);
+    isReady = !alone.endedProcess;
+    outcomes.push(...alone.outcomes);
   }
   return outcomes;
 }
 
-async function runAlone(record: Inputs, run: FencedRun, limitMs: number, fullMs: number): Promise<Outcome[]> {
-  if (limitMs < LEAST_MS) {
-    return [
-      { ok: false, error: new ServingError('timeout', 'the function had no time left for this record') },
-    ];
-  }
+/**
+ * Starts the process where there is none, on nobody's time.
+ * @returns undefined when it is ready; else the outcome of every record that waits for it: it comes again
+ */
+async function absence(run: FencedRun, limitMs: number): Promise<Outcome | undefined> {
+  if (limitMs < LEAST_MS) return noTimeLeft();
   try {
-    return await run([record], limitMs);
+    await run([], limitMs);
+    return undefined;
+  } catch (error) {
+    if (!isGuilt(error)) throw error;
+    if (error.code === 'timeout') return noTimeLeft();
+    return { ok: false, error: new ServingError('model_unavailable', error.message, { cause: error }) };
+  }
+}
+
+function noTimeLeft(): Outcome {
+  return { ok: false, error: new ServingError('timeout', 'the function had no time left for this record') };
+}
+
+interface Alone {
+  readonly outcomes: readonly Outcome[];
+  readonly endedProcess: boolean;
+}
+
+async function runAlone(record: Inputs, run: FencedRun, limitMs: number, fullMs: number): Promise<Alone> {
+  if (limitMs < LEAST_MS) return { outcomes: [noTimeLeft()], endedProcess: false };
+  try {
+    return { outcomes: await run([record], limitMs), endedProcess: false };
   } catch (error) {
     if (!isGuilt(error)) throw error;
     const hadItsTime = error.code === 'timeout' && limitMs >= fullMs * FULL_SHARE;
-    return [{ ok: false, error: hadItsTime ? new ServingError('model_failed', error.message) : error }];
+    const verdict = hadItsTime ? new ServingError('model_failed', error.message) : error;
+    return { outcomes: [{ ok: false, error: verdict }], endedProcess: true };
   }
 }
 

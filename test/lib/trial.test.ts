@@ -4,11 +4,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseConfig } from '../../lib/config/file.ts';
+import type { ServingError } from '../../lib/errors.ts';
 import { publishModel } from '../../lib/model/publish.ts';
 import { tryModel } from '../../lib/model/trial.ts';
 import { startStack } from '../../local/stack.ts';
 import { endlessModel, loopModel } from '../support/endless.ts';
-import { identityModel } from '../support/onnx.ts';
+import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { strictStore } from './publish-store.ts';
 
@@ -35,10 +36,27 @@ test('a model that never ends on the zeros of its warm-up is refused', async (t)
   );
 });
 
-test('a model that gets ready is not refused, nor is one that does not open: who opens it next says why', async (t) => {
-  for (const bytes of [loopModel(), Buffer.from('no model')]) {
-    await tryModel(join(await folderOf(t, bytes), 'model.onnx'), { settings: SETTINGS });
+test('a model that gets ready is not refused, and one that does not open is, by its own name and with advice', async (t) => {
+  await tryModel(join(await folderOf(t, loopModel()), 'model.onnx'), { settings: SETTINGS });
+  for (const bytes of [Buffer.from('no model'), Buffer.from(plainModel()).subarray(0, -9)]) {
+    const file = join(await folderOf(t, bytes), 'model.onnx');
+    await assert.rejects(tryModel(file, { settings: SETTINGS }), {
+      code: 'bad_model',
+      message: `onnxruntime cannot load the model: Load model from ${file} failed:Protobuf parsing failed. (the file is damaged or cut off, or no ONNX model: fetch it again, or export it again)`,
+    });
   }
+});
+
+test('a model that onnxruntime takes and we do not serve is refused by the name of its file', async (t) => {
+  const constant = onnxModel({
+    inputs: [],
+    outputs: [{ name: 'y', dtype: 'float32', shape: [1] }],
+    nodes: [{ op: 'Identity', inputs: ['w'], outputs: ['y'] }],
+    weights: [{ name: 'w', dtype: 'float32', shape: [1], data: Float32Array.of(1) }],
+  });
+  const file = join(await folderOf(t, constant), 'model.onnx');
+  const message = `${file}: the model has no inputs`;
+  await assert.rejects(tryModel(file, { settings: SETTINGS }), { code: 'bad_model', message });
 });
 
 test('a version that fails its trial is not uploaded, and what served before serves on', async (t) => {
@@ -62,15 +80,26 @@ test('only a version that is new to the store is tried', async (t) => {
   assert.deepEqual(tried, [join(one, 'model.onnx'), join(two, 'model.onnx')]);
 });
 
-test('the local stack refuses to start with a model that never gets ready', async (t) => {
-  const dataDir = await temporaryFolder(t);
-  const starting = startStack({
-    jobs: [{ job: parseConfig('', 'test config'), modelDirectory: await folderOf(t, endlessModel()) }],
-    dataDir,
+async function starting(t: TestContext, modelDirectory: string, modelTrialMs?: number): Promise<void> {
+  const stack = await startStack({
+    jobs: [{ job: parseConfig('', 'test config'), modelDirectory }],
+    dataDir: await temporaryFolder(t),
     ports: { http: 0, aws: 0, redis: 0 },
-    modelTrialMs: SHORT_MS,
+    ...(modelTrialMs === undefined ? {} : { modelTrialMs }),
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
-  t.after(async () => (await starting.catch(() => undefined))?.close());
-  await assert.rejects(starting, NEVER);
+  t.after(() => stack.close());
+}
+
+test('the local stack refuses to start with a model that never gets ready', async (t) => {
+  await assert.rejects(starting(t, await folderOf(t, endlessModel()), SHORT_MS), NEVER);
+});
+
+test('the local stack that refuses a damaged model names the file of the person, not its own copy', async (t) => {
+  const folder = await folderOf(t, Buffer.from(plainModel()).subarray(0, -9));
+  await assert.rejects(starting(t, folder), (error: ServingError) => {
+    assert.ok(error.message.includes(`from ${join(folder, 'model.onnx')} failed`), error.message);
+    assert.match(error.message, /damaged or cut off, or no ONNX model/);
+    return true;
+  });
 });

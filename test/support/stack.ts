@@ -14,6 +14,8 @@ export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.met
 export interface TestStackOptions {
   /** Text of a config.yaml. */
   readonly config?: string;
+  /** Of its functions, also shorter than a config may say: messages that came back are hidden for six times that. */
+  readonly functionSeconds?: number;
   readonly modelDirectory?: string;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
@@ -22,10 +24,12 @@ export interface TestStackOptions {
 }
 
 export async function testStack(t: TestContext, options: TestStackOptions = {}): Promise<Stack> {
+  const job = parseConfig(options.config ?? 'imageResize: 8,8', 'test config');
+  const timeoutSeconds = options.functionSeconds ?? job.function.timeoutSeconds;
   const stack = await startStack({
     jobs: [
       {
-        job: parseConfig(options.config ?? 'imageResize: 8,8', 'test config'),
+        job: { ...job, function: { ...job.function, timeoutSeconds } },
         modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
       },
       ...(options.more ?? []),
