@@ -45,10 +45,9 @@ export function decodeInstances(body: Uint8Array | string): Inputs[] {
 export function instancesOf(parsed: unknown): Inputs[] {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   if (!Array.isArray(instances)) {
-    const got = isObject(parsed) ? `the keys [${quoteNames(Object.keys(parsed))}]` : kindOf(parsed);
     throw new ServingError(
       'bad_request',
-      `no "instances" array in the body (got ${got}); expected ${EXAMPLE}`,
+      `no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}`,
     );
   }
   if (instances.length === 0) {
@@ -61,6 +60,12 @@ export function instancesOf(parsed: unknown): Inputs[] {
     );
   }
   return instances.map((instance: unknown, index) => decodeInstance(instance, `instances[${index}]`));
+}
+
+function whatCame(parsed: unknown): string {
+  if (!isObject(parsed)) return kindOf(parsed);
+  if (parsed['instances'] !== undefined) return `${kindOf(parsed['instances'])} there`;
+  return `the keys [${quoteNames(Object.keys(parsed))}]`;
 }
 
 /** The error of one instance of a request that fails as a whole, saying which one it was. */

@@ -133,6 +133,11 @@ const BAD_BODIES: [string, string, RegExp][] = [
   ['an empty body', '', /^the body is empty/],
   ['invalid UTF-8', '\xff', /not valid UTF-8/],
   ['no instances', '{"instance":[{}]}', /no "instances" array in the body \(got the keys \["instance"\]\)/],
+  [
+    'instances that are no array',
+    '{"instances":{}}',
+    /no "instances" array in the body \(got an object there\)/,
+  ],
   ['empty instances', '{"instances":[]}', /"instances" is empty/],
   [
     'an instance that is no object',
