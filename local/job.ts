@@ -205,7 +205,9 @@ function routes(
     handler: handlers[functionName],
   });
   /** Whether the service works must be told also while a thousand requests wait. */
-  const alwaysTold = { ownPlaces: true };
+  const alwaysTold = ['/', '/metrics', '/ready'].flatMap((path) =>
+    (['GET', 'HEAD'] as const).map((method) => ({ ...route(method, path, 'status'), ownPlaces: true })),
+  );
   const asPredict = { timeoutMs: predictTimeoutMs, refuses: refusesPredict };
   return [
     { ...route('POST', '/predict', 'predict'), ...asPredict },
@@ -223,11 +225,6 @@ function routes(
     route('DELETE', '/predictions/{uri+}', 'predictions'),
     route('GET', '/status', 'predictions'),
     route('POST', '/cancel', 'predictions'),
-    { ...route('GET', '/', 'status'), ...alwaysTold },
-    { ...route('HEAD', '/', 'status'), ...alwaysTold },
-    { ...route('GET', '/metrics', 'status'), ...alwaysTold },
-    { ...route('HEAD', '/metrics', 'status'), ...alwaysTold },
-    { ...route('GET', '/ready', 'status'), ...alwaysTold },
-    { ...route('HEAD', '/ready', 'status'), ...alwaysTold },
+    ...alwaysTold,
   ];
 }

@@ -9,8 +9,8 @@ import { textsLength, writeTexts } from '../codecs/open-inference-texts.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { NamedTensor } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import { floatText, halfText } from '../pipeline/filter.ts';
-import type { DType, TypedArray } from '../tensor.ts';
+import { elementTexts } from '../pipeline/filter.ts';
+import type { TypedArray } from '../tensor.ts';
 import { assertAnswer } from './predictions.ts';
 import { binary, type HttpResponse, jsonText } from './response.ts';
 
@@ -76,19 +76,6 @@ function outputText({ tensor, binary: isBinary }: AnsweredOutput): string {
     ? `"parameters":{"binary_data_size":${byteLength(tensor)}}`
     : `"data":[${elementTexts(tensor).join(',')}]`;
   return `{"name":${JSON.stringify(name)},"datatype":"${DATATYPES[dtype]}","shape":[${shape.join(',')}],${content}}`;
-}
-
-function elementTexts({ dtype, data }: NamedTensor): string[] {
-  return Array.from(data as ArrayLike<number | bigint | string>, (element) => elementText(element, dtype));
-}
-
-/** An integer has all its digits, also beyond 2^53: what a reader makes of them is the reader's. */
-function elementText(element: number | bigint | string, dtype: DType): string {
-  if (typeof element === 'string') return JSON.stringify(element);
-  if (typeof element === 'bigint') return String(element);
-  if (dtype === 'float16') return halfText(element);
-  if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
-  return dtype === 'bool' ? String(element !== 0) : String(element);
 }
 
 function byteLength({ dtype, data }: NamedTensor): number {

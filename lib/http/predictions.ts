@@ -10,9 +10,10 @@ import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { ServingError } from '../errors.ts';
-import { type Filter, filterText, floatText, halfText, outputsText } from '../pipeline/filter.ts';
+import { type Filter, filterText, numberText, outputsText } from '../pipeline/filter.ts';
 import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
+import type { DType } from '../tensor.ts';
 
 export interface Submission {
   readonly uri: string;
@@ -111,14 +112,11 @@ function outputText({ name, dtype, shape, data }: NamedTensor): string {
   return `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape.join(',')}],"data":[${texts.join(',')}]}`;
 }
 
-function elementText(element: number | bigint | string, dtype: string): string {
+/** As in every answer, but that JSON's readers get an integer beyond 2^53 whole: as a text. */
+function elementText(element: number | bigint | string, dtype: DType): string {
   if (typeof element === 'string') return JSON.stringify(element);
-  if (typeof element === 'bigint') {
-    return Number.isSafeInteger(Number(element)) ? String(element) : `"${element}"`;
-  }
-  if (dtype === 'float16') return halfText(element);
-  if (dtype === 'float32' || dtype === 'float64') return floatText(element, dtype === 'float32');
-  return dtype === 'bool' ? String(element !== 0) : String(element);
+  if (typeof element === 'bigint' && !Number.isSafeInteger(Number(element))) return `"${element}"`;
+  return numberText(element, dtype);
 }
 
 /** JSON of a record whose outcome is a failure, or that was cancelled. */

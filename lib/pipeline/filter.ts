@@ -99,7 +99,8 @@ function nest(texts: readonly string[], shape: readonly number[]): string {
   return level[0] as string;
 }
 
-function elementTexts(output: Tensor): string[] {
+/** Each element as JSON: a text in quotes, an integer with all its digits, a float as short as its dtype allows. */
+export function elementTexts(output: Tensor): string[] {
   if (output.dtype === 'string')
     return (output.data as readonly string[]).map((text) => JSON.stringify(text));
   const data = output.data as TypedArray;
@@ -108,7 +109,8 @@ function elementTexts(output: Tensor): string[] {
   return texts;
 }
 
-function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
+/** @param value of float16: its bits */
+export function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
   if (dtype === 'float32' || dtype === 'float64') return floatText(value as number, dtype === 'float32');
   if (dtype === 'float16') return halfText(value as number);
   return dtype === 'bool' ? (value ? 'true' : 'false') : String(value);
@@ -121,7 +123,13 @@ function numberText(value: number | bigint, dtype: Tensor['dtype']): string {
 export function floatText(value: number, single: boolean): string {
   if (!Number.isFinite(value)) return 'null';
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
-  return digitsText(single ? shortestSingle(value) : value);
+  const shortest = single ? shortestSingle(value) : value;
+  const magnitude = Math.abs(shortest);
+  if (magnitude >= 1e-3 && magnitude < 1e7) {
+    return Number.isInteger(shortest) ? `${shortest}.0` : String(shortest);
+  }
+  const [digits, exponent] = shortest.toExponential().split('e') as [string, string];
+  return `${digits.includes('.') ? digits : `${digits}.0`}E${exponent.replace('+', '')}`;
 }
 
 /** By its bits: there are 65,536 at most, and finding the digits of one takes fifty times as long as looking it up. */
@@ -131,7 +139,7 @@ const HALF_TEXTS = new Map<number, string>();
  * `floatText` of a float16, given as its bits: with the digits that tell it from other float16, five at most. A whole
  * number has all of its own: 8208 is no longer than 8210, which would do.
  */
-export function halfText(bits: number): string {
+function halfText(bits: number): string {
   const known = HALF_TEXTS.get(bits);
   if (known !== undefined) return known;
   const text = floatText(shortestHalf(bits), false);
@@ -148,15 +156,6 @@ export function shortestHalf(bits: number): number {
     // Five digits tell any from its neighbours: the loop ends.
     if (digits === 5 || float16Bits(candidate) === bits) return candidate;
   }
-}
-
-function digitsText(shortest: number): string {
-  const magnitude = Math.abs(shortest);
-  if (magnitude >= 1e-3 && magnitude < 1e7) {
-    return Number.isInteger(shortest) ? `${shortest}.0` : String(shortest);
-  }
-  const [digits, exponent] = shortest.toExponential().split('e') as [string, string];
-  return `${digits.includes('.') ? digits : `${digits}.0`}E${exponent.replace('+', '')}`;
 }
 
 /** 10 ** n, exact up to 22. */

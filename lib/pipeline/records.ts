@@ -31,11 +31,11 @@ export interface RanRecords {
 /** Records in, as many outcomes out. */
 export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
 
-type OnRunning = (uris: readonly string[]) => Promise<void> | undefined;
+type OnRunning = (uris: readonly string[]) => Promise<void>;
 
 /**
  * Decodes, runs what can be decoded in one call, and sorts the outcomes. Never throws for a record's sake.
- * @param onRunning hears of the uris right before they run; a promise is waited for
+ * @param onRunning hears of the uris before they run; they wait for it
  */
 export function runRecords(
   messages: readonly Message[],
@@ -66,8 +66,7 @@ async function runDecoded(
       returned.push({ id, error: ServingError.from(error) });
     }
   }
-  const heard = onRunning?.(runnable.map(({ uri }) => uri));
-  if (heard) await heard;
+  await onRunning?.(runnable.map(({ uri }) => uri));
   const outcomes = await run(runnable.map((record) => record.inputs));
   for (const [i, { id, uri }] of runnable.entries()) {
     const outcome = outcomes[i] as Outcome;
