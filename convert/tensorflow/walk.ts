@@ -8,7 +8,7 @@ import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import type { Problems } from '../problems.ts';
 import { tensorsBehind } from './behind.ts';
-import { type TfGraph, type TfNode } from './graph.ts';
+import type { TfGraph, TfNode } from './graph.ts';
 import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
 import { Layouts } from './ops/layout.ts';
