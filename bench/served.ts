@@ -7,7 +7,7 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
-import { logError } from '../lib/log.ts';
+import { logError } from '../lib/contract/log.ts';
 import { ModelHost } from '../lib/model/host.ts';
 import { type OnnxRunner, openOnnx } from '../lib/model/onnx.ts';
 import { RedisConnection } from '../lib/results/redis.ts';

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, rename, rm, stat } from 'node:fs/promises';
-import { type ErrorRecord, isErrorCode, ServingError } from '../lib/errors.ts';
+import { type ErrorRecord, isErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { claimFolder, logPath, type StackRecord } from '../local/data-folder.ts';
 import { installation } from '../local/installation.ts';
 import { type StartSettings, startArguments } from '../local/start-options.ts';

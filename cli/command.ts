@@ -3,7 +3,7 @@
  * Trap: --help is answered whatever else is on the line.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Output } from './output.ts';
 
 type Options = NonNullable<ParseArgsConfig['options']>;

@@ -3,7 +3,7 @@
  * Trap: failures are told as they come, so that a hundred thousand of them need no memory; the document that has begun
  * ends well, also when the replay breaks off.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { wrongUse } from './command.ts';
 import type { DlqPlace } from './dlq-place.ts';
 import { type Counts, type ReplayOptions, replay, type Unreplayed } from './dlq-replay.ts';

@@ -5,8 +5,8 @@
  * the next replay finds the result and removes the message: nothing is lost, and nothing is done twice to be seen.
  */
 import type { ParkedMessage } from '../lib/codecs/parked.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Outcome } from '../lib/contract/values.ts';
-import { ServingError } from '../lib/errors.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
 import { runRecords } from '../lib/pipeline/records.ts';
 import type { HandedOver, HandedRecord } from '../lib/results/handover.ts';

@@ -6,9 +6,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../lib/contract/values.ts';
-import { ServingError } from '../lib/errors.ts';
 import { Fence } from '../lib/model/fence.ts';
 import { modelSettings } from '../lib/model/live.ts';
 import { findModelFile } from '../lib/model/onnx-file.ts';

@@ -7,7 +7,7 @@
 import { decodeMessage } from '../lib/codecs/message.ts';
 import { uriOf } from '../lib/codecs/parked.ts';
 import { decodePointer } from '../lib/codecs/pointer.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import type { DlqPlace } from './dlq-place.ts';
 import { bytesText, type InputFacts, inputFacts, inputLine, plain, timeText } from './dlq-text.ts';

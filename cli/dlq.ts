@@ -3,8 +3,9 @@
  * or their end.
  * Trap: replay and purge change what is there, so both want to be told which messages; nothing said is not all.
  */
+
+import { ServingError } from '../lib/contract/errors.ts';
 import { queueName } from '../lib/contract/names.ts';
-import { ServingError } from '../lib/errors.ts';
 import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';
 import { DLQ_OPTIONS, type DlqPlace, type DlqValues, openDlq } from './dlq-place.ts';
 import { parseWhere, splitArguments, WHERE_HELP } from './dlq-where.ts';

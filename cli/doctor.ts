@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import type { FactsRequest } from '../infra/doctor/facts.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { packageFolder } from '../local/installation.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';

@@ -4,7 +4,7 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 
 /** Larger inputs are split by their owner: one JSON text has to fit into memory several times. */
 const MAX_FILE_BYTES = 256 * 1024 * 1024;

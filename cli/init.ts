@@ -6,7 +6,7 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { DEFAULT_JOB } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { COMMON_HELP, defineCommand } from './command.ts';
 import { EXIT } from './output.ts';
 

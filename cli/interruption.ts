@@ -2,7 +2,7 @@
  * In: work that takes its time. Out: its exit code; or, after Ctrl-C or TERM, one line and the code a shell expects.
  * Trap: what the work put on disk must go first, so it is asked to end, not ended. A second signal waits for nothing.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Output } from './output.ts';
 
 /** 128 and the signal's number. */

@@ -3,7 +3,7 @@
  * Trap: each command is loaded when it is called: `status` does not pay for onnxruntime.
  */
 import { suggest } from '../lib/config/suggest.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { installation } from '../local/installation.ts';
 import { type Command, explained } from './command.ts';
 import { EXIT, type Output, openOutput } from './output.ts';

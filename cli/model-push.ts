@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { ImportOptions } from '../convert/import.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { findModelFile } from '../lib/model/onnx-file.ts';
 import { publishModel } from '../lib/model/publish.ts';
 import type { ModelSource } from '../lib/model/versions.ts';

@@ -2,7 +2,7 @@
  * In: what a command has to say. Out: text for a person, or with --json one JSON document on stdout and nothing else.
  * Trap: an error is told twice with --json: as JSON on stdout for the program, as text on stderr for its reader.
  */
-import type { ServingError } from '../lib/errors.ts';
+import type { ServingError } from '../lib/contract/errors.ts';
 
 /** Documented in docs/cli.md; scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, wrongUse: 2, notRunning: 3, notReady: 4 } as const;

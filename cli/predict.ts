@@ -3,7 +3,7 @@
  * Trap: a request has a limit of bytes and of instances; many images become several requests.
  */
 import { postJson } from '../lib/client/fetch.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { isJson, readInput } from './files.ts';
 import { EXIT } from './output.ts';

@@ -5,7 +5,7 @@
  */
 // Not from lib/index.ts, which would load SQS as well: 0.2 s of every call.
 import { OutputQueue } from '../lib/client/output-queue.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { failureBody, resultText } from '../lib/http/predictions.ts';
 import type { Result } from '../lib/index.ts';
 import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';

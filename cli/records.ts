@@ -2,7 +2,7 @@
  * In: a JSON file for the queue. Out: its records, or the request it is.
  * Trap: one record a line and one record over many lines both begin with a brace; the whole is tried first.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { QueueRecord } from '../lib/index.ts';
 
 export type Content = { readonly body: string } | { readonly records: readonly QueueRecord[] };

@@ -4,7 +4,7 @@
  * also when that service was stopped, has crashed, or did not come up again.
  */
 import { resolve } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { DEFAULT_DATA_DIR, findRunning, lastOptions } from '../local/data-folder.ts';
 import { servedModel } from '../local/model.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from '../local/start-options.ts';

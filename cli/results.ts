@@ -2,8 +2,9 @@
  * In: a result. Out: a few lines that a person reads: what came out, its shape, the largest value and the first ones.
  * Trap: an output may have millions of elements; eight are shown, --json has them all.
  */
+
+import type { ServingError } from '../lib/contract/errors.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
-import type { ServingError } from '../lib/errors.ts';
 import type { Result } from '../lib/index.ts';
 import { shortestHalf } from '../lib/pipeline/filter.ts';
 

@@ -3,7 +3,7 @@
  * Trap: the background start runs this same command with --foreground, which then tells over a channel what came of
  * it; a person never sees that part.
  */
-import { type ErrorRecord, ServingError } from '../lib/errors.ts';
+import { type ErrorRecord, ServingError } from '../lib/contract/errors.ts';
 import { findRunning, logPath } from '../local/data-folder.ts';
 import {
   readSettings,

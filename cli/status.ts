@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import { request } from '../lib/client/fetch.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { TimerReport } from '../lib/metrics/timers.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
 import { COMMON_HELP, defineCommand } from './command.ts';

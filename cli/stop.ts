@@ -3,7 +3,7 @@
  * Trap: a process that ignores SIGTERM is killed in the end, and a process that has only the same number is not.
  */
 import { resolve } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { DEFAULT_DATA_DIR, dropRecord, findRunning, type Running } from '../local/data-folder.ts';
 import { isAlive, untilGone } from '../local/process.ts';
 import { COMMON_HELP, defineCommand, wholeNumber } from './command.ts';

@@ -10,7 +10,7 @@ import { dirname, resolve } from 'node:path';
 import { machineFacts } from '../convert/machine.ts';
 import { readConfig } from '../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { threadsForMemory } from '../lib/model/session.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { interruptible } from './interruption.ts';

@@ -3,7 +3,7 @@
  * Trap: the SDK's own words ("Region is missing", "UnknownError") name no setting of anybody, and an import that took
  * minutes is not lost because its upload failed.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Place } from './model-publish.ts';
 
 interface Refusal {

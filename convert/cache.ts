@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImportConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';

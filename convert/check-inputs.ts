@@ -3,8 +3,9 @@
  * Trap: a row's content depends on its number alone, so that row 1 of a batch of two is row 1 run by itself; and whole
  * numbers are small, because they may be indexes into a table.
  */
+
+import { allocate, elementCount, type Tensor } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { allocate, elementCount, type Tensor } from '../lib/tensor.ts';
 
 /** Of inputs whose rank is not said. */
 const RANKS = [2, 4, 1, 3];

@@ -4,9 +4,9 @@
  * added step by step, and a step that would not fit here is not tried: the rest is a straight line (lambda-fit.ts).
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
+import type { Tensor, TypedArray } from '../lib/contract/tensor.ts';
 import type { Session } from '../lib/model/session.ts';
 import { RUN_BYTES } from '../lib/model/warm-up.ts';
-import type { Tensor, TypedArray } from '../lib/tensor.ts';
 
 export interface MemoryPoint {
   readonly rows: number;

@@ -3,7 +3,7 @@
  * Trap: onnxruntime blocks its thread, so that a model with an endless loop freezes its process, and a broken one may
  * take it down. And in the installed package this file is a part of a chunk, so only it can say where it is.
  */
-import { type ErrorRecord, ServingError } from '../lib/errors.ts';
+import { type ErrorRecord, ServingError } from '../lib/contract/errors.ts';
 import type { CheckReport, CheckRequest } from './check-run.ts';
 
 export type CheckAnswer = { readonly report: CheckReport } | { readonly failed: ErrorRecord };

@@ -5,11 +5,11 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ServingError } from '../lib/contract/errors.ts';
+import { formatShape, type Tensor } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { ServingError } from '../lib/errors.ts';
 import { unreadable } from '../lib/model/onnx-file.ts';
 import type { Session } from '../lib/model/session.ts';
-import { formatShape, type Tensor } from '../lib/tensor.ts';
 import { compare, type Tolerance } from './check-compare.ts';
 import { readNpy, readNpz } from './npy.ts';
 

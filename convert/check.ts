@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isErrorCode, ServingError } from '../lib/errors.ts';
+import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
 import type { Tolerance } from './check-compare.ts';
 import { answerOf, type CheckAnswer, SCRIPT } from './check-process.ts';
 import type { CheckReport, CheckRequest } from './check-run.ts';

@@ -2,7 +2,7 @@
  * In: a model that was found. Out: its conversion, by the converter of its kind.
  * Trap: each converter is loaded when its kind is there; and a kind without one says how its model becomes ONNX.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Conversion, ConvertOptions } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
 import { KINDS } from './kinds.ts';

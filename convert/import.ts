@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { type CheckOptions, checkOnnx } from './check.ts';
 import { hasFreeSizes } from './check-inputs.ts';
 import type { BatchReport, CheckReport } from './check-run.ts';

@@ -4,7 +4,7 @@
  * size. Both are held against limits before anything is allocated.
  */
 import { inflateRawSync } from 'node:zlib';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import {
   allocate,
   elementCount,
@@ -12,7 +12,7 @@ import {
   type Tensor,
   type TypedArray,
   viewBytes,
-} from '../lib/tensor.ts';
+} from '../lib/contract/tensor.ts';
 
 const MAGIC = '\u0093NUMPY';
 const MAX_HEADER_BYTES = 64 * 1024;

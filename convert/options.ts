@@ -4,7 +4,7 @@
  * Trap: an empty section must give no options at all, for an ONNX model takes none.
  */
 import type { ImportConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 

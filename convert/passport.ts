@@ -2,8 +2,9 @@
  * In: what an import read, made and measured. Out: the model's passport: passport.json, and the same as text.
  * Trap: two imports of one model must give one passport; whatever differs from run to run stands under `measured`.
  */
+
+import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { formatShape } from '../lib/tensor.ts';
 import type { MemoryPoint } from './check-memory.ts';
 import type { BatchReport, CheckReport } from './check-run.ts';
 import type { ConvertOptions } from './conversion.ts';

@@ -2,7 +2,7 @@
  * In: what a converter cannot do, node by node. Out: one error that names all of it.
  * Trap: stopping at the first one makes a person import ten times to learn of ten operations.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 
 const SHOWN = 50;
 

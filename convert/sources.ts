@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { FileFacts } from './passport.ts';
 
 const READ_BYTES = 1024 * 1024;

@@ -5,9 +5,9 @@
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeParked, uriOf } from '../lib/codecs/parked.ts';
+import { ServingError } from '../lib/contract/errors.ts';
+import { logError } from '../lib/contract/log.ts';
 import { parkedPrefix } from '../lib/contract/names.ts';
-import { ServingError } from '../lib/errors.ts';
-import { logError } from '../lib/log.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import { liveResults } from '../lib/results/live.ts';
 import type { ResultStore } from '../lib/results/store.ts';

@@ -6,7 +6,7 @@
  */
 import type { Context } from 'aws-lambda';
 import { type Environment, readEnvironment } from '../lib/config/environment.ts';
-import { logError, logWith } from '../lib/log.ts';
+import { logError, logWith } from '../lib/contract/log.ts';
 import { liveMeasuring } from '../lib/metrics/live.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */

@@ -5,13 +5,13 @@
  */
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
+import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { answerInference, isInferencePath } from '../lib/http/inference.ts';
 import { livePredict } from '../lib/http/live-predict.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
-import { logError } from '../lib/log.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';

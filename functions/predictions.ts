@@ -6,14 +6,14 @@
  * rest inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
+import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
 import { livePredictions } from '../lib/http/live-predictions.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { answerState, isStatePath } from '../lib/http/states.ts';
-import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { RecordStates } from '../lib/results/states.ts';
 import type { ResultStore } from '../lib/results/store.ts';

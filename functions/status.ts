@@ -3,11 +3,11 @@
  * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { ServingError } from '../lib/contract/errors.ts';
+import { logError } from '../lib/contract/log.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
-import { ServingError } from '../lib/errors.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
-import { logError } from '../lib/log.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { readPointer } from '../lib/model/source.ts';
 import { liveResults } from '../lib/results/live.ts';

@@ -13,6 +13,7 @@ import {
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../lib/config/job.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import {
   DEFAULT_JOB_NAME,
   modelPrefix,
@@ -20,7 +21,6 @@ import {
   payloadPrefix,
   queueName,
 } from '../lib/contract/names.ts';
-import { ServingError } from '../lib/errors.ts';
 import { type CorsRules, corsRules } from '../lib/http/cors.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {

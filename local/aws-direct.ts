@@ -15,7 +15,7 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { part, type Storage, type Stores } from './aws-storage.ts';
 
 /** The calls of an SQS client, wherever they go. */

@@ -11,7 +11,7 @@ import {
   SetQueueAttributesCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { directSqs, type SqsCalls } from './aws-direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './aws-lambda.ts';
 import { buildLocalApp } from './aws-server.ts';

@@ -5,7 +5,7 @@
  */
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
 /** Where one job is. */

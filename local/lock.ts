@@ -5,7 +5,7 @@
  */
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**

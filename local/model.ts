@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { installation } from './installation.ts';
 
 export interface ServedModel {

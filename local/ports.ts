@@ -5,7 +5,7 @@
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 
 const LISTEN_STATE = '0A';
 const MAX_COMMAND_CHARS = 160;

@@ -6,7 +6,7 @@
  * when many wait, all of them are sent away, and until there is less to do than can be done only what finds the model
  * free runs: what is served is served at once. Requests go before batches, but not for ever.
  */
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 
 export interface RunQueueOptions {
   /** Requests that may wait, however short a run is. Default 512. */

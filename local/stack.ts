@@ -5,8 +5,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/errors.ts';
-import { logError } from '../lib/log.ts';
+import { ServingError } from '../lib/contract/errors.ts';
+import { logError } from '../lib/contract/log.ts';
 import { type LocalAws, startAws } from './aws.ts';
 import type { LocalLog } from './aws-lambda.ts';
 import { type JobAddresses, LOCAL_BUCKET, openJob, type ServedJob } from './job.ts';

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';

@@ -3,7 +3,7 @@
  * Trap: `cluster-serving start --foreground` is the same start; what both do is in serve.ts, not here.
  */
 import { parseArgs } from 'node:util';
-import { ServingError } from '../lib/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { serve } from './serve.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from './start-options.ts';
 

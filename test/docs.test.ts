@@ -27,7 +27,7 @@ function section(document: string, heading: string): string {
 }
 
 test('docs/http.md lists every code with its status, and no other', async () => {
-  const source = await readFile(join(ROOT, 'lib/errors.ts'), 'utf8');
+  const source = await readFile(join(ROOT, 'lib/contract/errors.ts'), 'utf8');
   const inCode = [...source.matchAll(/^ {2}(\w+): \{ status: (\d+), retryable/gm)].map(
     ([, code, status]) => [code, Number(status)] as const,
   );

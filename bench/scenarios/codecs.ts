@@ -6,8 +6,8 @@
 import { decodeImage, imageTensor } from '../../lib/codecs/image.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { outputsText } from '../../lib/pipeline/filter.ts';
 import { nestedTensor } from '../../lib/pipeline/nested.ts';
 import { fromFields, toFields } from '../../lib/results/stored.ts';

@@ -4,7 +4,7 @@
  * gone; a thread of its own watches for that. In the installed package this file is a part of a chunk, so only it can
  * say where it is.
  */
-import { type ErrorRecord, ServingError } from '../../lib/errors.ts';
+import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/model/end-with-parent.ts';
 import type { Block, ModelFacts } from './points.ts';
 import type { OpenPoint, OpenRequest } from './run.ts';

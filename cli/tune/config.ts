@@ -9,7 +9,7 @@ import { readConfigText } from '../../lib/config/file.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LEGACY } from '../../lib/config/legacy.ts';
 import { plainWord } from '../../lib/config/suggest.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { ConfigChange } from './recommend.ts';
 
 /**

@@ -4,8 +4,8 @@
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
-import { elementCount, type Tensor, type TypedArray } from '../../lib/tensor.ts';
 
 const NAME = 'tune';
 /** As long as one of SQS. */

@@ -8,10 +8,10 @@ import { basename, extname } from 'node:path';
 import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check-inputs.ts';
 import { readNpy } from '../../convert/npy.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/image-choice.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/tensor.ts';
 
 export interface Sizes {
   /** Free sizes by name. */

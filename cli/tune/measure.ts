@@ -5,8 +5,8 @@
  */
 import { loadavg } from 'node:os';
 import { neededMB } from '../../convert/lambda-fit.ts';
+import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { isErrorCode, ServingError } from '../../lib/errors.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,

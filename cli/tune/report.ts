@@ -3,7 +3,7 @@
  * Trap: a number that was computed must not look like one that was measured; `*` and `?` say which is which.
  */
 import type { Architecture } from '../../infra/prices.ts';
-import { formatShape } from '../../lib/tensor.ts';
+import { formatShape } from '../../lib/contract/tensor.ts';
 import { bytesText } from '../dlq-text.ts';
 import { linesOf } from './config.ts';
 import type { BatchResult, ExcludedSetting, PredictResult, SettingResult } from './cost.ts';

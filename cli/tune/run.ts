@@ -7,9 +7,9 @@
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { openSession, type Session } from '../../lib/model/session.ts';
 import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/model/warm-up.ts';

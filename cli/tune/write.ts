@@ -3,7 +3,7 @@
  * Trap: the file gets its new text in one step: whoever reads it meanwhile sees the old one or the new one, whole.
  */
 import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { wrongUse } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import type { Output } from '../output.ts';

@@ -3,8 +3,8 @@
  * Trap: deploy nets declare a batch (`dim: 10`) that means nothing. The graph is built with a free batch first; when a
  * layer mixes the records of a batch, it is built again with the declared one.
  */
-import { ServingError } from '../../lib/errors.ts';
-import { elementCount, formatShape } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';

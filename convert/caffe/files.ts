@@ -4,7 +4,7 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { chosenNets } from './choose.ts';
 
 /** The largest deploy nets we know (SSD, DenseNet) are under 300 KB. */

@@ -3,7 +3,7 @@
  * Trap: Caffe fills whatever the caffemodel lacks, random fillers too: a net whose weights have other names would run and
  * answer noise. Only constant and bilinear fillers say what the weights are.
  */
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import { MAX_FOLDED_ELEMENTS, tensorOf } from '../graph/numbers.ts';
 
 export interface Filler {

@@ -2,7 +2,7 @@
  * In: the text of a net. Out: the layers that run at inference, in order, and the declared inputs.
  * Trap: a layer may stand there twice, once for each phase; only rules (`include`, `exclude`) tell which one runs.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 import { readText } from '../wire/text.ts';

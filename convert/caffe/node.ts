@@ -3,7 +3,7 @@
  * Trap: the batch. A net is first converted with a free batch; a layer that mixes the records of a batch must say so
  * (`bindBatch`), then the net is converted again with the batch the file gives.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import { flagOf, has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf } from '../wire/message.ts';

@@ -3,7 +3,7 @@
  * Trap: names are no connections: an in-place layer writes over its bottom, so that a name means another value from
  * there on. Connections are resolved once, in the file's order; what is not made yet cannot be taken.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../conversion.ts';
 import { dataShape, isDataLayer, preparation } from './data-layers.ts';
 import { layerOf } from './layers/table.ts';

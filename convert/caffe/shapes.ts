@@ -2,8 +2,8 @@
  * Shapes as Caffe's layers count them. In: values with free dimensions. Out: reshaped values, axes, sizes.
  * Trap: Caffe writes whole shapes, the batch included; a free batch has to stay free through them.
  */
-import { ServingError } from '../../lib/errors.ts';
-import { formatShape } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { formatShape } from '../../lib/contract/tensor.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import { axisOf, known, product } from '../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../graph/value.ts';

@@ -3,7 +3,7 @@
  * Trap: files of the old generation give four legacy dimensions, those that BigDL saved zeros: only the number of
  * elements is sure, and it is held against what the layer needs.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { readMessage } from '../wire/binary.ts';
 import {
   bytesOf,

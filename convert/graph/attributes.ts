@@ -1,7 +1,7 @@
 /**
  * In: the attributes of a node. Out: their values, typed; and what an entry of the inference table is.
  */
-import type { DType } from '../../lib/tensor.ts';
+import type { DType } from '../../lib/contract/tensor.ts';
 import type { Fresh } from './shapes.ts';
 import type { Attributes, Value, ValueType } from './value.ts';
 

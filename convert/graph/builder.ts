@@ -3,8 +3,8 @@
  * Trap: names. Inputs and outputs keep the public name, and may not share one; everything inside gets a name of its own,
  * unique over all bodies, because an inner name would hide an outer one.
  */
-import { ServingError } from '../../lib/errors.ts';
-import { type DType, elementCount, type Tensor } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { elementsOf } from './elements.ts';
 import { foldNode } from './fold.ts';
 import { inferNode } from './infer.ts';

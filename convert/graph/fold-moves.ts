@@ -1,7 +1,7 @@
 /**
  * Constants moved about: transposed, cut, joined. In: constant tensors. Out: new ones, elements of any dtype.
  */
-import { allocate, elementCount, type Tensor, type TypedArray } from '../../lib/tensor.ts';
+import { allocate, elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import { int, ints } from './attributes.ts';
 import { sliceBounds } from './elements.ts';
 import { MAX_FOLDED_ELEMENTS, numbersOf } from './numbers.ts';

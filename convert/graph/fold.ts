@@ -3,7 +3,7 @@
  * Trap: only what converters need to know (weights moved into ONNX's layout, shapes, axes): the rest onnxruntime folds
  * when it loads the model, with its own kernels.
  */
-import { type DType, elementCount, type Tensor } from '../../lib/tensor.ts';
+import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { dtypeOf, int, ints } from './attributes.ts';
 import {
   type Elements,

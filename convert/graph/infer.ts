@@ -2,7 +2,7 @@
  * In: a node. Out: dtype and shape of its outputs, as far as they can be known.
  * Trap: a wrong shape is worse than none, since converters build on it: what is not sure is a new free dimension.
  */
-import type { DType } from '../../lib/tensor.ts';
+import type { DType } from '../../lib/contract/tensor.ts';
 import { dtypeOf, type Infer, type InferInput, int, ints } from './attributes.ts';
 import { INFER_MOVES } from './infer-moves.ts';
 import { INFER_WINDOWS } from './infer-windows.ts';

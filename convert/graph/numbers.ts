@@ -2,8 +2,14 @@
  * Constants as numbers. In: a tensor. Out: its elements as doubles, and back.
  * Trap: int64 beyond 2^53 is no double; `numbersOf` says undefined then, and nothing is folded.
  */
-import { ServingError } from '../../lib/errors.ts';
-import { allocate, type DType, elementCount, isNumericDType, type Tensor } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import {
+  allocate,
+  type DType,
+  elementCount,
+  isNumericDType,
+  type Tensor,
+} from '../../lib/contract/tensor.ts';
 import type { Value } from './value.ts';
 
 /** Most elements that constant folding makes: a hostile Expand or ConstantOfShape must not fill the memory. */

@@ -2,8 +2,8 @@
  * Shapes with free dimensions. In: values of a graph. Out: numbers where they are known, or a clear refusal.
  * Trap: the product of free dimensions is no name; what cannot be said exactly becomes a new free dimension.
  */
-import { ServingError } from '../../lib/errors.ts';
-import { formatShape } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { formatShape } from '../../lib/contract/tensor.ts';
 import type { Dim, Shape, Value } from './value.ts';
 
 /** Makes a new free dimension. */

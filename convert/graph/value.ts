@@ -3,7 +3,7 @@
  * Trap: a shape may be unknown (`undefined`) or partly free (a text); a converter that needs a number asks for it with
  * `fixed` and fails with the node's name, it never guesses.
  */
-import type { DType, Tensor } from '../../lib/tensor.ts';
+import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 
 /** A number, or the name of a free size: two dimensions of one name are equal. */
 export type Dim = number | string;

@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { DAMAGED } from '../../lib/model/onnx-file.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';

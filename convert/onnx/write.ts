@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { ServingError } from '../../lib/errors.ts';
-import type { Tensor } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { bodyOf } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';

@@ -3,8 +3,8 @@
  * Trap: an old graph's inputs are not only data: dropout's keep_prob and training flags are placeholders too, and a
  * served model wants them fixed.
  */
-import type { DType, Tensor } from '../../lib/tensor.ts';
-import { elementCount, formatShape } from '../../lib/tensor.ts';
+import type { DType, Tensor } from '../../lib/contract/tensor.ts';
+import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';

@@ -4,8 +4,8 @@
  * Trap: variables are values here. A variable is a Const, reading it an Identity, and a resource that a loop's body
  * takes is a tensor of the variable's dtype; nobody sees a `resource` where a variable was.
  */
-import { ServingError } from '../../lib/errors.ts';
-import type { DType, Tensor } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 import type { Shape } from '../graph/value.ts';
 
 /** A type ONNX Runtime has nothing for: `resource`, `variant`, `qint8`, `complex64`. By TensorFlow's name, lower case. */

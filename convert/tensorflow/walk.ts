@@ -3,7 +3,7 @@
  * Trap: TensorFlow 1 has conditions as Switch and Merge, data flow that goes one of two ways: with a constant condition
  * one way is dead, with a computed one both are computed and Merge takes the one that counts.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import type { Problems } from '../problems.ts';

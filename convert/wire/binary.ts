@@ -3,7 +3,7 @@
  * Trap: every length in the file is a claim. It is held against the bytes that are really there before anything is
  * allocated, and byte fields are views: the file's buffer lives as long as the message does.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import {
   allocateNumbers,
   FIXED_BYTES,

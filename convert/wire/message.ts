@@ -2,7 +2,7 @@
  * In: a message, a field's name. Out: the field's value as the type the caller expects, or protobuf's default for it.
  * Trap: asking for another type than the table's is a mistake of ours and fails as `internal`, whatever the file says.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Message, MessageMap, MessageValue, NumberArray } from './table.ts';
 
 const NO_BYTES = new Uint8Array(0);

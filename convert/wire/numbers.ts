@@ -2,7 +2,7 @@
  * In: repeated numbers as they come, alone or packed. Out: one typed array per field.
  * Trap: weights come as one packed run of a hundred million bytes; that run must become a view, not numbers one by one.
  */
-import { viewBytes } from '../../lib/tensor.ts';
+import { viewBytes } from '../../lib/contract/tensor.ts';
 import type { NumberArray, ScalarType } from './table.ts';
 
 export type NumberType = Exclude<ScalarType, 'string' | 'bytes'>;

@@ -2,7 +2,7 @@
  * Messages while they are read, for both encodings. In: a message and what the file has for a field. Out: the message.
  * Trap: field names come from our tables and never from the file; the keys of a map do, so a map is a Map.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Field, Message, MessageValue, Table } from './table.ts';
 
 /** A message while it is read. */

@@ -2,7 +2,7 @@
  * In: protobuf text (prototxt, pbtxt). Out: its tokens, one at a time, each with its line.
  * Trap: texts of bytes fields are bytes: `\377` is one byte and no character, and a character is its UTF-8 bytes.
  */
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 /** `word`: a name or a number, as written; `text`: a quoted text, its unescaped `bytes`; `mark`: one of `:{}<>[],;-/`. */
 export interface Token {

@@ -5,7 +5,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { constants, inflateRawSync } from 'node:zlib';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 export interface ArchiveFacts {
   readonly bytes: number;

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
 import type { Parameters } from '../parameters.ts';
 import { type ArchiveFacts, readArchiveFacts } from './archive.ts';

@@ -8,7 +8,7 @@ import type { MemoryPoint } from '../../convert/check-memory.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from '../../convert/passport.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { ModelFacts, ModelPassport } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 

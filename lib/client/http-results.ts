@@ -4,14 +4,14 @@
  * polls in a loop.
  */
 
+import { isErrorCode, ServingError } from '../contract/errors.ts';
+import { allocate, type DType } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
-import { isErrorCode, ServingError } from '../errors.ts';
 import { float16Bits } from '../pipeline/cast.ts';
 import { assertWaitMs } from '../results/patience.ts';
 import { isRecordStatus, type RecordStatus } from '../results/states.ts';
 import type { Dequeued, WaitOptions } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
-import { allocate, type DType } from '../tensor.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;

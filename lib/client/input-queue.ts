@@ -5,8 +5,8 @@
  */
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../codecs/message.ts';
+import { ServingError } from '../contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { openSqs, QueueSender } from '../queue/sender.ts';
 import { submit } from '../queue/submit.ts';
 import { RedisConnection } from '../results/redis.ts';

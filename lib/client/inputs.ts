@@ -6,10 +6,8 @@
 import { readFile } from 'node:fs/promises';
 import { decodeBase64 } from '../codecs/base64.ts';
 import { kindOf } from '../codecs/quote.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import type { Inputs, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { nestedTensor } from '../pipeline/nested.ts';
 import {
   allocate,
   type DType,
@@ -17,7 +15,9 @@ import {
   isNumericDType,
   type Tensor,
   type TypedArray,
-} from '../tensor.ts';
+} from '../contract/tensor.ts';
+import type { Inputs, Value } from '../contract/values.ts';
+import { nestedTensor } from '../pipeline/nested.ts';
 
 /** Numbers nested to any depth; every branch of the same shape. */
 export type NestedNumbers = number | boolean | readonly NestedNumbers[];

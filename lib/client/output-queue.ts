@@ -3,8 +3,9 @@
  * Trap: "not there yet" is undefined, a failed record is a thrown error with its code and uri; the old "[]" and "NaN"
  * texts do not exist here.
  */
+
+import type { ServingError } from '../contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
-import type { ServingError } from '../errors.ts';
 import { RedisConnection } from '../results/redis.ts';
 import { RecordStates, type RecordStatus } from '../results/states.ts';
 import { type Dequeued, ResultStore } from '../results/store.ts';

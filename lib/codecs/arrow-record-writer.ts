@@ -5,10 +5,11 @@
  * server reads the first cell. (The old client failed on such a record.)
  * What this format loses: every number becomes float32, and strings keep no shape.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../tensor.ts';
 import { type FlatTable, scalar, structs } from './arrow-flatbuffers.ts';
 import { toFloat32 } from './arrow-float32.ts';
 import { align8, batchMessage, CONTINUATION, END_BYTES, schemaMessage } from './arrow-message.ts';

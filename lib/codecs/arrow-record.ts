@@ -10,10 +10,17 @@
  * - sparse is whatever has a filled indiceShape, so that a sparse tensor without values stays sparse;
  * - a text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import {
+  elementCount,
+  formatShape,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { elementCount, formatShape, type NumericDType, type Tensor, type TypedArray } from '../tensor.ts';
 import { type ArrowField, formatType } from './arrow-schema.ts';
 import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
 import { quoteName } from './quote.ts';

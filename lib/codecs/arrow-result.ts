@@ -8,9 +8,10 @@
  * and the batch's custom metadata, which old clients do not look at, holds the whole shape for ours.
  * A tensor without elements has no rows: its shape is in the metadata alone; the old client raises, as it always did.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../tensor.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import { scalar, structs } from './arrow-flatbuffers.ts';
 import { toFloat32 } from './arrow-float32.ts';
 import {

@@ -3,9 +3,10 @@
  * Trap: a record batch is two flat lists (nodes, buffers) in schema order. One type whose buffers we cannot count
  * shifts every column behind it, so an unknown type refuses the record, by column name and type.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
-import type { NumericDType } from '../tensor.ts';
+import type { NumericDType } from '../contract/tensor.ts';
 import { type FlatReader, type FlatTable, scalar, table, text, vector } from './arrow-flatbuffers.ts';
 import { quoteName } from './quote.ts';
 

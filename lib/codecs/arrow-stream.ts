@@ -4,9 +4,10 @@
  * Traps: lengths come from strangers, so nothing is allocated by them, only viewed within the bytes that are there;
  * and a stream may end with or without an end marker, so a cut exactly between two messages cannot be told.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
-import { bytesPerElement, type NumericDType, type TypedArray, viewBytes } from '../tensor.ts';
+import { bytesPerElement, type NumericDType, type TypedArray, viewBytes } from '../contract/tensor.ts';
 import { FlatReader } from './arrow-flatbuffers.ts';
 import {
   CONTINUATION,

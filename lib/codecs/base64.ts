@@ -4,7 +4,7 @@
  * character). Every skipped character makes the result shorter, so for ASCII text a result of the expected length
  * proves that nothing was skipped; only a mismatch pays for looking at the characters one by one.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 
 const WHITE_SPACE = /[ \t\n\v\f\r]+/g;
 const FOREIGN = /[^A-Za-z0-9+/_\-=]/;

@@ -3,7 +3,7 @@
  * Trap: libjpeg paints a cut file grey and only warns, and a progressive file may ask for any number of scans.
  * So the markers are walked here first: no end marker, no decoding (OpenCV 5 refuses such files as well).
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { sharedDecoder } from './image-libjpeg.ts';
 import { exifOrientation, orient, type Pixels } from './image-pixels.ts';
 

@@ -3,9 +3,10 @@
  * Trap: a few bytes of header can claim gigapixels, so size and limits are read before anything is decoded.
  * Everything is OpenCV's: what imdecode(IMREAD_COLOR), resize(INTER_LINEAR) and cvtColor(BGR2GRAY) give.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
-import { allocate, type NumericDType, type Tensor } from '../tensor.ts';
+import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import { decodeJpeg, isJpeg, readJpegHeader } from './image-jpeg.ts';
 import { type Elements, levelTables, type Normalisation } from './image-levels.ts';
 import type { Pixels } from './image-pixels.ts';

@@ -2,9 +2,10 @@
  * In: the body of POST /predict. Out: its instances as records, in order.
  * Trap: a value stays JSON here; only the model knows whether "abc" is text or a base64 image (pipeline/bind).
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 

@@ -3,8 +3,9 @@
  * Trap: JSON.parse takes any depth. Three million brackets fit into 6 MiB and become 250 MB, and what fits into a
  * payload of 32 MiB ends the process, with all records of its batch. So a large text is looked through first.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 
 /** A text of this length can do no harm. */
 const SMALL_CHARACTERS = 1024 * 1024;

@@ -4,11 +4,12 @@
  * (a JSON text {"instances":[{...}]}), `safetensors` (base64, ours: every dtype, no conversion).
  * Trap: a record that cannot be read but has a uri must still get its outcome; only one without a uri cannot.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import type { Tensor } from '../tensor.ts';
 import { decodeArrowRecord } from './arrow-record.ts';
 import { type Allocate, decodeBase64 } from './base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';

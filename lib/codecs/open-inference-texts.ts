@@ -2,7 +2,7 @@
  * In: a binary BYTES tensor: for each element 4 bytes of length (little-endian), then as many of UTF-8. Out: its texts,
  * and the way back. Trap: TextDecoder takes a byte order mark off unless it is told not to.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 
 const LENGTH_BYTES = 4;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

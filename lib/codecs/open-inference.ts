@@ -4,8 +4,9 @@
  * Trap: sizes come from strangers and say where the next tensor begins; every one is checked against the shape and the
  * bytes that are there, and no byte may be left over. A tensor is a view of the body where it is aligned.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 import {
   bytesPerElement,
   type DType,
@@ -13,7 +14,7 @@ import {
   isNumericDType,
   type Tensor,
   viewBytes,
-} from '../tensor.ts';
+} from '../contract/tensor.ts';
 import { isObject, longName, parseJson } from './instances.ts';
 import { readTexts } from './open-inference-texts.ts';
 import { kindOf, quoteName, quoteValue } from './quote.ts';

@@ -3,8 +3,9 @@
  * Trap: a listing reads only the first bytes of each file, so what is short stands before the body; and whoever lists a
  * hundred thousand wants the uri without the rest, which a message may have at its end.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { decodeMessage } from './message.ts';
 
 export interface ParkedMessage {

@@ -4,8 +4,9 @@
  * tensors' bytes. Text and images, which safetensors does not know, are U8 with their kind in `__metadata__`.
  * Trap: header and offsets come from strangers; every one is checked against the bytes that are there.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 import {
   bytesPerElement,
   elementCount,
@@ -13,7 +14,7 @@ import {
   type Tensor,
   type TypedArray,
   viewBytes,
-} from '../tensor.ts';
+} from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
 import { parseText } from './json.ts';
 import { quoteName, quoteValue } from './quote.ts';

@@ -4,7 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 
 export interface Environment {

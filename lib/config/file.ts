@@ -18,7 +18,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { JobConfig } from './job.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
 import { readJob, SETTING_PATHS } from './schema.ts';

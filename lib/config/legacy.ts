@@ -4,7 +4,7 @@
  * Trap: no old key may be ignored in silence. One that has no use here says what stands in its place; docs/config.md
  * shows this very table, and a test compares the two.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { shown, type Value } from './value.ts';
 
 /** A value for each of our settings; [] when the value says nothing that is needed here. */

@@ -2,8 +2,9 @@
  * In: the values of a config file by the path of the setting. Out: a complete JobConfig, and every value that is wrong.
  * Trap: this table and JobConfig must have the same keys; a test writes a whole job as a config and reads it back.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { parseFilter } from '../pipeline/filter.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';

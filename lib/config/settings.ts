@@ -4,7 +4,7 @@
  * Trap: a key may be spelled in several ways (`threadPerModel`, `thread_per_model`) and several keys may set one
  * setting (`jobName`, `model.name`). Twice the same key is an error, and so are two keys that disagree.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
 import { plainWord, suggest } from './suggest.ts';
 import {

@@ -3,7 +3,7 @@
  * Trap: old Python clients run `KEYS cluster-serving_<job>:*` and read every hit as a result, so our own
  * bookkeeping keys must never start with that.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
 export const DEFAULT_JOB_NAME = 'serving_stream';

@@ -2,8 +2,8 @@
  * In: nothing. Out: the shapes that travel between the stages: a record's inputs, a model's inputs, an outcome.
  * Trap: a value is bound to an input only when the model is known, so codecs keep what came, undecided.
  */
-import type { ServingError } from '../errors.ts';
-import type { DType, Tensor } from '../tensor.ts';
+import type { ServingError } from './errors.ts';
+import type { DType, Tensor } from './tensor.ts';
 
 /** One input of a record as its codec read it. What it becomes, the model's input decides (see pipeline/bind). */
 export type Value =

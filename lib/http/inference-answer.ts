@@ -6,11 +6,11 @@
  */
 import { DATATYPES, JSON_LENGTH_HEADER } from '../codecs/open-inference.ts';
 import { textsLength, writeTexts } from '../codecs/open-inference-texts.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { elementTexts } from '../pipeline/filter.ts';
-import type { TypedArray } from '../tensor.ts';
 import { assertAnswer } from './predictions.ts';
 import { binary, type HttpResponse, jsonText } from './response.ts';
 

@@ -14,9 +14,10 @@ import {
   jsonLengthOf,
 } from '../codecs/open-inference.ts';
 import { quoteName, quoteNames } from '../codecs/quote.ts';
+import { ServingError } from '../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../contract/names.ts';
+import { elementCount, formatShape, type Tensor } from '../contract/tensor.ts';
 import type { Inputs, Runner, TensorSpec, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { measure } from '../metrics/emf.ts';
 import type { Reporter } from '../metrics/reporter.ts';
 import type { ModelHost } from '../model/host.ts';
@@ -24,7 +25,6 @@ import { nestedTensor } from '../pipeline/nested.ts';
 import { type Scratch, withScratch } from '../pipeline/scratch.ts';
 import { keepTime } from '../pipeline/time.ts';
 import type { RateLimiter } from '../results/limiter.ts';
-import { elementCount, formatShape, type Tensor } from '../tensor.ts';
 import { type AnsweredOutput, inferenceAnswer } from './inference-answer.ts';
 import { rawInput } from './inference-raw.ts';
 import type { HttpRequest } from './request.ts';

@@ -4,7 +4,7 @@
  * a limit or a queue, else when the timers are due, a second later.
  */
 import type { Environment } from '../config/environment.ts';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { liveModel } from '../model/live.ts';
 import { parseFilter } from '../pipeline/filter.ts';
 import { liveReporter } from '../results/reporter.ts';

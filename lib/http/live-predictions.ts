@@ -3,7 +3,7 @@
  * Trap: it is deployed twice, and each deployment has one of the two; loading the other is half of a cold start.
  */
 import type { Environment } from '../config/environment.ts';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { liveReporter } from '../results/reporter.ts';
 import { RecordStates } from '../results/states.ts';
 

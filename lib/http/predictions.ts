@@ -6,14 +6,14 @@ import { randomUUID } from 'node:crypto';
 import { inInstance, instancesOf, instanceText, isObject, parseJson } from '../codecs/instances.ts';
 import { decodeData, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { type Filter, filterText, numberText, outputsText } from '../pipeline/filter.ts';
 import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
-import type { DType } from '../tensor.ts';
 
 export interface Submission {
   readonly uri: string;

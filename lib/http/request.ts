@@ -7,9 +7,9 @@ import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 
 export interface HttpRequest {
   readonly method: string;

@@ -3,7 +3,7 @@
  * Trap: what is not ours may hold secrets: it is logged whole and answered as "Internal error".
  */
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 
 export type HttpResponse = APIGatewayProxyStructuredResultV2;
 

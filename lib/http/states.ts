@@ -2,7 +2,7 @@
  * In: GET /status?uri=... or POST /cancel?uri=... Out: where the record stands, or that it is cancelled.
  * Trap: the uri is in the query: a path would lose its slashes and question marks.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { RecordStates } from '../results/states.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';

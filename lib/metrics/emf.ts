@@ -4,7 +4,7 @@
  * month, so there are two dimensions and no more, and a name with a code in it exists only once that code has occurred.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ErrorCode, isErrorCode } from '../errors.ts';
+import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
 
 /** Every metric, with its unit and how several values of one invocation become one. */
 const METRICS = {

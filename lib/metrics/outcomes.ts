@@ -2,8 +2,8 @@
  * In: what became of a batch's records. Out: the log's lines and the metrics about it.
  * Trap: a record that failed for a reason of its own is its sender's business: it is counted, and not logged.
  */
-import { ServingError } from '../errors.ts';
-import { logError } from '../log.ts';
+import { ServingError } from '../contract/errors.ts';
+import { logError } from '../contract/log.ts';
 import { problemsOf, type RanRecords } from '../pipeline/records.ts';
 import { measure, measureFailures } from './emf.ts';
 

@@ -3,7 +3,7 @@
  * Trap: two people may flip at once. Whoever read the pointer before the other wrote it is refused: what they meant to
  * replace is not what serves. A pointer that makes no sense can be replaced, and has no history.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { isVersion, type ModelLocation } from './source.ts';

@@ -2,8 +2,9 @@
  * The process behind the fence. In: a model to open, then records. Out: their outcomes, or why the model cannot open.
  * Trap: a run that never ends hears of nothing, also not that its parent has gone; a thread of its own watches for that.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { endWithParent } from './end-with-parent.ts';
 import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './fence.ts';
 import { type OnnxRunner, openOnnx } from './onnx.ts';

@@ -5,8 +5,8 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import { type ErrorRecord, isErrorCode, ServingError } from '../errors.ts';
 import type { OnnxSettings } from './onnx.ts';
 
 export interface FencedModel {

@@ -4,8 +4,9 @@
  * A version that does not load is reported and the old one goes on serving. Two versions are open at most: memory and
  * /tmp hold no third one while runs of the last but one are under way.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 
 export interface ModelSource<R extends Runner> {
   /** Cheap: which version should serve. */

@@ -4,8 +4,8 @@
  */
 import type { Environment } from '../config/environment.ts';
 import type { JobConfig } from '../config/job.ts';
+import { logError } from '../contract/log.ts';
 import { modelPrefix } from '../contract/names.ts';
-import { logError } from '../log.ts';
 import { openS3, type S3Client } from '../s3/objects.ts';
 import type { ModelHost } from './host.ts';
 import type { OnnxRunner, OnnxSettings } from './onnx.ts';

@@ -4,7 +4,7 @@
  * uses it any more, and not before: the fence of an event under way may still open them.
  */
 import { mkdir } from 'node:fs/promises';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { S3Client } from '../s3/objects.ts';
 import { removeOthers } from './folder.ts';
 import { ModelHost } from './host.ts';

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
 import { type CurrentModel, flip, readCurrent, unreachable, type VersionFile } from './current.ts';

@@ -5,9 +5,9 @@
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { refuseTelemetry } from '../config/environment.ts';
+import { ServingError } from '../contract/errors.ts';
+import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { type DType, isNumericDType, type Tensor } from '../tensor.ts';
 import { DAMAGED } from './onnx-file.ts';
 
 export interface Session {

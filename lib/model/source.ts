@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './folder.ts';
 

@@ -3,7 +3,7 @@
  * Trap: opening a model runs it, on the JS thread, and a run that never ends hangs whoever opens it, INIT of a function
  * as well as the refresh of one that serves. So it is opened once in a process that can be killed.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { Fence } from './fence.ts';
 import type { OnnxSettings } from './onnx.ts';
 

@@ -3,7 +3,7 @@
  * Trap: a version is whole when its manifest is there, which is written after its last file and deleted before its
  * first. The one that serves is never deleted, also when somebody goes back to it in that very moment.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, removeObjects } from '../s3/pages.ts';
 import {

@@ -4,10 +4,11 @@
  * value of all rows (what onnxruntime's dynamic quantization makes), or by their mean: then a record's answer depends on
  * its neighbours, without an error. So a row runs alone and beside one that is a thousand times as large.
  */
+
+import { allocate, type DType, elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { float16Bits, float16Value } from '../pipeline/cast.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
-import { allocate, type DType, elementCount, type Tensor, type TypedArray } from '../tensor.ts';
 import type { Session } from './session.ts';
 
 /** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */

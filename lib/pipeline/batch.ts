@@ -4,9 +4,16 @@
  * not (a detector that returns [1,1,M,7]) is run one record at a time. A failed run is halved until the guilty
  * record stands alone, so one poison record never takes its neighbours with it.
  */
+
+import { ServingError } from '../contract/errors.ts';
+import {
+  bytesPerElement,
+  elementCount,
+  type Tensor,
+  type TypedArray,
+  viewBytes,
+} from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { bytesPerElement, elementCount, type Tensor, type TypedArray, viewBytes } from '../tensor.ts';
 import type { Bound } from './bind.ts';
 import { type Scratch, withScratch } from './scratch.ts';
 

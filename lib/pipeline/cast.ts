@@ -2,8 +2,8 @@
  * In: numbers of one dtype. Out: the same numbers as another dtype, or one error.
  * Trap: typed arrays wrap and truncate in silence (300 -> 44, 1.5 -> 1); nothing here may.
  */
-import { ServingError } from '../errors.ts';
-import { allocate, type NumericDType, type Tensor, type TypedArray } from '../tensor.ts';
+import { ServingError } from '../contract/errors.ts';
+import { allocate, type NumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
 
 interface Range {
   readonly min: number;

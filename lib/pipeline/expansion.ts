@@ -6,10 +6,10 @@
  */
 import { type ImageSize, imageSize } from '../codecs/image.ts';
 import { isObject } from '../codecs/instances.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import { elementCount } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { elementCount } from '../tensor.ts';
 import { imageBytes, matchInputs } from './bind.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 

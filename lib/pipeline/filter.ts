@@ -3,8 +3,8 @@
  * Trap: it must stay valid JSON (the old server forgot commas), and floats look as Java printed them (`4.0`, `1.0E7`).
  * And float16 comes as bits: they are neither printed nor ordered.
  */
-import { ServingError } from '../errors.ts';
-import { elementCount, type Tensor, type TypedArray } from '../tensor.ts';
+import { ServingError } from '../contract/errors.ts';
+import { elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import { float16Bits, float16Value } from './cast.ts';
 
 /** `topN(n)`: the n largest of the flattened output. `pickTopN(n)`: the first n rows. */

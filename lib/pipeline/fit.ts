@@ -2,9 +2,10 @@
  * In: one tensor of a record and the model input it is for. Out: the tensor with its batch axis, and how many rows
  * it brings. Trap: callers send a record without the batch dimension; a model with a fixed one may get it whole.
  */
+
+import { ServingError } from '../contract/errors.ts';
+import { formatShape, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
-import { formatShape, type Tensor } from '../tensor.ts';
 
 export interface Fitted {
   /** Batch axis included, except for a model input that is a scalar. */

@@ -4,8 +4,8 @@
  * an image reaches the model right away; what the config says always wins.
  */
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { formatSpec } from './fit.ts';
 
 export type ImageChoice = Partial<ImageSettings>;

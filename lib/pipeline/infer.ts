@@ -4,8 +4,8 @@
  * Trap: nothing here knows a clock, a network or an environment; what runs the model is a parameter.
  */
 import { inInstance } from '../codecs/instances.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunOptions, TensorSpec } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { type BatchSettings, boundBytes, type RunTensors, runBatch } from './batch.ts';
 import { type BindSettings, type Bound, bindRecord } from './bind.ts';
 import { assertExpansion } from './expansion.ts';

@@ -3,9 +3,9 @@
  * Trap: JSON knows no shape; it is read off the first elements, and every other branch must agree with it.
  */
 import { quoteValue } from '../codecs/quote.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
-import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../tensor.ts';
+import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import { storeFor } from './cast.ts';
 
 /**

@@ -4,8 +4,9 @@
  * a fence, and after what is new. And what a message points at may be thousands of times its size: a part is no more
  * than may be in memory at once.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import type { Message, RanRecords, RunRecords } from './records.ts';
 import { runSuspects } from './suspects.ts';
 import { keepTime, type RunTime } from './time.ts';

@@ -4,8 +4,8 @@
  * sends it back; a message without a uri can be told to nobody and is sent back until the dead letters have it.
  */
 import { decodeMessage } from '../codecs/message.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import { type Scratch, withScratch } from './scratch.ts';
 
 export interface Message {

@@ -4,7 +4,7 @@
  * for them take 45.
  * Trap: the next one who comes writes over it. Nothing that was taken may be reached after `withScratch` has ended.
  */
-import type { Tensor } from '../tensor.ts';
+import type { Tensor } from '../contract/tensor.ts';
 
 /** Where a record's tensors begin: any element type fits there, and vector instructions meet whole cache lines. */
 const ALIGN_BYTES = 64;

@@ -3,8 +3,9 @@
  * Trap: the two guides disagree on the orientation of `indices`; `shape` says how many dimensions there are, and
  * only a square one (nnz = ndim) is ambiguous. Then the door's own guide decides (`pointsFirst`).
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 import {
   allocate,
   type DType,
@@ -12,7 +13,7 @@ import {
   isNumericDType,
   type Tensor,
   type TypedArray,
-} from '../tensor.ts';
+} from '../contract/tensor.ts';
 import { castTensor } from './cast.ts';
 
 export interface Sparse {

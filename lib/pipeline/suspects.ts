@@ -4,8 +4,9 @@
  * Trap: one that takes too long may only be slow. It is given up for good only after it had all of the function's time,
  * and starting the process and opening the model in it is none of its time.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
-import { ServingError } from '../errors.ts';
 import type { RunTime } from './time.ts';
 
 type FencedRun = NonNullable<Runner['fenced']>;

@@ -4,8 +4,8 @@
  * and a message that SQS did not take rejects. Nothing is ever dropped in silence.
  */
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 
 export interface SenderOptions {
   readonly queueUrl: string;

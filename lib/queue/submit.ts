@@ -3,8 +3,8 @@
  * Trap: SQS counts bytes, not characters.
  */
 import { encodePointer } from '../codecs/pointer.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
-import { ServingError } from '../errors.ts';
 import type { PayloadStore } from '../s3/payloads.ts';
 import type { QueueSender } from './sender.ts';
 

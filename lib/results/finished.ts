@@ -2,7 +2,7 @@
  * In: the records of a batch that have their outcome. Out: their results in Redis.
  * Trap: a key that holds something else takes no result; its message comes again, and its neighbours are saved.
  */
-import { logError } from '../log.ts';
+import { logError } from '../contract/log.ts';
 import type { Timers } from '../metrics/timers.ts';
 import type { Filter } from '../pipeline/filter.ts';
 import type { FinishedRecord } from '../pipeline/records.ts';

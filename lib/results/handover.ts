@@ -4,8 +4,9 @@
  * only while it is the failure of this very record: whoever took it and used the uri again has another record there.
  * So what was read and decided on is compared once more inside Redis, in the step that writes.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
 import { TODAY } from './scripts.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './states.ts';

@@ -3,8 +3,9 @@
  * Trap: clocks of environments differ, so Redis' own clock counts; and a Redis that is away must not stop predictions,
  * which do not need it.
  */
+
+import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Environment } from '../config/environment.ts';
 import { type JobConfig, visibilityTimeoutSeconds } from '../config/job.ts';
-import { logError } from '../log.ts';
+import { logError } from '../contract/log.ts';
 import { cachePassword } from './iam.ts';
 import { RateLimiter } from './limiter.ts';
 import { RedisConnection } from './redis.ts';

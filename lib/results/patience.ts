@@ -2,7 +2,7 @@
  * In: how long somebody will wait. Out: a checked number, or the end of the waiting.
  * Trap: `NaN` and texts compare as false with everything, so a loop that only asks "is it over yet" never ends.
  */
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 
 /** The longest time a timer takes: 24 days. */
 const MAX_WAIT_MS = 2 ** 31 - 1;

@@ -4,7 +4,7 @@
  * So every wait is short, and a command that is safe to repeat is repeated once on a fresh connection.
  */
 import { Redis } from 'ioredis';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 
 export interface RedisOptions {
   readonly connectTimeoutMs?: number;

@@ -2,7 +2,7 @@
  * In: a result store. Out: a reporter that delivers its measurements there.
  * Trap: the batch function has a round trip to share (store.save takes the timers along); the others make their own.
  */
-import { logError } from '../log.ts';
+import { logError } from '../contract/log.ts';
 import { Reporter } from '../metrics/reporter.ts';
 import type { ResultStore } from './store.ts';
 

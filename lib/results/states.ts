@@ -4,8 +4,8 @@
  * steps the batch function may write. The key of a claim must not look like a result to old clients (see names.ts).
  */
 import { createHash, randomUUID } from 'node:crypto';
+import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
 import { TODAY } from './scripts.ts';
 

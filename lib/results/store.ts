@@ -4,8 +4,8 @@
  * writes a hash only where no `status` is yet, and Redis runs it as one step.
  */
 import type { Redis } from 'ioredis';
+import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { DoneNews } from './news.ts';

@@ -6,9 +6,9 @@
 import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow-result.ts';
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
+import { isErrorCode, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { isErrorCode, ServingError } from '../errors.ts';
 import { type Filter, filterText, outputsText } from '../pipeline/filter.ts';
 
 /** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */

@@ -4,8 +4,8 @@
  * and who asks again by that name gets them; they are removed with the next taking, or by time.
  */
 import { randomUUID } from 'node:crypto';
+import { ServingError } from '../contract/errors.ts';
 import { heldKey, indexKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import type { RedisConnection } from './redis.ts';
 import { PUT_BACK, TAKE, TOO_LARGE } from './scripts.ts';
 

@@ -10,8 +10,8 @@ import {
   parkedFactsOfHead,
 } from '../codecs/parked.ts';
 import { decodePointer } from '../codecs/pointer.ts';
+import { ServingError } from '../contract/errors.ts';
 import { parkedPrefix } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { getBytes, type S3Client } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 

@@ -6,9 +6,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { decodePointer, type Pointer } from '../codecs/pointer.ts';
+import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { payloadPrefix } from '../contract/names.ts';
-import { ServingError } from '../errors.ts';
 import { getBytes, putText, type S3Client } from './objects.ts';
 
 /** Of payloads that are read together: two of the largest. */

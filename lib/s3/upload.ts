@@ -14,7 +14,7 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { ServingError } from '../errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
 
 export interface LocalFile {

@@ -3,7 +3,7 @@
  * Trap: a key that expires during a command is logged as DEL before it, for the command has seen it gone.
  */
 import path from 'node:path';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { AppendLog } from './append-log.ts';
 import { type Command, type CommandTable, type Engine, fits, matches, type Session } from './command.ts';
 import { HASH_COMMANDS } from './commands-hashes.ts';

@@ -9,7 +9,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { syncRegularly } from './disk-sync.ts';
 import { listen } from './server.ts';
 

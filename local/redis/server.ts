@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs';
 import net from 'node:net';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Session } from './command.ts';
 import { CommandReader, ProtocolError } from './command-reader.ts';
 import { SERVER_VERSION } from './commands-server.ts';

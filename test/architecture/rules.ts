@@ -9,12 +9,12 @@
  * it nor its neighbours of the same level. Types count. Every source file belongs to exactly one part.
  */
 export const LEVELS: readonly (readonly string[])[] = [
-  ['lib/errors.ts'],
-  ['lib/tensor.ts'],
+  ['lib/contract/errors.ts'],
+  ['lib/contract/tensor.ts'],
   ['lib/contract/'],
   ['lib/codecs/'],
   ['lib/pipeline/'],
-  ['lib/log.ts', 'lib/config/'],
+  ['lib/contract/log.ts', 'lib/config/'],
   ['lib/metrics/', 'lib/s3/', 'lib/model/', 'lib/queue/', 'lib/results/'],
   ['lib/http/', 'lib/client/'],
   ['lib/index.ts'],
@@ -53,8 +53,8 @@ export const SEPARATE: readonly { readonly folder: string; readonly shared: read
 
 /** Parts that know no clock, randomness, network or environment. */
 export const PURE: readonly string[] = [
-  'lib/errors.ts',
-  'lib/tensor.ts',
+  'lib/contract/errors.ts',
+  'lib/contract/tensor.ts',
   'lib/contract/',
   'lib/codecs/',
   'lib/pipeline/',

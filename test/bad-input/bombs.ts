@@ -8,7 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { decodeMessage } from '../../lib/codecs/message.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { openOnnx } from '../../lib/model/onnx.ts';
 import { type Door, predictDoor, predictionsDoor } from './doors.ts';
 import { b64, flatPng, headerJpeg, withImage } from './encoded-images.ts';

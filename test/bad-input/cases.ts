@@ -4,7 +4,7 @@
  * and Redis.
  */
 import assert from 'node:assert/strict';
-import type { ErrorCode } from '../../lib/errors.ts';
+import type { ErrorCode } from '../../lib/contract/errors.ts';
 import type { ModelName } from './models.ts';
 
 export type Text = string | (() => string);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { decodeMessage } from '../../lib/codecs/message.ts';
-import type { ErrorCode } from '../../lib/errors.ts';
+import type { ErrorCode } from '../../lib/contract/errors.ts';
 import { assertRefusal, bodyOf, type DataCase, watchMemory } from './cases.ts';
 import { deliver, openStore, predictionsDoor } from './doors.ts';
 import { GOOD, Models } from './models.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { decodeMessage } from '../../lib/codecs/message.ts';
-import type { ErrorCode } from '../../lib/errors.ts';
+import type { ErrorCode } from '../../lib/contract/errors.ts';
 import { putText } from '../../lib/s3/objects.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import { startAws } from '../../local/aws.ts';

@@ -15,7 +15,7 @@ import type { Value } from '../../convert/graph/value.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
 import type { Passport } from '../../convert/passport.ts';
 import { withOps } from '../../convert/supported.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/model/source.ts';
 import { startAws } from '../../local/aws.ts';
 import { npyBytes } from '../convert/support/npy-bytes.ts';

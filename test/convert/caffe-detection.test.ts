@@ -1,7 +1,7 @@
 /** SSD's layers against plain loops over the formulas of its code. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import { type Box, overlap } from './support/caffe-boxes.ts';
 import {
   assertClose,

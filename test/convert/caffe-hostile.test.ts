@@ -1,7 +1,7 @@
 /** Files nobody should be able to hurt us with: every one of them ends in one bad_model error, or in a graph. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import {
   caffemodel,
   convertNet,

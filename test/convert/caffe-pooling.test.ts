@@ -1,7 +1,7 @@
 /** Pooling, its masks and SPP, against plain loops over Caffe's own formulas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import { assertClose, convertNet, inputText, noiseTensor, runNet, tensor } from './support/caffe-net.ts';
 import { make, reader } from './support/caffe-planes.ts';
 

@@ -1,7 +1,7 @@
 /** Caffe's recurrent layers against plain loops: [T, N, D] with a second input that says which sequence goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   assertClose,
   convertNet,

@@ -1,7 +1,7 @@
 /** Layers that move elements, and what becomes of the batch a net declares. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   assertClose,
   convertNet,

@@ -1,7 +1,7 @@
 /** Convolutions, LRN and Interp, against plain loops over their formulas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   assertClose,
   convertNet,

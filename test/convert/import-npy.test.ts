@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { readNpy, readNpz } from '../../convert/npy.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { npyBytes } from './support/npy-bytes.ts';
 
 test('numbers come with dtype and shape, in row-major order', () => {

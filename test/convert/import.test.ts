@@ -14,7 +14,7 @@ import { type ImportOptions, importModel } from '../../convert/import.ts';
 import { onnxBytes, writeOnnx } from '../../convert/onnx/write.ts';
 import { temporaryBeside } from '../../convert/output-folder.ts';
 import { type Passport, passportText } from '../../convert/passport.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { openOnnx } from '../../lib/model/onnx.ts';
 import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
 import { readFrozenGraph } from '../../convert/tensorflow/files/frozen.ts';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import { folderOf } from './support/folder.ts';
 import {
   attr,

@@ -8,7 +8,7 @@ import { parseSlice, sliceKey } from '../../convert/tensorflow/files/bundle/slic
 import { decodeSnappy } from '../../convert/tensorflow/files/bundle/snappy.ts';
 import { keyOf, readTable } from '../../convert/tensorflow/files/bundle/table.ts';
 import { ModelFolder } from '../../convert/tensorflow/files/folder.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { type BundleTensor, bundleFiles, compress, levelTable } from './support/bundle.ts';
 import { folderOf } from './support/folder.ts';
 import { bytes, int } from './support/protobuf.ts';

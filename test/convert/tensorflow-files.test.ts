@@ -14,7 +14,7 @@ import {
   tensorAttribute,
   typeAttribute,
 } from '../../convert/tensorflow/graph.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { bundleFiles } from './support/bundle.ts';
 import { folderOf } from './support/folder.ts';
 import { bytes, int, ints } from './support/protobuf.ts';

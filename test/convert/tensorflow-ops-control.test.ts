@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
 import { readFrozenGraph } from '../../convert/tensorflow/files/frozen.ts';
 import type { TfFunction } from '../../convert/tensorflow/graph.ts';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   attribute as a,
   assertTensor,

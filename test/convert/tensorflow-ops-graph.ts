@@ -18,8 +18,8 @@ import type {
   TfNode,
   TfType,
 } from '../../convert/tensorflow/graph.ts';
+import { allocate, type NumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import { openSession } from '../../lib/model/session.ts';
-import { allocate, type NumericDType, type Tensor } from '../../lib/tensor.ts';
 
 export type AttributeSpec = Readonly<Record<string, TfAttribute>>;
 export type NodeSpec = readonly [

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
 import type { TfAttribute, TfGraph } from '../../convert/tensorflow/graph.ts';
 import { OPS } from '../../convert/tensorflow/ops/table.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import {
   attribute as a,
   constant,

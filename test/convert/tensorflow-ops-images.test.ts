@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   type AttributeSpec,
   attribute as a,

@@ -1,7 +1,7 @@
 /** The rarer operations of TensorFlow, against their definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../lib/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import {
   type AttributeSpec,
   attribute as a,

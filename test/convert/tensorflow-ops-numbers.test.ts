@@ -5,7 +5,7 @@ import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
 import { convertTensorflow } from '../../convert/tensorflow/convert.ts';
 import { emitAll, KERNELS } from '../../convert/tensorflow/ops/kernels.ts';
-import { type DType, isNumericDType, type NumericDType, type Tensor } from '../../lib/tensor.ts';
+import { type DType, isNumericDType, type NumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import {
   attribute as a,
   assertTensor,

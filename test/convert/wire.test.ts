@@ -17,7 +17,7 @@ import {
 } from '../../convert/wire/message.ts';
 import type { Message, Table } from '../../convert/wire/table.ts';
 import { readText } from '../../convert/wire/text.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { bytes, double, fixed32, float, floats, int, ints, tag, varint } from './support/protobuf.ts';
 
 const ENTRY: Table = { 1: { name: 'key', type: 'string' }, 2: { name: 'value', type: () => THING } };

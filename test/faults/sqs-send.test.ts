@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { openSqs, QueueSender } from '../../lib/queue/sender.ts';
 import { submit } from '../../lib/queue/submit.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';

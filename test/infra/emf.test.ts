@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { ServingError } from '../../lib/errors.ts';
-import { logError, logWith } from '../../lib/log.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { logError, logWith } from '../../lib/contract/log.ts';
 import { measure, measured, measureFailures } from '../../lib/metrics/emf.ts';
 import { type LiveMeasuring, liveMeasuring } from '../../lib/metrics/live.ts';
 import { tellFailedEvent, tellOutcomes } from '../../lib/metrics/outcomes.ts';

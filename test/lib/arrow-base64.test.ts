@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 /** The rule itself, slowly: digits of either alphabet, white space anywhere, whole padding or none. */
 function isBase64(text: string): boolean {

@@ -6,9 +6,9 @@ import * as fc from 'fast-check';
 import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
 import { encodeArrowRecord } from '../../lib/codecs/arrow-record-writer.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
-import type { Tensor } from '../../lib/tensor.ts';
 import { dense, tensorOf } from './arrow-records.ts';
 
 const ZOO = new URL('../../../shared/fixtures/zoo/', import.meta.url);

@@ -20,8 +20,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
+import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
-import { type ErrorCode, ServingError } from '../../lib/errors.ts';
 
 export const structOf = (fields: Record<string, DataType>) =>
   new Struct(Object.entries(fields).map(([name, type]) => new Field(name, type, true)));

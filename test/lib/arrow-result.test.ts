@@ -14,8 +14,8 @@ import {
 import * as fc from 'fast-check';
 import { decodeArrowResult, encodeArrowResult } from '../../lib/codecs/arrow-result.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
-import { type ErrorCode, ServingError } from '../../lib/errors.ts';
-import type { Tensor } from '../../lib/tensor.ts';
+import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 
 const ZOO = new URL('../../../shared/fixtures/zoo/', import.meta.url);
 const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the repository';

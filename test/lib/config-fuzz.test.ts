@@ -6,7 +6,7 @@ import { readConfigText } from '../../lib/config/file.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../../lib/config/job.ts';
 import { LEGACY } from '../../lib/config/legacy.ts';
 import { SETTING_PATHS } from '../../lib/config/schema.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 const MAX_MESSAGE = 60_000;
 

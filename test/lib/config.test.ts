@@ -11,7 +11,7 @@ import {
   predictTimeoutSeconds,
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

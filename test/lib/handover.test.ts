@@ -1,8 +1,8 @@
 /** What may take the place of a failure, in both kinds of Redis. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { resultKey } from '../../lib/contract/names.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { ResultHandover } from '../../lib/results/handover.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { RecordStates } from '../../lib/results/states.ts';

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { decodeImage, imageSize } from '../../lib/codecs/image.ts';
 import type { Pixels } from '../../lib/codecs/image-pixels.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { assertDecoded, CMYK_JPEG, pixelAt, SMALL_JPEGS, smallJpeg } from '../support/jpegs.ts';
 import { orientationBlock } from '../support/tiff.ts';
 

@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { PNG } from 'pngjs';
 import { decodeImage, imageSize } from '../../lib/codecs/image.ts';
 import type { Pixels } from '../../lib/codecs/image-pixels.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { type PngImage, pngChunk, pngFile, pngHeader, scanlines, writePng } from '../support/png.ts';
 import { orientationBlock } from '../support/tiff.ts';
 

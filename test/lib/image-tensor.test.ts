@@ -9,8 +9,8 @@ import {
   imageTensor,
 } from '../../lib/codecs/image.ts';
 import type { Pixels } from '../../lib/codecs/image-pixels.ts';
-import { ServingError } from '../../lib/errors.ts';
-import type { NumericDType } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { NumericDType } from '../../lib/contract/tensor.ts';
 
 /** Red 1 2 3 / 4 5 6, green ten and blue a hundred more. */
 const STEPS: Pixels = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { ServingError } from '../../lib/errors.ts';
+import type { ServingError } from '../../lib/contract/errors.ts';
 import { RateLimiter } from '../../lib/results/limiter.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { startRedis } from '../../local/redis/start.ts';

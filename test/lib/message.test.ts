@@ -5,9 +5,9 @@ import { type RecordInputs, toInputs } from '../../lib/client/inputs.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { decodeTensors, encodeTensors, readTensorFile } from '../../lib/codecs/safetensors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
-import type { Tensor } from '../../lib/tensor.ts';
 import { fixture } from '../support/fixtures.ts';
 
 async function throughMessage(values: RecordInputs): Promise<Inputs> {

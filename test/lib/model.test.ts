@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
-import type { ServingError } from '../../lib/errors.ts';
+import type { ServingError } from '../../lib/contract/errors.ts';
 import { openModel } from '../../lib/model/open.ts';
 import { publishModel } from '../../lib/model/publish.ts';
 import { downloadModel, readPointer } from '../../lib/model/source.ts';

@@ -4,8 +4,8 @@ import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
 import { DATATYPES, decodeInference, jsonLengthOf } from '../../lib/codecs/open-inference.ts';
 import { readTexts, textsLength, writeTexts } from '../../lib/codecs/open-inference-texts.ts';
-import { ServingError } from '../../lib/errors.ts';
-import { bytesPerElement, type DType, isNumericDType, type TypedArray } from '../../lib/tensor.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { bytesPerElement, type DType, isNumericDType, type TypedArray } from '../../lib/contract/tensor.ts';
 import { bytesOf, inferRequest, type SentTensor, textBytes } from '../support/open-inference.ts';
 
 const RUNS = { seed: 20_261_121, numRuns: 200 } as const;

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { runParts } from '../../lib/pipeline/parts.ts';
 import type { Message } from '../../lib/pipeline/records.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type PredictionsDeps, predictions } from '../../functions/predictions.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { predictionTexts, preferredWaitMs } from '../../lib/http/predictions.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';

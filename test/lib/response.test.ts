@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { json, respond, respondWithin } from '../../lib/http/response.ts';
 
 test('an error of ours is told with its code and status, anything else only as an internal error', async () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { allocate, type NumericDType, type Tensor } from '../../lib/contract/tensor.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { ResultStore } from '../../lib/results/store.ts';
 import { toFields } from '../../lib/results/stored.ts';
-import { allocate, type NumericDType, type Tensor } from '../../lib/tensor.ts';
 import { redisUrl } from '../support/redis.ts';
 
 function store(

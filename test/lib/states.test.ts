@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { RecordStates, sendClaimed } from '../../lib/results/states.ts';
 import { ResultStore } from '../../lib/results/store.ts';

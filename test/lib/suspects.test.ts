@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
-import { ServingError } from '../../lib/errors.ts';
 import { runSuspects } from '../../lib/pipeline/suspects.ts';
 import { keepTime, runTime } from '../../lib/pipeline/time.ts';
 

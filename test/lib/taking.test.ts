@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { type Dequeued, type Finished, ResultStore } from '../../lib/results/store.ts';
 import { toFields } from '../../lib/results/stored.ts';

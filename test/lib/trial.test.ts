@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseConfig } from '../../lib/config/file.ts';
-import type { ServingError } from '../../lib/errors.ts';
+import type { ServingError } from '../../lib/contract/errors.ts';
 import { publishModel } from '../../lib/model/publish.ts';
 import { tryModel } from '../../lib/model/trial.ts';
 import { startStack } from '../../local/stack.ts';

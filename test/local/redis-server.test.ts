@@ -11,7 +11,7 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { isAlive } from '../../local/process.ts';
 import { CommandReader } from '../../local/redis/command-reader.ts';
 import { type EmbeddedRedis, startEmbedded } from '../../local/redis/server.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { Fence } from '../../lib/model/fence.ts';
 import { findRunning } from '../../local/data-folder.ts';
 import { cli } from '../cli/cli.ts';

@@ -10,7 +10,7 @@ import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
 import { predictions } from '../../functions/predictions.ts';
 import { status } from '../../functions/status.ts';
-import { type ErrorCode, ServingError } from '../../lib/errors.ts';
+import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { ModelHost } from '../../lib/model/host.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
-import { ServingError } from '../../lib/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import { BUCKET, openBucket, putObject } from './support/quiet-aws.ts';
 

@@ -5,7 +5,7 @@
 
 import { ELEMENT_TYPES } from '../../convert/graph/attributes.ts';
 import { bytes, type Chunk, float, integer, message, text } from '../../convert/onnx/chunk.ts';
-import type { DType } from '../../lib/tensor.ts';
+import type { DType } from '../../lib/contract/tensor.ts';
 
 export type Element = DType;
 

@@ -2,7 +2,7 @@
  * Layers that change each element by itself.
  * Trap: Caffe's exp, log and power work on `shift + scale * x`; the parts that do nothing are left out.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';

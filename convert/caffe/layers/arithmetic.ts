@@ -2,8 +2,8 @@
  * Layers that join inputs element by element, and those that sum up or pick along axes.
  * Trap: Caffe's blobs are floats, indices too; of equal maxima it names the last.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode } from '../node.ts';

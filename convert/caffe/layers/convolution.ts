@@ -2,8 +2,8 @@
  * Convolution, Deconvolution, InnerProduct, Embed: the layers whose weights are most of a file.
  * Trap: weights are handed on as views of the file's buffer; Caffe's layouts are ONNX's, so nothing is transposed.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';

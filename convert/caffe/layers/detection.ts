@@ -3,7 +3,7 @@
  * Trap: `top_k` cuts each class before suppression, `keep_top_k` the whole image after it; ONNX's own limit does neither.
  * The rows belong to one image: the result [1,1,M,7] has no batch.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';

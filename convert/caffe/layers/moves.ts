@@ -3,8 +3,8 @@
  * Trap: Caffe's Reshape names the whole shape, batch included ([1,-1,2] in a deploy net of batch 1): where the first
  * number is the file's batch it means "the batch", and stays free.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known, product } from '../../graph/shapes.ts';
 import type { Dim, Shape } from '../../graph/value.ts';
 import { BATCH, type ConvertLayer, type LayerNode } from '../node.ts';

@@ -3,8 +3,8 @@
  * Trap: BatchNorm keeps sums, not means: its third blob says what to divide by. Without stored statistics (training mode
  * left on) the records of a batch are mixed.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';

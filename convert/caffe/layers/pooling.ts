@@ -3,8 +3,8 @@
  * Trap: Caffe rounds the number of windows up and drops a last one that starts in the padding; the average is over the
  * window cut at the far end of the padding, zeros of the padding included. No attribute of ONNX says that, pads do.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';

@@ -3,8 +3,8 @@
  * Trap: ONNX's LSTM cannot forget in the middle, so the steps are a Scan. Caffe keeps the state from call to call; here
  * each call begins with zeros.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { formatShape } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { formatShape } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';

@@ -2,7 +2,7 @@
  * Faster R-CNN and R-FCN: ROIPooling, PSROIPooling, Proposal. All of them at a batch of one image.
  * Trap: their boxes count pixels, both ends included: a width is x2 - x1 + 1, in the overlaps too.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';

@@ -2,7 +2,7 @@
  * Interp (DeepLab, PSPNet) and Upsample (SegNet's by mask, YOLO's by repetition).
  * Trap: Interp lays corner on corner; its negative padding cuts the input first.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';

@@ -3,7 +3,7 @@
  * Trap: a resource says nothing of what it holds. Its dtype is carried forward from the variable, into loops and the
  * bodies of While and If, where the variable is an argument.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Problems } from '../../problems.ts';
 import {
   splitTensor,

@@ -2,7 +2,7 @@
  * In: the attributes of a node as the file has them. Out: the same decoded, tensors as tensors.
  * Trap: attributes that begin with `_` are notes between TensorFlow's own passes; they are left out.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import {
   byteStringsOf,
   bytesOf,

@@ -3,7 +3,7 @@
  * Trap: training leaves its loss, gradients, savers and summaries behind, and nobody consumes those either. Where a
  * graph was trained in place, its last node is the loss; such a graph is never guessed.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { splitTensor } from '../graph.ts';
 import { listNodes } from './nodes.ts';
 import { type OutputTable, portCount } from './outputs.ts';

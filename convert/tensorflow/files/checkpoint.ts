@@ -2,7 +2,7 @@
  * In: a directory with a checkpoint: `<prefix>.meta`, `.index`, `.data-*`. Out: its graph with the variables' values.
  * Trap: the file `checkpoint` names the prefix as the path it had on the machine that trained; only its last part counts.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import { mapOf, messageOf, messagesOf, textOf } from '../../wire/message.ts';
 import type { Message, Table } from '../../wire/table.ts';

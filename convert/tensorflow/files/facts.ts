@@ -2,7 +2,7 @@
  * In: a node of the file, and one of its tensors. Out: dtype and shape of the tensor, as far as the file tells.
  * Trap: `[]` as a placeholder's shape means "a scalar" in new files and "nothing was said" in old ones.
  */
-import type { DType } from '../../../lib/tensor.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import { has, messageOf, messagesOf, numberOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';
 import type { TfShape, TfType } from '../graph.ts';

@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 
 /** Protobuf's own limit for one message. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;

@@ -3,7 +3,7 @@
  * Trap: a frozen graph does not say what goes in and comes out; graph_meta.json beside it does, if it is there.
  */
 
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import type { TfModel } from '../graph.ts';
 import { ModelFolder } from './folder.ts';

@@ -2,7 +2,7 @@
  * In: `graph_meta.json` beside a graph. Out: the inputs and outputs it names; undefined when there is no such file.
  * Trap: it was written by another tool; besides the names it may hold anything.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import type { ModelFolder } from './folder.ts';
 import { checkDistinct, type NamedTensor, named } from './names.ts';
 

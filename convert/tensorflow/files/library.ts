@@ -2,7 +2,7 @@
  * In: the functions of a file. Out: which node calls which, and each body read once.
  * Trap: ten functions that call each other twice are a thousand nodes; the nodes of all bodies share one limit.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { OutputTable } from './outputs.ts';

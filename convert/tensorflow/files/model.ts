@@ -2,8 +2,8 @@
  * In: a graph as the file has it, what the file says of inputs and outputs, and the person's choices. Out: a TfGraph.
  * Trap: an input may be any tensor. What it cuts off is never looked at, and what it does not reach still wants values.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { allocate, type DType } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { allocate, type DType } from '../../../lib/contract/tensor.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import type { Shape } from '../../graph/value.ts';
 import { Problems } from '../../problems.ts';

@@ -2,7 +2,7 @@
  * In: the names a person or a file gives. Out: the tensors they mean.
  * Trap: a name is a signature's key, a node, or `node:port`; inside inlined functions it exists only once they are inlined.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfShape, type TfType } from '../graph.ts';
 import { type OutputTable, portCount } from './outputs.ts';
 import type { Scope } from './scope.ts';

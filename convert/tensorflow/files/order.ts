@@ -2,7 +2,7 @@
  * In: nodes, and the tensors that are wanted. Out: the nodes those need, each after its inputs.
  * Trap: a loop of TensorFlow 1 is a cycle, from NextIteration back to Merge; every other cycle is a defect of the file.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfNode } from '../graph.ts';
 
 interface Step {

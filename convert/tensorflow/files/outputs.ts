@@ -3,7 +3,7 @@
  * Trap: inside functions a tensor is `node:output:index`, where `output` is a name and `index` counts within it; the
  * second output of TopKV2 is `indices:0` there and port 1 everywhere else.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, numbersOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 

@@ -2,7 +2,7 @@
  * In: a GraphDef message. Out: its nodes with their inputs told apart, and its functions, attributes still as they were.
  * Trap: inputs come as `x`, `x:0`, `^x`, and in functions as `argument` or `x:output:0`; here all are `node:port`.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, messagesOf, numberOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { TfAttributes } from '../graph.ts';

@@ -3,7 +3,7 @@
  * Trap: a variable reaches its reader through Identity, Switch, Enter and the arguments of loops; each has a type
  * attribute that still says `resource` and must say what the variable holds.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { intAttribute, type TfAttribute, type TfNode, type TfType } from '../graph.ts';
 
 interface Carrier {

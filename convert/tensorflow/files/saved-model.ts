@@ -2,7 +2,7 @@
  * In: the directory of a SavedModel. Out: the graph of one signature.
  * Trap: the keys of a signature are its public names; the tensors behind them are called anything.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import { mapOf, messageOf, messagesOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';

@@ -3,7 +3,7 @@
  * Trap: only calls that are needed are inlined. Files carry functions that save, restore and train, and bodies may hold
  * operations that nobody could convert.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { has, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import { splitTensor } from '../graph.ts';

@@ -2,7 +2,7 @@
  * In: a SignatureDef message. Out: its inputs and outputs by their public names, sorted as TensorFlow does.
  * Trap: a signature may name what is no tensor: sparse tensors, ragged ones. Those are refused, by name.
  */
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { has, mapOf, messageOf, numberOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { NamedTensor } from './names.ts';

@@ -4,8 +4,14 @@
  * Weights are copied out of the file although they could be views: three in four lie misaligned and are copied anyway,
  * and a single view would keep the whole file in memory beside them.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import { allocate, bytesPerElement, type Tensor, type TypedArray, viewBytes } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import {
+  allocate,
+  bytesPerElement,
+  type Tensor,
+  type TypedArray,
+  viewBytes,
+} from '../../../lib/contract/tensor.ts';
 import {
   byteStringsOf,
   bytesOf,

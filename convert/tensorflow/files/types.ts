@@ -2,8 +2,8 @@
  * In: TensorFlow's DataType numbers. Out: our dtypes, and how the type's values lie in a file.
  * Trap: half and bfloat16 are float32 to everyone behind this file; the two differ in how their 16 bits are widened.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import type { NumericDType } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { NumericDType } from '../../../lib/contract/tensor.ts';
 import type { TfType } from '../graph.ts';
 import { DATA_TYPES } from './tables.ts';
 

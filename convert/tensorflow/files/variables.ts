@@ -3,8 +3,8 @@
  * Trap: a variable's key in the file is not its name. The graph's own restoring says which key goes into which
  * variable; names and the object graph are asked only where that is missing.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import type { Tensor } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { readMessage } from '../../wire/binary.ts';
 import { bytesOf, messageOf, messagesOf, numberOf, textOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';

@@ -3,7 +3,7 @@
  * Trap: whole numbers: TensorFlow's FloorDiv and FloorMod round down, its Mod, TruncateDiv and Div cut toward zero, and
  * ONNX's Div cuts too.
  */
-import type { DType } from '../../../lib/tensor.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { tensorOf } from '../../graph/numbers.ts';
 import type { Attributes, Value } from '../../graph/value.ts';

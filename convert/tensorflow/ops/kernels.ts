@@ -3,7 +3,7 @@
  * Trap: ONNX allows more dtypes than onnxruntime's CPU kernels have; a model then fails when it is opened. The table is
  * what onnxruntime 1.30 opens; test/convert/tensorflow-ops-numbers.test.ts runs all of it.
  */
-import type { DType } from '../../../lib/tensor.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { AddOptions, GraphBuilder } from '../../graph/builder.ts';
 import type { Attributes, Value } from '../../graph/value.ts';

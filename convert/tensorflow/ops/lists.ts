@@ -3,7 +3,7 @@
  * Trap: a list is reserved before the shape of its items is known; until an item is set it is only a promise. A list may
  * also grow by being written behind its end, where its maker (TensorArray) or the write itself says so.
  */
-import type { DType } from '../../../lib/tensor.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers, numbersOf } from '../../graph/numbers.ts';
 import { sameDim } from '../../graph/shapes.ts';

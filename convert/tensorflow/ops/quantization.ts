@@ -2,7 +2,7 @@
  * Numbers stored as bytes. In: bytes and the range they stand for. Out: floats; and back.
  * Trap: MIN_FIRST moves the minimum to a multiple of the step, so that 0 is exactly a byte.
  */
-import type { DType } from '../../../lib/tensor.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { rank } from '../../graph/shapes.ts';

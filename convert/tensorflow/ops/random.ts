@@ -3,7 +3,7 @@
  * numbers. Out: the constant that a comparison or a Floor makes of them.
  * Trap: floor(keep_prob + random) is 1 for keep_prob 1 only because random is below 1.
  */
-import { elementCount, type Tensor } from '../../../lib/tensor.ts';
+import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { numbersOf } from '../../graph/numbers.ts';
 import type { Value } from '../../graph/value.ts';

@@ -2,8 +2,8 @@
  * What an entry of the operation tables is: a TensorFlow node and its inputs in, ONNX nodes added, its outputs back.
  * Trap: a hostile file has nodes with too few inputs; `takes` checks that once, so that the rules need not.
  */
-import { ServingError } from '../../../lib/errors.ts';
-import type { DType } from '../../../lib/tensor.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';

@@ -2,7 +2,7 @@
  * Texts, as far as opset 17 can: between texts and numbers, and nothing in between.
  * Trap: onnxruntime writes floats with as few digits as it needs, TensorFlow with six behind the point.
  */
-import { elementCount, type Tensor } from '../../../lib/tensor.ts';
+import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, textAttribute, typeAttribute } from '../graph.ts';

@@ -1,6 +1,6 @@
 /** What is around a body: its encoding and its size, as the handlers get it; and requests as a socket brings them. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 
 export type EnvelopeCase = readonly [
   name: string,

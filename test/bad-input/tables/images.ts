@@ -1,5 +1,5 @@
 /** Texts that are no base64, and bytes that are no image that is served. The models take 3x8x8 or 1x8x8 a row. */
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { CMYK_JPEG, smallJpeg } from '../../support/jpegs.ts';
 import { pngChunk, pngFile, pngHeader, writePng } from '../../support/png.ts';
 import type { InstanceCase } from '../cases.ts';

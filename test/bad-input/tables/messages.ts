@@ -1,5 +1,5 @@
 /** Bodies of queue messages, for the model `pair`. */
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { goodArrow } from './arrow.ts';
 import { goodFile } from './safetensors.ts';
 

@@ -1,6 +1,6 @@
 /** Records as safetensors files, our own wire, for the model `pair`. */
 import { encodeTensors } from '../../../lib/codecs/safetensors.ts';
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import type { DataCase } from '../cases.ts';
 
 export const goodFile = (): Uint8Array =>

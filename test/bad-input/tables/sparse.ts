@@ -1,5 +1,5 @@
 /** Sparse tensors as POST /predict takes them: `{"shape", "data", "indices"}`, indices counted from 0. */
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import type { InstanceCase, Text } from '../cases.ts';
 import type { ModelName } from '../models.ts';
 

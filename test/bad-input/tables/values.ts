@@ -1,5 +1,5 @@
 /** Instances whose numbers, texts, shapes or names the model does not take. */
-import type { ErrorCode } from '../../../lib/errors.ts';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import type { InstanceCase, Text } from '../cases.ts';
 import type { ModelName } from '../models.ts';
 

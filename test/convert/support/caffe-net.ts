@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { convertCaffe } from '../../../convert/caffe/convert.ts';
 import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
 import { writeOnnx } from '../../../convert/onnx/write.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { openSession } from '../../../lib/model/session.ts';
-import type { Tensor } from '../../../lib/tensor.ts';
 
 export interface TestBlob {
   readonly shape: readonly number[];

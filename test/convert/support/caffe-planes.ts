@@ -1,5 +1,5 @@
 /** Planes for plain loops. In: an N,C,H,W shape or tensor. Out: a tensor from a function of its indices, and back. */
-import type { Tensor } from '../../../lib/tensor.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { tensor } from './caffe-net.ts';
 
 /** A new N,C,H,W tensor from a function of its indices. */

@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { RedisConnection } from '../../../lib/results/redis.ts';
 import { RecordStates } from '../../../lib/results/states.ts';
 import { sqsRecord } from './events.ts';

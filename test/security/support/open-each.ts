@@ -5,7 +5,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
-import { ServingError } from '../../../lib/errors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { predictionTexts } from '../../../lib/http/predictions.ts';
 import { openOnnx } from '../../../lib/model/onnx.ts';
 

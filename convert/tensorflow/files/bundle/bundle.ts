@@ -2,8 +2,13 @@
  * In: `<prefix>.index` and `<prefix>.data-*`, TensorFlow's file of variables. Out: tensors by key.
  * Trap: the index names shards by number and bytes by offset; both are checked before a file is opened or memory taken.
  */
-import { ServingError } from '../../../../lib/errors.ts';
-import { bytesPerElement, type NumericDType, type Tensor, type TypedArray } from '../../../../lib/tensor.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import {
+  bytesPerElement,
+  type NumericDType,
+  type Tensor,
+  type TypedArray,
+} from '../../../../lib/contract/tensor.ts';
 import { readMessage } from '../../../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf } from '../../../wire/message.ts';
 import type { Message } from '../../../wire/table.ts';

@@ -2,8 +2,8 @@
  * In: a tensor kept in pieces, or a piece asked of a tensor. Out: the piece, copied together row by row.
  * Trap: a piece's key is no text: numbers and names are written so that their bytes sort as they do.
  */
-import { ServingError } from '../../../../lib/errors.ts';
-import { allocate, type NumericDType, type TypedArray } from '../../../../lib/tensor.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import { allocate, type NumericDType, type TypedArray } from '../../../../lib/contract/tensor.ts';
 import { countElements } from '../tensor.ts';
 
 /** Per dimension where it starts and how long it is. */

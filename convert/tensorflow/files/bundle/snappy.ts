@@ -2,7 +2,7 @@
  * In: a block compressed by Snappy. Out: the block.
  * Trap: three bytes of input copy up to 64 bytes of output, and say how much there will be before any of it is there.
  */
-import { ServingError } from '../../../../lib/errors.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
 
 /** @throws bad_model for anything but a block of at most `maxBytes` */
 export function decodeSnappy(input: Uint8Array, maxBytes: number): Uint8Array {

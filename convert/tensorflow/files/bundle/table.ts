@@ -2,7 +2,7 @@
  * In: a LevelDB table file. Out: its keys and values.
  * Trap: keys are bytes, each sharing a beginning with the one before; here they are texts of one character per byte.
  */
-import { ServingError } from '../../../../lib/errors.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
 import { crc32c, maskCrc } from './crc32c.ts';
 import { decodeSnappy } from './snappy.ts';
 

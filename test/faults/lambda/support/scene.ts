@@ -4,9 +4,9 @@
 import type { TestContext } from 'node:test';
 import type { SQSBatchResponse } from 'aws-lambda';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';
+import type { ServingError } from '../../../../lib/contract/errors.ts';
 import { modelPrefix } from '../../../../lib/contract/names.ts';
 import type { Inputs } from '../../../../lib/contract/values.ts';
-import type { ServingError } from '../../../../lib/errors.ts';
 import { RedisConnection } from '../../../../lib/results/redis.ts';
 import { ResultStore } from '../../../../lib/results/store.ts';
 import { startAws } from '../../../../local/aws.ts';
