@@ -2,7 +2,7 @@
  * In: a row of a model. Out: it as the inputs of a record, and as the message of an old client.
  * Trap: a template has its uri exactly once: what makes records of it puts another in its place.
  */
-import { encodeArrowRecord } from '../lib/codecs/arrow-record-writer.ts';
+import { encodeArrowRecord } from '../lib/codecs/arrow/record-writer.ts';
 import type { Inputs } from '../lib/contract/values.ts';
 import type { BenchModel } from './models.ts';
 

@@ -4,7 +4,7 @@
  * Trap: a message leaves the bucket only after its result is stored or its queue has it. If the command ends in between,
  * the next replay finds the result and removes the message: nothing is lost, and nothing is done twice to be seen.
  */
-import type { ParkedMessage } from '../lib/codecs/parked.ts';
+import type { ParkedMessage } from '../lib/codecs/dead-letter.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { Outcome } from '../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';

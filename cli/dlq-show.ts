@@ -4,8 +4,8 @@
  * Trap: what cannot be decoded is the reason to look, not an error of the command.
  */
 
+import { uriOf } from '../lib/codecs/dead-letter.ts';
 import { decodeMessage } from '../lib/codecs/message.ts';
-import { uriOf } from '../lib/codecs/parked.ts';
 import { decodePointer } from '../lib/codecs/pointer.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';

@@ -4,7 +4,7 @@
  * same. S3 and not a queue, because this function sits beside Redis in the VPC, where S3 is free to reach.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { encodeParked, uriOf } from '../lib/codecs/parked.ts';
+import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { parkedPrefix } from '../lib/contract/names.ts';

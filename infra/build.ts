@@ -39,7 +39,7 @@ const BINDING = 'onnxruntime_binding.node';
 /** The binding finds its library in its own folder. */
 const RUNTIME_BINARIES = [BINDING, 'libonnxruntime.so.1'];
 
-const JPEG_READER = 'lib/codecs/image-libjpeg.ts';
+const JPEG_READER = 'lib/codecs/image/libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
 /** What a function starts as a process of its own, by its name beside the bundle. */

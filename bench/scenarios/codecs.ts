@@ -3,7 +3,7 @@
  * Trap: a codec takes microseconds, so a call here does it many times over, each time with another record; and what
  * it returns is compared with what went in.
  */
-import { decodeImage, imageTensor } from '../../lib/codecs/image.ts';
+import { decodeImage, imageTensor } from '../../lib/codecs/image/image.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';

@@ -10,7 +10,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { decodeArrowRecord } from './arrow-record.ts';
+import { decodeArrowRecord } from './arrow/record.ts';
 import { type Allocate, decodeBase64 } from './base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';

@@ -4,7 +4,7 @@
  * old clients worked); one that matches in part is a typo, and guessing would be worse than refusing.
  */
 import { decodeBase64 } from '../codecs/base64.ts';
-import { decodeImage, imageTensor } from '../codecs/image.ts';
+import { decodeImage, imageTensor } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
 import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
 import { ServingError } from '../contract/errors.ts';

@@ -4,7 +4,7 @@
  * Trap: a few bytes of either promise gigabytes, so sizes are read off headers and shapes, before anything is decoded.
  * Dense tensors are not counted: they bring their own bytes, which the door has counted.
  */
-import { type ImageSize, imageSize } from '../codecs/image.ts';
+import { type ImageSize, imageSize } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';

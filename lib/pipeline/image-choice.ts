@@ -3,7 +3,7 @@
  * Trap: what the config leaves open is read off the input's shape ([3,224,224] is CHW, [224,224,3] HWC), so that
  * an image reaches the model right away; what the config says always wins.
  */
-import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image.ts';
+import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
 import { formatSpec } from './fit.ts';

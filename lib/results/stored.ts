@@ -3,7 +3,7 @@
  * Trap: `value` belongs to the old contract (base64 Arrow, filter text or "NaN") and is all that old clients read;
  * it is float32 only, so other dtypes travel once more, exactly, beside it.
  */
-import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow-result.ts';
+import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow/result.ts';
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import { isErrorCode, ServingError } from '../contract/errors.ts';

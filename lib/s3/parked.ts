@@ -8,7 +8,7 @@ import {
   type ParkedMessage,
   parkedFacts,
   parkedFactsOfHead,
-} from '../codecs/parked.ts';
+} from '../codecs/dead-letter.ts';
 import { decodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { parkedPrefix } from '../contract/names.ts';

@@ -90,7 +90,7 @@ const IMPORTS: readonly Plant[] = [
   },
   {
     title: 'a codec that imports timers where it may import zlib',
-    files: { 'lib/codecs/image-png.ts': `\nimport 'node:timers';` },
+    files: { 'lib/codecs/image/png.ts': `\nimport 'node:timers';` },
     rule: 'pure:node-modules',
     report: '-> timers',
   },

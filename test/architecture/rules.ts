@@ -62,9 +62,9 @@ export const PURE: readonly string[] = [
 
 /** The only files of those parts that may import modules of Node, and which. */
 export const PURE_NODE_MODULES: Readonly<Record<string, readonly string[]>> = {
-  'lib/codecs/image-png.ts': ['zlib'],
+  'lib/codecs/image/png.ts': ['zlib'],
   // Reads the WebAssembly of libjpeg from its package.
-  'lib/codecs/image-libjpeg.ts': ['fs/promises', 'url'],
+  'lib/codecs/image/libjpeg.ts': ['fs/promises', 'url'],
 };
 
 /** Folders in which each outside package has one owner. A package that has no owner is not imported there at all. */
@@ -77,7 +77,7 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-sqs': ['lib/queue/', 'lib/client/'],
   ioredis: ['lib/results/'],
   yaml: ['lib/config/file.ts'],
-  '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image-libjpeg.ts'],
+  '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };
 
 /**

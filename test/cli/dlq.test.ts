@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { findParked, parseWhere } from '../../cli/dlq-where.ts';
-import { encodeParked } from '../../lib/codecs/parked.ts';
+import { encodeParked } from '../../lib/codecs/dead-letter.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
 import { parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { openS3 } from '../../lib/s3/objects.ts';

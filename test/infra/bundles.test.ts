@@ -87,7 +87,7 @@ describe('the bundles of the functions', () => {
     for (const name of FUNCTIONS) {
       const files = await filesOf((bundles.get(name) as Bundle).folder);
       const has = [...files.keys()].includes('libjpegturbowasm_decode.wasm');
-      assert.equal(has, holders(/^lib\/codecs\/image-libjpeg\.ts$/).includes(name), name);
+      assert.equal(has, holders(/^lib\/codecs\/image\/libjpeg\.ts$/).includes(name), name);
     }
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
+import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
 import { assertRefused } from './arrow-records.ts';
 

@@ -18,8 +18,8 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
-import { encodeArrowRecord } from '../../lib/codecs/arrow-record-writer.ts';
+import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
+import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import type { Value } from '../../lib/contract/values.ts';
 import { assertRefused, fourRows, listOf, record, structOf, tensorType } from './arrow-records.ts';
 

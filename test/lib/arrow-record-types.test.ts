@@ -17,7 +17,7 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
+import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
 import { dense, fourRows, listOf, record, structOf, tensorOf, tensorType } from './arrow-records.ts';
 
 describe('decodeArrowRecord on other types', () => {

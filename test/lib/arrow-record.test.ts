@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { Float64, vectorFromArray } from 'apache-arrow';
-import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
+import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
 import type { Value } from '../../lib/contract/values.ts';
 import { dense, fourRows, listOf, record, scalaRecord, tensorOf, tensorType } from './arrow-records.ts';

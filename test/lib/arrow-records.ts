@@ -19,7 +19,7 @@ import {
   type Vector,
   vectorFromArray,
 } from 'apache-arrow';
-import { decodeArrowRecord } from '../../lib/codecs/arrow-record.ts';
+import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 

@@ -12,7 +12,7 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import * as fc from 'fast-check';
-import { decodeArrowResult, encodeArrowResult } from '../../lib/codecs/arrow-result.ts';
+import { decodeArrowResult, encodeArrowResult } from '../../lib/codecs/arrow/result.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';

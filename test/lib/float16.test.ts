@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { resultLines } from '../../cli/results.ts';
 import { HttpResults } from '../../lib/client/http-results.ts';
 import { toInputs } from '../../lib/client/inputs.ts';
-import { decodeArrowResult } from '../../lib/codecs/arrow-result.ts';
+import { decodeArrowResult } from '../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../lib/contract/values.ts';
 import { resultText } from '../../lib/http/predictions.ts';
 import { float16Bits } from '../../lib/pipeline/cast.ts';

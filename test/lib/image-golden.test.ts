@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { PNG } from 'pngjs';
-import { DEFAULT_IMAGE, decodeImage, imageTensor } from '../../lib/codecs/image.ts';
+import { DEFAULT_IMAGE, decodeImage, imageTensor } from '../../lib/codecs/image/image.ts';
 
 const SHARED = new URL('../../../shared/', import.meta.url);
 const GOLDEN = new URL('fixtures/zoo/derived/image_decode_golden.json', SHARED);

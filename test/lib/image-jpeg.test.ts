@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { decodeImage, imageSize } from '../../lib/codecs/image.ts';
-import type { Pixels } from '../../lib/codecs/image-pixels.ts';
+import { decodeImage, imageSize } from '../../lib/codecs/image/image.ts';
+import type { Pixels } from '../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { assertDecoded, CMYK_JPEG, pixelAt, SMALL_JPEGS, smallJpeg } from '../support/jpegs.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
-import { decodeImage } from '../../lib/codecs/image.ts';
-import { jpegDecoder, sharedDecoder } from '../../lib/codecs/image-libjpeg.ts';
+import { decodeImage } from '../../lib/codecs/image/image.ts';
+import { jpegDecoder, sharedDecoder } from '../../lib/codecs/image/libjpeg.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { assertDecoded, SMALL_JPEGS, smallJpeg } from '../support/jpegs.ts';
 

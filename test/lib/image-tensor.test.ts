@@ -7,8 +7,8 @@ import {
   type ImageSettings,
   imageSize,
   imageTensor,
-} from '../../lib/codecs/image.ts';
-import type { Pixels } from '../../lib/codecs/image-pixels.ts';
+} from '../../lib/codecs/image/image.ts';
+import type { Pixels } from '../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { NumericDType } from '../../lib/contract/tensor.ts';
 

@@ -13,7 +13,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { batch } from '../../functions/batch.ts';
-import { encodeArrowRecord } from '../../lib/codecs/arrow-record-writer.ts';
+import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import type { OnnxRunner } from '../../lib/model/onnx.ts';

@@ -102,7 +102,7 @@ test('files are touched only where models, settings and the image decoder are, a
   const touching = filesWith(/['"](node:)?fs(\/promises)?['"]/, DEPLOYED);
   assert.deepEqual(
     touching.filter((file) => !/^lib\/(model|s3)\//.test(file)),
-    ['lib/client/inputs.ts', 'lib/codecs/image-libjpeg.ts', 'lib/config/file.ts'],
+    ['lib/client/inputs.ts', 'lib/codecs/image/libjpeg.ts', 'lib/config/file.ts'],
   );
 });
 

@@ -6,7 +6,7 @@
  * `cv2.imdecode(bytes, cv2.IMREAD_COLOR)[..., ::-1]`.
  */
 import assert from 'node:assert/strict';
-import type { Pixels } from '../../lib/codecs/image-pixels.ts';
+import type { Pixels } from '../../lib/codecs/image/pixels.ts';
 
 export interface SmallJpeg {
   readonly name: string;

@@ -25,8 +25,8 @@ import {
   text,
   vector,
   writeFlat,
-} from '../../../lib/codecs/arrow-flatbuffers.ts';
-import { float32Column, utf8Column } from '../../../lib/codecs/arrow-schema.ts';
+} from '../../../lib/codecs/arrow/flatbuffers.ts';
+import { float32Column, utf8Column } from '../../../lib/codecs/arrow/schema.ts';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { fourRows, listOf, record, structOf, tensorType } from '../../lib/arrow-records.ts';
 import type { DataCase } from '../cases.ts';

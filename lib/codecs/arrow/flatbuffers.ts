@@ -4,7 +4,7 @@
  * Trap: every offset comes from a stranger; each read is checked against the end of the metadata, and offsets to
  * tables only point forward, so nothing loops. Depth and fan-out are the caller's to limit.
  */
-import { ServingError } from '../contract/errors.ts';
+import { ServingError } from '../../contract/errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();

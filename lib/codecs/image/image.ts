@@ -4,14 +4,14 @@
  * Everything is OpenCV's: what imdecode(IMREAD_COLOR), resize(INTER_LINEAR) and cvtColor(BGR2GRAY) give.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { allocate, type NumericDType, type Tensor } from '../contract/tensor.ts';
-import { decodeJpeg, isJpeg, readJpegHeader } from './image-jpeg.ts';
-import { type Elements, levelTables, type Normalisation } from './image-levels.ts';
-import type { Pixels } from './image-pixels.ts';
-import { decodePng, isPng, readPngHeader } from './image-png.ts';
-import { resizer } from './image-resize.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { allocate, type NumericDType, type Tensor } from '../../contract/tensor.ts';
+import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
+import { type Elements, levelTables, type Normalisation } from './levels.ts';
+import type { Pixels } from './pixels.ts';
+import { decodePng, isPng, readPngHeader } from './png.ts';
+import { resizer } from './resize.ts';
 
 export interface ImageSize {
   readonly format: 'jpeg' | 'png';

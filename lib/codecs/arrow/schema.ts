@@ -4,11 +4,11 @@
  * shifts every column behind it, so an unknown type refuses the record, by column name and type.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import type { NumericDType } from '../contract/tensor.ts';
-import { type FlatReader, type FlatTable, scalar, table, text, vector } from './arrow-flatbuffers.ts';
-import { quoteName } from './quote.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import type { NumericDType } from '../../contract/tensor.ts';
+import { quoteName } from '../quote.ts';
+import { type FlatReader, type FlatTable, scalar, table, text, vector } from './flatbuffers.ts';
 
 /** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
 export type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';

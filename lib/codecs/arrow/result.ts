@@ -9,21 +9,14 @@
  * A tensor without elements has no rows: its shape is in the metadata alone; the old client raises, as it always did.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
-import { scalar, structs } from './arrow-flatbuffers.ts';
-import { toFloat32 } from './arrow-float32.ts';
-import {
-  align8,
-  batchMessage,
-  CONTINUATION,
-  END_BYTES,
-  PREFIX_BYTES,
-  schemaMessage,
-} from './arrow-message.ts';
-import { type ArrowField, float32Column, formatType, int32Column } from './arrow-schema.ts';
-import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { scalar, structs } from './flatbuffers.ts';
+import { toFloat32 } from './float32.ts';
+import { align8, batchMessage, CONTINUATION, END_BYTES, PREFIX_BYTES, schemaMessage } from './message.ts';
+import { type ArrowField, float32Column, formatType, int32Column } from './schema.ts';
+import { type ArrowBatch, readArrowStream } from './stream.ts';
 
 /** Key of the batch metadata that holds a whole shape, as in "1,1,2". */
 const SHAPE_KEY = 'cluster-serving.shape';

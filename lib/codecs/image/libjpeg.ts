@@ -7,8 +7,8 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
-import { ServingError } from '../contract/errors.ts';
-import type { Pixels } from './image-pixels.ts';
+import { ServingError } from '../../contract/errors.ts';
+import type { Pixels } from './pixels.ts';
 
 interface Instance {
   readonly library: LibJpeg;

@@ -3,7 +3,7 @@
  * Trap: half-pixel centres, no antialiasing, and OpenCV's fixed point: 11-bit weights, and two cuts before the last
  * rounding, which also show at the upper and lower edge, where a row is blended with itself.
  */
-import type { Pixels } from './image-pixels.ts';
+import type { Pixels } from './pixels.ts';
 
 const WEIGHT = 2_048;
 

@@ -3,8 +3,8 @@
  * Trap: none at run time, and that is the point: normalisation and cast happen 256 times a channel, not once a
  * pixel, so every dtype (int64 and float16 too) costs one table lookup.
  */
-import { ServingError } from '../contract/errors.ts';
-import { allocate, type NumericDType, type TypedArray } from '../contract/tensor.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { allocate, type NumericDType, type TypedArray } from '../../contract/tensor.ts';
 
 export interface Normalisation {
   /** value = (pixel * scale - mean[c]) / std[c] with pixel 0 to 255. Default 1. */

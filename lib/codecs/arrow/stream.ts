@@ -5,20 +5,12 @@
  * and a stream may end with or without an end marker, so a cut exactly between two messages cannot be told.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { bytesPerElement, type NumericDType, type TypedArray, viewBytes } from '../contract/tensor.ts';
-import { FlatReader } from './arrow-flatbuffers.ts';
-import {
-  CONTINUATION,
-  DICTIONARY_BATCH,
-  PREFIX_BYTES,
-  RECORD_BATCH,
-  SCHEMA,
-  V4,
-  V5,
-} from './arrow-message.ts';
-import { type ArrowField, readSchema } from './arrow-schema.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { bytesPerElement, type NumericDType, type TypedArray, viewBytes } from '../../contract/tensor.ts';
+import { FlatReader } from './flatbuffers.ts';
+import { CONTINUATION, DICTIONARY_BATCH, PREFIX_BYTES, RECORD_BATCH, SCHEMA, V4, V5 } from './message.ts';
+import { type ArrowField, readSchema } from './schema.ts';
 
 const MESSAGE = { version: 0, headerType: 1, header: 2, bodyLength: 3, metadata: 4 } as const;
 const BATCH = { rows: 0, nodes: 1, buffers: 2, compression: 3 } as const;

@@ -5,8 +5,8 @@
  * has compared that header with the pixel limit before. See https://www.w3.org/TR/png-3/.
  */
 import { crc32, inflateSync } from 'node:zlib';
-import { ServingError } from '../contract/errors.ts';
-import { exifOrientation, orient, type Pixels } from './image-pixels.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** More chunks than any encoder writes for 32 MiB; empty ones would only cost us memory. */

@@ -11,19 +11,19 @@
  * - a text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
 import {
   elementCount,
   formatShape,
   type NumericDType,
   type Tensor,
   type TypedArray,
-} from '../contract/tensor.ts';
-import type { Inputs, Value } from '../contract/values.ts';
-import { type ArrowField, formatType } from './arrow-schema.ts';
-import { type ArrowBatch, readArrowStream } from './arrow-stream.ts';
-import { quoteName } from './quote.ts';
+} from '../../contract/tensor.ts';
+import type { Inputs, Value } from '../../contract/values.ts';
+import { quoteName } from '../quote.ts';
+import { type ArrowField, formatType } from './schema.ts';
+import { type ArrowBatch, readArrowStream } from './stream.ts';
 
 /**
  * @throws bad_request naming the column, what was expected and what came; too_large over the limits

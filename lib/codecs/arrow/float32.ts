@@ -3,7 +3,7 @@
  * Trap: this cast loses silently, as the old client's did: integers beyond 2^24 round, floats beyond 3.4e38 become
  * infinite. Where a loss is an error (an input that meets its model), pipeline/cast does the work.
  */
-import type { NumericDType, TypedArray } from '../contract/tensor.ts';
+import type { NumericDType, TypedArray } from '../../contract/tensor.ts';
 
 /** The same array when it is float32 already. */
 export function toFloat32(data: TypedArray, dtype: NumericDType): Float32Array {

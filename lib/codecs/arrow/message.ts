@@ -12,7 +12,7 @@ import {
   text,
   vector,
   writeFlat,
-} from './arrow-flatbuffers.ts';
+} from './flatbuffers.ts';
 
 /** Starts a message in the new framing; the old one starts with its length, which is never this large. */
 export const CONTINUATION = 0xffff_ffff;

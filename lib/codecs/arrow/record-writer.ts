@@ -6,15 +6,15 @@
  * What this format loses: every number becomes float32, and strings keep no shape.
  */
 
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
-import type { Inputs, Value } from '../contract/values.ts';
-import { type FlatTable, scalar, structs } from './arrow-flatbuffers.ts';
-import { toFloat32 } from './arrow-float32.ts';
-import { align8, batchMessage, CONTINUATION, END_BYTES, schemaMessage } from './arrow-message.ts';
-import { float32Column, int32Column, listColumn, structColumn, utf8Column } from './arrow-schema.ts';
-import { quoteName } from './quote.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import type { Inputs, Value } from '../../contract/values.ts';
+import { quoteName } from '../quote.ts';
+import { type FlatTable, scalar, structs } from './flatbuffers.ts';
+import { toFloat32 } from './float32.ts';
+import { align8, batchMessage, CONTINUATION, END_BYTES, schemaMessage } from './message.ts';
+import { float32Column, int32Column, listColumn, structColumn, utf8Column } from './schema.ts';
 
 const TENSOR_ROWS = 4;
 /** Strings of one input travel in one cell, joined by this; the old server splits there. */

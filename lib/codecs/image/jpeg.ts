@@ -3,9 +3,9 @@
  * Trap: libjpeg paints a cut file grey and only warns, and a progressive file may ask for any number of scans.
  * So the markers are walked here first: no end marker, no decoding (OpenCV 5 refuses such files as well).
  */
-import { ServingError } from '../contract/errors.ts';
-import { sharedDecoder } from './image-libjpeg.ts';
-import { exifOrientation, orient, type Pixels } from './image-pixels.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { sharedDecoder } from './libjpeg.ts';
+import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
 /** Encoders write up to about 20; each can cost 25 ms, a walk over every coefficient of 16 Mi pixels. */
 const SCANS = 50;
