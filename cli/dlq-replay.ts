@@ -7,7 +7,7 @@
 import type { ParkedMessage } from '../lib/codecs/dead-letter.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { Outcome } from '../lib/contract/values.ts';
-import { type Filter, parseFilter } from '../lib/pipeline/filter.ts';
+import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';
 import { runRecords } from '../lib/pipeline/records.ts';
 import type { HandedOver, HandedRecord } from '../lib/results/handover.ts';
 import { toFields } from '../lib/results/stored.ts';

@@ -13,7 +13,7 @@ import { Fence } from '../lib/model/fence.ts';
 import { modelSettings } from '../lib/model/live.ts';
 import { findModelFile } from '../lib/model/onnx-file.ts';
 import { downloadModel, readPointer } from '../lib/model/source.ts';
-import { isGuilt } from '../lib/pipeline/suspects.ts';
+import { isGuilt } from '../lib/pipeline/poison-isolation.ts';
 import type { DlqPlace } from './dlq-place.ts';
 
 export interface ReplayRunner {

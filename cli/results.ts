@@ -6,7 +6,7 @@
 import type { ServingError } from '../lib/contract/errors.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
 import type { Result } from '../lib/index.ts';
-import { shortestHalf } from '../lib/pipeline/filter.ts';
+import { shortestHalf } from '../lib/pipeline/postprocess.ts';
 
 const SHOWN = 8;
 

@@ -15,8 +15,8 @@ import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response
 import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { ModelHost } from '../lib/model/host.ts';
-import type { Filter } from '../lib/pipeline/filter.ts';
-import { keepTime } from '../lib/pipeline/time.ts';
+import { keepTime } from '../lib/pipeline/deadline.ts';
+import type { Filter } from '../lib/pipeline/postprocess.ts';
 import type { RateLimiter } from '../lib/results/limiter.ts';
 import { live } from './live.ts';
 

@@ -18,7 +18,7 @@ import { jobModel, modelSettings } from '../lib/model/live.ts';
 import { publishModel } from '../lib/model/publish.ts';
 import { readPointer } from '../lib/model/source.ts';
 import { tryModel } from '../lib/model/trial.ts';
-import { parseFilter } from '../lib/pipeline/filter.ts';
+import { parseFilter } from '../lib/pipeline/postprocess.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { liveLimiter, liveResults } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';

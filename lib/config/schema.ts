@@ -5,7 +5,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
-import { parseFilter } from '../pipeline/filter.ts';
+import { parseFilter } from '../pipeline/postprocess.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 import type { Problem, Setting } from './settings.ts';

@@ -7,7 +7,7 @@ import { quoteName } from '../codecs/quote.ts';
 import { ServingError } from '../contract/errors.ts';
 import { bytesPerElement, type NumericDType } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { formatSpec } from '../pipeline/fit.ts';
+import { formatSpec } from '../pipeline/shape-check.ts';
 
 /** Where two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
 export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]): InferenceInput {

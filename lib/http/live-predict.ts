@@ -6,7 +6,7 @@
 import type { Environment } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
 import { liveModel } from '../model/live.ts';
-import { parseFilter } from '../pipeline/filter.ts';
+import { parseFilter } from '../pipeline/postprocess.ts';
 import { liveReporter } from '../results/reporter.ts';
 import { RecordStates } from '../results/states.ts';
 

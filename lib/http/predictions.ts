@@ -11,7 +11,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, numberText, outputsText } from '../pipeline/filter.ts';
+import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
 import type { Dequeued } from '../results/store.ts';
 import type { Result } from '../results/stored.ts';
 

@@ -15,7 +15,7 @@ import {
 } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import type { Bound } from './bind.ts';
-import { type Scratch, withScratch } from './scratch.ts';
+import { type Scratch, withScratch } from './buffer-pool.ts';
 
 export interface BatchSettings {
   /** Most rows of one run. */

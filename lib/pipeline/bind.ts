@@ -12,9 +12,9 @@ import { LIMITS } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { castTensor } from './cast.ts';
-import { type Fitted, fitTensor, formatSpec } from './fit.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
+import { type Fitted, fitTensor, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
 
 export interface BindSettings {

@@ -6,7 +6,7 @@
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
-import { formatSpec } from './fit.ts';
+import { formatSpec } from './shape-check.ts';
 
 export type ImageChoice = Partial<ImageSettings>;
 

@@ -8,7 +8,7 @@ import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunOptions, TensorSpec } from '../contract/values.ts';
 import { type BatchSettings, boundBytes, type RunTensors, runBatch } from './batch.ts';
 import { type BindSettings, type Bound, bindRecord } from './bind.ts';
-import { assertExpansion } from './expansion.ts';
+import { assertExpansion } from './decoded-size.ts';
 
 /**
  * @throws with `together`: too_large when the records are over their budget, and the first failure that is found, with

@@ -7,9 +7,9 @@
 
 import { ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
+import { keepTime, type RunTime } from './deadline.ts';
+import { runSuspects } from './poison-isolation.ts';
 import type { Message, RanRecords, RunRecords } from './records.ts';
-import { runSuspects } from './suspects.ts';
-import { keepTime, type RunTime } from './time.ts';
 
 /** A message as SQS hands it over. */
 interface Delivered {

@@ -6,7 +6,7 @@
 import { decodeMessage } from '../codecs/message.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome } from '../contract/values.ts';
-import { type Scratch, withScratch } from './scratch.ts';
+import { type Scratch, withScratch } from './buffer-pool.ts';
 
 export interface Message {
   readonly id: string;

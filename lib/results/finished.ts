@@ -4,7 +4,7 @@
  */
 import { logError } from '../contract/log.ts';
 import type { Timers } from '../metrics/timers.ts';
-import type { Filter } from '../pipeline/filter.ts';
+import type { Filter } from '../pipeline/postprocess.ts';
 import type { FinishedRecord } from '../pipeline/records.ts';
 import type { ResultStore } from './store.ts';
 import { toFields } from './stored.ts';

@@ -9,7 +9,7 @@ import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import { isErrorCode, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, outputsText } from '../pipeline/filter.ts';
+import { type Filter, filterText, outputsText } from '../pipeline/postprocess.ts';
 
 /** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */
 export interface StoredFields {

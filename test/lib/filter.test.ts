@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { float16Bits, float16Value } from '../../lib/pipeline/cast.ts';
-import { filterText, floatText, outputsText, parseFilter } from '../../lib/pipeline/filter.ts';
+import { filterText, floatText, outputsText, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { fixture } from '../support/fixtures.ts';
 
 const floats = (data: readonly number[], shape: readonly number[] = [data.length]): Tensor => ({

@@ -4,9 +4,9 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import type { OnnxSettings } from '../../lib/model/onnx.ts';
+import { withScratch } from '../../lib/pipeline/buffer-pool.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { type RunRecords, runRecords } from '../../lib/pipeline/records.ts';
-import { withScratch } from '../../lib/pipeline/scratch.ts';
 import { type ModelSpec, onnxModel } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';
 

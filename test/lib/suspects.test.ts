@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
-import { runSuspects } from '../../lib/pipeline/suspects.ts';
-import { keepTime, runTime } from '../../lib/pipeline/time.ts';
+import { keepTime, runTime } from '../../lib/pipeline/deadline.ts';
+import { runSuspects } from '../../lib/pipeline/poison-isolation.ts';
 
 type Kind = 'good' | 'endless' | 'deadly' | 'slow';
 

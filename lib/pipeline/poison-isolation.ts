@@ -7,7 +7,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
-import type { RunTime } from './time.ts';
+import type { RunTime } from './deadline.ts';
 
 type FencedRun = NonNullable<Runner['fenced']>;
 
