@@ -4,7 +4,7 @@
  * named is of an account of its own, and nothing of the local service is used for it.
  */
 import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
-import type { ModelLocation } from '../lib/model/source.ts';
+import type { ModelLocation } from '../lib/registry/download.ts';
 import type { S3Client } from '../lib/s3/objects.ts';
 import { wrongUse } from './command.ts';
 import { type PlaceValues, placeOf } from './model-publish.ts';

@@ -5,7 +5,7 @@
  */
 import type { Imported } from '../convert/import.ts';
 import { assertJobName, modelPrefix } from '../lib/contract/names.ts';
-import type { ModelLocation } from '../lib/model/source.ts';
+import type { ModelLocation } from '../lib/registry/download.ts';
 import { wrongUse } from './command.ts';
 import { findService } from './service.ts';
 
@@ -70,7 +70,7 @@ export async function publishTo(
   signal?: AbortSignal,
 ): Promise<string> {
   const [{ publishModel }, { openS3 }] = await Promise.all([
-    import('../lib/model/publish.ts'),
+    import('../lib/registry/publish.ts'),
     import('../lib/s3/objects.ts'),
   ]);
   const s3 = openS3({ endpoint, region });

@@ -3,7 +3,13 @@
  * gone.
  * Trap: a prune asks about versions by their names, and deletes those and no others, whatever happens meanwhile.
  */
-import { listVersions, type ModelVersion, removeVersion, rollBack, surplus } from '../lib/model/versions.ts';
+import {
+  listVersions,
+  type ModelVersion,
+  removeVersion,
+  rollBack,
+  surplus,
+} from '../lib/registry/versions.ts';
 import { confirmed } from './confirm.ts';
 import { bytesText } from './dlq-text.ts';
 import type { OpenPlace } from './model-place.ts';

@@ -11,7 +11,7 @@ import { machineFacts } from '../convert/machine.ts';
 import { readConfig } from '../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
-import { threadsForMemory } from '../lib/model/session.ts';
+import { threadsForMemory } from '../lib/inference/session.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { interruptible } from './interruption.ts';
 import { EXIT, type Output } from './output.ts';

@@ -5,8 +5,8 @@
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
 import type { Tensor, TypedArray } from '../lib/contract/tensor.ts';
-import type { Session } from '../lib/model/session.ts';
-import { RUN_BYTES } from '../lib/model/warm-up.ts';
+import type { Session } from '../lib/inference/session.ts';
+import { RUN_BYTES } from '../lib/inference/warm-up.ts';
 
 export interface MemoryPoint {
   readonly rows: number;

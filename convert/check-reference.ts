@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { ServingError } from '../lib/contract/errors.ts';
 import { formatShape, type Tensor } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { unreadable } from '../lib/model/onnx-file.ts';
-import type { Session } from '../lib/model/session.ts';
+import type { Session } from '../lib/inference/session.ts';
+import { unreadable } from '../lib/registry/onnx-file.ts';
 import { compare, type Tolerance } from './check-compare.ts';
 import { readNpy, readNpz } from './npy.ts';
 

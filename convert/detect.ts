@@ -7,7 +7,7 @@ import { type Dirent, existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { ServingError } from '../lib/contract/errors.ts';
-import { readHead, shownNames, unreadable, wrongContent } from '../lib/model/onnx-file.ts';
+import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/onnx-file.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 

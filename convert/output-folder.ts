@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { ServingError } from '../lib/contract/errors.ts';
-import { unreadable } from '../lib/model/onnx-file.ts';
+import { unreadable } from '../lib/registry/onnx-file.ts';
 import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from './passport.ts';
 
 /**

@@ -4,11 +4,11 @@
  * result of a uri stays.
  */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { liveModel } from '../lib/compose/live-model.ts';
 import type { Runner } from '../lib/contract/values.ts';
+import type { ModelHost } from '../lib/inference/model-manager.ts';
 import { tellFailedEvent, tellOutcomes } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import type { ModelHost } from '../lib/model/host.ts';
-import { liveModel } from '../lib/model/live.ts';
 import { runTime } from '../lib/pipeline/deadline.ts';
 import { runPart, runParts } from '../lib/pipeline/parts.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';

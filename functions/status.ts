@@ -9,7 +9,7 @@ import { modelPrefix } from '../lib/contract/names.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { readPointer } from '../lib/model/source.ts';
+import { readPointer } from '../lib/registry/download.ts';
 import { liveResults } from '../lib/results/live.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
 import type { ResultStore } from '../lib/results/store.ts';

@@ -87,7 +87,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
     entryPoints: {
       sdk: 'lib/index.ts',
       cli: 'cli/main.ts',
-      'chunks/fence-child': 'lib/model/fence-child.ts',
+      'chunks/fence-child': 'lib/inference/isolated-process.ts',
     },
     absWorkingDir: root,
     outdir: folder,

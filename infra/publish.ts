@@ -10,8 +10,8 @@ import type { OnTheWay } from '../convert/cache.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
-import { findModelFile } from '../lib/model/onnx-file.ts';
-import { publishModel } from '../lib/model/publish.ts';
+import { findModelFile } from '../lib/registry/onnx-file.ts';
+import { publishModel } from '../lib/registry/publish.ts';
 import { configPath, readJobConfig } from './config.ts';
 
 export interface PublishRequest {

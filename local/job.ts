@@ -11,15 +11,15 @@ import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
 import { predictions } from '../functions/predictions.ts';
 import { status } from '../functions/status.ts';
+import { jobModel, modelSettings } from '../lib/compose/live-model.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
-import { jobModel, modelSettings } from '../lib/model/live.ts';
-import { publishModel } from '../lib/model/publish.ts';
-import { readPointer } from '../lib/model/source.ts';
-import { tryModel } from '../lib/model/trial.ts';
+import { tryModel } from '../lib/inference/smoke-test.ts';
 import { parseFilter } from '../lib/pipeline/postprocess.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
+import { readPointer } from '../lib/registry/download.ts';
+import { publishModel } from '../lib/registry/publish.ts';
 import { liveLimiter, liveResults } from '../lib/results/live.ts';
 import { RedisConnection } from '../lib/results/redis.ts';
 import { liveReporter } from '../lib/results/reporter.ts';
@@ -50,7 +50,7 @@ export interface JobServices {
   readonly dataDir: string;
   /** Of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
-  /** How long a model that was never served may take to be ready, in ms. Default as lib/model/trial.ts. */
+  /** How long a model that was never served may take to be ready, in ms. Default as lib/inference/smoke-test.ts. */
   readonly modelTrialMs?: number | undefined;
   readonly log: LocalLog;
 }

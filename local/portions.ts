@@ -7,7 +7,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunOptions } from '../lib/contract/values.ts';
-import type { ModelHost } from '../lib/model/host.ts';
+import type { ModelHost } from '../lib/inference/model-manager.ts';
 import type { RunQueue } from './run-queue.ts';
 
 type Model = Pick<ModelHost, 'use'>;

@@ -12,7 +12,7 @@ import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-la
 import { buildFunctions, type FunctionName } from '../../infra/build.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
-import { publishModel } from '../../lib/model/publish.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
 import { startAws } from '../../local/aws.ts';
 import { startTlsProxy } from '../../test/infra/tls.ts';
 import type { Bench, Scenario } from '../bench.ts';

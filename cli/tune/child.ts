@@ -5,7 +5,7 @@
  * say where it is.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
-import { endWithParent } from '../../lib/model/end-with-parent.ts';
+import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { Block, ModelFacts } from './points.ts';
 import type { OpenPoint, OpenRequest } from './run.ts';
 

@@ -11,7 +11,7 @@ import {
   QUEUE_UNIT_BYTES,
 } from '../../infra/prices.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { threadsForMemory } from '../../lib/model/session.ts';
+import { threadsForMemory } from '../../lib/inference/session.ts';
 import type { MeasuredPoint, ModelFacts, Times } from './points.ts';
 
 /** In dollars, per million predictions. */

@@ -73,7 +73,7 @@ async function onnxFile(
 
 async function factsOf(file: string): Promise<{ bytes: number; shapeless: readonly string[] }> {
   const [{ readHead, wrongContent }, { readOnnxFacts }] = await Promise.all([
-    import('../../lib/model/onnx-file.ts'),
+    import('../../lib/registry/onnx-file.ts'),
     import('../../convert/onnx/facts.ts'),
   ]);
   const wrong = wrongContent(await readHead(file));

@@ -5,7 +5,7 @@
  */
 import type { Architecture } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { threadsForMemory } from '../../lib/model/session.ts';
+import { threadsForMemory } from '../../lib/inference/session.ts';
 import type { BatchResult, PredictResult, Setting, SettingResult } from './cost.ts';
 
 export type Traffic = 'predict' | 'batch' | 'both';

@@ -3,9 +3,10 @@
  * Trap: most jobs ask Redis nothing before their first answer, and ioredis is a tenth of a cold start: it is loaded for
  * a limit or a queue, else when the timers are due, a second later.
  */
+
+import { liveModel } from '../compose/live-model.ts';
 import type { Environment } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
-import { liveModel } from '../model/live.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { liveReporter } from '../results/reporter.ts';
 import { RecordStates } from '../results/states.ts';

@@ -175,7 +175,7 @@ const IMPORTS: readonly Plant[] = [
       'lib/client/planted-3.ts': `import '../model/session.ts';`,
     },
     rule: 'unreachable:lib/index.ts',
-    report: 'planted-3.ts -> lib/model/session.ts -> onnxruntime-node',
+    report: 'planted-3.ts -> lib/inference/session.ts -> onnxruntime-node',
   },
 ];
 

@@ -72,7 +72,7 @@ export const OWNED: readonly string[] = ['lib/', 'functions/'];
 
 /** The only places in those folders that may import a package. Importing its types is free everywhere. */
 export const OWNERS: Readonly<Record<string, readonly string[]>> = {
-  'onnxruntime-node': ['lib/model/session.ts'],
+  'onnxruntime-node': ['lib/inference/session.ts'],
   '@aws-sdk/client-s3': ['lib/s3/'],
   '@aws-sdk/client-sqs': ['lib/queue/', 'lib/client/'],
   ioredis: ['lib/results/'],
@@ -150,7 +150,7 @@ export const KNOWN: readonly string[] = [
   'no-cycle: convert/tensorflow/ops/kernels.ts -> convert/tensorflow/ops/rule.ts -> convert/tensorflow/ops/random.ts -> convert/tensorflow/ops/kernels.ts',
   'no-cycle: convert/tensorflow/ops/random.ts -> convert/tensorflow/ops/rule.ts -> convert/tensorflow/ops/random.ts',
   // onnx.ts loads fence.ts by import(); fence.ts names a type of onnx.ts.
-  'no-cycle: lib/model/fence.ts -> lib/model/onnx.ts -> lib/model/fence.ts',
+  'no-cycle: lib/inference/isolated-runner.ts -> lib/inference/runner.ts -> lib/inference/isolated-runner.ts',
   // `npm start` and the CLI read config.yaml with it; it is to become a dependency.
   'no-dev-dependency: lib/config/file.ts -> yaml',
   // They run on this project's onnxruntime-node; their own package.json lists what is compared.

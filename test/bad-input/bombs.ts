@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { decodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { openOnnx } from '../../lib/model/onnx.ts';
+import { openOnnx } from '../../lib/inference/runner.ts';
 import { type Door, predictDoor, predictionsDoor } from './doors.ts';
 import { b64, flatPng, headerJpeg, withImage } from './encoded-images.ts';
 import { GOOD, type ModelName, modelBytes } from './models.ts';

@@ -16,7 +16,7 @@ import { onnxBytes } from '../../convert/onnx/write.ts';
 import type { Passport } from '../../convert/passport.ts';
 import { withOps } from '../../convert/supported.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { readPointer } from '../../lib/model/source.ts';
+import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws.ts';
 import { npyBytes } from '../convert/support/npy-bytes.ts';
 import { childEnvironment } from '../support/environment.ts';

@@ -8,7 +8,7 @@ import { tensorOf } from '../../convert/graph/numbers.ts';
 import type { Attributes, Shape, Value } from '../../convert/graph/value.ts';
 import { writeOnnx } from '../../convert/onnx/write.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
-import { openSession } from '../../lib/model/session.ts';
+import { openSession } from '../../lib/inference/session.ts';
 
 let folder: string;
 let files = 0;

@@ -5,7 +5,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { publishJob } from '../../infra/publish.ts';
-import { readPointer } from '../../lib/model/source.ts';
+import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

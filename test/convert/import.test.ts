@@ -15,7 +15,7 @@ import { onnxBytes, writeOnnx } from '../../convert/onnx/write.ts';
 import { temporaryBeside } from '../../convert/output-folder.ts';
 import { type Passport, passportText } from '../../convert/passport.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { openOnnx } from '../../lib/model/onnx.ts';
+import { openOnnx } from '../../lib/inference/runner.ts';
 import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { npyBytes } from './support/npy-bytes.ts';

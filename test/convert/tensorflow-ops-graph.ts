@@ -19,7 +19,7 @@ import type {
   TfType,
 } from '../../convert/tensorflow/graph.ts';
 import { allocate, type NumericDType, type Tensor } from '../../lib/contract/tensor.ts';
-import { openSession } from '../../lib/model/session.ts';
+import { openSession } from '../../lib/inference/session.ts';
 
 export type AttributeSpec = Readonly<Record<string, TfAttribute>>;
 export type NodeSpec = readonly [

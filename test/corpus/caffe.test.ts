@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { convertCaffe } from '../../convert/caffe/convert.ts';
 import { writeOnnx } from '../../convert/onnx/write.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
-import { openSession, type Session } from '../../lib/model/session.ts';
+import { openSession, type Session } from '../../lib/inference/session.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { readNpy } from '../support/npy.ts';
 

@@ -15,7 +15,7 @@ import { readCheckpoint } from '../../convert/tensorflow/files/checkpoint.ts';
 import { readFrozenGraph } from '../../convert/tensorflow/files/frozen.ts';
 import { readSavedModel } from '../../convert/tensorflow/files/saved-model.ts';
 import { allocate, type NumericDType, type Tensor } from '../../lib/contract/tensor.ts';
-import { openSession, type Session } from '../../lib/model/session.ts';
+import { openSession, type Session } from '../../lib/inference/session.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { readNpy } from '../support/npy.ts';
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { modelPrefix, parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
-import { publishModel } from '../../lib/model/publish.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
 import { until } from '../support/until.ts';

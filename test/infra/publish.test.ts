@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { prepareModel, publishJob } from '../../infra/publish.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
-import { readPointer } from '../../lib/model/source.ts';
+import { readPointer } from '../../lib/registry/download.ts';
 import { type LocalAws, startAws } from '../../local/aws.ts';
 import { identityModel } from '../support/onnx.ts';
 

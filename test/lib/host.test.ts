@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Runner } from '../../lib/contract/values.ts';
-import { ModelHost } from '../../lib/model/host.ts';
+import { ModelHost } from '../../lib/inference/model-manager.ts';
 
 class FakeRunner implements Runner {
   readonly version: string;

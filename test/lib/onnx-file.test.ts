@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { findModelFile } from '../../lib/model/onnx-file.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 async function folderWith(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {

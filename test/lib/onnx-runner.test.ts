@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import type { Inputs, NamedTensor, Outcome } from '../../lib/contract/values.ts';
-import { openOnnx } from '../../lib/model/onnx.ts';
+import { openOnnx } from '../../lib/inference/runner.ts';
 import { type Element, identityModel, onnxModel } from '../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../support/runner.ts';
 

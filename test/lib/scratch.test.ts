@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
-import type { OnnxSettings } from '../../lib/model/onnx.ts';
+import type { OnnxSettings } from '../../lib/inference/runner.ts';
 import { withScratch } from '../../lib/pipeline/buffer-pool.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { type RunRecords, runRecords } from '../../lib/pipeline/records.ts';

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
-import { openSession } from '../../lib/model/session.ts';
-import { fixedBatch, warmUp } from '../../lib/model/warm-up.ts';
+import { openSession } from '../../lib/inference/session.ts';
+import { fixedBatch, warmUp } from '../../lib/inference/warm-up.ts';
 import { type Element, type ModelSpec, onnxModel } from '../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../support/runner.ts';
 

@@ -14,7 +14,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
-import { publishModel } from '../../lib/model/publish.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
 import { BUCKET, type Prepared, prepareDeployment } from '../infra/deployed.ts';
 import { type Packaged, packageProject } from '../infra/packaging.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';

@@ -8,7 +8,7 @@ import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSession } from '../../lib/model/session.ts';
+import { openSession } from '../../lib/inference/session.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import {
   externalWeight,

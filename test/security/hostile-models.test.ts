@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { Fence } from '../../lib/model/fence.ts';
+import { Fence } from '../../lib/inference/isolated-runner.ts';
 import { findRunning } from '../../local/data-folder.ts';
 import { cli } from '../cli/cli.ts';
 import { temporaryFolder } from '../support/runner.ts';

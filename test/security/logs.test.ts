@@ -17,7 +17,7 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
-import { readPointer } from '../../lib/model/source.ts';
+import { readPointer } from '../../lib/registry/download.ts';
 import { RedisConnection } from '../../lib/results/redis.ts';
 import { quietReporter } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';

@@ -11,8 +11,8 @@ import {
   ListObjectsV2Command,
   type S3Client,
 } from '@aws-sdk/client-s3';
-import { publishModel } from '../../lib/model/publish.ts';
-import { downloadModel, readPointer } from '../../lib/model/source.ts';
+import { downloadModel, readPointer } from '../../lib/registry/download.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { LOCATION, openBucket, putObject } from './support/quiet-aws.ts';

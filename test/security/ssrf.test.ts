@@ -16,7 +16,7 @@ import { batch } from '../../functions/batch.ts';
 import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import type { OnnxRunner } from '../../lib/model/onnx.ts';
+import type { OnnxRunner } from '../../lib/inference/runner.ts';
 import { predictDoor, predictionsDoor, quietReporter } from '../bad-input/doors.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -40,8 +40,8 @@ test('no text becomes code', () => {
 });
 
 test('a worker that runs a text runs a constant one', () => {
-  assert.deepEqual(filesWith(/eval:\s*true/), ['lib/model/end-with-parent.ts']);
-  const text = sources.get('lib/model/end-with-parent.ts') as string;
+  assert.deepEqual(filesWith(/eval:\s*true/), ['lib/inference/end-with-parent.ts']);
+  const text = sources.get('lib/inference/end-with-parent.ts') as string;
   assert.match(text, /new Worker\(WATCH, \{ eval: true, execArgv: \[\] \}\)/);
   assert.doesNotMatch(/const WATCH = `([^`]*)`/.exec(text)?.[1] as string, /\$\{/);
 });
@@ -59,7 +59,7 @@ test('processes are started by these files only, never through a shell', () => {
     // Packaging, on the developer's machine.
     'infra/package.ts',
     // A suspicious record's run: this very program.
-    'lib/model/fence.ts',
+    'lib/inference/isolated-runner.ts',
     // redis-server, by the name or path that the person at the machine gives.
     'local/redis/installed.ts',
   ]);
@@ -113,16 +113,16 @@ test('no function loads the code that reads a file for a client', () => {
 });
 
 test('a session opens from a path: from a buffer, weights would be looked for in the working directory', () => {
-  assert.deepEqual(filesWith(/InferenceSession\.create/), ['lib/model/session.ts']);
+  assert.deepEqual(filesWith(/InferenceSession\.create/), ['lib/inference/session.ts']);
   assert.match(
-    sources.get('lib/model/session.ts') as string,
+    sources.get('lib/inference/session.ts') as string,
     /openSession\(path: string,[\s\S]*InferenceSession\.create\(path,/,
   );
 });
 
 test('a checksum is compared before a session opens: the only way to a folder of the model is through verify', () => {
-  const source = sources.get('lib/model/source.ts') as string;
+  const source = sources.get('lib/registry/download.ts') as string;
   assert.match(source, /await verify\(target, file\);/);
-  const open = sources.get('lib/model/open.ts') as string;
+  const open = sources.get('lib/compose/open-model.ts') as string;
   assert.match(open, /await downloadModel\([\s\S]*await openOnnx\(/);
 });

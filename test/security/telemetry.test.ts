@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { temporaryFolder } from '../support/runner.ts';
 
 const MODEL = fileURLToPath(new URL('../../examples/digits/model/model.onnx', import.meta.url));
-const SESSION = new URL('../../lib/model/session.ts', import.meta.url).href;
+const SESSION = new URL('../../lib/inference/session.ts', import.meta.url).href;
 const PROGRAM = `
   const { openSession } = await import(${JSON.stringify(SESSION)});
   await (await openSession(${JSON.stringify(MODEL)}, { threads: 1 })).close();`;

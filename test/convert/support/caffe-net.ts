@@ -10,7 +10,7 @@ import { convertCaffe } from '../../../convert/caffe/convert.ts';
 import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
 import { writeOnnx } from '../../../convert/onnx/write.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { openSession } from '../../../lib/model/session.ts';
+import { openSession } from '../../../lib/inference/session.ts';
 
 export interface TestBlob {
   readonly shape: readonly number[];

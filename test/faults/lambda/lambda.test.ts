@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { fenceCost, timeForThreeMs } from '../../support/fence.ts';
 import { until } from '../../support/until.ts';

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 import { type Bundles, packagedFunctions } from '../support/worker.ts';

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { indexKey, modelPrefix } from '../../../lib/contract/names.ts';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { deliverAll, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { modelPrefix } from '../../../lib/contract/names.ts';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';
 import { lineModel, lineOf, misfit, modelFolder, poison, record } from './model.ts';

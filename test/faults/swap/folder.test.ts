@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { modelPrefix } from '../../../lib/contract/names.ts';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test } from 'node:test';
-import { publishModel } from '../../../lib/model/publish.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
 import { until } from '../../support/until.ts';
 import { addModel, LOCATION, modelBucket, modelFolder, openHost } from './models.ts';
 import { TORN } from './torn.ts';

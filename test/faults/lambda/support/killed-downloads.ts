@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { publishModel } from '../../../../lib/model/publish.ts';
+import { publishModel } from '../../../../lib/registry/publish.ts';
 import { onnxModel } from '../../../support/onnx.ts';
 import { until } from '../../../support/until.ts';
 import { seeded } from '../../support/seeds.ts';

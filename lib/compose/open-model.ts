@@ -5,12 +5,12 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { ServingError } from '../contract/errors.ts';
+import { ModelHost } from '../inference/model-manager.ts';
+import { type OnnxRunner, type OnnxSettings, openOnnx } from '../inference/runner.ts';
+import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
+import { removeOthers } from '../registry/download-folder.ts';
+import { findModelFile } from '../registry/onnx-file.ts';
 import type { S3Client } from '../s3/objects.ts';
-import { removeOthers } from './folder.ts';
-import { ModelHost } from './host.ts';
-import { type OnnxRunner, type OnnxSettings, openOnnx } from './onnx.ts';
-import { findModelFile } from './onnx-file.ts';
-import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from './source.ts';
 
 export interface OpenModelOptions {
   readonly s3: S3Client;

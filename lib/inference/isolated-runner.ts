@@ -7,7 +7,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import type { OnnxSettings } from './onnx.ts';
+import type { OnnxSettings } from './runner.ts';
 
 export interface FencedModel {
   readonly file: string;

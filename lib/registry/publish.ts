@@ -9,9 +9,15 @@ import { join, relative, sep } from 'node:path';
 import { ServingError } from '../contract/errors.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
-import { type CurrentModel, flip, readCurrent, unreachable, type VersionFile } from './current.ts';
+import {
+  digestFile,
+  isModelPath,
+  MAX_MODEL_FILES,
+  type ModelLocation,
+  type ModelPointer,
+} from './download.ts';
 import { findModelFile } from './onnx-file.ts';
-import { digestFile, isModelPath, MAX_MODEL_FILES, type ModelLocation, type ModelPointer } from './source.ts';
+import { type CurrentModel, flip, readCurrent, unreachable, type VersionFile } from './pointer.ts';
 import { type ModelSource, readManifest, writeManifest } from './versions.ts';
 
 export interface PublishOptions {

@@ -6,8 +6,8 @@
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { endWithParent } from './end-with-parent.ts';
-import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './fence.ts';
-import { type OnnxRunner, openOnnx } from './onnx.ts';
+import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './isolated-runner.ts';
+import { type OnnxRunner, openOnnx } from './runner.ts';
 
 endWithParent();
 

@@ -6,11 +6,11 @@ import type { Environment } from '../config/environment.ts';
 import type { JobConfig } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
 import { modelPrefix } from '../contract/names.ts';
+import type { ModelHost } from '../inference/model-manager.ts';
+import type { OnnxRunner, OnnxSettings } from '../inference/runner.ts';
+import { threadsForMemory } from '../inference/session.ts';
 import { openS3, type S3Client } from '../s3/objects.ts';
-import type { ModelHost } from './host.ts';
-import type { OnnxRunner, OnnxSettings } from './onnx.ts';
-import { openModel } from './open.ts';
-import { threadsForMemory } from './session.ts';
+import { openModel } from './open-model.ts';
 
 export interface JobModel {
   readonly job: JobConfig;

@@ -8,7 +8,7 @@ import { refuseTelemetry } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
-import { DAMAGED } from './onnx-file.ts';
+import { DAMAGED } from '../registry/onnx-file.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];

@@ -4,8 +4,8 @@
  * as well as the refresh of one that serves. So it is opened once in a process that can be killed.
  */
 import { ServingError } from '../contract/errors.ts';
-import { Fence } from './fence.ts';
-import type { OnnxSettings } from './onnx.ts';
+import { Fence } from './isolated-runner.ts';
+import type { OnnxSettings } from './runner.ts';
 
 export interface TrialOptions {
   readonly settings: OnnxSettings;

@@ -6,7 +6,7 @@
 import { ServingError } from '../contract/errors.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
-import { isVersion, type ModelLocation } from './source.ts';
+import { isVersion, type ModelLocation } from './download.ts';
 
 /** A version that was made to serve. */
 export interface Activation {

@@ -9,7 +9,7 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { ServingError } from '../contract/errors.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
-import { inPartial } from './folder.ts';
+import { inPartial } from './download-folder.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
 export interface ModelPointer {

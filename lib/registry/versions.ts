@@ -6,6 +6,7 @@
 import { ServingError } from '../contract/errors.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, removeObjects } from '../s3/pages.ts';
+import { isModelPath, isVersion, type ModelLocation } from './download.ts';
 import {
   type Activation,
   addressText,
@@ -14,8 +15,7 @@ import {
   readCurrent,
   unreachable,
   type VersionFile,
-} from './current.ts';
-import { isModelPath, isVersion, type ModelLocation } from './source.ts';
+} from './pointer.ts';
 
 /** `manifests/<version>.json`. */
 export interface Manifest {

@@ -6,7 +6,7 @@
 import type { Runner, TensorSpec } from '../contract/values.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import { infer } from '../pipeline/infer.ts';
-import type { Fence } from './fence.ts';
+import type { Fence } from './isolated-runner.ts';
 import { openSession } from './session.ts';
 import { fixedBatch, RUN_BYTES, warmUp } from './warm-up.ts';
 
@@ -33,7 +33,9 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
   let fence: Promise<Fence> | undefined;
   // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
   const fenced = () =>
-    (fence ??= import('./fence.ts').then((module) => new module.Fence({ file, version, settings })));
+    (fence ??= import('./isolated-runner.ts').then(
+      (module) => new module.Fence({ file, version, settings }),
+    ));
   const fixedRows = fixedBatch(session.inputs);
   const batch = {
     maxRows: settings.batchSize,
