@@ -5,6 +5,7 @@
  */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { liveModel } from '../lib/compose/live-model.ts';
+import { liveConnection, liveResults } from '../lib/compose/live-redis.ts';
 import type { Runner } from '../lib/contract/values.ts';
 import type { ModelHost } from '../lib/inference/model-manager.ts';
 import { tellFailedEvent, tellOutcomes } from '../lib/metrics/outcomes.ts';
@@ -13,12 +14,11 @@ import { runTime } from '../lib/pipeline/deadline.ts';
 import { runPart, runParts } from '../lib/pipeline/parts.ts';
 import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';
 import { type Message, runRecords } from '../lib/pipeline/records.ts';
-import { saveFinished } from '../lib/results/finished.ts';
-import { liveConnection, liveResults } from '../lib/results/live.ts';
-import { liveReporter } from '../lib/results/reporter.ts';
-import { RunningNews } from '../lib/results/running.ts';
-import { RecordStates } from '../lib/results/states.ts';
-import type { ResultStore } from '../lib/results/store.ts';
+import { saveFinished } from '../lib/redis/finished.ts';
+import { RecordStates } from '../lib/redis/record-states.ts';
+import { liveReporter } from '../lib/redis/reporter.ts';
+import type { ResultStore } from '../lib/redis/results.ts';
+import { RunningNews } from '../lib/redis/running.ts';
 import { livePayloads } from '../lib/s3/live.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { live } from './live.ts';

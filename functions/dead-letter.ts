@@ -5,13 +5,13 @@
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
+import { liveResults } from '../lib/compose/live-redis.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { parkedPrefix } from '../lib/contract/names.ts';
 import { measure } from '../lib/metrics/emf.ts';
-import { liveResults } from '../lib/results/live.ts';
-import type { ResultStore } from '../lib/results/store.ts';
-import { toFields } from '../lib/results/stored.ts';
+import { toFields } from '../lib/redis/result-fields.ts';
+import type { ResultStore } from '../lib/redis/results.ts';
 import { openS3, putText } from '../lib/s3/objects.ts';
 import { live } from './live.ts';
 

@@ -17,7 +17,7 @@ import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { keepTime } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
-import type { RateLimiter } from '../lib/results/limiter.ts';
+import type { RateLimiter } from '../lib/redis/rate-limiter.ts';
 import { live } from './live.ts';
 
 export interface PredictDeps {

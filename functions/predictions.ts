@@ -15,9 +15,9 @@ import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
 import { answerState, isStatePath } from '../lib/http/states.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import type { RecordStates } from '../lib/results/states.ts';
-import type { ResultStore } from '../lib/results/store.ts';
-import type { Result } from '../lib/results/stored.ts';
+import type { RecordStates } from '../lib/redis/record-states.ts';
+import type { Result } from '../lib/redis/result-fields.ts';
+import type { ResultStore } from '../lib/redis/results.ts';
 import { live } from './live.ts';
 
 export interface PredictionsDeps extends AcceptDeps {

@@ -3,16 +3,16 @@
  * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { liveResults } from '../lib/compose/live-redis.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
+import { liveReporter } from '../lib/redis/reporter.ts';
+import type { ResultStore } from '../lib/redis/results.ts';
 import { readPointer } from '../lib/registry/download.ts';
-import { liveResults } from '../lib/results/live.ts';
-import { liveReporter } from '../lib/results/reporter.ts';
-import type { ResultStore } from '../lib/results/store.ts';
 import { openS3 } from '../lib/s3/objects.ts';
 import { live } from './live.ts';
 

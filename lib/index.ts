@@ -6,6 +6,6 @@ export { OutputQueue, type OutputQueueOptions, type WaitForOptions } from './cli
 export { type ErrorCode, ServingError } from './contract/errors.ts';
 export type { DType, Tensor } from './contract/tensor.ts';
 export type { NamedTensor } from './contract/values.ts';
-export type { RecordStatus } from './results/states.ts';
-export type { Dequeued } from './results/store.ts';
-export type { Result } from './results/stored.ts';
+export type { RecordStatus } from './redis/record-states.ts';
+export type { Result } from './redis/result-fields.ts';
+export type { Dequeued } from './redis/results.ts';

@@ -8,10 +8,10 @@ import { isErrorCode, ServingError } from '../contract/errors.ts';
 import { allocate, type DType } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
 import { float16Bits } from '../pipeline/cast.ts';
-import { assertWaitMs } from '../results/patience.ts';
-import { isRecordStatus, type RecordStatus } from '../results/states.ts';
-import type { Dequeued, WaitOptions } from '../results/store.ts';
-import type { Result } from '../results/stored.ts';
+import { isRecordStatus, type RecordStatus } from '../redis/record-states.ts';
+import type { Result } from '../redis/result-fields.ts';
+import type { Dequeued, WaitOptions } from '../redis/results.ts';
+import { assertWaitMs } from '../redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;

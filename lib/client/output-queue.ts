@@ -6,10 +6,10 @@
 
 import type { ServingError } from '../contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
-import { RedisConnection } from '../results/redis.ts';
-import { RecordStates, type RecordStatus } from '../results/states.ts';
-import { type Dequeued, ResultStore } from '../results/store.ts';
-import type { Result } from '../results/stored.ts';
+import { RedisConnection } from '../redis/connection.ts';
+import { RecordStates, type RecordStatus } from '../redis/record-states.ts';
+import type { Result } from '../redis/result-fields.ts';
+import { type Dequeued, ResultStore } from '../redis/results.ts';
 import type { Fetch } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { QueueSender } from '../queue/sender.ts';
 import { submit } from '../queue/submit.ts';
-import { type RecordStates, sendClaimed } from '../results/states.ts';
+import { type RecordStates, sendClaimed } from '../redis/record-states.ts';
 import type { PayloadStore } from '../s3/payloads.ts';
 import { readSubmissions } from './predictions.ts';
 import type { HttpRequest } from './request.ts';

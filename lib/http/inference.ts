@@ -24,7 +24,7 @@ import type { Reporter } from '../metrics/reporter.ts';
 import { type Scratch, withScratch } from '../pipeline/buffer-pool.ts';
 import { keepTime } from '../pipeline/deadline.ts';
 import { nestedTensor } from '../pipeline/nested.ts';
-import type { RateLimiter } from '../results/limiter.ts';
+import type { RateLimiter } from '../redis/rate-limiter.ts';
 import { type AnsweredOutput, inferenceAnswer } from './inference-answer.ts';
 import { rawInput } from './inference-raw.ts';
 import type { HttpRequest } from './request.ts';

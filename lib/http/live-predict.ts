@@ -8,8 +8,8 @@ import { liveModel } from '../compose/live-model.ts';
 import type { Environment } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
-import { liveReporter } from '../results/reporter.ts';
-import { RecordStates } from '../results/states.ts';
+import { RecordStates } from '../redis/record-states.ts';
+import { liveReporter } from '../redis/reporter.ts';
 
 export async function livePredict(environment: Environment) {
   const { jobName, postProcessing, http } = environment.job;
@@ -31,7 +31,7 @@ export async function livePredict(environment: Environment) {
 }
 
 async function openRedis(environment: Environment) {
-  const { liveConnection, liveLimiter, liveResults } = await import('../results/live.ts');
+  const { liveConnection, liveLimiter, liveResults } = await import('../compose/live-redis.ts');
   const connection = liveConnection(environment);
   return {
     limiter: liveLimiter(connection, environment),

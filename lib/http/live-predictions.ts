@@ -4,13 +4,13 @@
  */
 import type { Environment } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
-import { liveReporter } from '../results/reporter.ts';
-import { RecordStates } from '../results/states.ts';
+import { RecordStates } from '../redis/record-states.ts';
+import { liveReporter } from '../redis/reporter.ts';
 
 export async function livePredictions(environment: Environment) {
   const [queueing, redis] = await Promise.all([
     environment.hasQueue ? import('./live.ts') : undefined,
-    environment.hasRedis ? import('../results/live.ts') : undefined,
+    environment.hasRedis ? import('../compose/live-redis.ts') : undefined,
   ]);
   const accept = once(() => there(queueing, 'CLUSTER_SERVING_QUEUE_URL').liveAccept(environment));
   const opener = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');

@@ -12,8 +12,8 @@ import { assertUri } from '../contract/names.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
-import type { Dequeued } from '../results/store.ts';
-import type { Result } from '../results/stored.ts';
+import type { Result } from '../redis/result-fields.ts';
+import type { Dequeued } from '../redis/results.ts';
 
 export interface Submission {
   readonly uri: string;

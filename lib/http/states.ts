@@ -3,7 +3,7 @@
  * Trap: the uri is in the query: a path would lose its slashes and question marks.
  */
 import { ServingError } from '../contract/errors.ts';
-import type { RecordStates } from '../results/states.ts';
+import type { RecordStates } from '../redis/record-states.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { InputQueue, OutputQueue, type Result } from '../../lib/index.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';

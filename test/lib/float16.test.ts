@@ -8,7 +8,7 @@ import { decodeArrowResult } from '../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../lib/contract/values.ts';
 import { resultText } from '../../lib/http/predictions.ts';
 import { float16Bits } from '../../lib/pipeline/cast.ts';
-import { fromFields, toFields } from '../../lib/results/stored.ts';
+import { fromFields, toFields } from '../../lib/redis/result-fields.ts';
 import { identityModel } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';
 

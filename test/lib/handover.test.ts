@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { resultKey } from '../../lib/contract/names.ts';
-import { ResultHandover } from '../../lib/results/handover.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
-import { RecordStates } from '../../lib/results/states.ts';
-import { ResultStore } from '../../lib/results/store.ts';
-import { toFields } from '../../lib/results/stored.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import { RecordStates } from '../../lib/redis/record-states.ts';
+import { ResultHandover } from '../../lib/redis/replace-result.ts';
+import { toFields } from '../../lib/redis/result-fields.ts';
+import { ResultStore } from '../../lib/redis/results.ts';
 import { redisUrl } from '../support/redis.ts';
 
 const JOB = 'job';

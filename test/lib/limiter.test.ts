@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ServingError } from '../../lib/contract/errors.ts';
-import { RateLimiter } from '../../lib/results/limiter.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import { RateLimiter } from '../../lib/redis/rate-limiter.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

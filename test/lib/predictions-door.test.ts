@@ -7,10 +7,10 @@ import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
 import { predictionTexts, preferredWaitMs } from '../../lib/http/predictions.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
-import { RecordStates } from '../../lib/results/states.ts';
-import { type Finished, ResultStore } from '../../lib/results/store.ts';
-import { toFields } from '../../lib/results/stored.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import { RecordStates } from '../../lib/redis/record-states.ts';
+import { toFields } from '../../lib/redis/result-fields.ts';
+import { type Finished, ResultStore } from '../../lib/redis/results.ts';
 import { startGateway } from '../../local/gateway.ts';
 import { redisUrl } from '../support/redis.ts';
 

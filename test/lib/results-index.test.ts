@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { indexKey } from '../../lib/contract/names.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
-import { ResultStore } from '../../lib/results/store.ts';
-import { toFields } from '../../lib/results/stored.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import { toFields } from '../../lib/redis/result-fields.ts';
+import { ResultStore } from '../../lib/redis/results.ts';
 import { redisUrl } from '../support/redis.ts';
 
 const JOB = 'job';

@@ -14,7 +14,7 @@ import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelHost } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
-import { toFields } from '../../lib/results/stored.ts';
+import { toFields } from '../../lib/redis/result-fields.ts';
 import { startGateway } from '../../local/gateway.ts';
 import { quietReporter } from '../bad-input/doors.ts';
 

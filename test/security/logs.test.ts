@@ -17,8 +17,8 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
 import { readPointer } from '../../lib/registry/download.ts';
-import { RedisConnection } from '../../lib/results/redis.ts';
 import { quietReporter } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';
 

@@ -4,7 +4,7 @@
  */
 import { logError } from '../contract/log.ts';
 import { Reporter } from '../metrics/reporter.ts';
-import type { ResultStore } from './store.ts';
+import type { ResultStore } from './results.ts';
 
 export function liveReporter(results: Pick<ResultStore, 'save'>): Reporter {
   return new Reporter({

@@ -4,7 +4,7 @@
  * it reconnects; every wait therefore wakes up by itself now and then to look.
  */
 import type { Redis } from 'ioredis';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
 
 /** A lost message costs at most this. */
 const LOOK_AGAIN_MS = 5_000;

@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
 import { TODAY } from './scripts.ts';
 
 /** Characters of the tokens of the last claims on a uri: seven of them, as many as a hash still keeps in its small form. */

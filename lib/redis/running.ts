@@ -4,7 +4,7 @@
  * stays one round trip. And a run holds the thread: an answer that came meanwhile is read only after it, when the time
  * limit of the command has ended the connection already. So the answer is waited for before a run that is told.
  */
-import type { RecordStates } from './states.ts';
+import type { RecordStates } from './record-states.ts';
 
 /** A shorter run has its result before anybody has asked. */
 const TELL_FROM_MS = 100;

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { heldKey, indexKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
 import { PUT_BACK, TAKE, TOO_LARGE } from './scripts.ts';
 
 /** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */

@@ -5,10 +5,10 @@
 import type { Environment } from '../config/environment.ts';
 import { type JobConfig, visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
-import { cachePassword } from './iam.ts';
-import { RateLimiter } from './limiter.ts';
-import { RedisConnection } from './redis.ts';
-import { ResultStore } from './store.ts';
+import { RedisConnection } from '../redis/connection.ts';
+import { cachePassword } from '../redis/iam.ts';
+import { RateLimiter } from '../redis/rate-limiter.ts';
+import { ResultStore } from '../redis/results.ts';
 
 type ConnectionEnvironment = Pick<Environment, 'redisUrl'> & Partial<Pick<Environment, 'redisSignIn'>>;
 type RedisEnvironment = ConnectionEnvironment & Pick<Environment, 'job'>;

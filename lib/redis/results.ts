@@ -8,12 +8,12 @@ import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
 import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
-import { DoneNews } from './news.ts';
-import { assertWaitMs, orAborted } from './patience.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
+import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
+import { DoneNews } from './notifications.ts';
+import { fromFields, type Result, type StoredFields } from './result-fields.ts';
 import { SAVE } from './scripts.ts';
-import { fromFields, type Result, type StoredFields } from './stored.ts';
-import { ResultTaker, type TakeLimits, type Taken } from './taker.ts';
+import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;

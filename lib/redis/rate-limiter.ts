@@ -6,7 +6,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
 
 /**
  * A token bucket as one number: when the bucket would be full again (GCRA). One second's tokens may go at once.

@@ -6,8 +6,8 @@ import { logError } from '../contract/log.ts';
 import type { Timers } from '../metrics/timers.ts';
 import type { Filter } from '../pipeline/postprocess.ts';
 import type { FinishedRecord } from '../pipeline/records.ts';
-import type { ResultStore } from './store.ts';
-import { toFields } from './stored.ts';
+import { toFields } from './result-fields.ts';
+import type { ResultStore } from './results.ts';
 
 export interface SaveSettings {
   readonly filter: Filter | undefined;

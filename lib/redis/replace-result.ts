@@ -7,10 +7,10 @@
 
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import type { RedisConnection } from './redis.ts';
+import type { RedisConnection } from './connection.ts';
+import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
+import type { StoredFields } from './result-fields.ts';
 import { TODAY } from './scripts.ts';
-import { OUTLASTS_QUEUE_MS, payloadDigest } from './states.ts';
-import type { StoredFields } from './stored.ts';
 
 /**
  * KEYS: result, state, index. ARGV: what was read of result and state (7, '' = absent; see Held); then
