@@ -11,7 +11,7 @@ import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';
 import { runRecords } from '../lib/pipeline/records.ts';
 import type { HandedOver, HandedRecord } from '../lib/redis/replace-result.ts';
 import { toFields } from '../lib/redis/result-fields.ts';
-import type { ParkedEntry } from '../lib/s3/parked.ts';
+import type { ParkedEntry } from '../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import type { DlqPlace } from './dlq-place.ts';
 import { openRunner, type ReplayRunner } from './dlq-runner.ts';

@@ -4,7 +4,7 @@
  * tells (time) is asked first, then what needs the message (uri), then what needs Redis (code).
  */
 import type { ResultHandover, StoredOutcome } from '../lib/redis/replace-result.ts';
-import type { ParkedEntry, ParkedHead } from '../lib/s3/parked.ts';
+import type { ParkedEntry, ParkedHead } from '../lib/s3/dead-letters.ts';
 import { wrongUse } from './command.ts';
 
 export const WHERE_HELP = `\

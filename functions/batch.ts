@@ -4,8 +4,10 @@
  * result of a uri stays.
  */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { live } from '../lib/compose/live.ts';
 import { liveModel } from '../lib/compose/live-model.ts';
 import { liveConnection, liveResults } from '../lib/compose/live-redis.ts';
+import { livePayloads } from '../lib/compose/live-s3.ts';
 import type { Runner } from '../lib/contract/values.ts';
 import type { ModelHost } from '../lib/inference/model-manager.ts';
 import { tellFailedEvent, tellOutcomes } from '../lib/metrics/outcomes.ts';
@@ -19,9 +21,7 @@ import { RecordStates } from '../lib/redis/record-states.ts';
 import { liveReporter } from '../lib/redis/reporter.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
 import { RunningNews } from '../lib/redis/running.ts';
-import { livePayloads } from '../lib/s3/live.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
-import { live } from './live.ts';
 
 export interface BatchDeps {
   readonly model: Pick<ModelHost, 'use'>;

@@ -5,6 +5,7 @@
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
+import { live } from '../lib/compose/live.ts';
 import { liveResults } from '../lib/compose/live-redis.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
@@ -13,7 +14,6 @@ import { measure } from '../lib/metrics/emf.ts';
 import { toFields } from '../lib/redis/result-fields.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
 import { openS3, putText } from '../lib/s3/objects.ts';
-import { live } from './live.ts';
 
 export interface DeadLetterDeps {
   readonly results: Pick<ResultStore, 'save'>;

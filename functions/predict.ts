@@ -1,14 +1,15 @@
 /**
  * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
- * /v2, the Open Inference Protocol (lib/http/inference.ts), for which the contract of /predict does not hold.
+ * /v2, the Open Inference Protocol (lib/http/inference/inference.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
+import { live } from '../lib/compose/live.ts';
+import { livePredict } from '../lib/compose/live-predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
-import { answerInference, isInferencePath } from '../lib/http/inference.ts';
-import { livePredict } from '../lib/http/live-predict.ts';
+import { answerInference, isInferencePath } from '../lib/http/inference/inference.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
@@ -18,7 +19,6 @@ import type { Reporter } from '../lib/metrics/reporter.ts';
 import { keepTime } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import type { RateLimiter } from '../lib/redis/rate-limiter.ts';
-import { live } from './live.ts';
 
 export interface PredictDeps {
   /** Undefined: no limit. */

@@ -6,10 +6,11 @@
  * rest inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { live } from '../lib/compose/live.ts';
+import { livePredictions } from '../lib/compose/live-predictions.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
-import { livePredictions } from '../lib/http/live-predictions.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from '../lib/http/predictions.ts';
 import { type HttpRequest, readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, json, jsonText, respond } from '../lib/http/response.ts';
@@ -18,7 +19,6 @@ import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { RecordStates } from '../lib/redis/record-states.ts';
 import type { Result } from '../lib/redis/result-fields.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
-import { live } from './live.ts';
 
 export interface PredictionsDeps extends AcceptDeps {
   readonly results: () => Pick<ResultStore, 'getWithin' | 'take' | 'takePage'>;

@@ -3,6 +3,7 @@
  * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { live } from '../lib/compose/live.ts';
 import { liveResults } from '../lib/compose/live-redis.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
@@ -14,7 +15,6 @@ import { liveReporter } from '../lib/redis/reporter.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
 import { readPointer } from '../lib/registry/download.ts';
 import { openS3 } from '../lib/s3/objects.ts';
-import { live } from './live.ts';
 
 export interface StatusDeps {
   readonly results: Pick<ResultStore, 'ping' | 'metrics'>;

@@ -48,7 +48,7 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
 
 /** Folders whose files do not import each other, and the files that all of them may share. */
 export const SEPARATE: readonly { readonly folder: string; readonly shared: readonly string[] }[] = [
-  { folder: 'functions/', shared: ['functions/live.ts'] },
+  { folder: 'functions/', shared: ['lib/compose/live.ts'] },
 ];
 
 /** Parts that know no clock, randomness, network or environment. */

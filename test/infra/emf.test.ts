@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { type LiveMeasuring, liveMeasuring } from '../../lib/compose/live-metrics.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError, logWith } from '../../lib/contract/log.ts';
 import { measure, measured, measureFailures } from '../../lib/metrics/emf.ts';
-import { type LiveMeasuring, liveMeasuring } from '../../lib/metrics/live.ts';
 import { tellFailedEvent, tellOutcomes } from '../../lib/metrics/outcomes.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { livePredict } from '../../lib/compose/live-predict.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { livePredict } from '../../lib/http/live-predict.ts';
 import { useAws } from '../support/environment.ts';
 
 /** Listens where Redis would be, and S3, and counts who comes. */

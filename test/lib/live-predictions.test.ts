@@ -1,8 +1,8 @@
 /** The bundle of /predictions is deployed where there is a queue and where there is Redis, and asks for neither in vain. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { livePredictions } from '../../lib/compose/live-predictions.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { livePredictions } from '../../lib/http/live-predictions.ts';
 
 const QUEUE = { CLUSTER_SERVING_QUEUE_URL: 'http://127.0.0.1:9/000000000000/queue', AWS_REGION: 'local' };
 const REDIS = { CLUSTER_SERVING_REDIS_URL: 'redis://127.0.0.1:9' };

@@ -3,9 +3,9 @@
  * Trap: nothing is made before the first record comes; the same bundle may be deployed where it has no queue.
  */
 import type { Environment } from '../config/environment.ts';
-import { liveQueue } from '../queue/live.ts';
+import type { AcceptDeps } from '../http/accept.ts';
 import type { QueueSender } from '../queue/sender.ts';
-import type { AcceptDeps } from './accept.ts';
+import { liveQueue } from './live-queue.ts';
 
 export function liveAccept(environment: Environment): Pick<AcceptDeps, 'queue' | 'payloads'> {
   let queue: QueueSender | undefined;
@@ -13,7 +13,7 @@ export function liveAccept(environment: Environment): Pick<AcceptDeps, 'queue' |
   return {
     queue: () => (queue ??= liveQueue(environment)),
     payloads: () => {
-      payloads ??= import('../s3/live.ts').then(({ livePayloads }) => livePayloads(environment));
+      payloads ??= import('./live-s3.ts').then(({ livePayloads }) => livePayloads(environment));
       return payloads;
     },
   };

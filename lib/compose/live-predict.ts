@@ -4,12 +4,12 @@
  * a limit or a queue, else when the timers are due, a second later.
  */
 
-import { liveModel } from '../compose/live-model.ts';
 import type { Environment } from '../config/environment.ts';
 import { ServingError } from '../contract/errors.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { RecordStates } from '../redis/record-states.ts';
 import { liveReporter } from '../redis/reporter.ts';
+import { liveModel } from './live-model.ts';
 
 export async function livePredict(environment: Environment) {
   const { jobName, postProcessing, http } = environment.job;
@@ -19,7 +19,7 @@ export async function livePredict(environment: Environment) {
   let opened: ReturnType<typeof openRedis> | undefined;
   const redis = () => (opened ??= openRedis(environment));
   const asked = environment.hasQueue || http.tokenBucketEnabled ? await redis() : undefined;
-  const queueing = environment.hasQueue ? await import('./live.ts') : undefined;
+  const queueing = environment.hasQueue ? await import('./live-accept.ts') : undefined;
   return {
     jobName,
     accept: queueing && asked && { ...queueing.liveAccept(environment), claims: () => asked.states },
@@ -31,7 +31,7 @@ export async function livePredict(environment: Environment) {
 }
 
 async function openRedis(environment: Environment) {
-  const { liveConnection, liveLimiter, liveResults } = await import('../compose/live-redis.ts');
+  const { liveConnection, liveLimiter, liveResults } = await import('./live-redis.ts');
   const connection = liveConnection(environment);
   return {
     limiter: liveLimiter(connection, environment),

@@ -2,12 +2,12 @@
  * In: a body that is nothing but the bytes of one tensor (`Inference-Header-Content-Length: 0`) and the model's inputs.
  * Out: that tensor. Trap: nobody says its shape; it follows from the length only where one dimension is free.
  */
-import { binaryTensor, DATATYPES, type InferenceInput } from '../codecs/open-inference.ts';
-import { quoteName } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { bytesPerElement, type NumericDType } from '../contract/tensor.ts';
-import type { TensorSpec } from '../contract/values.ts';
-import { formatSpec } from '../pipeline/shape-check.ts';
+import { binaryTensor, DATATYPES, type InferenceInput } from '../../codecs/open-inference.ts';
+import { quoteName } from '../../codecs/quote.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';
+import type { TensorSpec } from '../../contract/values.ts';
+import { formatSpec } from '../../pipeline/shape-check.ts';
 
 /** Where two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
 export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]): InferenceInput {

@@ -4,7 +4,7 @@
  * written after it.
  */
 import type { Environment } from '../config/environment.ts';
-import { measure, measureAnswer, measured, measureEvent } from './emf.ts';
+import { measure, measureAnswer, measured, measureEvent } from '../metrics/emf.ts';
 
 export interface LiveMeasuring {
   opening<T>(work: () => Promise<T>): Promise<T>;

@@ -5,9 +5,9 @@
  * is opened before the first event, so that a test or the local stack can import a handler's maker alone.
  */
 import type { Context } from 'aws-lambda';
-import { type Environment, readEnvironment } from '../lib/config/environment.ts';
-import { logError, logWith } from '../lib/contract/log.ts';
-import { liveMeasuring } from '../lib/metrics/live.ts';
+import { type Environment, readEnvironment } from '../config/environment.ts';
+import { logError, logWith } from '../contract/log.ts';
+import { liveMeasuring } from './live-metrics.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;

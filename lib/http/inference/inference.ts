@@ -12,23 +12,23 @@ import {
   type InferenceRequest,
   JSON_LENGTH_HEADER,
   jsonLengthOf,
-} from '../codecs/open-inference.ts';
-import { quoteName, quoteNames } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { DEFAULT_JOB_NAME } from '../contract/names.ts';
-import { elementCount, formatShape, type Tensor } from '../contract/tensor.ts';
-import type { Inputs, Runner, TensorSpec, Value } from '../contract/values.ts';
-import type { ModelHost } from '../inference/model-manager.ts';
-import { measure } from '../metrics/emf.ts';
-import type { Reporter } from '../metrics/reporter.ts';
-import { type Scratch, withScratch } from '../pipeline/buffer-pool.ts';
-import { keepTime } from '../pipeline/deadline.ts';
-import { nestedTensor } from '../pipeline/nested.ts';
-import type { RateLimiter } from '../redis/rate-limiter.ts';
-import { type AnsweredOutput, inferenceAnswer } from './inference-answer.ts';
-import { rawInput } from './inference-raw.ts';
-import type { HttpRequest } from './request.ts';
-import { type HttpResponse, json } from './response.ts';
+} from '../../codecs/open-inference.ts';
+import { quoteName, quoteNames } from '../../codecs/quote.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
+import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
+import type { Inputs, Runner, TensorSpec, Value } from '../../contract/values.ts';
+import type { ModelHost } from '../../inference/model-manager.ts';
+import { measure } from '../../metrics/emf.ts';
+import type { Reporter } from '../../metrics/reporter.ts';
+import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
+import { keepTime } from '../../pipeline/deadline.ts';
+import { nestedTensor } from '../../pipeline/nested.ts';
+import type { RateLimiter } from '../../redis/rate-limiter.ts';
+import type { HttpRequest } from '../request.ts';
+import { type HttpResponse, json } from '../response.ts';
+import { type AnsweredOutput, inferenceAnswer } from './answer.ts';
+import { rawInput } from './raw.ts';
 
 export interface InferenceDeps {
   readonly model: Pick<ModelHost, 'use'>;

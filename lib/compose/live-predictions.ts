@@ -9,8 +9,8 @@ import { liveReporter } from '../redis/reporter.ts';
 
 export async function livePredictions(environment: Environment) {
   const [queueing, redis] = await Promise.all([
-    environment.hasQueue ? import('./live.ts') : undefined,
-    environment.hasRedis ? import('../compose/live-redis.ts') : undefined,
+    environment.hasQueue ? import('./live-accept.ts') : undefined,
+    environment.hasRedis ? import('./live-redis.ts') : undefined,
   ]);
   const accept = once(() => there(queueing, 'CLUSTER_SERVING_QUEUE_URL').liveAccept(environment));
   const opener = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
