@@ -3,9 +3,9 @@
  * Lambda gives them, and its results checked. Trap: the first result of a uri stays; every drain needs uris of its own.
  */
 
-import { toInputs } from '../lib/client/inputs.ts';
-import { OutputQueue } from '../lib/client/output-queue.ts';
 import { encodeMessage } from '../lib/codecs/message.ts';
+import { toInputs } from '../sdk/inputs.ts';
+import { OutputQueue } from '../sdk/output-queue.ts';
 import type { QueueWork } from './local-stack.ts';
 import { URI } from './messages.ts';
 import { rowOfUri } from './models.ts';

@@ -6,9 +6,9 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { postJson } from '../lib/client/fetch.ts';
 import { ServingError } from '../lib/contract/errors.ts';
-import { InputQueue, type QueueRecord } from '../lib/index.ts';
+import { postJson } from '../sdk/fetch.ts';
+import { InputQueue, type QueueRecord } from '../sdk/index.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { readInput } from './files.ts';
 import { EXIT, type Output } from './output.ts';

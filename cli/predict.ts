@@ -2,8 +2,9 @@
  * `cluster-serving predict`. In: images, or one JSON request. Out: one prediction per image or instance, in order.
  * Trap: a request has a limit of bytes and of instances; many images become several requests.
  */
-import { postJson } from '../lib/client/fetch.ts';
+
 import { ServingError } from '../lib/contract/errors.ts';
+import { postJson } from '../sdk/fetch.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
 import { isJson, readInput } from './files.ts';
 import { EXIT } from './output.ts';

@@ -3,11 +3,12 @@
  * Trap: a failed record is an answer and an exit code of 1; one that is not there yet is 4, so that a script can
  * tell "wrong" from "not yet".
  */
-// Not from lib/index.ts, which would load SQS as well: 0.2 s of every call.
-import { OutputQueue } from '../lib/client/output-queue.ts';
+// Not from sdk/index.ts, which would load SQS as well: 0.2 s of every call.
+
 import { ServingError } from '../lib/contract/errors.ts';
 import { failureBody, resultText } from '../lib/http/predictions.ts';
-import type { Result } from '../lib/index.ts';
+import type { Result } from '../sdk/index.ts';
+import { OutputQueue } from '../sdk/output-queue.ts';
 import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 import { failedLine, pendingLine, resultLines } from './results.ts';

@@ -3,7 +3,7 @@
  * Trap: one record a line and one record over many lines both begin with a brace; the whole is tried first.
  */
 import { ServingError } from '../lib/contract/errors.ts';
-import type { QueueRecord } from '../lib/index.ts';
+import type { QueueRecord } from '../sdk/index.ts';
 
 export type Content = { readonly body: string } | { readonly records: readonly QueueRecord[] };
 

@@ -5,8 +5,8 @@
 
 import type { ServingError } from '../lib/contract/errors.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
-import type { Result } from '../lib/index.ts';
 import { shortestHalf } from '../lib/pipeline/postprocess.ts';
+import type { Result } from '../sdk/index.ts';
 
 const SHOWN = 8;
 

@@ -3,10 +3,10 @@
  * Trap: the exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready.
  */
 import { resolve } from 'node:path';
-import { request } from '../lib/client/fetch.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { TimerReport } from '../lib/metrics/timers.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
+import { request } from '../sdk/fetch.ts';
 import { COMMON_HELP, defineCommand } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 import { placesText } from './places.ts';

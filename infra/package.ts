@@ -85,7 +85,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   const { metafile } = await build({
     // The fence's process is looked for beside the chunk that starts it.
     entryPoints: {
-      sdk: 'lib/index.ts',
+      sdk: 'sdk/index.ts',
       cli: 'cli/main.ts',
       'chunks/fence-child': 'lib/inference/isolated-process.ts',
     },

@@ -4,7 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { InputQueue, OutputQueue, type Result } from '../lib/index.ts';
+import { InputQueue, OutputQueue, type Result } from '../sdk/index.ts';
 import type { Stack } from './stack.ts';
 
 export interface SampleRow {

@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { InputQueue, OutputQueue, ServingError } from '../lib/index.ts';
+import { InputQueue, OutputQueue, ServingError } from '../sdk/index.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = ['lib', 'functions', 'convert', 'local', 'cli', 'infra'];

@@ -4,10 +4,10 @@
  * stack's process it would share its thread.
  */
 import { Redis } from 'ioredis';
-import { InputQueue } from '../../lib/client/input-queue.ts';
-import type { RecordInputs } from '../../lib/client/inputs.ts';
-import { OutputQueue } from '../../lib/client/output-queue.ts';
 import { indexKey } from '../../lib/contract/names.ts';
+import { InputQueue } from '../../sdk/input-queue.ts';
+import type { RecordInputs } from '../../sdk/inputs.ts';
+import { OutputQueue } from '../../sdk/output-queue.ts';
 import { rowOfUri } from '../models.ts';
 import { assertSame } from '../raw.ts';
 import { serveParent } from './child.ts';

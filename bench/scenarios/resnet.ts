@@ -4,7 +4,7 @@
  * events, and the whole local stack from enqueue to the last result.
  * Trap: one row at a time and a batch are about equally fast; the limit is the faster of the two.
  */
-import type { RecordInputs } from '../../lib/client/inputs.ts';
+import type { RecordInputs } from '../../sdk/inputs.ts';
 import { BatchFunction } from '../batch-function.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { bgrPlanes, makeImage } from '../images.ts';

@@ -169,12 +169,12 @@ const IMPORTS: readonly Plant[] = [
   {
     title: 'an SDK that reaches onnxruntime through three files',
     files: {
-      'lib/index.ts': `\nimport './client/planted-1.ts';`,
+      'sdk/index.ts': `\nimport './client/planted-1.ts';`,
       'lib/client/planted-1.ts': `import './planted-2.ts';`,
       'lib/client/planted-2.ts': `import './planted-3.ts';`,
       'lib/client/planted-3.ts': `import '../model/session.ts';`,
     },
-    rule: 'unreachable:lib/index.ts',
+    rule: 'unreachable:sdk/index.ts',
     report: 'planted-3.ts -> lib/inference/session.ts -> onnxruntime-node',
   },
 ];

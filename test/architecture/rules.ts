@@ -17,7 +17,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/contract/log.ts', 'lib/config/'],
   ['lib/metrics/', 'lib/s3/', 'lib/model/', 'lib/queue/', 'lib/results/'],
   ['lib/http/', 'lib/client/'],
-  ['lib/index.ts'],
+  ['sdk/index.ts'],
   ['functions/'],
   // Above functions: what a person runs once to bring a model is never part of a deployed function.
   ['convert/'],
@@ -43,7 +43,7 @@ export const CROSSINGS: readonly Edge[] = [
 
 /** Folders that import nothing of this repository but what is listed here, and themselves. */
 export const ONLY: readonly { readonly from: string; readonly to: readonly string[] }[] = [
-  { from: 'examples/', to: ['lib/index.ts'] },
+  { from: 'examples/', to: ['sdk/index.ts'] },
 ];
 
 /** Folders whose files do not import each other, and the files that all of them may share. */
@@ -113,7 +113,7 @@ export const UNREACHABLE: readonly Entry[] = [
   { entry: 'functions/status.ts', packages: ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml'] },
   { entry: 'functions/dead-letter.ts', packages: ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml'] },
   {
-    entry: 'lib/index.ts',
+    entry: 'sdk/index.ts',
     packages: ['onnxruntime-node', '@aws-sdk/client-s3', 'yaml'],
     files: ['lib/config/environment.ts', 'lib/config/file.ts'],
   },

@@ -111,7 +111,7 @@ test('a result that came by another way stays, and its message is parked no more
   // Taken, and the uris used again: for the same record, for nothing, for another record.
   for (const uri of ['twice', 'cancelled', 'other']) await output.queryAndDelete(uri).catch(() => undefined);
   const send = async (uri: string, rounds: number) => {
-    const { InputQueue } = await import('../../lib/index.ts');
+    const { InputQueue } = await import('../../sdk/index.ts');
     const { url: endpoint, region } = stack.aws;
     const places = { name: JOB, queueUrl: stack.queueUrl, redisUrl: stack.redisUrl, endpoint, region };
     useAws(stack.aws.environment);

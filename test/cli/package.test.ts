@@ -185,5 +185,5 @@ describe('the package as it is installed', () => {
 });
 
 test('the repository itself is imported by its name, unbuilt', async () => {
-  assert.equal((await import('cluster-serving')).InputQueue, (await import('../../lib/index.ts')).InputQueue);
+  assert.equal((await import('cluster-serving')).InputQueue, (await import('../../sdk/index.ts')).InputQueue);
 });

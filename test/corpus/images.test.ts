@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { InputQueue, OutputQueue } from '../../lib/index.ts';
+import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { fixture } from '../support/fixtures.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
-import { InputQueue, OutputQueue, type QueueRecord, type Result, ServingError } from '../../lib/index.ts';
+import { InputQueue, OutputQueue, type QueueRecord, type Result, ServingError } from '../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { InputQueue, OutputQueue, type RecordInputs, type Result, ServingError } from '../../lib/index.ts';
+import { InputQueue, OutputQueue, type RecordInputs, type Result, ServingError } from '../../sdk/index.ts';
 import { identityModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
-import { OutputQueue } from '../../lib/index.ts';
+import { OutputQueue } from '../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
 

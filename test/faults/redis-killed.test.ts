@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { InputQueue, OutputQueue } from '../../lib/index.ts';
 import { portHolder } from '../../local/ports.ts';
+import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 import { quietLog } from './support/quiet.ts';

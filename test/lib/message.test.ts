@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type RecordInputs, toInputs } from '../../lib/client/inputs.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { decodeTensors, encodeTensors, readTensorFile } from '../../lib/codecs/safetensors.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
+import { type RecordInputs, toInputs } from '../../sdk/inputs.ts';
 import { fixture } from '../support/fixtures.ts';
 
 async function throughMessage(values: RecordInputs): Promise<Inputs> {

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { OutputQueue } from '../../lib/index.ts';
+import { OutputQueue } from '../../sdk/index.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { start, startReady } from '../support/start.ts';
 

@@ -12,13 +12,13 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
-import { OutputQueue } from '../../lib/client/output-queue.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { readPointer } from '../../lib/registry/download.ts';
+import { OutputQueue } from '../../sdk/output-queue.ts';
 import { quietReporter } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';
 

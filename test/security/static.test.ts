@@ -102,13 +102,13 @@ test('files are touched only where models, settings and the image decoder are, a
   const touching = filesWith(/['"](node:)?fs(\/promises)?['"]/, DEPLOYED);
   assert.deepEqual(
     touching.filter((file) => !/^lib\/(model|s3)\//.test(file)),
-    ['lib/client/inputs.ts', 'lib/codecs/image/libjpeg.ts', 'lib/config/file.ts'],
+    ['sdk/inputs.ts', 'lib/codecs/image/libjpeg.ts', 'lib/config/file.ts'],
   );
 });
 
 test('no function loads the code that reads a file for a client', () => {
   for (const [file, text] of sources)
-    if (DEPLOYED.test(file) && !file.startsWith('lib/client/') && file !== 'lib/index.ts')
+    if (DEPLOYED.test(file) && !file.startsWith('lib/client/') && file !== 'sdk/index.ts')
       assert.doesNotMatch(text, /client\/inputs/, file);
 });
 

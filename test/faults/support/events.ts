@@ -12,9 +12,9 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { judge, toRecord } from '../../../local/poller-event.ts';
+import { toInputs } from '../../../sdk/inputs.ts';
 import { record } from './model.ts';
 
 const PER_CALL = 10;

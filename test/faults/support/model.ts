@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RecordInputs } from '../../../lib/client/inputs.ts';
+import type { RecordInputs } from '../../../sdk/inputs.ts';
 import { onnxModel } from '../../support/onnx.ts';
 
 const INPUTS = [

@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { SQSRecord } from 'aws-lambda';
-import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { payloadPrefix } from '../../../lib/contract/names.ts';
+import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
 import { History, type Told } from './history.ts';

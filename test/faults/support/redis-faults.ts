@@ -8,11 +8,11 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
+import { toInputs } from '../../../sdk/inputs.ts';
 import { sqsRecord } from './events.ts';
 import { History } from './history.ts';
 import { lineOf, record } from './model.ts';

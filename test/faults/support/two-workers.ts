@@ -7,12 +7,12 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import { toInputs } from '../../../lib/client/inputs.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { resultKey } from '../../../lib/contract/names.ts';
 import type { NamedTensor, Outcome, Runner } from '../../../lib/contract/values.ts';
 import { toFields } from '../../../lib/redis/result-fields.ts';
+import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
 import { record } from './model.ts';

@@ -2,9 +2,10 @@
  * In: a stack whose model adds (models.ts). Out: requests that are always in flight, and what came of every one.
  * Trap: a request that fails is kept, not thrown: the others go on, and the test says how many there were.
  */
-import { InputQueue } from '../../../lib/client/input-queue.ts';
-import { OutputQueue } from '../../../lib/client/output-queue.ts';
+
 import type { Stack } from '../../../local/stack.ts';
+import { InputQueue } from '../../../sdk/input-queue.ts';
+import { OutputQueue } from '../../../sdk/output-queue.ts';
 import { clientOptions } from '../../support/stack.ts';
 import { numberOf } from './models.ts';
 

@@ -3,8 +3,8 @@
  * and how it stood before and after.
  * Trap: what can be served is measured on the spot; a number for another machine would be no overload here, or ruin.
  */
-import { InputQueue } from '../../../../lib/client/input-queue.ts';
-import { OutputQueue } from '../../../../lib/client/output-queue.ts';
+import { InputQueue } from '../../../../sdk/input-queue.ts';
+import { OutputQueue } from '../../../../sdk/output-queue.ts';
 import { until } from '../../../support/until.ts';
 import { type LoadReport, makeLoad } from './load.ts';
 import { JOB, type Service } from './service.ts';

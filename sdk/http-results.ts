@@ -4,14 +4,14 @@
  * polls in a loop.
  */
 
-import { isErrorCode, ServingError } from '../contract/errors.ts';
-import { allocate, type DType } from '../contract/tensor.ts';
-import type { NamedTensor } from '../contract/values.ts';
-import { float16Bits } from '../pipeline/cast.ts';
-import { isRecordStatus, type RecordStatus } from '../redis/record-states.ts';
-import type { Result } from '../redis/result-fields.ts';
-import type { Dequeued, WaitOptions } from '../redis/results.ts';
-import { assertWaitMs } from '../redis/wait-deadline.ts';
+import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { allocate, type DType } from '../lib/contract/tensor.ts';
+import type { NamedTensor } from '../lib/contract/values.ts';
+import { float16Bits } from '../lib/pipeline/cast.ts';
+import { isRecordStatus, type RecordStatus } from '../lib/redis/record-states.ts';
+import type { Result } from '../lib/redis/result-fields.ts';
+import type { Dequeued, WaitOptions } from '../lib/redis/results.ts';
+import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
 
 const ANSWER_MS = 30_000;

@@ -4,14 +4,14 @@
  * of it: it resolves when the queue has the record (or it has its result already), or throws.
  */
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
-import { encodeMessage } from '../codecs/message.ts';
-import { ServingError } from '../contract/errors.ts';
-import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../contract/names.ts';
-import { openSqs, QueueSender } from '../queue/sender.ts';
-import { submit } from '../queue/submit.ts';
-import { RedisConnection } from '../redis/connection.ts';
-import { RecordStates, type SentRecord, sendClaimed } from '../redis/record-states.ts';
-import type { PayloadStore } from '../s3/payloads.ts';
+import { encodeMessage } from '../lib/codecs/message.ts';
+import { ServingError } from '../lib/contract/errors.ts';
+import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../lib/contract/names.ts';
+import { openSqs, QueueSender } from '../lib/queue/sender.ts';
+import { submit } from '../lib/queue/submit.ts';
+import { RedisConnection } from '../lib/redis/connection.ts';
+import { RecordStates, type SentRecord, sendClaimed } from '../lib/redis/record-states.ts';
+import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { type Fetch, postJson } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
 
@@ -210,8 +210,8 @@ async function openPayloads(
   options: { endpoint: string | undefined; region: string | undefined },
 ): Promise<PayloadStore> {
   const [{ openS3 }, { PayloadStore }] = await Promise.all([
-    import('../s3/objects.ts'),
-    import('../s3/payloads.ts'),
+    import('../lib/s3/objects.ts'),
+    import('../lib/s3/payloads.ts'),
   ]);
   return new PayloadStore(openS3(options), bucket, job);
 }

@@ -2,7 +2,7 @@
  * In: a url of the HTTPS API. Out: its JSON, or the error it told of, as the same error class as everywhere.
  * Trap: gateways in between answer in their own words; only our own {"error","code"} is taken at its word.
  */
-import { type ErrorCode, isErrorCode, ServingError } from '../contract/errors.ts';
+import { type ErrorCode, isErrorCode, ServingError } from '../lib/contract/errors.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 

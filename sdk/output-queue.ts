@@ -4,12 +4,12 @@
  * texts do not exist here.
  */
 
-import type { ServingError } from '../contract/errors.ts';
-import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../contract/names.ts';
-import { RedisConnection } from '../redis/connection.ts';
-import { RecordStates, type RecordStatus } from '../redis/record-states.ts';
-import type { Result } from '../redis/result-fields.ts';
-import { type Dequeued, ResultStore } from '../redis/results.ts';
+import type { ServingError } from '../lib/contract/errors.ts';
+import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
+import { RedisConnection } from '../lib/redis/connection.ts';
+import { RecordStates, type RecordStatus } from '../lib/redis/record-states.ts';
+import type { Result } from '../lib/redis/result-fields.ts';
+import { type Dequeued, ResultStore } from '../lib/redis/results.ts';
 import type { Fetch } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 

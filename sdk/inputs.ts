@@ -4,10 +4,10 @@
  * dtype: they travel as float32 when that is exact, else as float64, and the model's input decides.
  */
 import { readFile } from 'node:fs/promises';
-import { decodeBase64 } from '../codecs/base64.ts';
-import { kindOf } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { decodeBase64 } from '../lib/codecs/base64.ts';
+import { kindOf } from '../lib/codecs/quote.ts';
+import { ServingError } from '../lib/contract/errors.ts';
+import { LIMITS } from '../lib/contract/limits.ts';
 import {
   allocate,
   type DType,
@@ -15,9 +15,9 @@ import {
   isNumericDType,
   type Tensor,
   type TypedArray,
-} from '../contract/tensor.ts';
-import type { Inputs, Value } from '../contract/values.ts';
-import { nestedTensor } from '../pipeline/nested.ts';
+} from '../lib/contract/tensor.ts';
+import type { Inputs, Value } from '../lib/contract/values.ts';
+import { nestedTensor } from '../lib/pipeline/nested.ts';
 
 /** Numbers nested to any depth; every branch of the same shape. */
 export type NestedNumbers = number | boolean | readonly NestedNumbers[];
