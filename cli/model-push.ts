@@ -111,7 +111,7 @@ async function withOnnx<T>(
 /** A model that cannot be loaded here would not be loaded there, and nobody would be told before it serves. */
 async function assertRuns(folder: string, { reference, tolerance }: PushOptions['import']): Promise<void> {
   const [{ checkOnnx }, { readOnnxFacts }, { referenceProblem }] = await Promise.all([
-    import('../convert/check.ts'),
+    import('../convert/check/check.ts'),
     import('../convert/onnx/facts.ts'),
     import('../convert/passport.ts'),
   ]);

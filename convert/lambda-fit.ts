@@ -5,7 +5,7 @@
  * not run is unknown, never said to fit.
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
-import type { MemoryPoint, MemoryReport } from './check-memory.ts';
+import type { MemoryPoint, MemoryReport } from './check/memory.ts';
 
 export interface LambdaFit {
   /** With memoryMB and, where it is said, batchSize. Null: nothing was run, and no other limit keeps the model out. */

@@ -5,8 +5,8 @@
 
 import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import type { MemoryPoint } from './check-memory.ts';
-import type { BatchReport, CheckReport } from './check-run.ts';
+import type { MemoryPoint } from './check/memory.ts';
+import type { BatchReport, CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';

@@ -97,7 +97,7 @@ async function prepare(root: string, config: string | undefined): Promise<Prepar
 async function assertRuns(directory: string): Promise<void> {
   const file = await findModelFile(directory);
   const [{ checkOnnx }, { readOnnxFacts }] = await Promise.all([
-    import('../convert/check.ts'),
+    import('../convert/check/check.ts'),
     import('../convert/onnx/facts.ts'),
   ]);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);

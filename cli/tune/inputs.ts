@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
-import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check-inputs.ts';
+import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check/inputs.ts';
 import { readNpy } from '../../convert/npy.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';

@@ -4,7 +4,7 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { MemoryPoint } from '../../convert/check-memory.ts';
+import type { MemoryPoint } from '../../convert/check/memory.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from '../../convert/passport.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';

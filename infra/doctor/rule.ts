@@ -2,7 +2,7 @@
  * In: nothing. Out: what a rule is, what it finds, and what it may look at.
  * Trap: a rule is pure. It reads no file and no clock, so that a test can trip it with a changed copy of real facts.
  */
-import type { MemoryPoint } from '../../convert/check-memory.ts';
+import type { MemoryPoint } from '../../convert/check/memory.ts';
 import type { ModelKind } from '../../convert/kinds.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Settings } from '../config.ts';

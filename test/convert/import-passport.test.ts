@@ -1,7 +1,7 @@
 /** What a passport says of Lambda's limits, and which lines it asks for. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MemoryReport } from '../../convert/check-memory.ts';
+import type { MemoryReport } from '../../convert/check/memory.ts';
 import { lambdaFit, lambdaText } from '../../convert/lambda-fit.ts';
 import { configLines, type Passport } from '../../convert/passport.ts';
 

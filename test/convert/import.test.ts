@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as afterIo } from 'node:timers/promises';
-import { checkOnnx } from '../../convert/check.ts';
+import { checkOnnx } from '../../convert/check/check.ts';
 import type { Conversion } from '../../convert/conversion.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Shape, Value } from '../../convert/graph/value.ts';

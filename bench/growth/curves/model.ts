@@ -6,7 +6,7 @@
 import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
-import { checkOnnx } from '../../../convert/check.ts';
+import { checkOnnx } from '../../../convert/check/check.ts';
 import { readOnnxFacts } from '../../../convert/onnx/facts.ts';
 import { openOnnx } from '../../../lib/inference/runner.ts';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';

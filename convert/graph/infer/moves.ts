@@ -3,10 +3,10 @@
  * Trap: from opset 13 on axes, shapes and pads are inputs, so they are known only where shape arithmetic knows them.
  */
 
-import { dtypeOf, type Infer, type InferInput, int, ints } from './attributes.ts';
-import { shapeFrom, sliceBounds } from './elements.ts';
-import { axisOf, product, sameDim } from './shapes.ts';
-import type { Dim, Shape, Value, ValueType } from './value.ts';
+import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
+import { shapeFrom, sliceBounds } from '../elements.ts';
+import { axisOf, product, sameDim } from '../shapes.ts';
+import type { Dim, Shape, Value, ValueType } from '../value.ts';
 
 type Types = readonly ValueType[];
 

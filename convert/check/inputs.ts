@@ -4,8 +4,8 @@
  * numbers are small, because they may be indexes into a table.
  */
 
-import { allocate, elementCount, type Tensor } from '../lib/contract/tensor.ts';
-import type { TensorSpec } from '../lib/contract/values.ts';
+import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
 
 /** Of inputs whose rank is not said. */
 const RANKS = [2, 4, 1, 3];

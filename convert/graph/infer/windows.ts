@@ -2,8 +2,8 @@
  * Shapes of convolutions, pooling and resizing (N, C, spatial...). In: a node. Out: its outputs' types.
  * Trap: `ceil_mode` rounds up, and onnxruntime then drops a last window that starts in the padding, as Caffe does.
  */
-import { type Infer, type InferInput, int, ints } from './attributes.ts';
-import type { Dim, Shape, Value, ValueType } from './value.ts';
+import { type Infer, type InferInput, int, ints } from '../attributes.ts';
+import type { Dim, Shape, Value, ValueType } from '../value.ts';
 
 type Types = readonly ValueType[];
 

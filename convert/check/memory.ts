@@ -3,10 +3,10 @@
  * Trap: 32 rows of a model that is at home in pictures may be more than this machine has, and take minutes. So rows are
  * added step by step, and a step that would not fit here is not tried: the rest is a straight line (lambda-fit.ts).
  */
-import { DEFAULT_JOB } from '../lib/config/job.ts';
-import type { Tensor, TypedArray } from '../lib/contract/tensor.ts';
-import type { Session } from '../lib/inference/session.ts';
-import { RUN_BYTES } from '../lib/inference/warm-up.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import type { Session } from '../../lib/inference/session.ts';
+import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 
 export interface MemoryPoint {
   readonly rows: number;

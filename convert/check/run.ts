@@ -4,13 +4,13 @@
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
-import type { Tensor } from '../lib/contract/tensor.ts';
-import type { NamedTensor, TensorSpec } from '../lib/contract/values.ts';
-import { openSession, type Session } from '../lib/inference/session.ts';
-import { compare, countNaN, type Difference, rowOf, type Tolerance } from './check-compare.ts';
-import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './check-inputs.ts';
-import { type MemoryReport, measureMemory, peakNow } from './check-memory.ts';
-import { messageOf, type ReferenceReport, referenceTensors, runReference } from './check-reference.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
+import { openSession, type Session } from '../../lib/inference/session.ts';
+import { compare, countNaN, type Difference, rowOf, type Tolerance } from './compare.ts';
+import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
+import { type MemoryReport, measureMemory, peakNow } from './memory.ts';
+import { messageOf, type ReferenceReport, referenceTensors, runReference } from './reference.ts';
 
 export interface CheckRequest {
   readonly file: string;

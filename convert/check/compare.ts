@@ -2,7 +2,7 @@
  * In: two tensors that should be equal. Out: how far apart they are, and whether that is within a tolerance.
  * Trap: NaN is no number's neighbour: where both are NaN they agree, where one is they do not, whatever the tolerance.
  */
-import { elementCount, type Tensor, type TypedArray } from '../lib/contract/tensor.ts';
+import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 
 /** Fits where |actual - expected| <= atol + rtol * |expected|. */
 export interface Tolerance {

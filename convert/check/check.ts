@@ -5,10 +5,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
-import type { Tolerance } from './check-compare.ts';
-import { answerOf, type CheckAnswer, SCRIPT } from './check-process.ts';
-import type { CheckReport, CheckRequest } from './check-run.ts';
+import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import type { Tolerance } from './compare.ts';
+import { answerOf, type CheckAnswer, SCRIPT } from './process.ts';
+import type { CheckReport, CheckRequest } from './run.ts';
 
 export interface CheckOptions {
   /** Folder with in*.npy and out*.npy, or an .npz. */
@@ -51,7 +51,7 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
  * into a file that is gone by now, and may run on a Node without TypeScript: then there is none, and we run it here.
  */
 function checkScript(): string | undefined {
-  const source = new URL('../convert/check-process.ts', import.meta.url);
+  const source = new URL('./process.ts', import.meta.url);
   const places = process.features.typescript ? [source.href, SCRIPT] : [SCRIPT];
   return places.find((place) => existsSync(fileURLToPath(place)));
 }

@@ -2,12 +2,12 @@
  * In: a node. Out: dtype and shape of its outputs, as far as they can be known.
  * Trap: a wrong shape is worse than none, since converters build on it: what is not sure is a new free dimension.
  */
-import type { DType } from '../../lib/contract/tensor.ts';
-import { dtypeOf, type Infer, type InferInput, int, ints } from './attributes.ts';
-import { INFER_MOVES } from './infer-moves.ts';
-import { INFER_WINDOWS } from './infer-windows.ts';
-import { axisOf, broadcast, type Fresh } from './shapes.ts';
-import type { Attributes, Dim, Shape, Value, ValueType } from './value.ts';
+import type { DType } from '../../../lib/contract/tensor.ts';
+import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
+import { axisOf, broadcast, type Fresh } from '../shapes.ts';
+import type { Attributes, Dim, Shape, Value, ValueType } from '../value.ts';
+import { INFER_MOVES } from './moves.ts';
+import { INFER_WINDOWS } from './windows.ts';
 
 const same: Infer = ({ inputs: [x], outputs }) =>
   Array.from({ length: outputs }, () => ({ dtype: (x as Value).dtype, shape: x?.shape }));

@@ -5,13 +5,13 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
-import { formatShape, type Tensor } from '../lib/contract/tensor.ts';
-import type { TensorSpec } from '../lib/contract/values.ts';
-import type { Session } from '../lib/inference/session.ts';
-import { unreadable } from '../lib/registry/onnx-file.ts';
-import { compare, type Tolerance } from './check-compare.ts';
-import { readNpy, readNpz } from './npy.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
+import type { Session } from '../../lib/inference/session.ts';
+import { unreadable } from '../../lib/registry/onnx-file.ts';
+import { readNpy, readNpz } from '../npy.ts';
+import { compare, type Tolerance } from './compare.ts';
 
 export interface References {
   /** By what stands after `in` in the file's name: `_data`, `0`, or nothing. */

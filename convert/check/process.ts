@@ -3,8 +3,8 @@
  * Trap: onnxruntime blocks its thread, so that a model with an endless loop freezes its process, and a broken one may
  * take it down. And in the installed package this file is a part of a chunk, so only it can say where it is.
  */
-import { type ErrorRecord, ServingError } from '../lib/contract/errors.ts';
-import type { CheckReport, CheckRequest } from './check-run.ts';
+import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import type { CheckReport, CheckRequest } from './run.ts';
 
 export type CheckAnswer = { readonly report: CheckReport } | { readonly failed: ErrorRecord };
 
@@ -14,7 +14,7 @@ export const SCRIPT = import.meta.url;
 export async function answerOf(request: CheckRequest): Promise<CheckAnswer> {
   try {
     // On demand: who starts this process needs no onnxruntime.
-    const { checkModel } = await import('./check-run.ts');
+    const { checkModel } = await import('./run.ts');
     return { report: await checkModel(request) };
   } catch (error) {
     const { code, message } = ServingError.from(error);
