@@ -9,9 +9,9 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { syncRegularly } from '../../embedded-redis/disk-sync.ts';
+import { listen } from '../../embedded-redis/server.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { syncRegularly } from './disk-sync.ts';
-import { listen } from './server.ts';
 
 export interface InstalledOptions {
   readonly command: string;

@@ -6,10 +6,10 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { LOG_FILE } from './engine.ts';
+import { LOG_FILE } from '../../embedded-redis/engine.ts';
+import { loopbackHost, startEmbedded } from '../../embedded-redis/server.ts';
 import { isInstalled } from './installed.ts';
 import { keepInstalled, type RestartLimits } from './kept.ts';
-import { loopbackHost, startEmbedded } from './server.ts';
 
 export interface LocalRedis {
   /** `redis://127.0.0.1:<port>` */

@@ -3,7 +3,7 @@ import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { syncRegularly } from '../../local/redis/disk-sync.ts';
+import { syncRegularly } from '../../embedded-redis/disk-sync.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';

@@ -10,8 +10,8 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LOG_FILE, newSession, RedisEngine } from '../../local/redis/engine.ts';
-import type { Reply } from '../../local/redis/replies.ts';
+import { LOG_FILE, newSession, RedisEngine } from '../../embedded-redis/engine.ts';
+import type { Reply } from '../../embedded-redis/replies.ts';
 import { startRedis } from '../../local/redis/start.ts';
 
 const START_URL = new URL('../../local/redis/start.ts', import.meta.url).href;

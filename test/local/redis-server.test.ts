@@ -11,10 +11,10 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { CommandReader } from '../../embedded-redis/command-reader.ts';
+import { type EmbeddedRedis, startEmbedded } from '../../embedded-redis/server.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { isAlive } from '../../local/process.ts';
-import { CommandReader } from '../../local/redis/command-reader.ts';
-import { type EmbeddedRedis, startEmbedded } from '../../local/redis/server.ts';
 import { type LocalRedis, startRedis } from '../../local/redis/start.ts';
 
 const DEADLINE_MS = 60_000;

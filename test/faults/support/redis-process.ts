@@ -21,7 +21,7 @@ export interface RedisProcess {
   restart(): Promise<void>;
 }
 
-/** `local`: as the local stack starts it. `everysec` holds writes back while it syncs (local/redis/disk-sync.ts). */
+/** `local`: as the local stack starts it. `everysec` holds writes back while it syncs (embedded-redis/disk-sync.ts). */
 export type Fsync = 'local' | 'everysec' | 'always';
 
 export async function redisProcess(

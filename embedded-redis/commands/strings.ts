@@ -14,10 +14,10 @@ import {
   reads,
   shrinks,
   sum,
-} from './command.ts';
-import { expiryMoment } from './commands-keys.ts';
-import { type Bytes, ERRORS, OK, type Reply, ReplyError } from './replies.ts';
-import type { Store } from './store.ts';
+} from '../command.ts';
+import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
+import type { Store } from '../store.ts';
+import { expiryMoment } from './keys.ts';
 
 const EXPIRIES: Record<string, { seconds: boolean; absolute: boolean }> = {
   EX: { seconds: true, absolute: false },

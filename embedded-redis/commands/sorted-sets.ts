@@ -2,10 +2,10 @@
  * In: keys that hold members with scores. Out: members by rank or by score.
  * Trap: with REV the larger end comes first, and by rank the ranks count from the highest score.
  */
-import { type CommandTable, type Context, count, float, grows, reads, shrinks } from './command.ts';
-import { type Bytes, ERRORS, type Reply, ReplyError } from './replies.ts';
-import { type ScoreBound, type ScoredMember, SortedSet } from './sorted-set.ts';
-import type { Store } from './store.ts';
+import { type CommandTable, type Context, count, float, grows, reads, shrinks } from '../command.ts';
+import { type Bytes, ERRORS, type Reply, ReplyError } from '../replies.ts';
+import { type ScoreBound, type ScoredMember, SortedSet } from '../sorted-set.ts';
+import type { Store } from '../store.ts';
 
 const EMPTY = new SortedSet();
 

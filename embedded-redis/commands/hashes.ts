@@ -13,8 +13,8 @@ import {
   reads,
   shrinks,
   sum,
-} from './command.ts';
-import { type Bytes, OK, type Reply } from './replies.ts';
+} from '../command.ts';
+import { type Bytes, OK, type Reply } from '../replies.ts';
 
 function setFields({ store }: Context, args: readonly Bytes[]): number {
   const pairs = inPairs(args, 2);

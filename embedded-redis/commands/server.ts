@@ -11,8 +11,8 @@ import {
   reads,
   subcommands,
   unscripted,
-} from './command.ts';
-import { type Bytes, OK, type Reply, ReplyError } from './replies.ts';
+} from '../command.ts';
+import { type Bytes, OK, type Reply, ReplyError } from '../replies.ts';
 
 export const SERVER_VERSION = '7.0.0';
 

@@ -4,10 +4,10 @@
  */
 import fs from 'node:fs';
 import net from 'node:net';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Session } from './command.ts';
 import { CommandReader, ProtocolError } from './command-reader.ts';
-import { SERVER_VERSION } from './commands-server.ts';
+import { SERVER_VERSION } from './commands/server.ts';
 import { type EngineOptions, newSession, RedisEngine } from './engine.ts';
 import { type Bytes, encodeReply, type Reply } from './replies.ts';
 

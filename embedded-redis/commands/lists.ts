@@ -2,8 +2,8 @@
  * In: keys that hold a list. Out: its ends, pushed and popped.
  * Trap: LPUSH a b leaves b first: the arguments go in one by one.
  */
-import { type Command, type CommandTable, count, grows, reads, shrinks } from './command.ts';
-import { ERRORS, ReplyError } from './replies.ts';
+import { type Command, type CommandTable, count, grows, reads, shrinks } from '../command.ts';
+import { ERRORS, ReplyError } from '../replies.ts';
 
 function push(end: 'left' | 'right'): Command {
   return grows(-3, ({ store }, [, key = '', ...items]) => {

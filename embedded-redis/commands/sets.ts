@@ -2,7 +2,7 @@
  * In: keys that hold members without an order. Out: members and whether one is among them.
  * Trap: SMEMBERS promises no order; this one happens to keep that of insertion, Redis does not.
  */
-import { type CommandTable, grows, reads, shrinks } from './command.ts';
+import { type CommandTable, grows, reads, shrinks } from '../command.ts';
 
 export const SET_COMMANDS: CommandTable = {
   sadd: grows(-3, ({ store }, [, key = '', ...members]) => {

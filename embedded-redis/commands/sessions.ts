@@ -11,8 +11,8 @@ import {
   reads,
   subcommands,
   unscripted,
-} from './command.ts';
-import { type Bytes, ERRORS, OK, type Reply, ReplyError } from './replies.ts';
+} from '../command.ts';
+import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
 
 /** Channels and patterns one connection may listen to. */
 const SUBSCRIPTIONS = 10_000;

@@ -3,17 +3,17 @@
  * Trap: a key that expires during a command is logged as DEL before it, for the command has seen it gone.
  */
 import path from 'node:path';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { AppendLog } from './append-log.ts';
 import { type Command, type CommandTable, type Engine, fits, matches, type Session } from './command.ts';
-import { HASH_COMMANDS } from './commands-hashes.ts';
-import { KEY_COMMANDS } from './commands-keys.ts';
-import { LIST_COMMANDS } from './commands-lists.ts';
-import { SERVER_COMMANDS, SERVER_VERSION } from './commands-server.ts';
-import { SESSION_COMMANDS } from './commands-sessions.ts';
-import { SET_COMMANDS } from './commands-sets.ts';
-import { SORTED_SET_COMMANDS } from './commands-sorted-sets.ts';
-import { STRING_COMMANDS } from './commands-strings.ts';
+import { HASH_COMMANDS } from './commands/hashes.ts';
+import { KEY_COMMANDS } from './commands/keys.ts';
+import { LIST_COMMANDS } from './commands/lists.ts';
+import { SERVER_COMMANDS, SERVER_VERSION } from './commands/server.ts';
+import { SESSION_COMMANDS } from './commands/sessions.ts';
+import { SET_COMMANDS } from './commands/sets.ts';
+import { SORTED_SET_COMMANDS } from './commands/sorted-sets.ts';
+import { STRING_COMMANDS } from './commands/strings.ts';
 import { type Bytes, type Reply, ReplyError } from './replies.ts';
 import { LuaScripts } from './scripting.ts';
 import { Store } from './store.ts';

@@ -4,7 +4,7 @@
  * The disk itself is told once a second, so a power failure may take the last second, as with Redis' everysec.
  */
 import fs from 'node:fs';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { ServingError } from '../lib/contract/errors.ts';
 import { CommandReader } from './command-reader.ts';
 import { type Bytes, encodeCommand } from './replies.ts';
 

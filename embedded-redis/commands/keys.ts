@@ -11,9 +11,9 @@ import {
   matches,
   reads,
   shrinks,
-} from './command.ts';
-import { type Bytes, ERRORS, OK, type Reply, ReplyError } from './replies.ts';
-import { type Store, typeName } from './store.ts';
+} from '../command.ts';
+import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
+import { type Store, typeName } from '../store.ts';
 
 /** The moment an expiry argument names; refused when it lies beyond what fits. */
 export function expiryMoment(
