@@ -9,7 +9,7 @@ import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB, type JobConfig, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { queueName } from '../lib/contract/names.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
-import { startAws } from '../local/aws.ts';
+import { startAws } from '../local/aws/aws.ts';
 import type { RecordInputs } from '../sdk/inputs.ts';
 import type { Bench } from './bench.ts';
 import { inputsOf } from './messages.ts';

@@ -27,12 +27,12 @@ import { readPointer } from '../lib/registry/download.ts';
 import { publishModel } from '../lib/registry/publish.ts';
 import { putText } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
-import type { LocalAws } from './aws.ts';
-import type { LocalLog } from './aws-lambda.ts';
-import { startGateway } from './gateway.ts';
-import type { GatewayRoute } from './gateway-routes.ts';
+import type { LocalAws } from './aws/aws.ts';
+import type { LocalLog } from './aws/lambda.ts';
+import { startPoller } from './event-source/poller.ts';
+import { startGateway } from './gateway/gateway.ts';
+import type { GatewayRoute } from './gateway/routes.ts';
 import { servedModel } from './model.ts';
-import { startPoller } from './poller.ts';
 import { inPortions } from './portions.ts';
 import { RunQueue } from './run-queue.ts';
 

@@ -3,7 +3,7 @@
  * `npm start` and `cluster-serving start --foreground` print.
  * Trap: "ready" is the last word of the start and is never said before a request would be answered.
  */
-import type { LocalLog } from './aws-lambda.ts';
+import type { LocalLog } from './aws/lambda.ts';
 import {
   type Addresses,
   claimFolder,

@@ -4,7 +4,7 @@
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { startGateway } from '../../local/gateway.ts';
+import { startGateway } from '../../local/gateway/gateway.ts';
 import type { BenchModel } from '../models.ts';
 import { QUIET } from '../quiet.ts';
 import { openRaw, type RawModel } from '../raw.ts';

@@ -5,7 +5,7 @@
  */
 import type { SQSEvent } from 'aws-lambda';
 import { openSqs } from '../../lib/queue/sender.ts';
-import { startPoller } from '../../local/poller.ts';
+import { startPoller } from '../../local/event-source/poller.ts';
 import { spreadOf } from '../measure.ts';
 import type { BenchModel } from '../models.ts';
 import { QUIET } from '../quiet.ts';

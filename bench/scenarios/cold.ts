@@ -13,7 +13,7 @@ import { buildFunctions, type FunctionName } from '../../infra/build.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { startTlsProxy } from '../../test/infra/tls.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { shuffled, spreadOf } from '../measure.ts';

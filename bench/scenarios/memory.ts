@@ -6,7 +6,7 @@
  */
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { QueueSender } from '../../lib/queue/sender.ts';
-import { type LocalAws, startAws } from '../../local/aws.ts';
+import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { REPEATS, spreadOf } from '../measure.ts';
 import { inputsOf } from '../messages.ts';

@@ -129,7 +129,7 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
   // Loads the bundle of a TypeScript file that it has just written.
   'infra/typescript.cjs',
   // Replaces a part of fauxqs that the package does not export.
-  'local/aws-storage.ts',
+  'local/aws/storage.ts',
 ];
 
 /**

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type Gateway, startGateway } from '../../local/gateway.ts';
+import { type Gateway, startGateway } from '../../local/gateway/gateway.ts';
 import { assertRefusal, watchMemory } from './cases.ts';
 import { type Door, predictDoor, predictHandler, predictionsDoor } from './doors.ts';
 import { Models } from './models.ts';

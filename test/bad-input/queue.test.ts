@@ -8,7 +8,7 @@ import { decodeMessage } from '../../lib/codecs/message.ts';
 import type { ErrorCode } from '../../lib/contract/errors.ts';
 import { putText } from '../../lib/s3/objects.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import {
   assertRefusal,
   type DataCase,

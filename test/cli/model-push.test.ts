@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { showBytes } from '../../cli/model-push.ts';
 import { readPointer } from '../../lib/registry/download.ts';
-import { type LocalAws, startAws } from '../../local/aws.ts';
+import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';

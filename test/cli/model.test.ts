@@ -17,7 +17,7 @@ import type { Passport } from '../../convert/passport.ts';
 import { withOps } from '../../convert/supported.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { npyBytes } from '../convert/support/npy-bytes.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { publishJob } from '../../infra/publish.ts';
 import { readPointer } from '../../lib/registry/download.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const NET = `

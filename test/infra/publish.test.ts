@@ -8,7 +8,7 @@ import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { prepareModel, publishJob } from '../../infra/publish.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
-import { type LocalAws, startAws } from '../../local/aws.ts';
+import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel } from '../support/onnx.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -8,7 +8,7 @@ import { openModel } from '../../lib/compose/open-model.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';

@@ -11,7 +11,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { toFields } from '../../lib/redis/result-fields.ts';
 import { type Finished, ResultStore } from '../../lib/redis/results.ts';
-import { startGateway } from '../../local/gateway.ts';
+import { startGateway } from '../../local/gateway/gateway.ts';
 import { redisUrl } from '../support/redis.ts';
 
 const JOB = { job: 'job', now: Date.now };

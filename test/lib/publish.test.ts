@@ -11,7 +11,7 @@ import { type PublishOptions, publishModel } from '../../lib/registry/publish.ts
 import { listVersions, removeVersion, rollBack, surplus } from '../../lib/registry/versions.ts';
 import { openS3, type S3Client } from '../../lib/s3/objects.ts';
 import { uploadFile } from '../../lib/s3/upload.ts';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { startHttpProxy } from '../faults/support/http-proxy.ts';
 import { useAws } from '../support/environment.ts';
 import { identityModel } from '../support/onnx.ts';

@@ -10,8 +10,8 @@ import {
   SendMessageBatchCommand,
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
-import { type LocalAws, startAws } from '../../local/aws.ts';
-import { openStorage } from '../../local/aws-storage.ts';
+import { type LocalAws, startAws } from '../../local/aws/aws.ts';
+import { openStorage } from '../../local/aws/storage.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };

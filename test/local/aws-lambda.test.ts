@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { errorFields, invoke, lambdaContext } from '../../local/aws-lambda.ts';
+import { errorFields, invoke, lambdaContext } from '../../local/aws/lambda.ts';
 
 describe('the Lambda context', () => {
   it('names the function and counts down to its deadline, never below 0', () => {

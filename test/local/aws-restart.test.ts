@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReceiveMessageCommand, SendMessageCommand } from '@aws-sdk/client-sqs';
-import { startAws } from '../../local/aws.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -22,7 +22,7 @@ import {
   SendMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { type LocalAws, type LocalAwsOptions, startAws } from '../../local/aws.ts';
+import { type LocalAws, type LocalAwsOptions, startAws } from '../../local/aws/aws.ts';
 import { childEnvironment } from '../support/environment.ts';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -283,7 +283,7 @@ describe('a data folder', () => {
     const log2 = '{ info() {}, warn() {}, error() {} }';
     await writeFile(
       script,
-      `import { startAws } from ${JSON.stringify(new URL('../../local/aws.ts', import.meta.url).href)};
+      `import { startAws } from ${JSON.stringify(new URL('../../local/aws/aws.ts', import.meta.url).href)};
        const aws = await startAws({ port: 0, dataDir: ${JSON.stringify(dataDir)}, log: ${log2} });
        await aws.createQueue({ name: 'jobs', visibilitySeconds: 600 });
        await aws.createBucket('models');

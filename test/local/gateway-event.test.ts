@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
-import { type Gateway, startGateway } from '../../local/gateway.ts';
+import { type Gateway, startGateway } from '../../local/gateway/gateway.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 /** 10/Jul/2026:19:19:05 +0000 */

@@ -4,8 +4,8 @@ import { Agent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, describe, it } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { type Gateway, type GatewayOptions, startGateway } from '../../local/gateway.ts';
-import type { GatewayRoute } from '../../local/gateway-routes.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../local/gateway/gateway.ts';
+import type { GatewayRoute } from '../../local/gateway/routes.ts';
 
 const MB = 1024 * 1024;
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };

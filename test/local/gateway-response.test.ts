@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { type Gateway, startGateway } from '../../local/gateway.ts';
+import { type Gateway, startGateway } from '../../local/gateway/gateway.ts';
 
 /** What the handler does next, and what the gateway logged about it. */
 let act: () => unknown;

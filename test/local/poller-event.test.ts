@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { judge, toRecord } from '../../local/poller-event.ts';
+import { judge, toRecord } from '../../local/event-source/event.ts';
 
 const queue = { arn: 'arn:aws:sqs:eu-west-1:123456789012:q', region: 'eu-west-1' };
 

@@ -8,8 +8,8 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse } from 'aws-lambda';
-import { type LocalAws, type LocalQueue, type LocalQueueOptions, startAws } from '../../local/aws.ts';
-import { type Poller, type PollerOptions, startPoller } from '../../local/poller.ts';
+import { type LocalAws, type LocalQueue, type LocalQueueOptions, startAws } from '../../local/aws/aws.ts';
+import { type Poller, type PollerOptions, startPoller } from '../../local/event-source/poller.ts';
 
 const logged: string[] = [];
 const log = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { toRecord } from '../../local/poller-event.ts';
-import { Gatherer, type HeldMessage } from '../../local/poller-gather.ts';
+import { toRecord } from '../../local/event-source/event.ts';
+import { Gatherer, type HeldMessage } from '../../local/event-source/gather.ts';
 
 const queue = { arn: 'arn:aws:sqs:us-east-1:000000000000:q', region: 'us-east-1' };
 

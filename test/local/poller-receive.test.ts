@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { type Message, SQSClient } from '@aws-sdk/client-sqs';
-import { Deleter } from '../../local/poller-delete.ts';
-import { backoffMs, Receiver } from '../../local/poller-receive.ts';
+import { Deleter } from '../../local/event-source/delete.ts';
+import { backoffMs, Receiver } from '../../local/event-source/receive.ts';
 
 const warnings: string[] = [];
 const errors: string[] = [];

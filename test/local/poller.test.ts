@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SendMessageCommand } from '@aws-sdk/client-sqs';
 import type { SQSEvent } from 'aws-lambda';
-import { type LocalAws, type LocalQueue, type LocalQueueOptions, startAws } from '../../local/aws.ts';
-import { type Poller, type PollerOptions, startPoller } from '../../local/poller.ts';
+import { type LocalAws, type LocalQueue, type LocalQueueOptions, startAws } from '../../local/aws/aws.ts';
+import { type Poller, type PollerOptions, startPoller } from '../../local/event-source/poller.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 let aws: LocalAws;

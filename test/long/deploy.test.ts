@@ -9,7 +9,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DeleteObjectCommand } from '@aws-sdk/client-s3';
-import type { LocalAws } from '../../local/aws.ts';
+import type { LocalAws } from '../../local/aws/aws.ts';
 import {
   ACCESS_KEY,
   type Account,

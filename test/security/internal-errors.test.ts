@@ -15,7 +15,7 @@ import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelHost } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { toFields } from '../../lib/redis/result-fields.ts';
-import { startGateway } from '../../local/gateway.ts';
+import { startGateway } from '../../local/gateway/gateway.ts';
 import { quietReporter } from '../bad-input/doors.ts';
 
 const SECRET = 'hunter2-/var/task/lib-arn:aws:sts::123456789012:assumed-role';

@@ -80,7 +80,7 @@ test('what is loaded on demand is written out, never put together from what come
     // What was just built from our own source.
     'infra/typescript.cjs',
     // A file of a package that is pinned, by a path that is written in the same file.
-    'local/aws-storage.ts',
+    'local/aws/storage.ts',
   ]);
 });
 

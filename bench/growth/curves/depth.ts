@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { indexKey } from '../../../lib/contract/names.ts';
 import { openSqs } from '../../../lib/queue/sender.ts';
-import { startPoller } from '../../../local/poller.ts';
+import { startPoller } from '../../../local/event-source/poller.ts';
 import { inputsOf } from '../../messages.ts';
 import { randomRows } from '../../models.ts';
 import { QUIET } from '../../quiet.ts';

@@ -3,7 +3,7 @@
  * Trap: the emulator keeps messages in memory; in the process of the poller they would count as the poller's.
  */
 import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
-import { type LocalAws, startAws } from '../../../local/aws.ts';
+import { type LocalAws, startAws } from '../../../local/aws/aws.ts';
 import { serveParent } from '../../processes/child.ts';
 import { QUIET } from '../../quiet.ts';
 

@@ -13,7 +13,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { judge, toRecord } from '../../../local/poller-event.ts';
+import { judge, toRecord } from '../../../local/event-source/event.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { record } from './model.ts';
 

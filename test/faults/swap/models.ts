@@ -9,7 +9,7 @@ import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { openModel } from '../../../lib/compose/open-model.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
-import { startAws } from '../../../local/aws.ts';
+import { startAws } from '../../../local/aws/aws.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

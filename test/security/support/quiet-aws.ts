@@ -1,7 +1,7 @@
 /** In: a test. Out: an S3 of its own with one empty bucket, gone after the test. */
 import type { TestContext } from 'node:test';
 import { PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { startAws } from '../../../local/aws.ts';
+import { startAws } from '../../../local/aws/aws.ts';
 
 export const BUCKET = 'models';
 export const LOCATION = { bucket: BUCKET, prefix: 'models/job/' };

@@ -9,7 +9,7 @@ import { modelPrefix } from '../../../../lib/contract/names.ts';
 import type { Inputs } from '../../../../lib/contract/values.ts';
 import { RedisConnection } from '../../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../../lib/redis/results.ts';
-import { startAws } from '../../../../local/aws.ts';
+import { startAws } from '../../../../local/aws/aws.ts';
 import { redisUrl } from '../../../support/redis.ts';
 import { temporaryFolder } from '../../../support/runner.ts';
 import { startHttpProxy } from '../../support/http-proxy.ts';

@@ -6,14 +6,14 @@
  */
 import { ChangeMessageVisibilityBatchCommand, type Message } from '@aws-sdk/client-sqs';
 import type { SQSEvent } from 'aws-lambda';
-import { errorFields, invoke, type LocalFunction, MAX_EVENT_BYTES } from './aws-lambda.ts';
-import { Deleter } from './poller-delete.ts';
-import { judge, type QueueFacts, toRecord } from './poller-event.ts';
-import { Gatherer, type HeldMessage } from './poller-gather.ts';
-import { checkOptions, describeQueue, type PollerOptions } from './poller-options.ts';
-import { Receiver } from './poller-receive.ts';
+import { errorFields, invoke, type LocalFunction, MAX_EVENT_BYTES } from '../aws/lambda.ts';
+import { Deleter } from './delete.ts';
+import { judge, type QueueFacts, toRecord } from './event.ts';
+import { Gatherer, type HeldMessage } from './gather.ts';
+import { checkOptions, describeQueue, type PollerOptions } from './options.ts';
+import { Receiver } from './receive.ts';
 
-export type { PollerOptions } from './poller-options.ts';
+export type { PollerOptions } from './options.ts';
 
 /** {"Records":[]} and a reserve. */
 const ENVELOPE_BYTES = 64;

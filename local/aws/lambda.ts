@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
-import { ServingError } from '../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 /** Account of everything local, the one fauxqs uses. */
 export const LOCAL_ACCOUNT_ID = '000000000000';

@@ -4,10 +4,10 @@
  */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { ServingError } from '../lib/contract/errors.ts';
-import type { SqsCalls } from './aws-direct.ts';
-import { type LocalLog, MAX_FUNCTION_TIMEOUT_MS } from './aws-lambda.ts';
-import type { QueueFacts } from './poller-event.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { SqsCalls } from '../aws/direct.ts';
+import { type LocalLog, MAX_FUNCTION_TIMEOUT_MS } from '../aws/lambda.ts';
+import type { QueueFacts } from './event.ts';
 
 export interface PollerOptions {
   readonly sqs: SqsCalls;

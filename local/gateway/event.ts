@@ -7,8 +7,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { LOCAL_ACCOUNT_ID, MAX_EVENT_BYTES } from './aws-lambda.ts';
-import type { RouteMatch } from './gateway-routes.ts';
+import { LOCAL_ACCOUNT_ID, MAX_EVENT_BYTES } from '../aws/lambda.ts';
+import type { RouteMatch } from './routes.ts';
 
 /** API Gateway's limit on request line and header values together. */
 export const MAX_HEADER_BYTES = 10_240;

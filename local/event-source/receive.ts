@@ -5,8 +5,8 @@
  * under way count against the room. A server that answers an empty poll at once must not make this spin.
  */
 import { type Message, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
-import type { SqsCalls } from './aws-direct.ts';
-import { errorFields, type LocalLog } from './aws-lambda.ts';
+import type { SqsCalls } from '../aws/direct.ts';
+import { errorFields, type LocalLog } from '../aws/lambda.ts';
 
 /** SQS's limit for one call. */
 const MAX_PER_CALL = 10;

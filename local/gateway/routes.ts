@@ -5,7 +5,7 @@
  * /predictions/{uri}; only the greedy {uri+} takes it. A decoded ? even ends the path.
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
-import { ServingError } from '../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
 export type RouteMethod = (typeof METHODS)[number];

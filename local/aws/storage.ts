@@ -7,7 +7,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import type { BuildAppOptions } from 'fauxqs';
-import { ServingError } from '../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 
 const MIN_KEPT_BYTES = 1024 * 1024;
 const KEPT_BODY_MS = 5000;

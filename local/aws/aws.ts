@@ -11,12 +11,12 @@ import {
   SetQueueAttributesCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { ServingError } from '../lib/contract/errors.ts';
-import { directSqs, type SqsCalls } from './aws-direct.ts';
-import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './aws-lambda.ts';
-import { buildLocalApp } from './aws-server.ts';
-import { openStorage } from './aws-storage.ts';
-import { listenError } from './ports.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { listenError } from '../ports.ts';
+import { directSqs, type SqsCalls } from './direct.ts';
+import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
+import { buildLocalApp } from './server.ts';
+import { openStorage } from './storage.ts';
 
 /** SQS's own limits. */
 const MAX_VISIBILITY_SECONDS = 43_200;

@@ -3,7 +3,7 @@
  * Trap: API Gateway answers OPTIONS itself when the API has CORS rules; no function ever sees it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { CorsRules } from '../lib/http/cors.ts';
+import type { CorsRules } from '../../lib/http/cors.ts';
 
 /** True when the request was a preflight and is answered. */
 export function applyCors(

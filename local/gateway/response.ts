@@ -4,7 +4,7 @@
  * without quotes. A broken result (status 0 or 200.5, an object as body, a line break in a header) is a 500.
  */
 import type { ServerResponse } from 'node:http';
-import { MAX_RESULT_BYTES } from './aws-lambda.ts';
+import { MAX_RESULT_BYTES } from '../aws/lambda.ts';
 
 export interface WireResponse {
   readonly status: number;

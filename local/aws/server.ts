@@ -6,7 +6,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
-import type { SqsQueue, Storage } from './aws-storage.ts';
+import type { SqsQueue, Storage } from './storage.ts';
 
 /** SQLite takes no larger value; S3 itself takes 5 GiB in one PUT. */
 const MAX_OBJECT_BYTES = 900 * 1024 * 1024;

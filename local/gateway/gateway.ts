@@ -6,10 +6,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { CorsRules } from '../lib/http/cors.ts';
-import { errorFields, invoke, type LocalLog } from './aws-lambda.ts';
-import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './gateway-body.ts';
-import { applyCors } from './gateway-cors.ts';
+import type { CorsRules } from '../../lib/http/cors.ts';
+import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
+import { listenError } from '../ports.ts';
+import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './body.ts';
+import { applyCors } from './cors.ts';
 import {
   gatewayEvent,
   isTooLargeForLambda,
@@ -17,8 +18,7 @@ import {
   newRequestId,
   type RequestHead,
   readHead,
-} from './gateway-event.ts';
-import { Places } from './gateway-places.ts';
+} from './event.ts';
 import {
   GATEWAY_MESSAGES,
   type GatewayStatus,
@@ -27,15 +27,9 @@ import {
   type WireResponse,
   writeEarly,
   writeResponse,
-} from './gateway-response.ts';
-import {
-  compileRoutes,
-  decodePath,
-  findRoute,
-  type GatewayRoute,
-  type RouteTable,
-} from './gateway-routes.ts';
-import { listenError } from './ports.ts';
+} from './response.ts';
+import { compileRoutes, decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
+import { Places } from './slots.ts';
 
 /** API Gateway's longest integration timeout, ms. */
 const MAX_INTEGRATION_MS = 30_000;

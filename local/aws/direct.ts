@@ -15,8 +15,8 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { ServingError } from '../lib/contract/errors.ts';
-import { part, type Storage, type Stores } from './aws-storage.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { part, type Storage, type Stores } from './storage.ts';
 
 /** The calls of an SQS client, wherever they go. */
 export type SqsCalls = Pick<SQSClient, 'send'>;

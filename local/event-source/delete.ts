@@ -4,9 +4,9 @@
  * caller's fault (an expired handle) never works again, and its message comes back: at-least-once delivery.
  */
 import { DeleteMessageBatchCommand } from '@aws-sdk/client-sqs';
-import type { SqsCalls } from './aws-direct.ts';
-import { errorFields, type LocalLog } from './aws-lambda.ts';
-import { backoffMs } from './poller-receive.ts';
+import type { SqsCalls } from '../aws/direct.ts';
+import { errorFields, type LocalLog } from '../aws/lambda.ts';
+import { backoffMs } from './receive.ts';
 
 const MAX_PER_CALL = 10;
 const MAX_CALLS = 4;
