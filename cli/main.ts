@@ -14,48 +14,51 @@ interface Entry {
 }
 
 export const COMMANDS: Readonly<Record<string, Entry>> = {
-  init: { summary: 'write a commented config.yaml', load: async () => (await import('./init.ts')).init },
+  init: {
+    summary: 'write a commented config.yaml',
+    load: async () => (await import('./commands/init.ts')).init,
+  },
   start: {
     summary: 'start the service on this machine, in the background',
-    load: async () => (await import('./start.ts')).start,
+    load: async () => (await import('./commands/start.ts')).start,
   },
-  stop: { summary: 'stop it; its data stay', load: async () => (await import('./stop.ts')).stop },
+  stop: { summary: 'stop it; its data stay', load: async () => (await import('./commands/stop.ts')).stop },
   restart: {
     summary: 'stop it and start it the same way',
-    load: async () => (await import('./restart.ts')).restart,
+    load: async () => (await import('./commands/restart.ts')).restart,
   },
   shutdown: {
     summary: 'stop it and delete its data',
-    load: async () => (await import('./shutdown.ts')).shutdown,
+    load: async () => (await import('./commands/shutdown.ts')).shutdown,
   },
   status: {
     summary: 'is it running and ready, where, and how busy',
-    load: async () => (await import('./status.ts')).status,
+    load: async () => (await import('./commands/status.ts')).status,
   },
   predict: {
     summary: 'send images or a JSON request, print the answers',
-    load: async () => (await import('./predict.ts')).predict,
+    load: async () => (await import('./commands/predict.ts')).predict,
   },
   enqueue: {
     summary: 'put records into the queue',
-    load: async () => (await import('./enqueue.ts')).enqueue,
+    load: async () => (await import('./commands/enqueue.ts')).enqueue,
   },
-  query: { summary: 'print results', load: async () => (await import('./query.ts')).query },
+  query: { summary: 'print results', load: async () => (await import('./commands/query.ts')).query },
   model: {
     summary: 'make an ONNX model of another one, check it, upload it; versions, rollback',
-    load: async () => (await import('./model.ts')).model,
+    load: async () => (await import('./model/model.ts')).model,
   },
   tune: {
     summary: 'measure a model: batch size, threads, memory, and what a million predictions cost',
-    load: async () => (await import('./tune.ts')).tune,
+    load: async () => (await import('./tune/tune.ts')).tune,
   },
   doctor: {
     summary: 'look for pitfalls before a deployment to AWS',
-    load: async () => (await import('./doctor.ts')).doctor,
+    load: async () => (await import('./commands/doctor.ts')).doctor,
   },
   dlq: {
     summary: 'records that ran out of tries: list, show, replay or delete them',
-    load: async () => (await import('./dlq.ts')).dlq,
+    load: async () => (await import('./dlq/dlq.ts')).dlq,
   },
 };
 

@@ -4,7 +4,7 @@
  * minutes is not lost because its upload failed.
  */
 import { ServingError } from '../lib/contract/errors.ts';
-import type { Place } from './model-publish.ts';
+import type { Place } from './model/publish.ts';
 
 interface Refusal {
   readonly matches: (said: Said) => boolean;

@@ -4,7 +4,7 @@
  */
 import { PRICES } from '../../infra/prices.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import { bytesText } from '../dlq-text.ts';
+import { bytesText } from '../dlq/text.ts';
 import type { SettingResult } from './cost.ts';
 import type { Measurement } from './measure.ts';
 import type { TuneModel } from './model.ts';

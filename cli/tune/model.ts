@@ -57,7 +57,7 @@ async function onnxFile(
   const model = await detectModel(path);
   if (model.kind === 'onnx') return join(path, model.files[0] as string);
   const [{ importHere }, { convertOptions }] = await Promise.all([
-    import('../model-import.ts'),
+    import('../model/import.ts'),
     import('../../convert/options.ts'),
   ]);
   const { directory, passport } = await importHere(

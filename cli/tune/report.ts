@@ -4,7 +4,7 @@
  */
 import type { Architecture } from '../../infra/prices.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
-import { bytesText } from '../dlq-text.ts';
+import { bytesText } from '../dlq/text.ts';
 import { linesOf } from './config.ts';
 import type { BatchResult, ExcludedSetting, PredictResult, SettingResult } from './cost.ts';
 import { type Measurement, SMALLER_FAILED } from './measure.ts';

@@ -5,7 +5,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { configText } from '../../cli/init.ts';
+import { configText } from '../../cli/commands/init.ts';
 import { COMMANDS, run } from '../../cli/main.ts';
 import { progressLine, showProgress } from '../../cli/progress.ts';
 import { recordsOf } from '../../cli/records.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { openDlq } from '../../cli/dlq-place.ts';
-import { replay } from '../../cli/dlq-replay.ts';
-import { parseWhere } from '../../cli/dlq-where.ts';
+import { openDlq } from '../../cli/dlq/place.ts';
+import { replay } from '../../cli/dlq/replay.ts';
+import { parseWhere } from '../../cli/dlq/where.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { startHttpProxy } from '../faults/support/http-proxy.ts';

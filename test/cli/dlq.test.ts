@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import { findParked, parseWhere } from '../../cli/dlq-where.ts';
+import { findParked, parseWhere } from '../../cli/dlq/where.ts';
 import { encodeParked } from '../../lib/codecs/dead-letter.ts';
 import { encodePointer } from '../../lib/codecs/pointer.ts';
 import { parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';

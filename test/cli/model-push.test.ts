@@ -4,7 +4,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { showBytes } from '../../cli/model-push.ts';
+import { showBytes } from '../../cli/model/push.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel } from '../support/onnx.ts';

@@ -51,7 +51,7 @@ test('processes are started by these files only, never through a shell', () => {
     // The service in the background: this very program.
     'cli/background.ts',
     // `serverless package`, to see whether it would work: this very Node, no word of a stranger.
-    'cli/doctor.ts',
+    'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
     'cli/tune/process.ts',
     // Checks an import where a crash does no harm: this very program.

@@ -136,7 +136,7 @@ export const open: OpenWork = async ({ series, given }) => {
     };
   }
 
-  /** What cli/model-push.ts does, without its words. */
+  /** What cli/model/push.ts does, without its words. */
   function pushing(directory: string): Work {
     return {
       call: async () => {

@@ -5,16 +5,16 @@
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { readConfig } from '../lib/config/file.ts';
-import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
-import { assertJobName, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
-import { RedisConnection } from '../lib/redis/connection.ts';
-import { ResultHandover } from '../lib/redis/replace-result.ts';
-import { ParkedMessages } from '../lib/s3/dead-letters.ts';
-import { openS3, type S3Client } from '../lib/s3/objects.ts';
-import { DEFAULT_DATA_DIR, findRunning } from '../local/data-folder.ts';
-import { wrongUse } from './command.ts';
-import { assertUrl, findService } from './service.ts';
+import { readConfig } from '../../lib/config/file.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
+import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
+import { ResultHandover } from '../../lib/redis/replace-result.ts';
+import { ParkedMessages } from '../../lib/s3/dead-letters.ts';
+import { openS3, type S3Client } from '../../lib/s3/objects.ts';
+import { DEFAULT_DATA_DIR, findRunning } from '../../local/data-folder.ts';
+import { wrongUse } from '../command.ts';
+import { assertUrl, findService } from '../service.ts';
 
 export const DLQ_OPTIONS = {
   'data-dir': { type: 'string' },

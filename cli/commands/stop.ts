@@ -3,11 +3,11 @@
  * Trap: a process that ignores SIGTERM is killed in the end, and a process that has only the same number is not.
  */
 import { resolve } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
-import { DEFAULT_DATA_DIR, dropRecord, findRunning, type Running } from '../local/data-folder.ts';
-import { isAlive, untilGone } from '../local/process.ts';
-import { COMMON_HELP, defineCommand, wholeNumber } from './command.ts';
-import { EXIT, type Output } from './output.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { DEFAULT_DATA_DIR, dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
+import { isAlive, untilGone } from '../../local/process.ts';
+import { COMMON_HELP, defineCommand, wholeNumber } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
 
 const HELP = `Usage: cluster-serving stop [options]
 

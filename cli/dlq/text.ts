@@ -3,9 +3,9 @@
  * Trap: a message may hold what a terminal takes for a command; nothing below a space gets through.
  */
 
-import type { Tensor } from '../lib/contract/tensor.ts';
-import type { Inputs, Value } from '../lib/contract/values.ts';
-import { float16Value } from '../lib/pipeline/cast.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import type { Inputs, Value } from '../../lib/contract/values.ts';
+import { float16Value } from '../../lib/pipeline/cast.ts';
 
 const SHOWN_VALUES = 8;
 const SHOWN_CHARACTERS = 80;

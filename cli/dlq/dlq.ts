@@ -4,13 +4,13 @@
  * Trap: replay and purge change what is there, so both want to be told which messages; nothing said is not all.
  */
 
-import { ServingError } from '../lib/contract/errors.ts';
-import { queueName } from '../lib/contract/names.ts';
-import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';
-import { DLQ_OPTIONS, type DlqPlace, type DlqValues, openDlq } from './dlq-place.ts';
-import { parseWhere, splitArguments, WHERE_HELP } from './dlq-where.ts';
-import type { Output } from './output.ts';
-import { notRunning } from './service.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { queueName } from '../../lib/contract/names.ts';
+import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from '../command.ts';
+import type { Output } from '../output.ts';
+import { notRunning } from '../service.ts';
+import { DLQ_OPTIONS, type DlqPlace, type DlqValues, openDlq } from './place.ts';
+import { parseWhere, splitArguments, WHERE_HELP } from './where.ts';
 
 const HELP = `Usage: cluster-serving dlq <list | show | replay | purge> [<id>...] [<field=value>...] [options]
 
@@ -97,15 +97,15 @@ export const dlq = defineCommand({
       throw wrongUse(`dlq ${action} what? Give ids, conditions (uri=day1/*), or --all`);
     }
     return withDlq(values, output, async (place) => {
-      if (action === 'show') return (await import('./dlq-show.ts')).show(place, ids[0] as string, output);
+      if (action === 'show') return (await import('./show.ts')).show(place, ids[0] as string, output);
       await assertThere(place, ids);
       if (action === 'list') {
-        return (await import('./dlq-list.ts')).list(place, where, { limit, after: values.after }, output);
+        return (await import('./list.ts')).list(place, where, { limit, after: values.after }, output);
       }
       if (action === 'purge')
-        return (await import('./dlq-purge.ts')).purge(place, where, values.yes ?? false, output);
+        return (await import('./purge.ts')).purge(place, where, values.yes ?? false, output);
       const dryRun = values['dry-run'] ?? false;
-      const { tellReplay } = await import('./dlq-replay-output.ts');
+      const { tellReplay } = await import('./replay-output.ts');
       const limitMs = timeout === 0 ? undefined : timeout * 1000;
       if (!values.enqueue) return tellReplay(place, where, { dryRun, limitMs, send: undefined }, output);
       return withSender(place, (send) => tellReplay(place, where, { dryRun, limitMs, send }, output));
@@ -148,7 +148,7 @@ async function withSender(
   work: (send: (body: string) => Promise<void>) => Promise<number>,
 ): Promise<number> {
   const [{ openSqs, QueueSender }, { GetQueueUrlCommand }] = await Promise.all([
-    import('../lib/queue/sender.ts'),
+    import('../../lib/queue/sender.ts'),
     import('@aws-sdk/client-sqs'),
   ]);
   const sqs = openSqs({ endpoint, region });

@@ -2,10 +2,10 @@
  * In: --input, --output, --constant, --signature, --tag as they were written. Out: options of a conversion.
  * Trap: a TensorFlow name ends in `:0`, which is no shape; and a size may be a word.
  */
-import type { Tolerance } from '../convert/check/compare.ts';
-import type { ConvertOptions } from '../convert/conversion.ts';
-import { type ShapeText, shapeOf } from '../lib/config/import-values.ts';
-import { wrongUse } from './command.ts';
+import type { Tolerance } from '../../convert/check/compare.ts';
+import type { ConvertOptions } from '../../convert/conversion.ts';
+import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
+import { wrongUse } from '../command.ts';
 
 export interface ConvertValues {
   readonly input?: readonly string[] | undefined;

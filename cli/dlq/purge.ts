@@ -2,11 +2,11 @@
  * `dlq purge`. In: which parked messages. Out: they and their payloads are gone, after a yes.
  * Trap: what is parked while the question is asked was not meant: nothing younger than the count is deleted.
  */
-import { confirmed } from './confirm.ts';
-import type { DlqPlace } from './dlq-place.ts';
-import { findEntries, type Where } from './dlq-where.ts';
-import { EXIT, type Output } from './output.ts';
-import { showProgress } from './progress.ts';
+import { confirmed } from '../confirm.ts';
+import { EXIT, type Output } from '../output.ts';
+import { showProgress } from '../progress.ts';
+import type { DlqPlace } from './place.ts';
+import { findEntries, type Where } from './where.ts';
 
 /** A store's clock may be ahead of ours, and S3 counts whole seconds. */
 const CLOCK_MS = 2_000;

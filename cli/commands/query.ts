@@ -5,14 +5,14 @@
  */
 // Not from sdk/index.ts, which would load SQS as well: 0.2 s of every call.
 
-import { ServingError } from '../lib/contract/errors.ts';
-import { failureBody, resultText } from '../lib/http/predictions.ts';
-import type { Result } from '../sdk/index.ts';
-import { OutputQueue } from '../sdk/output-queue.ts';
-import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';
-import { EXIT, type Output } from './output.ts';
-import { failedLine, pendingLine, resultLines } from './results.ts';
-import { findService, JOB_HELP, JOB_OPTION, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from './service.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { failureBody, resultText } from '../../lib/http/predictions.ts';
+import type { Result } from '../../sdk/index.ts';
+import { OutputQueue } from '../../sdk/output-queue.ts';
+import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
+import { failedLine, pendingLine, resultLines } from '../results.ts';
+import { findService, JOB_HELP, JOB_OPTION, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from '../service.ts';
 
 const HELP = `Usage: cluster-serving query [options] <uri>...
        cluster-serving query [options] --all --delete

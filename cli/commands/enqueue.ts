@@ -6,14 +6,14 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
-import { postJson } from '../sdk/fetch.ts';
-import { InputQueue, type QueueRecord } from '../sdk/index.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
-import { readInput } from './files.ts';
-import { EXIT, type Output } from './output.ts';
-import { showProgress } from './progress.ts';
-import { recordsOf } from './records.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { postJson } from '../../sdk/fetch.ts';
+import { InputQueue, type QueueRecord } from '../../sdk/index.ts';
+import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { readInput } from '../files.ts';
+import { EXIT, type Output } from '../output.ts';
+import { showProgress } from '../progress.ts';
+import { recordsOf } from '../records.ts';
 import {
   findService,
   JOB_HELP,
@@ -22,7 +22,7 @@ import {
   SERVICE_HELP,
   SERVICE_OPTIONS,
   type Service,
-} from './service.ts';
+} from '../service.ts';
 
 const HELP = `Usage: cluster-serving enqueue [options] <uri>=<image>...
        cluster-serving enqueue [options] --dir <folder> | --file <file>

@@ -2,10 +2,11 @@
  * `dlq list`. In: conditions. Out: a line, or a JSON object, for each parked message that is meant, as they come.
  * Trap: there may be a hundred thousand: nothing is gathered, and without --limit 0 it ends after the first hundred.
  */
-import type { DlqPlace } from './dlq-place.ts';
-import { bytesText, plain, timeText } from './dlq-text.ts';
-import { type Found, findParked, type Where } from './dlq-where.ts';
-import { EXIT, type Output } from './output.ts';
+
+import { EXIT, type Output } from '../output.ts';
+import type { DlqPlace } from './place.ts';
+import { bytesText, plain, timeText } from './text.ts';
+import { type Found, findParked, type Where } from './where.ts';
 
 export interface ListOptions {
   /** 0 has no limit. */

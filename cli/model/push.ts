@@ -6,16 +6,16 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { ImportOptions } from '../convert/import.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { findModelFile } from '../lib/registry/onnx-file.ts';
-import { publishModel } from '../lib/registry/publish.ts';
-import type { ModelSource } from '../lib/registry/versions.ts';
-import { bytesText } from './dlq-text.ts';
-import { importHere } from './model-import.ts';
-import type { OpenPlace } from './model-place.ts';
-import { EXIT, type Output } from './output.ts';
-import { progressLine, type Terminal } from './progress.ts';
+import type { ImportOptions } from '../../convert/import.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import { publishModel } from '../../lib/registry/publish.ts';
+import type { ModelSource } from '../../lib/registry/versions.ts';
+import { bytesText } from '../dlq/text.ts';
+import { EXIT, type Output } from '../output.ts';
+import { progressLine, type Terminal } from '../progress.ts';
+import { importHere } from './import.ts';
+import type { OpenPlace } from './place.ts';
 
 export interface PushOptions {
   /** False: upload only. */
@@ -88,7 +88,7 @@ async function withOnnx<T>(
   output: Output,
   work: (found: OnnxDirectory) => Promise<T>,
 ): Promise<T> {
-  const { needsImport } = await import('../convert/detect.ts');
+  const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
   if (!(await needsImport(folder))) {
     const said = Object.keys(options.convert ?? {});
@@ -111,9 +111,9 @@ async function withOnnx<T>(
 /** A model that cannot be loaded here would not be loaded there, and nobody would be told before it serves. */
 async function assertRuns(folder: string, { reference, tolerance }: PushOptions['import']): Promise<void> {
   const [{ checkOnnx }, { readOnnxFacts }, { referenceProblem }] = await Promise.all([
-    import('../convert/check/check.ts'),
-    import('../convert/onnx/facts.ts'),
-    import('../convert/passport.ts'),
+    import('../../convert/check/check.ts'),
+    import('../../convert/onnx/facts.ts'),
+    import('../../convert/passport.ts'),
   ]);
   const file = await findModelFile(folder);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);

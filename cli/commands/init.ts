@@ -5,10 +5,10 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { DEFAULT_JOB } from '../lib/config/job.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { COMMON_HELP, defineCommand } from './command.ts';
-import { EXIT } from './output.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { COMMON_HELP, defineCommand } from '../command.ts';
+import { EXIT } from '../output.ts';
 
 const HELP = `Usage: cluster-serving init [options]
 

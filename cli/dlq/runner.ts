@@ -6,15 +6,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { modelSettings } from '../lib/compose/live-model.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { modelPrefix } from '../lib/contract/names.ts';
-import type { Inputs, Outcome } from '../lib/contract/values.ts';
-import { Fence } from '../lib/inference/isolated-runner.ts';
-import { isGuilt } from '../lib/pipeline/poison-isolation.ts';
-import { downloadModel, readPointer } from '../lib/registry/download.ts';
-import { findModelFile } from '../lib/registry/onnx-file.ts';
-import type { DlqPlace } from './dlq-place.ts';
+import { modelSettings } from '../../lib/compose/live-model.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { modelPrefix } from '../../lib/contract/names.ts';
+import type { Inputs, Outcome } from '../../lib/contract/values.ts';
+import { Fence } from '../../lib/inference/isolated-runner.ts';
+import { isGuilt } from '../../lib/pipeline/poison-isolation.ts';
+import { downloadModel, readPointer } from '../../lib/registry/download.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import type { DlqPlace } from './place.ts';
 
 export interface ReplayRunner {
   /** Of the model. */

@@ -3,17 +3,17 @@
  * Trap: the converters are loaded here and not before.
  */
 import { resolve } from 'node:path';
-import type { Imported, ImportOptions } from '../convert/import.ts';
-import { installation } from '../local/installation.ts';
-import { showStages } from './model-stages.ts';
-import type { Output } from './output.ts';
+import type { Imported, ImportOptions } from '../../convert/import.ts';
+import { installation } from '../../local/installation.ts';
+import type { Output } from '../output.ts';
+import { showStages } from './stages.ts';
 
 export async function importHere(
   directory: string,
   options: Omit<ImportOptions, 'version'>,
   output: Output,
 ): Promise<Imported> {
-  const { importModel } = await import('../convert/import.ts');
+  const { importModel } = await import('../../convert/import.ts');
   const stages = showStages(process.stderr, output.json);
   try {
     return await importModel(resolve(directory), {

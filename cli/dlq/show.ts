@@ -4,14 +4,14 @@
  * Trap: what cannot be decoded is the reason to look, not an error of the command.
  */
 
-import { uriOf } from '../lib/codecs/dead-letter.ts';
-import { decodeMessage } from '../lib/codecs/message.ts';
-import { decodePointer } from '../lib/codecs/pointer.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { PayloadStore } from '../lib/s3/payloads.ts';
-import type { DlqPlace } from './dlq-place.ts';
-import { bytesText, type InputFacts, inputFacts, inputLine, plain, timeText } from './dlq-text.ts';
-import { EXIT, type Output } from './output.ts';
+import { uriOf } from '../../lib/codecs/dead-letter.ts';
+import { decodeMessage } from '../../lib/codecs/message.ts';
+import { decodePointer } from '../../lib/codecs/pointer.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { PayloadStore } from '../../lib/s3/payloads.ts';
+import { EXIT, type Output } from '../output.ts';
+import type { DlqPlace } from './place.ts';
+import { bytesText, type InputFacts, inputFacts, inputLine, plain, timeText } from './text.ts';
 
 const SHOWN_MESSAGE = 2_000;
 

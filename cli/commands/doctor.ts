@@ -7,11 +7,11 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
-import type { FactsRequest } from '../infra/doctor/facts.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { packageFolder } from '../local/installation.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
-import { EXIT, type Output } from './output.ts';
+import type { FactsRequest } from '../../infra/doctor/facts.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { packageFolder } from '../../local/installation.ts';
+import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
 
 const HELP = `Usage: cluster-serving doctor [options]
 
@@ -66,9 +66,9 @@ export const doctor = defineCommand({
 });
 
 async function examined(request: FactsRequest, strict: boolean, output: Output): Promise<number> {
-  const { readFacts } = await import('../infra/doctor/facts.ts');
-  const { examine } = await import('../infra/doctor/examine.ts');
-  const { reportText } = await import('../infra/doctor/report.ts');
+  const { readFacts } = await import('../../infra/doctor/facts.ts');
+  const { examine } = await import('../../infra/doctor/examine.ts');
+  const { reportText } = await import('../../infra/doctor/report.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const examination = examine(facts);
   const { counts } = examination;

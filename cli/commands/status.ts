@@ -3,14 +3,14 @@
  * Trap: the exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready.
  */
 import { resolve } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
-import type { TimerReport } from '../lib/metrics/timers.ts';
-import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
-import { request } from '../sdk/fetch.ts';
-import { COMMON_HELP, defineCommand } from './command.ts';
-import { EXIT, type Output } from './output.ts';
-import { placesText } from './places.ts';
-import { assertUrl, SERVICE_HELP, SERVICE_OPTIONS } from './service.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { TimerReport } from '../../lib/metrics/timers.ts';
+import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../../local/data-folder.ts';
+import { request } from '../../sdk/fetch.ts';
+import { COMMON_HELP, defineCommand } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
+import { placesText } from '../places.ts';
+import { assertUrl, SERVICE_HELP, SERVICE_OPTIONS } from '../service.ts';
 
 const HELP = `Usage: cluster-serving status [options]
 

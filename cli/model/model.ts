@@ -6,16 +6,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { ConvertOptions } from '../convert/conversion.ts';
-import type { ImportOptions } from '../convert/import.ts';
-import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from './command.ts';
-import { interruptible } from './interruption.ts';
-import { importHere } from './model-import.ts';
-import { convertOptionsOf, toleranceOf } from './model-options.ts';
-import { withPlace } from './model-place.ts';
-import { assertPlace, type PlaceValues, placeOf, publishTo } from './model-publish.ts';
-import { EXIT, type Output } from './output.ts';
-import { uploadRefusal } from './upload-refusal.ts';
+import type { ConvertOptions } from '../../convert/conversion.ts';
+import type { ImportOptions } from '../../convert/import.ts';
+import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from '../command.ts';
+import { interruptible } from '../interruption.ts';
+import { EXIT, type Output } from '../output.ts';
+import { uploadRefusal } from '../upload-refusal.ts';
+import { importHere } from './import.ts';
+import { convertOptionsOf, toleranceOf } from './options.ts';
+import { withPlace } from './place.ts';
+import { assertPlace, type PlaceValues, placeOf, publishTo } from './publish.ts';
 
 const HELP = `Usage: cluster-serving model <import | check | push | list | rollback | prune | ops> [<dir>] [options]
 
@@ -114,7 +114,7 @@ export const model = defineCommand({
     assertTaken(action, Object.keys(values));
     if (action === 'rollback') {
       return withPlace(values, output, async (place) =>
-        (await import('./model-versions.ts')).rollback(place, argument, output),
+        (await import('./versions.ts')).rollback(place, argument, output),
       );
     }
     if (action === 'ops' || action === 'list' || action === 'prune') {
@@ -122,15 +122,13 @@ export const model = defineCommand({
     }
     if (action === 'ops') return ops(output);
     if (action === 'list') {
-      return withPlace(values, output, async (place) =>
-        (await import('./model-versions.ts')).list(place, output),
-      );
+      return withPlace(values, output, async (place) => (await import('./versions.ts')).list(place, output));
     }
     if (action === 'prune') {
       if (values.keep === undefined) throw wrongUse('model prune: how many stay? Say --keep');
       const keep = wholeNumber('--keep', values.keep, { otherwise: MAX_KEPT, most: MAX_KEPT });
       return withPlace(values, output, async (place) =>
-        (await import('./model-versions.ts')).prune(place, keep, values.yes ?? false, output),
+        (await import('./versions.ts')).prune(place, keep, values.yes ?? false, output),
       );
     }
     if (argument === undefined) throw wrongUse(`model ${action}: which directory?`);
@@ -149,7 +147,7 @@ export const model = defineCommand({
     if (action === 'push') {
       const activate = values['no-activate'] !== true;
       return withPlace(values, output, async (place) =>
-        (await import('./model-push.ts')).push(place, argument, { activate, import: options }, output),
+        (await import('./push.ts')).push(place, argument, { activate, import: options }, output),
       );
     }
     return interruptible('the import', output, (signal) =>
@@ -192,7 +190,7 @@ async function importTo(
     (await publishTo(place, imported, options.signal).catch((error: unknown) => {
       throw uploadRefusal(error, place, imported.directory);
     }));
-  const { passportText } = await import('../convert/passport.ts');
+  const { passportText } = await import('../../convert/passport.ts');
   const written = `written to ${imported.directory}`;
   const served = place ? [`version ${version} serves from ${place.text}`] : [];
   output.answer(
@@ -206,8 +204,8 @@ async function importTo(
 async function configured(path: string | undefined, output: Output): Promise<ConvertOptions> {
   if (path === undefined) return {};
   const [{ readConfig }, { convertOptions }] = await Promise.all([
-    import('../lib/config/file.ts'),
-    import('../convert/options.ts'),
+    import('../../lib/config/file.ts'),
+    import('../../convert/options.ts'),
   ]);
   const { job, notes } = readConfig(resolve(path));
   for (const note of notes) output.note(`note: ${note}`);
@@ -224,7 +222,7 @@ async function check(directory: string, options: Omit<ImportOptions, 'out' | 've
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-check-'));
   try {
     const { passport } = await importHere(directory, { ...options, out: join(folder, 'model') }, output);
-    const { passportText } = await import('../convert/passport.ts');
+    const { passportText } = await import('../../convert/passport.ts');
     output.answer({ passport }, passportText(passport));
     const { batch, reference } = passport.check;
     if (batch !== 'not run' || reference === 'agrees') return EXIT.ok;
@@ -236,7 +234,7 @@ async function check(directory: string, options: Omit<ImportOptions, 'out' | 've
 }
 
 async function ops(output: Output): Promise<number> {
-  const { supportedOps, supportedOpsText } = await import('../convert/supported.ts');
+  const { supportedOps, supportedOpsText } = await import('../../convert/supported.ts');
   const supported = await supportedOps();
   output.answer(supported, supportedOpsText(supported));
   return EXIT.ok;

@@ -4,18 +4,18 @@
  * Trap: a message leaves the bucket only after its result is stored or its queue has it. If the command ends in between,
  * the next replay finds the result and removes the message: nothing is lost, and nothing is done twice to be seen.
  */
-import type { ParkedMessage } from '../lib/codecs/dead-letter.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import type { Outcome } from '../lib/contract/values.ts';
-import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';
-import { runRecords } from '../lib/pipeline/records.ts';
-import type { HandedOver, HandedRecord } from '../lib/redis/replace-result.ts';
-import { toFields } from '../lib/redis/result-fields.ts';
-import type { ParkedEntry } from '../lib/s3/dead-letters.ts';
-import { PayloadStore } from '../lib/s3/payloads.ts';
-import type { DlqPlace } from './dlq-place.ts';
-import { openRunner, type ReplayRunner } from './dlq-runner.ts';
-import { findEntries, type Where } from './dlq-where.ts';
+import type { ParkedMessage } from '../../lib/codecs/dead-letter.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Outcome } from '../../lib/contract/values.ts';
+import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { runRecords } from '../../lib/pipeline/records.ts';
+import type { HandedOver, HandedRecord } from '../../lib/redis/replace-result.ts';
+import { toFields } from '../../lib/redis/result-fields.ts';
+import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
+import { PayloadStore } from '../../lib/s3/payloads.ts';
+import type { DlqPlace } from './place.ts';
+import { openRunner, type ReplayRunner } from './runner.ts';
+import { findEntries, type Where } from './where.ts';
 
 /** A record that was tried again and did not get a result. */
 export interface Unreplayed {

@@ -3,9 +3,9 @@
  * Trap: a condition that is misread deletes the wrong messages: every word of it is checked. What the listing alone
  * tells (time) is asked first, then what needs the message (uri), then what needs Redis (code).
  */
-import type { ResultHandover, StoredOutcome } from '../lib/redis/replace-result.ts';
-import type { ParkedEntry, ParkedHead } from '../lib/s3/dead-letters.ts';
-import { wrongUse } from './command.ts';
+import type { ResultHandover, StoredOutcome } from '../../lib/redis/replace-result.ts';
+import type { ParkedEntry, ParkedHead } from '../../lib/s3/dead-letters.ts';
+import { wrongUse } from '../command.ts';
 
 export const WHERE_HELP = `\
       --where <field=value>   only these; several must all hold, and may stand without --where:

@@ -4,10 +4,10 @@
  * start is refused before anything is stopped.
  */
 import { resolve } from 'node:path';
-import { assertDeletable, DEFAULT_DATA_DIR, deleteFolder } from '../local/data-folder.ts';
-import { COMMON_HELP, defineCommand } from './command.ts';
-import { confirmed } from './confirm.ts';
-import { EXIT } from './output.ts';
+import { assertDeletable, DEFAULT_DATA_DIR, deleteFolder } from '../../local/data-folder.ts';
+import { COMMON_HELP, defineCommand } from '../command.ts';
+import { confirmed } from '../confirm.ts';
+import { EXIT } from '../output.ts';
 import { stopService, stopTimeoutMs } from './stop.ts';
 
 const HELP = `Usage: cluster-serving shutdown [options]

@@ -2,8 +2,8 @@
  * In: which stage an import is in, and how far. Out: one line on the terminal that is redrawn, gone at the end.
  * Trap: converting holds the thread, so a stage is drawn when it begins; and a log file gets nothing.
  */
-import type { Stage } from '../convert/import.ts';
-import { progressLine, type Terminal } from './progress.ts';
+import type { Stage } from '../../convert/import.ts';
+import { progressLine, type Terminal } from '../progress.ts';
 
 export interface StageDisplay {
   readonly show: (stage: Stage, done?: number, total?: number) => void;

@@ -3,12 +3,12 @@
  * Trap: a request has a limit of bytes and of instances; many images become several requests.
  */
 
-import { ServingError } from '../lib/contract/errors.ts';
-import { postJson } from '../sdk/fetch.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
-import { isJson, readInput } from './files.ts';
-import { EXIT } from './output.ts';
-import { findService, JOB_HELP, JOB_OPTION, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from './service.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { postJson } from '../../sdk/fetch.ts';
+import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { isJson, readInput } from '../files.ts';
+import { EXIT } from '../output.ts';
+import { findService, JOB_HELP, JOB_OPTION, notRunning, SERVICE_HELP, SERVICE_OPTIONS } from '../service.ts';
 
 const HELP = `Usage: cluster-serving predict [options] <image>... | <request.json> | -
 

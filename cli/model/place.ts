@@ -3,13 +3,13 @@
  * Trap: nothing said means the service of this folder and its first job, as with the other commands; a bucket that is
  * named is of an account of its own, and nothing of the local service is used for it.
  */
-import { DEFAULT_JOB_NAME, modelPrefix } from '../lib/contract/names.ts';
-import type { ModelLocation } from '../lib/registry/download.ts';
-import type { S3Client } from '../lib/s3/objects.ts';
-import { wrongUse } from './command.ts';
-import { type PlaceValues, placeOf } from './model-publish.ts';
-import type { Output } from './output.ts';
-import { findService, notRunning } from './service.ts';
+import { DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract/names.ts';
+import type { ModelLocation } from '../../lib/registry/download.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
+import { wrongUse } from '../command.ts';
+import type { Output } from '../output.ts';
+import { findService, notRunning } from '../service.ts';
+import { type PlaceValues, placeOf } from './publish.ts';
 
 export interface OpenPlace {
   readonly s3: S3Client;
@@ -26,7 +26,7 @@ export async function withPlace(
 ): Promise<number> {
   const place = await findPlace(values);
   if (!place) return notRunning(values, output, '--to or --bucket');
-  const { openS3 } = await import('../lib/s3/objects.ts');
+  const { openS3 } = await import('../../lib/s3/objects.ts');
   const s3 = openS3({ endpoint: place.endpoint, region: place.region });
   try {
     return await work({ s3, location: place.location, text: place.text });

@@ -3,18 +3,18 @@
  * Trap: the background start runs this same command with --foreground, which then tells over a channel what came of
  * it; a person never sees that part.
  */
-import { type ErrorRecord, ServingError } from '../lib/contract/errors.ts';
-import { findRunning, logPath } from '../local/data-folder.ts';
+import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import { findRunning, logPath } from '../../local/data-folder.ts';
 import {
   readSettings,
   START_OPTIONS,
   START_OPTIONS_HELP,
   type StartSettings,
-} from '../local/start-options.ts';
-import { type StartNews, startInBackground } from './background.ts';
-import { COMMON_HELP, defineCommand, explained, wholeNumber } from './command.ts';
-import { EXIT, type Output } from './output.ts';
-import { placesText } from './places.ts';
+} from '../../local/start-options.ts';
+import { type StartNews, startInBackground } from '../background.ts';
+import { COMMON_HELP, defineCommand, explained, wholeNumber } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
+import { placesText } from '../places.ts';
 
 const HELP = `Usage: cluster-serving start [options]
 
@@ -74,7 +74,7 @@ async function assertFree(dataDir: string): Promise<void> {
 async function startHere(settings: StartSettings, output: Output): Promise<number> {
   const isBackground = process.send !== undefined;
   try {
-    const { serve } = await import('../local/serve.ts');
+    const { serve } = await import('../../local/serve.ts');
     return await serve(settings, {
       json: output.json,
       log: isBackground ? logPath(settings.dataDir) : undefined,

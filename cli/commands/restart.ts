@@ -4,12 +4,12 @@
  * also when that service was stopped, has crashed, or did not come up again.
  */
 import { resolve } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
-import { DEFAULT_DATA_DIR, findRunning, lastOptions } from '../local/data-folder.ts';
-import { servedModel } from '../local/model.ts';
-import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from '../local/start-options.ts';
-import { COMMON_HELP, defineCommand } from './command.ts';
-import { EXIT, type Output } from './output.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { DEFAULT_DATA_DIR, findRunning, lastOptions } from '../../local/data-folder.ts';
+import { servedModel } from '../../local/model.ts';
+import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from '../../local/start-options.ts';
+import { COMMON_HELP, defineCommand } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
 import { startAndTell, startTimeoutMs } from './start.ts';
 import { stopService, stopTimeoutMs } from './stop.ts';
 

@@ -7,18 +7,18 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { machineFacts } from '../convert/machine.ts';
-import { readConfig } from '../lib/config/file.ts';
-import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/contract/errors.ts';
-import { threadsForMemory } from '../lib/inference/session.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from './command.ts';
-import { interruptible } from './interruption.ts';
-import { EXIT, type Output } from './output.ts';
-import { type SettingResult, settingResults } from './tune/cost.ts';
-import { documentOf, type Examined, notesOf } from './tune/document.ts';
-import { type Measurement, measurePoints } from './tune/measure.ts';
-import { type TuneModel, withModel } from './tune/model.ts';
+import { machineFacts } from '../../convert/machine.ts';
+import { readConfig } from '../../lib/config/file.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { threadsForMemory } from '../../lib/inference/session.ts';
+import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { interruptible } from '../interruption.ts';
+import { EXIT, type Output } from '../output.ts';
+import { type SettingResult, settingResults } from './cost.ts';
+import { documentOf, type Examined, notesOf } from './document.ts';
+import { type Measurement, measurePoints } from './measure.ts';
+import { type TuneModel, withModel } from './model.ts';
 import {
   DEFAULT_MAX_BATCH,
   DEFAULT_MEMORIES,
@@ -26,12 +26,12 @@ import {
   DEFAULT_SECONDS,
   type TuneOptions,
   tuneOptionsOf,
-} from './tune/options.ts';
-import { svg } from './tune/plot.ts';
-import { showTurns } from './tune/progress.ts';
-import { recommend, type Traffic, type Wishes } from './tune/recommend.ts';
-import { chartsOf, type Report, reportText } from './tune/report.ts';
-import { assertAskable, writeConfig } from './tune/write.ts';
+} from './options.ts';
+import { svg } from './plot.ts';
+import { showTurns } from './progress.ts';
+import { recommend, type Traffic, type Wishes } from './recommend.ts';
+import { chartsOf, type Report, reportText } from './report.ts';
+import { assertAskable, writeConfig } from './write.ts';
 
 const HELP = `Usage: cluster-serving tune [--model <dir | file.onnx>] [options]
        cluster-serving tune --write [config.yaml] [options]

@@ -3,14 +3,14 @@
  * Trap: failures are told as they come, so that a hundred thousand of them need no memory; the document that has begun
  * ends well, also when the replay breaks off.
  */
-import { ServingError } from '../lib/contract/errors.ts';
-import { wrongUse } from './command.ts';
-import type { DlqPlace } from './dlq-place.ts';
-import { type Counts, type ReplayOptions, replay, type Unreplayed } from './dlq-replay.ts';
-import { plain } from './dlq-text.ts';
-import { assertRedis, type Where } from './dlq-where.ts';
-import { EXIT, type Output } from './output.ts';
-import { showProgress } from './progress.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { wrongUse } from '../command.ts';
+import { EXIT, type Output } from '../output.ts';
+import { showProgress } from '../progress.ts';
+import type { DlqPlace } from './place.ts';
+import { type Counts, type ReplayOptions, replay, type Unreplayed } from './replay.ts';
+import { plain } from './text.ts';
+import { assertRedis, type Where } from './where.ts';
 
 type Said = Pick<ReplayOptions, 'dryRun' | 'send' | 'limitMs'>;
 

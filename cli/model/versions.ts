@@ -9,11 +9,11 @@ import {
   removeVersion,
   rollBack,
   surplus,
-} from '../lib/registry/versions.ts';
-import { confirmed } from './confirm.ts';
-import { bytesText } from './dlq-text.ts';
-import type { OpenPlace } from './model-place.ts';
-import { EXIT, type Output } from './output.ts';
+} from '../../lib/registry/versions.ts';
+import { confirmed } from '../confirm.ts';
+import { bytesText } from '../dlq/text.ts';
+import { EXIT, type Output } from '../output.ts';
+import type { OpenPlace } from './place.ts';
 
 export async function list({ s3, location, text }: OpenPlace, output: Output): Promise<number> {
   const versions = await listVersions(s3, location);

@@ -3,11 +3,11 @@
  * Trap: a place that cannot be is refused before the import, which may take a while; and a local service's endpoint and
  * credentials are used only when its job was named, never for a bucket of a real account.
  */
-import type { Imported } from '../convert/import.ts';
-import { assertJobName, modelPrefix } from '../lib/contract/names.ts';
-import type { ModelLocation } from '../lib/registry/download.ts';
-import { wrongUse } from './command.ts';
-import { findService } from './service.ts';
+import type { Imported } from '../../convert/import.ts';
+import { assertJobName, modelPrefix } from '../../lib/contract/names.ts';
+import type { ModelLocation } from '../../lib/registry/download.ts';
+import { wrongUse } from '../command.ts';
+import { findService } from '../service.ts';
 
 export interface PlaceValues {
   readonly to?: string | undefined;
@@ -70,8 +70,8 @@ export async function publishTo(
   signal?: AbortSignal,
 ): Promise<string> {
   const [{ publishModel }, { openS3 }] = await Promise.all([
-    import('../lib/registry/publish.ts'),
-    import('../lib/s3/objects.ts'),
+    import('../../lib/registry/publish.ts'),
+    import('../../lib/s3/objects.ts'),
   ]);
   const s3 = openS3({ endpoint, region });
   try {
