@@ -20,7 +20,7 @@ const wildcardAction = templateRule({
   topic: 'Access',
   looksAt: 'actions that roles allow',
   why: 'A function that is made to run foreign code may then do all of it: delete the bucket, read every queue.',
-  fix: 'name the actions in infra/roles.yml; docs/deploy.md says what each function needs',
+  fix: 'name the actions in infra/stack/roles.yml; docs/deploy.md says what each function needs',
   check: (template) => {
     const statements = allowed(template).flatMap((statement): Finding[] => {
       const wild = statement.actions.filter((action) => action.includes('*'));
@@ -47,7 +47,7 @@ const wildcardResource = templateRule({
   topic: 'Access',
   looksAt: 'statements that allow on every resource',
   why: 'An action on "*" reaches every queue and bucket of the account. Only actions for which IAM knows no resource (network interfaces, X-Ray, PutMetricData) have a reason.',
-  fix: 'Resource in infra/roles.yml: the ARN of the one queue or the prefix in the one bucket',
+  fix: 'Resource in infra/stack/roles.yml: the ARN of the one queue or the prefix in the one bucket',
   check: (template) =>
     allowed(template).flatMap((statement): Finding[] => {
       const isWild = statement.resources.some((resource) => textOf(resource) === '*');
@@ -63,7 +63,7 @@ const sharedRole = templateRule({
   topic: 'Access',
   looksAt: 'roles that several functions have',
   why: 'Each of them may then do what any of them needs: the function that answers strangers could delete from the queue.',
-  fix: 'role of each function in serverless.yml, one role each in infra/roles.yml',
+  fix: 'role of each function in serverless.yml, one role each in infra/stack/roles.yml',
   check: (template) => {
     const users = new Map<string, string[]>();
     for (const { name, properties } of functionsOf(template)) {
@@ -86,7 +86,7 @@ const interfaces = templateRule({
   topic: 'Access',
   looksAt: 'the right to make network interfaces, which Lambda needs and our code does not',
   why: "Lambda attaches a function to the VPC with the function's own role; without a Deny for the function itself its code may do the same, on every network of the account.",
-  fix: 'the statement NotFromCode (lambda:SourceFunctionArn) beside AttachToVpc in infra/roles.yml',
+  fix: 'the statement NotFromCode (lambda:SourceFunctionArn) beside AttachToVpc in infra/stack/roles.yml',
   check: (template) => {
     const denied = allStatements(template)
       .filter(({ effect, actions, condition }) => {

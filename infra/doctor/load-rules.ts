@@ -259,7 +259,7 @@ const resultTtl = settingsRule({
   },
 });
 
-/** Of infra/queue.yml. */
+/** Of infra/stack/queue.yml. */
 const QUEUE_SECONDS = 345_600;
 
 export const LOAD_RULES = [

@@ -236,7 +236,7 @@ function alarmRule({ id, looksAt, why, isBasic, unwatched }: Alarm): Rule {
     topic: 'Logs and alarms',
     looksAt,
     why,
-    fix: isBasic ? 'infra/alarms.yml' : '--param monitoring=full (prod has it)',
+    fix: isBasic ? 'infra/stack/alarms.yml' : '--param monitoring=full (prod has it)',
     check: (template, facts): Finding[] => {
       const missing = unwatched(template, watchedMetrics(template));
       if (missing.length === 0) return [];

@@ -37,7 +37,7 @@ const nat = templateRule({
   topic: 'Network',
   looksAt: 'NAT gateways',
   why: 'From inside the VPC our functions need S3 and Redis only, and S3 has a free endpoint; a NAT gateway is billed by the hour and by the GB, and opens a way to the internet.',
-  fix: 'take it out of infra/network/own.yml; what calls other services belongs outside the VPC, as submit does',
+  fix: 'take it out of infra/stack/network/own.yml; what calls other services belongs outside the VPC, as submit does',
   check: (template) =>
     resourcesOf(template, 'AWS::EC2::NatGateway').map(([where]) => ({
       severity: 'warning',
@@ -79,7 +79,7 @@ const s3 = templateRule({
   topic: 'Network',
   looksAt: 'the S3 gateway endpoint, and whether the subnets of the functions are on its route tables',
   why: 'Without it the model cannot be downloaded: INIT hangs, /ready answers 503. The endpoint costs nothing.',
-  fix: 'S3Endpoint and its RouteTableIds in infra/network/own.yml; in a VPC of yours --param routeTableIds',
+  fix: 'S3Endpoint and its RouteTableIds in infra/stack/network/own.yml; in a VPC of yours --param routeTableIds',
   check: (template) => {
     const routed = subnetsToS3(template);
     const expected = 'a gateway endpoint for S3 on the route table of every subnet';
@@ -133,7 +133,7 @@ const zones = templateRule({
   topic: 'Network',
   looksAt: 'in how many zones the subnets of a function lie',
   why: 'When the one zone fails, so does every function in it.',
-  fix: 'two subnets in two zones in infra/network/own.yml, or --param subnetIds in a VPC of yours',
+  fix: 'two subnets in two zones in infra/stack/network/own.yml, or --param subnetIds in a VPC of yours',
   check: (template) =>
     functionsOf(template)
       .filter(({ isInVpc }) => isInVpc)
@@ -154,7 +154,7 @@ const redisDoor = templateRule({
   topic: 'Network',
   looksAt: 'whether the security group of Redis lets in that of every function with its address',
   why: 'A packet that no rule lets in is dropped without an answer: each command waits for its second, and every request fails.',
-  fix: 'RedisFromFunction in infra/security-groups.yml; with --param securityGroup that very group',
+  fix: 'RedisFromFunction in infra/stack/security-groups.yml; with --param securityGroup that very group',
   check: (template) => {
     const doors = redisDoors(template);
     return functionsOf(template)

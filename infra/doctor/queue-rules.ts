@@ -36,7 +36,7 @@ const visibility = templateRule({
   topic: 'Queue',
   looksAt: 'VisibilityTimeout of a queue against the timeout of the function it feeds',
   why: 'A message that shows again while its batch still runs is delivered twice, and each time costs it a try; Lambda asks for six times the timeout.',
-  fix: 'VisibilityTimeout in infra/queue.yml: 6 x function.timeoutSeconds + queue.windowSeconds',
+  fix: 'VisibilityTimeout in infra/stack/queue.yml: 6 x function.timeoutSeconds + queue.windowSeconds',
   check: (template) =>
     eventSourcesOf(template).flatMap(({ queue, queueProperties, fed, windowSeconds }): Finding[] => {
       if (queue === undefined || fed === undefined) return [];
@@ -58,7 +58,7 @@ const retention = templateRule({
   topic: 'Queue',
   looksAt: 'MessageRetentionPeriod of a queue and of its dead letters',
   why: 'SQS counts from the first send, also in the dead letters: with a shorter time there, a message is gone the moment it arrives.',
-  fix: 'MessageRetentionPeriod of DeadLetterQueue in infra/queue.yml; 1209600 (14 days) is the most there is',
+  fix: 'MessageRetentionPeriod of DeadLetterQueue in infra/stack/queue.yml; 1209600 (14 days) is the most there is',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue').flatMap(([queue, properties]): Finding[] => {
       const [target] = namesIn(recordOf(properties['RedrivePolicy'])['deadLetterTargetArn']);
@@ -100,7 +100,7 @@ const redriveMissing = templateRule({
   topic: 'Queue',
   looksAt: 'RedrivePolicy of a queue that feeds a function and is no dead-letter queue itself',
   why: 'Without dead letters a record that always fails is delivered again and again until it is 4 days old, and then vanishes without a result.',
-  fix: 'RedrivePolicy of the queue in infra/queue.yml',
+  fix: 'RedrivePolicy of the queue in infra/stack/queue.yml',
   check: (template) => {
     const dead = deadLetterQueues(template);
     return eventSourcesOf(template)
@@ -123,7 +123,7 @@ const redriveAllow = templateRule({
   topic: 'Queue',
   looksAt: 'RedriveAllowPolicy of a dead-letter queue',
   why: 'Any queue of the account may give up to this one; its messages would be parked and answered as if they were ours.',
-  fix: 'RedriveAllowPolicy of DeadLetterQueue in infra/queue.yml: byQueue with the one queue',
+  fix: 'RedriveAllowPolicy of DeadLetterQueue in infra/stack/queue.yml: byQueue with the one queue',
   check: (template) =>
     [...deadLetterQueues(template)].flatMap((queue): Finding[] => {
       const { redrivePermission, sourceQueueArns } = recordOf(
@@ -199,7 +199,7 @@ const encryption = templateRule({
   topic: 'Queue',
   looksAt: 'SqsManagedSseEnabled or KmsMasterKeyId of every queue',
   why: 'Messages hold whole records; whoever runs an audit asks for encryption at rest, and SQS-managed keys cost nothing.',
-  fix: 'SqsManagedSseEnabled: true in infra/queue.yml',
+  fix: 'SqsManagedSseEnabled: true in infra/stack/queue.yml',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue')
       .filter(([, queue]) => !isTrue(queue['SqsManagedSseEnabled']) && queue['KmsMasterKeyId'] === undefined)
@@ -216,7 +216,7 @@ const messageSize = templateRule({
   topic: 'Queue',
   looksAt: 'MaximumMessageSize of every queue',
   why: 'Our sender puts records of up to 1,048,576 bytes into a message and larger ones into S3; a smaller limit refuses what it sends.',
-  fix: 'MaximumMessageSize: 1048576 in infra/queue.yml',
+  fix: 'MaximumMessageSize: 1048576 in infra/stack/queue.yml',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue').flatMap(([where, { MaximumMessageSize }]): Finding[] => {
       const bytes = numberOf(MaximumMessageSize);

@@ -25,7 +25,7 @@ const eviction = templateRule({
   topic: 'Redis',
   looksAt: 'maxmemory-policy of the parameter group that Redis uses',
   why: 'Every result has a time to live, which is what the default volatile-lru throws away first: clients wait for results that were there. With noeviction a full Redis refuses writes, and the records stay in the queue.',
-  fix: 'maxmemory-policy: noeviction of RedisParameters in infra/redis.yml, and CacheParameterGroupName: !Ref RedisParameters',
+  fix: 'maxmemory-policy: noeviction of RedisParameters in infra/stack/redis.yml, and CacheParameterGroupName: !Ref RedisParameters',
   check: (template) =>
     resourcesOf(template, GROUP, SINGLE).flatMap(([where, properties]): Finding[] => {
       const [group] = namesIn(properties['CacheParameterGroupName']);
@@ -46,7 +46,7 @@ const tls = templateRule({
   topic: 'Redis',
   looksAt: 'TransitEncryptionEnabled of Redis, and the scheme of the url that functions get',
   why: 'Results cross the network in plain text; and a url that does not fit the server (rediss:// against redis://) makes every connection time out.',
-  fix: 'TransitEncryptionEnabled: true and TransitEncryptionMode: required in infra/redis.yml, rediss:// in serverless.yml',
+  fix: 'TransitEncryptionEnabled: true and TransitEncryptionMode: required in infra/stack/redis.yml, rediss:// in serverless.yml',
   check: (template) => {
     const groups = resourcesOf(template, GROUP, SINGLE)
       .filter(([, group]) => !isTrue(group['TransitEncryptionEnabled']))
@@ -74,7 +74,7 @@ const access = templateRule({
   topic: 'Redis',
   looksAt: 'AuthToken or UserGroupIds of Redis, and who its security group lets in',
   why: 'Whoever reaches Redis reads and writes every result. Without a password or IAM the security group is the only door.',
-  fix: '--param redisAuth=iam; and only SourceSecurityGroupId in infra/security-groups.yml',
+  fix: '--param redisAuth=iam; and only SourceSecurityGroupId in infra/stack/security-groups.yml',
   check: (template) =>
     resourcesOf(template, GROUP, SINGLE).flatMap(([where, properties]): Finding[] => {
       const expected = 'a user group with IAM, or a door for our functions alone';
@@ -134,7 +134,7 @@ const failover = templateRule({
   topic: 'Redis',
   looksAt: 'AutomaticFailoverEnabled and MultiAZEnabled of a Redis with replicas',
   why: 'Replicas that may not take over cost as much as those that may, and help nobody when the primary fails.',
-  fix: 'AutomaticFailoverEnabled and MultiAZEnabled: true in infra/redis.yml (redisNodes sets both)',
+  fix: 'AutomaticFailoverEnabled and MultiAZEnabled: true in infra/stack/redis.yml (redisNodes sets both)',
   check: (template) =>
     resourcesOf(template, GROUP)
       .filter(([, group]) => (numberOf(group['NumCacheClusters']) ?? 1) > 1)
@@ -151,7 +151,7 @@ const clusterMode = templateRule({
   topic: 'Redis',
   looksAt: 'shards of Redis, cluster-enabled, and serverless caches',
   why: 'Our save script touches many keys at once, which cluster mode refuses across shards (CROSSSLOT): no result would ever be stored.',
-  fix: 'one shard in infra/redis.yml: NumCacheClusters without NumNodeGroups, no cluster-enabled',
+  fix: 'one shard in infra/stack/redis.yml: NumCacheClusters without NumNodeGroups, no cluster-enabled',
   check: (template) => {
     const shards = resourcesOf(template, GROUP).flatMap(([where, group]): Finding[] => {
       const [parameters] = namesIn(group['CacheParameterGroupName']);
@@ -177,7 +177,7 @@ const atRest = templateRule({
   topic: 'Redis',
   looksAt: 'AtRestEncryptionEnabled of Redis',
   why: 'Results lie on disk during a failover and in snapshots; this can be set only when Redis is made.',
-  fix: 'AtRestEncryptionEnabled: true in infra/redis.yml',
+  fix: 'AtRestEncryptionEnabled: true in infra/stack/redis.yml',
   check: (template) =>
     resourcesOf(template, GROUP)
       .filter(([, group]) => !isTrue(group['AtRestEncryptionEnabled']))

@@ -31,7 +31,7 @@ const publicAccess = templateRule({
   topic: 'Storage',
   looksAt: 'PublicAccessBlockConfiguration of every bucket',
   why: 'One wrong policy or object ACL makes models and records readable for everybody; the block holds whatever comes later.',
-  fix: 'PublicAccessBlockConfiguration, all four true, in infra/bucket.yml',
+  fix: 'PublicAccessBlockConfiguration, all four true, in infra/stack/bucket.yml',
   check: (template) =>
     resourcesOf(template, BUCKET).flatMap(([where, { PublicAccessBlockConfiguration }]): Finding[] => {
       const block = recordOf(PublicAccessBlockConfiguration);
@@ -49,7 +49,7 @@ const encryption = templateRule({
   topic: 'Storage',
   looksAt: 'BucketEncryption of the bucket for models, payloads and parked messages',
   why: 'S3 encrypts by itself since 2023; said in the template it can be shown in an audit, and stays when the default changes.',
-  fix: 'BucketEncryption: AES256 in infra/bucket.yml',
+  fix: 'BucketEncryption: AES256 in infra/stack/bucket.yml',
   check: (template) =>
     resourcesOf(template, BUCKET)
       .filter(([where, bucket]) => where !== DEPLOYMENT_BUCKET && !hasEncryption(bucket))
@@ -97,7 +97,7 @@ const tlsOnly = templateRule({
   topic: 'Storage',
   looksAt: 'policies of buckets and queues that deny aws:SecureTransport false',
   why: 'S3 and SQS answer over plain HTTP too; a client with a wrong url would send records in the open.',
-  fix: 'a Deny for aws:SecureTransport false: BucketPolicy in infra/bucket.yml, QueuePolicy in infra/queue.yml',
+  fix: 'a Deny for aws:SecureTransport false: BucketPolicy in infra/stack/bucket.yml, QueuePolicy in infra/stack/queue.yml',
   check: (template) =>
     [
       ...unprotected(template, BUCKET, 'AWS::S3::BucketPolicy', 'Bucket'),
@@ -115,7 +115,7 @@ const payloadLifetime = templateRule({
   topic: 'Storage',
   looksAt: 'expiry of payloads/ in the bucket against the retention of the dead letters',
   why: 'A message over 1 MiB is a pointer into the bucket: with the payload gone it can neither run nor be tried again.',
-  fix: 'ExpirationInDays of the rule "payloads" in infra/bucket.yml: 14 days of dead letters and 30 of parked messages make 45',
+  fix: 'ExpirationInDays of the rule "payloads" in infra/stack/bucket.yml: 14 days of dead letters and 30 of parked messages make 45',
   check: (template, { settings }) => {
     const days = Math.max(
       ...[...deadLetterQueues(template)].map(
@@ -166,7 +166,7 @@ const modelExpiry = templateRule({
   topic: 'Storage',
   looksAt: 'lifecycle rules that reach models/',
   why: 'The model that serves expires too: environments that run go on, every new one answers 503.',
-  fix: 'Prefix of the lifecycle rules in infra/bucket.yml',
+  fix: 'Prefix of the lifecycle rules in infra/stack/bucket.yml',
   check: (template, { settings }) =>
     usedBuckets(template).flatMap(([where, bucket]) =>
       lifecycleRules(bucket)
@@ -187,7 +187,7 @@ const tornUploads = templateRule({
   topic: 'Storage',
   looksAt: 'AbortIncompleteMultipartUpload of the bucket',
   why: 'Parts of an upload that broke off are in no listing, and are paid until somebody aborts it.',
-  fix: 'AbortIncompleteMultipartUpload in infra/bucket.yml',
+  fix: 'AbortIncompleteMultipartUpload in infra/stack/bucket.yml',
   check: (template) =>
     usedBuckets(template)
       .filter(([, bucket]) => !lifecycleRules(bucket).some(({ abortDays }) => abortDays !== undefined))

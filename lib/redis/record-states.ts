@@ -63,7 +63,7 @@ for i = 1, #KEYS do
 end
 return 0`;
 
-/** The queue keeps a message for 4 days (infra/queue.yml); a day later none can be left that would run. */
+/** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
 export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
 /**

@@ -91,7 +91,7 @@ export async function launch(
     appendfsync: 'no',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // As infra/redis.yml has it; by the name that Redis 6 knows too.
+    // As infra/stack/redis.yml has it; by the name that Redis 6 knows too.
     'hash-max-ziplist-value': '1024',
     loglevel: 'warning',
     logfile: '',

@@ -5,7 +5,7 @@ import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:f
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { buildPackage } from '../../infra/package.ts';
+import { buildPackage } from '../../infra/build/package.ts';
 import { testStack } from '../support/stack.ts';
 import { cleaningUp, IMAGES, ROOT, serviceFolder } from './cli.ts';
 

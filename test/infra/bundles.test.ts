@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Metafile } from 'esbuild';
-import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build.ts';
+import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUNTIME = ['predict', 'batch'];

@@ -228,7 +228,7 @@ interface ProtectedRedis {
   setPassword(password: string): Promise<void>;
 }
 
-/** A redis-server with the user and the rules of infra/redis-auth/iam.yml; nobody else may do anything. */
+/** A redis-server with the user and the rules of infra/stack/redis-auth/iam.yml; nobody else may do anything. */
 async function protectedRedis(t: TestContext): Promise<ProtectedRedis | undefined> {
   const server = await startRedis({ dataDir: await temporaryFolder(t), port: 0, log: () => undefined });
   t.after(() => server.close());
@@ -238,7 +238,7 @@ async function protectedRedis(t: TestContext): Promise<ProtectedRedis | undefine
   await admin.acl('SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
   await admin.auth('admin', 'admin');
   await admin.acl('SETUSER', 'default', 'off');
-  const text = await readFile(new URL('../../infra/redis-auth/iam.yml', import.meta.url), 'utf8');
+  const text = await readFile(new URL('../../infra/stack/redis-auth/iam.yml', import.meta.url), 'utf8');
   // CloudFormation's !Ref and !Sub are not YAML's; the rules are plain text.
   const { Resources } = parse(text, { logLevel: 'silent' }) as {
     Resources: { RedisUser: { Properties: { AccessString: string } } };

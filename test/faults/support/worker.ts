@@ -9,7 +9,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { stop } from 'esbuild';
-import { buildFunctions, type FunctionName } from '../../../infra/build.ts';
+import { buildFunctions, type FunctionName } from '../../../infra/build/functions.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const CHILD = fileURLToPath(new URL('worker-child.mjs', import.meta.url));

@@ -4,7 +4,7 @@
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Bundle } from './build.ts';
+import type { Bundle } from './functions.ts';
 
 export interface Archive {
   /** Of the function, as in serverless.yml. */
