@@ -2,7 +2,7 @@
  * In: a data folder, or none. Out: the stores of fauxqs, filled with what the folder holds and writing through to it.
  * Trap: fauxqs 2.4.1 exports only a server that listens on every interface, and its persistence loses a message
  * whose visibility is set to 0 (it writes NULL into a NOT NULL column and has dropped the message before). So the
- * parts are taken one by one and that one write is replaced; the version is pinned and test/local/aws.test.ts
+ * parts are taken one by one and that one write is replaced; the version is pinned and test/local/aws/aws.test.ts
  * holds each of them.
  */
 import { mkdirSync } from 'node:fs';

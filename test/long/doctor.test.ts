@@ -13,11 +13,11 @@ import type { Facts, Finding } from '../../infra/doctor/rule.ts';
 import { RULES } from '../../infra/doctor/rules.ts';
 import { cliJson, MODEL, ROOT } from '../cli/cli.ts';
 import { readArchive } from '../infra/archive.ts';
-import { ACCOUNT_CASES, ACCOUNT_QUIET } from '../infra/doctor-cases-account.ts';
-import { FUNCTIONS_CASES, FUNCTIONS_QUIET } from '../infra/doctor-cases-functions.ts';
-import { NETWORK_CASES, NETWORK_QUIET } from '../infra/doctor-cases-network.ts';
-import { QUEUE_CASES, QUEUE_QUIET } from '../infra/doctor-cases-queue.ts';
-import { Draft } from '../infra/doctor-draft.ts';
+import { ACCOUNT_CASES, ACCOUNT_QUIET } from '../infra/doctor/account.ts';
+import { Draft } from '../infra/doctor/draft.ts';
+import { FUNCTIONS_CASES, FUNCTIONS_QUIET } from '../infra/doctor/functions.ts';
+import { NETWORK_CASES, NETWORK_QUIET } from '../infra/doctor/network.ts';
+import { QUEUE_CASES, QUEUE_QUIET } from '../infra/doctor/queue.ts';
 import { type Packaged, packageProject } from '../infra/packaging.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

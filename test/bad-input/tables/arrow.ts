@@ -28,7 +28,7 @@ import {
 } from '../../../lib/codecs/arrow/flatbuffers.ts';
 import { float32Column, utf8Column } from '../../../lib/codecs/arrow/schema.ts';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
-import { fourRows, listOf, record, structOf, tensorType } from '../../lib/arrow-records.ts';
+import { fourRows, listOf, record, structOf, tensorType } from '../../lib/codecs/arrow/records.ts';
 import type { DataCase } from '../cases.ts';
 
 export const goodArrow = (): Uint8Array => record({ x: fourRows(tensorType(), [], [], [1, 2], [2]) });

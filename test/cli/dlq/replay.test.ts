@@ -1,0 +1,267 @@
+/** `cluster-serving dlq replay`, through the local stack: what works now succeeds, and nothing else leaves the bucket. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { openDlq } from '../../../cli/dlq/place.ts';
+import { replay } from '../../../cli/dlq/replay.ts';
+import { parseWhere } from '../../../cli/dlq/where.ts';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { modelPrefix } from '../../../lib/contract/names.ts';
+import { startHttpProxy } from '../../faults/support/http-proxy.ts';
+import { ENDLESS } from '../../support/endless.ts';
+import { useAws } from '../../support/environment.ts';
+import { busyFences, fenceCost, fencePids } from '../../support/fence.ts';
+import { until } from '../../support/until.ts';
+import { cliJson, type Told } from '../cli.ts';
+import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
+
+interface Replayed {
+  readonly dryRun: boolean;
+  readonly model: string;
+  readonly succeeded: number;
+  readonly over: number;
+  readonly stillFailing: number;
+  readonly failed: readonly { readonly id: string; readonly uri?: string; readonly code: string }[];
+}
+
+/** In turn: nobody can be told; wrong for the model; two that never end. */
+function poison(i: number): { readonly body: string; readonly uri?: string; readonly code: string } {
+  const uri = `poison-${i}`;
+  if (i < 2) return { uri, body: loopMessage(uri, ENDLESS), code: 'model_failed' };
+  switch (i % 4) {
+    case 0:
+      return { body: `{"data":"no uri ${i}"}`, code: 'bad_request' };
+    case 1:
+      return { body: `no JSON ${i}`, code: 'bad_request' };
+    case 2:
+      return { uri, body: JSON.stringify({ uri, data: 'bm8gYXJyb3c=' }), code: 'bad_request' };
+    default: {
+      const tensor = { dtype: 'float64' as const, shape: [2, 2], data: new Float64Array(4) };
+      return {
+        uri,
+        body: encodeMessage(uri, new Map([['rounds', { kind: 'tensor', tensor }]])),
+        code: 'bad_input',
+      };
+    }
+  }
+}
+
+test('F14: of 1,000 dead letters with 10 % poison the good ones succeed, and exactly the poison stays', async (t) => {
+  const { park, parked, dlqJson, output } = await startDlq(t);
+  const all = Array.from({ length: 1_000 }, (_, i) => {
+    if (i % 10 === 4) return poison((i - 4) / 10);
+    return { uri: `good-${i}`, body: loopMessage(`good-${i}`, i), code: undefined };
+  });
+  await park(all.map(({ body }) => body));
+  const { code, json, stderr } = await dlqJson<Replayed>('replay', '--all', '--timeout', '1');
+  assert.equal(code, 1, stderr);
+  assert.deepEqual(
+    { succeeded: json.succeeded, over: json.over, stillFailing: json.stillFailing },
+    { succeeded: 900, over: 0, stillFailing: 100 },
+  );
+  assert.deepEqual(json.failed.map(({ id }) => id).sort(), (await parked()).sort());
+  assert.equal(json.failed.length, 100);
+  const codes = (
+    records: readonly { readonly code?: string | undefined; readonly uri?: string | undefined }[],
+  ) => records.map(({ uri, code: why }) => `${uri ?? '-'} ${why}`).sort();
+  assert.deepEqual(codes(json.failed), codes(all.filter((one) => one.code !== undefined)));
+  const outcomes = await Promise.all(
+    all.map(async ({ uri }) => (uri === undefined ? undefined : outcomeOf(output, uri))),
+  );
+  const expected = all.map(({ uri, code: why }, i) => {
+    if (uri === undefined) return undefined;
+    return why === undefined ? i : 'out_of_tries';
+  });
+  assert.deepEqual(outcomes, expected);
+});
+
+test('a dry run says what would succeed and changes nothing; then it does, and the word is out for who waits', async (t) => {
+  const { park, parked, dlq, dlqJson, output, stack } = await startDlq(t);
+  await park([loopMessage('a', 7), loopMessage('b', 8), '{"uri":"bad","data":"AAAA"}']);
+  const before = await parked();
+  const dry = await dlqJson<Replayed>('replay', '--all', '--dry-run');
+  assert.deepEqual(
+    [dry.code, dry.json.dryRun, dry.json.succeeded, dry.json.stillFailing, dry.json.model],
+    [1, true, 2, 1, stack.model],
+  );
+  assert.deepEqual(await parked(), before);
+  assert.deepEqual(await Promise.all(['a', 'b', 'bad'].map((uri) => outcomeOf(output, uri))), [
+    'out_of_tries',
+    'out_of_tries',
+    'out_of_tries',
+  ]);
+  assert.equal((await dlq('replay', 'uri=a')).code, 0);
+  assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [7, 'out_of_tries']);
+  assert.equal(await output.status('a'), 'succeeded');
+  const text = await dlq('replay', '--all');
+  assert.equal(text.code, 1);
+  assert.match(
+    text.stdout,
+    /^model \w+ of loops, with .*config\.yaml\nsucceeded +1\nstill fail +1\n {2}bad_request +1/,
+  );
+  assert.equal((await parked()).length, 1);
+  // The taker finds both, though one of them was written over a failure.
+  const taken = await output.dequeue();
+  assert.deepEqual([...taken.keys()].sort(), ['a', 'b', 'bad']);
+});
+
+test('a result that came by another way stays, and its message is parked no more', async (t) => {
+  const { park, parked, dlqJson, output, stack } = await startDlq(t);
+  await park([loopMessage('twice', 5), loopMessage('cancelled', 6), loopMessage('other', 7)]);
+  // Taken, and the uris used again: for the same record, for nothing, for another record.
+  for (const uri of ['twice', 'cancelled', 'other']) await output.queryAndDelete(uri).catch(() => undefined);
+  const send = async (uri: string, rounds: number) => {
+    const { InputQueue } = await import('../../../sdk/index.ts');
+    const { url: endpoint, region } = stack.aws;
+    const places = { name: JOB, queueUrl: stack.queueUrl, redisUrl: stack.redisUrl, endpoint, region };
+    useAws(stack.aws.environment);
+    const queue = new InputQueue(places);
+    await queue.enqueue(uri, { rounds: { data: Float64Array.of(rounds), shape: [] } });
+    await queue.close();
+    await until(async () => (await outcomeOf(output, uri)) === rounds);
+  };
+  await send('twice', 5);
+  await send('other', 70);
+  assert.equal(await output.cancel('cancelled'), true);
+  const { code, json } = await dlqJson<Replayed>('replay', '--all');
+  assert.deepEqual([code, json.succeeded, json.over, json.stillFailing], [1, 0, 2, 1]);
+  assert.deepEqual(
+    json.failed.map(({ uri, code: why }) => [uri, why]),
+    [['other', 'conflict']],
+  );
+  assert.deepEqual(await Promise.all(['twice', 'cancelled', 'other'].map((uri) => outcomeOf(output, uri))), [
+    5,
+    'cancelled',
+    70,
+  ]);
+  assert.equal((await parked()).length, 1);
+});
+
+test('--enqueue puts what works back into the queue, its failure gone, and the deployed function gives the result', async (t) => {
+  const { park, parked, dlqJson, output, stack } = await startDlq(t);
+  await park([loopMessage('again', 11), '{"uri":"never","data":"AAAA"}']);
+  const { code, json, stderr } = await dlqJson<Replayed>(
+    'replay',
+    '--all',
+    '--enqueue',
+    '--queue-url',
+    stack.queueUrl,
+  );
+  assert.deepEqual([code, json.succeeded, json.stillFailing], [1, 1, 1], stderr);
+  await until(async () => (await outcomeOf(output, 'again')) === 11);
+  assert.equal(await outcomeOf(output, 'never'), 'out_of_tries');
+  assert.equal((await parked()).length, 1);
+});
+
+test('a replay that cannot delete what it has stored is told so, and the next one finds the results and ends it', async (t) => {
+  const { park, parked, stack, configFile, output } = await startDlq(t);
+  await park([loopMessage('a', 1), loopMessage('b', 2), '{"uri":"bad","data":"AAAA"}']);
+  const proxy = await startHttpProxy(t, stack.aws.url);
+  const body = Buffer.from('<Error><Code>AccessDenied</Code><Message>not you</Message></Error>');
+  proxy.onRequest = ({ method, path }) => {
+    if (method !== 'POST' || !path.includes('?delete')) return { kind: 'pass' };
+    return { kind: 'answer', answer: { status: 403, headers: {}, body } };
+  };
+  const args = [
+    'dlq',
+    'replay',
+    '--all',
+    '--bucket',
+    stack.bucket,
+    '-c',
+    configFile,
+    '--redis-url',
+    stack.redisUrl,
+  ];
+  const env = { ...stack.aws.environment, AWS_ENDPOINT_URL: proxy.url };
+  const broken = (await cliJson(args, { env })) as Told<{ error: string; code: string; failed: unknown[] }>;
+  assert.equal(broken.code, 1);
+  assert.deepEqual([broken.json.code, broken.json.failed.length], ['queue_unavailable', 1]);
+  assert.match(broken.json.error, /parked\/loops\/ cannot be deleted: not you/);
+  assert.equal((await parked()).length, 3);
+  assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
+  proxy.onRequest = () => ({ kind: 'pass' });
+  const { json } = (await cliJson(args, { env })) as Told<Replayed>;
+  assert.deepEqual([json.succeeded, json.over, json.stillFailing, (await parked()).length], [0, 2, 1, 1]);
+});
+
+test('a Redis that is away ends a replay with its address, and every message stays', async (t) => {
+  const { park, parked, stack, configFile } = await startDlq(t);
+  await park([loopMessage('a', 1), loopMessage('b', 2)]);
+  const args = ['dlq', 'replay', '--all', '--bucket', stack.bucket, '-c', configFile];
+  const { code, json } = (await cliJson([...args, '--redis-url', 'redis://127.0.0.1:1'], {
+    env: stack.aws.environment,
+  })) as Told<{ error: string; code: string }>;
+  assert.deepEqual([code, json.code], [1, 'results_unavailable']);
+  assert.match(json.error, /Redis at redis:\/\/127\.0\.0\.1:1/);
+  assert.equal((await parked()).length, 2);
+});
+
+test('a replay that is stopped has handed over whole parts, and what it did not look at stays as it was', async (t) => {
+  const { park, parked, stack, configFile, output } = await startDlq(t);
+  const uris = Array.from({ length: 150 }, (_, i) => `r-${i}`);
+  await park(uris.map((uri, i) => loopMessage(uri, i)));
+  useAws(stack.aws.environment);
+  const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
+  assert.ok(place);
+  t.after(() => place.close());
+  let looked = 0;
+  const counts = await replay(place, parseWhere([], 0), {
+    dryRun: false,
+    send: undefined,
+    onFailed: ({ error }) => assert.fail(error),
+    onProgress: (count) => {
+      looked = count;
+    },
+    isStopped: () => looked > 0,
+  });
+  assert.ok(looked > 0 && looked < 150);
+  assert.deepEqual(counts, { succeeded: looked, over: 0, failed: 0 });
+  const left = await parked();
+  assert.equal(left.length, 150 - looked);
+  const outcomes = await Promise.all(uris.map((uri) => outcomeOf(output, uri)));
+  assert.equal(outcomes.filter((outcome) => outcome === 'out_of_tries').length, left.length);
+});
+
+test('a record that ends its process ends no other, nor the command', async (t) => {
+  const { park, parked, stack, configFile, output } = await startDlq(t);
+  await park([loopMessage('a', 1), loopMessage('deadly', ENDLESS), loopMessage('b', 2)]);
+  useAws(stack.aws.environment);
+  const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
+  assert.ok(place);
+  t.after(() => place.close());
+  const { busyMs } = await fenceCost(t);
+  // The record stands for one that a defect of the native runtime ends: it is killed whenever it runs.
+  const over = new AbortController();
+  const killer = (async () => {
+    while (!over.signal.aborted) {
+      for (const pid of await busyFences(busyMs)) process.kill(pid, 'SIGSEGV');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  })();
+  const failed: string[] = [];
+  const counts = await replay(place, parseWhere([], 0), {
+    dryRun: false,
+    send: undefined,
+    limitMs: 60_000,
+    onFailed: ({ uri, error }) => failed.push(`${uri} ${error.code} ${error.message}`),
+    onProgress: () => undefined,
+  }).finally(() => over.abort());
+  await killer;
+  assert.deepEqual(counts, { succeeded: 2, over: 0, failed: 1 });
+  assert.deepEqual(failed, ['deadly model_failed the model ended its process (SIGSEGV) on this record']);
+  assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
+  assert.equal((await parked()).length, 1);
+  assert.deepEqual(await fencePids(), []);
+});
+
+test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {
+  const { park, parked, stack, dlqJson } = await startDlq(t);
+  await park([loopMessage('a', 1)]);
+  const Key = `${modelPrefix(JOB)}current.json`;
+  await stack.aws.s3.send(new PutObjectCommand({ Bucket: stack.bucket, Key, Body: '{"version"' }));
+  const { code, json } = await dlqJson<{ error: string; code: string }>('replay', '--all');
+  assert.deepEqual([code, json.code], [1, 'model_unavailable']);
+  assert.match(json.error, /current\.json is no model pointer/);
+  assert.equal((await parked()).length, 1);
+});

@@ -1,0 +1,94 @@
+/** In: messages. Out: a local stack in whose bucket the dead-letter function has parked them. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { parkedPrefix } from '../../../lib/contract/names.ts';
+import type { Inputs } from '../../../lib/contract/values.ts';
+import type { Stack } from '../../../local/stack.ts';
+import { OutputQueue } from '../../../sdk/index.ts';
+import { quietLog } from '../../faults/support/quiet.ts';
+import { loopModel } from '../../support/endless.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { testStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
+import { cli, cliJson, type Ran, type Told } from '../cli.ts';
+
+export const JOB = 'loops';
+
+export interface Dlq {
+  readonly stack: Stack;
+  readonly output: OutputQueue;
+  readonly configFile: string;
+  /** Sends message bodies to the dead-letter queue and waits until all are parked. */
+  readonly park: (bodies: readonly string[]) => Promise<void>;
+  /** Ids of what is parked, in order. */
+  readonly parked: () => Promise<string[]>;
+  /** `cluster-serving dlq ...` on this job. */
+  readonly dlq: (...args: string[]) => Promise<Ran>;
+  readonly dlqJson: <T>(...args: string[]) => Promise<Told<T>>;
+}
+
+/** A record of the loop model, whose y is its rounds. */
+export function loopRecord(rounds: number): Inputs {
+  const tensor = { dtype: 'float64' as const, shape: [], data: Float64Array.of(rounds) };
+  return new Map([['rounds', { kind: 'tensor', tensor }]]);
+}
+
+export const loopMessage = (uri: string, rounds: number): string => encodeMessage(uri, loopRecord(rounds));
+
+const CONFIG = `jobName: ${JOB}\nmodelRefreshSeconds: 1\nresultTtlSeconds: 3600\nqueue:\n  maxReceiveCount: 2\n`;
+
+export async function startDlq(t: TestContext): Promise<Dlq> {
+  quietLog(t);
+  const folder = await temporaryFolder(t, 'cs-dlq-');
+  await writeFile(join(folder, 'model.onnx'), loopModel());
+  const configFile = join(await temporaryFolder(t), 'config.yaml');
+  await writeFile(configFile, CONFIG);
+  const stack = await testStack(t, { config: CONFIG, modelDirectory: folder });
+  const output = new OutputQueue({ name: JOB, url: stack.redisUrl });
+  t.after(() => output.close());
+  const place = ['--bucket', stack.bucket, '-c', configFile, '--redis-url', stack.redisUrl];
+  const options = { env: stack.aws.environment, cwd: folder };
+  const parked = async () => {
+    const ids: string[] = [];
+    let token: string | undefined;
+    do {
+      const Prefix = parkedPrefix(JOB);
+      const list = new ListObjectsV2Command({ Bucket: stack.bucket, Prefix, ContinuationToken: token });
+      const page = await stack.aws.s3.send(list);
+      for (const { Key = '' } of page.Contents ?? []) ids.push(Key.slice(Prefix.length, -'.json'.length));
+      token = page.NextContinuationToken;
+    } while (token !== undefined);
+    return ids;
+  };
+  return {
+    stack,
+    output,
+    configFile,
+    parked,
+    async park(bodies) {
+      const before = (await parked()).length;
+      for (let i = 0; i < bodies.length; i += 10) {
+        const Entries = bodies.slice(i, i + 10).map((MessageBody, id) => ({ Id: String(id), MessageBody }));
+        const send = new SendMessageBatchCommand({ QueueUrl: stack.deadLetterUrl, Entries });
+        assert.deepEqual((await stack.aws.sqs.send(send)).Failed ?? [], []);
+      }
+      await until(async () => (await parked()).length === before + bodies.length, 300_000);
+    },
+    dlq: (...args) => cli(['dlq', ...args, ...place], options),
+    dlqJson: async <T>(...args: string[]) => (await cliJson(['dlq', ...args, ...place], options)) as Told<T>,
+  };
+}
+
+/** What a uri has: the value of its result, or the code of its failure; undefined for nothing. */
+export async function outcomeOf(output: OutputQueue, uri: string): Promise<unknown> {
+  try {
+    return (await output.query(uri))?.outputs[0]?.data[0];
+  } catch (error) {
+    return (error as { code?: string }).code;
+  }
+}

@@ -1,0 +1,77 @@
+/** Real models of every kind through the whole import, compared with their reference outputs, as a person would. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { importModel } from '../../../convert/import.ts';
+import { sharedPath } from '../../support/fixtures.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+interface Manifest {
+  readonly tolerance: { readonly atol: number; readonly rtol: number };
+}
+
+function corpus(t: TestContext, path: string): string | undefined {
+  const folder = sharedPath(`corpus/${path}`);
+  if (existsSync(folder)) return folder;
+  t.skip(`needs ../shared/corpus/${path}, which is not on this machine`);
+  return undefined;
+}
+
+const MODELS: readonly (readonly [path: string, kind: string, batch: string])[] = [
+  ['onnx/mnist_8', 'onnx', 'fixed'],
+  ['caffe/mtcnn_det2', 'caffe', 'agrees'],
+  ['caffe/ultraface_rfb_320', 'caffe', 'agrees'],
+  ['caffe/layer_batch_norm_local_stats', 'caffe', 'fixed'],
+  ['tf_frozen/zoo_tfnet', 'tf_frozen', 'agrees'],
+  ['tf_frozen/benchtf_lstm', 'tf_frozen', 'agrees'],
+  ['tf_saved_model/keras_simple_model_from_auto_compile', 'tf_saved_model', 'agrees'],
+  ['tf_saved_model/vespa_batch_norm', 'tf_saved_model', 'agrees'],
+  ['tf_checkpoint/tf2onnx_regression', 'tf_checkpoint', 'agrees'],
+];
+for (const [path, kind, batch] of MODELS) {
+  test(`${path} is imported and equals its reference`, async (t) => {
+    const folder = corpus(t, path);
+    if (folder === undefined) return;
+    const { tolerance } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;
+    const out = join(await temporaryFolder(t), 'out');
+    const { passport } = await importModel(folder, { out, version: '1', reference: folder, tolerance });
+    assert.equal(passport.source.format, kind);
+    assert.deepEqual([passport.check.reference, passport.check.batch], ['agrees', batch]);
+    assert.deepEqual(passport.check.nan, {});
+    assert.ok(passport.measured.lambda.fits);
+  });
+}
+
+const REFUSED: readonly (readonly [path: string, message: RegExp])[] = [
+  [
+    'caffe/bigdl_test_unsupported_layer',
+    /model\.prototxt: one node cannot be converted:\n {2}Dummy \(node "customized"\)/,
+  ],
+  [
+    'pytorch/djl_identity',
+    /PyTorch \(model\.pt\), which this version does not import; in Python: torch\.onnx\.export/,
+  ],
+  [
+    'openvino/ovms_summator',
+    /OpenVINO IR \(model\.bin, model\.xml\), which this version does not import; export/,
+  ],
+  [
+    'bigdl/bigdl_lenet',
+    /BigDL \(model\.model\), which this version does not import; in BigDL: model\.saveCaffe/,
+  ],
+  ['onnx/cv_linear', /onnxruntime cannot load the model: .*opset 13 or newer/],
+  [
+    'tf_saved_model/sts_estimator',
+    /saved_model\.pb: .*\n.*ParseExample \(node "ParseExample\/ParseExample"\)/,
+  ],
+];
+for (const [path, message] of REFUSED) {
+  test(`${path} is refused with what to do, and nothing is written`, async (t) => {
+    const folder = corpus(t, path);
+    if (folder === undefined) return;
+    const out = join(await temporaryFolder(t), 'out');
+    await assert.rejects(importModel(folder, { out, version: '1' }), { code: 'bad_model', message });
+    assert.ok(!existsSync(out));
+  });
+}

@@ -1,0 +1,517 @@
+/** An import from a test-made conversion or an ONNX file: what is written, checked, told, and refused. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as afterIo } from 'node:timers/promises';
+import { checkOnnx } from '../../../convert/check/check.ts';
+import type { Conversion } from '../../../convert/conversion.ts';
+import { GraphBuilder } from '../../../convert/graph/builder.ts';
+import type { Shape, Value } from '../../../convert/graph/value.ts';
+import { type ImportOptions, importModel } from '../../../convert/import.ts';
+import { onnxBytes, writeOnnx } from '../../../convert/onnx/write.ts';
+import { temporaryBeside } from '../../../convert/output-folder.ts';
+import { type Passport, passportText } from '../../../convert/passport.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { openOnnx } from '../../../lib/inference/runner.ts';
+import { identityModel, onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { npyBytes } from '../support/npy-bytes.ts';
+
+const SETTINGS = { threads: 1, batchSize: 8, inputAlreadyBatched: false, image: {} };
+
+interface Place {
+  readonly directory: string;
+  readonly out: string;
+}
+
+async function placeWith(
+  t: TestContext,
+  files: Readonly<Record<string, string | Uint8Array>>,
+): Promise<Place> {
+  const folder = await temporaryFolder(t);
+  const directory = join(folder, 'model');
+  await mkdir(directory);
+  for (const [name, content] of Object.entries(files)) await writeFile(join(directory, name), content);
+  return { directory, out: join(folder, 'out') };
+}
+
+/** Through a conversion of our own, in place of Caffe's. */
+async function importGraph(
+  t: TestContext,
+  conversion: Partial<Conversion> & { readonly graph: Conversion['graph'] },
+  options: Partial<ImportOptions> = {},
+) {
+  const place = await placeWith(t, { 'net.prototxt': 'name: "net"' });
+  const converter = async () => ({ files: ['net.prototxt'], notes: [], ...conversion });
+  return importModel(place.directory, { version: '1.2.3', out: place.out, converter, ...options });
+}
+
+/** One node on one input. */
+function graphOf(op: string, shape: Shape, attributes = {}): Conversion['graph'] {
+  const builder = new GraphBuilder();
+  const x = builder.input('x', 'float32', shape);
+  builder.output('y', builder.one(op, [x], attributes));
+  return builder.finish();
+}
+
+async function onnxPlace(t: TestContext): Promise<Place> {
+  return placeWith(t, { 'any.onnx': identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]) });
+}
+
+describe('an import', () => {
+  test('writes an ONNX model that serves, and a passport that tells of it', async (t) => {
+    const { directory, passport } = await importGraph(
+      t,
+      { graph: graphOf('Relu', ['N', 3]), notes: ['an output was renamed'] },
+      { convert: { inputShapes: { x: ['N', 3] } } },
+    );
+    assert.deepEqual((await readdir(directory)).sort(), ['model.onnx', 'passport.json', 'passport.md']);
+    assert.deepEqual(JSON.parse(await readFile(join(directory, 'passport.json'), 'utf8')), passport);
+    assert.equal(await readFile(join(directory, 'passport.md'), 'utf8'), `${passportText(passport)}\n`);
+    const { source, model, check } = passport;
+    assert.equal(source.format, 'caffe');
+    assert.deepEqual(
+      source.files.map(({ path, bytes }) => [path, bytes]),
+      [['net.prototxt', 11]],
+    );
+    assert.match(source.files[0]?.sha256 ?? '', /^[0-9a-f]{64}$/);
+    assert.deepEqual(passport.converter, { name: 'cluster-serving', version: '1.2.3' });
+    assert.deepEqual(passport.options, { inputShapes: { x: ['N', 3] } });
+    assert.deepEqual(passport.notes, ['an output was renamed']);
+    assert.deepEqual([model.opset, model.irVersion], [17, 8]);
+    assert.equal(model.bytes, (await readFile(join(directory, 'model.onnx'))).length);
+    assert.deepEqual(passport.inputs, [
+      { name: 'x', dtype: 'float32', shape: ['N', 3], dynamicAxes: { 0: 'N' } },
+    ]);
+    assert.deepEqual(check, { loads: true, batch: 'agrees', reference: 'none given', nan: {} });
+    assert.ok(passport.measured.loadMs > 0 && (passport.measured.latencyP50Ms ?? 0) > 0);
+    assert.ok(passport.measured.lambda.fits);
+    const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
+    t.after(() => runner.close());
+    const tensor = { dtype: 'float32', shape: [3], data: Float32Array.of(-1, 0, 2) } as const;
+    const [outcome] = await runner.run([new Map([['x', { kind: 'tensor', tensor }]])]);
+    assert.ok(outcome?.ok);
+    assert.deepEqual([...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 2]);
+  });
+
+  test('twice gives the same passport but for what was measured', async (t) => {
+    const passports: Passport[] = [];
+    for (let i = 0; i < 2; i++)
+      passports.push((await importGraph(t, { graph: graphOf('Relu', ['N', 3]) })).passport);
+    const [first, second] = passports.map((passport) => ({ ...passport, measured: undefined }));
+    assert.deepEqual(first, second);
+  });
+
+  test('of a model whose rows depend on each other fixes the batch to 1, and says so', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 3]);
+    const sum = builder.one('ReduceSum', [x, builder.ints([0])], { keepdims: 1 });
+    builder.output('y', builder.one('Sub', [x, sum]));
+    const { directory, passport } = await importGraph(t, { graph: builder.finish() });
+    assert.equal(passport.check.batch, 'fixed');
+    assert.deepEqual(passport.inputs[0]?.shape, [1, 3]);
+    assert.match(passport.notes.join(), /rows of output "y" are not what they are alone .*fixed to 1/);
+    const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
+    t.after(() => runner.close());
+    const record = (value: number) => {
+      const tensor = { dtype: 'float32', shape: [3], data: new Float32Array(3).fill(value) } as const;
+      return new Map([['x', { kind: 'tensor', tensor } as const]]);
+    };
+    const outcomes = await runner.run([record(1), record(2)]);
+    for (const outcome of outcomes) assert.ok(outcome.ok && outcome.outputs[0]?.data[0] === 0);
+  });
+
+  test('of a model that runs one row only fixes the batch to 1', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 4]);
+    builder.output('y', builder.one('Reshape', [x, builder.ints([1, 2, 2])]));
+    const { passport } = await importGraph(t, { graph: builder.finish() });
+    assert.deepEqual([passport.check.batch, passport.inputs[0]?.shape], ['fixed', [1, 4]]);
+    assert.match(passport.notes.join(), /two rows do not run together/);
+  });
+
+  test('reports NaN in the outputs', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 3]);
+    const negative = builder.one('Sub', [x, builder.scalar('float32', 2)]);
+    builder.output('y', builder.one('Log', [negative]));
+    const { passport } = await importGraph(t, { graph: builder.finish() });
+    assert.deepEqual(passport.check.nan, { y: 3 });
+    assert.match(passportText(passport), /NaN: 3 in output "y"/);
+  });
+
+  test('of a model that loads and does not run is refused, unless free sizes leave it open', async (t) => {
+    const reshaped = (shape: Shape) => {
+      const builder = new GraphBuilder();
+      const x = builder.input('x', 'float32', shape);
+      builder.output('y', builder.one('Reshape', [x, builder.ints([1, 7, 11])]));
+      return builder.finish();
+    };
+    const refused = { code: 'bad_model', message: /was converted but does not run: .*Reshape/ };
+    await assert.rejects(importGraph(t, { graph: reshaped(['N', 4]) }), refused);
+    const { passport } = await importGraph(t, { graph: reshaped(['N', 'M']) });
+    assert.equal(passport.check.batch, 'not run');
+    assert.match(passport.notes.join(), /not verified: .* --input name:shape/);
+    const { fits, fitsDefault, memoryMB } = passport.measured.lambda;
+    assert.deepEqual([fits, fitsDefault, memoryMB], [null, null, null]);
+    assert.match(passportText(passport), /- Lambda: unknown; /);
+    assert.doesNotMatch(passportText(passport), /as measured here/);
+  });
+
+  test('of a classifier of pictures says how they are fed, and asks for config lines only where the shape does not', async (t) => {
+    const shaped = async (shape: Shape, layout: 'chw' | 'hwc') => {
+      const image = { layout, channels: 'bgr' } as const;
+      return (await importGraph(t, { graph: graphOf('Relu', shape), image })).passport;
+    };
+    const known = await shaped(['N', 8, 6, 3], 'hwc');
+    assert.deepEqual(known.images, [{ input: 'x', layout: 'hwc', channels: 'bgr', height: 8, width: 6 }]);
+    assert.deepEqual(known.config, []);
+    const chw = await shaped(['N', 3, 8, 6], 'chw');
+    assert.deepEqual([chw.images[0]?.layout, chw.config], ['chw', []]);
+    const open = await shaped(['N', 'H', 'W', 'C'], 'hwc');
+    assert.deepEqual(open.config, ['image:', '  layout: hwc']);
+    assert.match(passportText(open), /For config\.yaml:\n\n```yaml\nimage:\n {2}layout: hwc\n```/);
+  });
+
+  test('of an input of unknown rank is checked, and says what is lost without its shape', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', undefined);
+    const weights = builder.constant({ dtype: 'float32', shape: [8, 2], data: new Float32Array(16).fill(1) });
+    const results = [{ dtype: 'float32', shape: undefined }] as const;
+    builder.output('y', builder.add('MatMul', [x, weights], {}, { results })[0] as Value);
+    const { passport } = await importGraph(t, { graph: builder.finish() });
+    assert.equal(passport.check.batch, 'agrees');
+    assert.match(passport.notes.join(), /input "x" says nothing of its shape.*--input "x:N,\.\.\."/);
+    assert.deepEqual([passport.inputs[0]?.shape, passport.outputs[0]?.shape], [null, null]);
+    assert.match(
+      passportText(passport),
+      /- input x: float32, shape not given\n- output y: float32, shape not given/,
+    );
+  });
+
+  test('measures the memory of as many rows as the default settings run, and of one', async (t) => {
+    const rowsOf = async (shape: Shape) => {
+      const { measured } = (await importGraph(t, { graph: graphOf('Relu', shape) })).passport;
+      return [measured.memoryByRows?.map(({ rows }) => rows), measured.lambda.rows];
+    };
+    assert.deepEqual(await rowsOf(['N', 3]), [[1, 2, 4, 10, 32], 32]);
+    assert.deepEqual(await rowsOf([4, 3]), [[4], 4]);
+    // 12 rows of 10.5 MB are 128 MiB, the most bytes of a run.
+    assert.deepEqual(await rowsOf(['N', 3, 720, 1_216]), [[1, 2, 4, 12], 12]);
+  });
+
+  test('of a model that takes much for each row needs the memory of all its rows', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 1]);
+    // 4 MB for each row.
+    const wide = builder.one('Expand', [x, builder.ints([1, 1024 * 1024])]);
+    builder.output('y', builder.one('ReduceMax', [wide], { axes: [1], keepdims: 1 }));
+    const { measured } = (await importGraph(t, { graph: builder.finish() })).passport;
+    const [one, , , , all] = measured.memoryByRows ?? [];
+    assert.ok(
+      one && all && all.peakBytes - one.peakBytes > 100 * 2 ** 20,
+      JSON.stringify(measured.memoryByRows),
+    );
+    assert.ok((measured.lambda.memoryMB ?? 0) * 2 ** 20 > all.peakBytes);
+  });
+
+  test('that is called off ends with its reason and leaves nothing behind', async (t) => {
+    const place = await placeWith(t, { 'net.prototxt': 'name: "net"' });
+    for (const at of ['converting', 'writing', 'checking']) {
+      const stop = new AbortController();
+      const onStage = (stage: string) => {
+        if (stage === at) setImmediate(() => stop.abort(new ServingError('cancelled', 'called off')));
+      };
+      const converter = async () => {
+        await afterIo();
+        return { files: ['net.prototxt'], notes: [], graph: graphOf('Relu', ['N', 3]) };
+      };
+      const called = importModel(place.directory, {
+        version: '1',
+        out: place.out,
+        converter,
+        onStage,
+        signal: stop.signal,
+      });
+      await assert.rejects(called, { code: 'cancelled', message: 'called off' });
+      assert.deepEqual(await readdir(join(place.out, '..')), ['model'], at);
+    }
+  });
+
+  test('takes away what killed imports into the same place left, and not what one under way has', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const parent = join(out, '..');
+    const ours = basename(await temporaryBeside(out));
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    const left = ours.replace(`-${process.pid}-`, `-${gone}-`);
+    assert.notEqual(left, ours);
+    await mkdir(join(parent, left));
+    await mkdir(join(parent, left.replace('.out.', '.other.')));
+    await importModel(directory, { out, version: '1' });
+    assert.deepEqual(
+      (await readdir(parent)).sort(),
+      [ours, left.replace('.out.', '.other.'), 'model', 'out'].sort(),
+    );
+  });
+
+  test('that was killed while it took its place has what was there before put back by the next one', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const gone = spawnSync(process.execPath, ['-e', '']).pid;
+    const name = basename(await temporaryBeside(out)).replace(`-${process.pid}-`, `-${gone}-`);
+    await mkdir(join(out, '..', `${name}-before`));
+    await writeFile(join(out, '..', `${name}-before`, 'passport.md'), 'the one before');
+    await rm(directory, { recursive: true });
+    await temporaryBeside(out);
+    assert.equal(await readFile(join(out, 'passport.md'), 'utf8'), 'the one before');
+  });
+
+  test('with a setting that only SavedModels have is refused for any other', async (t) => {
+    for (const convert of [{ signature: 'predict' }, { tags: ['serve'] }]) {
+      await assert.rejects(importGraph(t, { graph: graphOf('Relu', ['N', 3]) }, { convert }), {
+        code: 'bad_config',
+        message: new RegExp(`^${Object.keys(convert)[0]}: no effect; only a SavedModel .* a model of Caffe`),
+      });
+    }
+  });
+
+  test('tells its stages, and how far the writing is', async (t) => {
+    const stages: string[] = [];
+    const onStage = (stage: string, done?: number, total?: number) =>
+      stages.push(done === total && total !== undefined ? `${stage} all` : stage);
+    await importGraph(t, { graph: graphOf('Relu', ['N', 3]) }, { onStage });
+    assert.equal(stages[0], 'reading');
+    assert.deepEqual([...new Set(stages)], ['reading', 'converting', 'writing', 'writing all', 'checking']);
+  });
+});
+
+describe('a reference', () => {
+  const give = async (t: TestContext, files: Readonly<Record<string, Uint8Array>>) => {
+    const { directory } = await placeWith(t, files);
+    return importGraph(t, { graph: graphOf('Relu', ['N', 3]) }, { reference: directory });
+  };
+  const input = npyBytes([2, 3], Float32Array.of(-1, 0, 1, 2, -2, 3));
+
+  test('that the model meets is in the passport with its largest error', async (t) => {
+    const { passport } = await give(t, {
+      'in_x.npy': input,
+      'out_y.npy': npyBytes([2, 3], Float32Array.of(0, 0, 1, 2, 0, 3.00001)),
+    });
+    assert.equal(passport.check.reference, 'agrees');
+    const error = passport.measured.referenceMaxError?.['y'] as number;
+    assert.ok(error > 0.5e-5 && error < 2e-5, String(error));
+  });
+
+  test('that the model does not meet ends the import with the output and its error', async (t) => {
+    const wrong = give(t, {
+      'in.npy': input,
+      'out.npy': npyBytes([2, 3], Float32Array.of(0, 0, 1, 2, 0, 4)),
+    });
+    await assert.rejects(wrong, {
+      code: 'bad_model',
+      message: /not those of the reference: "y" is off by 1 /,
+    });
+    const cut = give(t, { 'in.npy': input, 'out.npy': npyBytes([5], new Float32Array(5)) });
+    await assert.rejects(cut, { code: 'bad_model', message: /"y" shape \[2,3\], expected \[5\]/ });
+  });
+
+  test('may have one input more, which the import replaced, and lack a dimension of one', async (t) => {
+    const { passport } = await give(t, {
+      'in_x.npy': npyBytes([3], Float32Array.of(-1, 0, 1)),
+      'in_keep_prob.npy': npyBytes([], new Float32Array(1)),
+      'out_y.npy': npyBytes([3], Float32Array.of(0, 0, 1)),
+    });
+    assert.equal(passport.check.reference, 'agrees');
+  });
+
+  test('that fits no input, or is none, is refused by name', async (t) => {
+    const strangers = give(t, { 'in_z.npy': input, 'in_q.npy': input, 'out.npy': input });
+    await assert.rejects(strangers, {
+      code: 'bad_model',
+      message: /"q", "z" is no input of the model; its inputs: x/,
+    });
+    const nothing = give(t, { 'in.npy': input });
+    await assert.rejects(nothing, { code: 'bad_model', message: /expected in\.npy and out\.npy.*found in$/ });
+    const ints = give(t, { 'in.npy': npyBytes([1, 3], new Int32Array(3)), 'out.npy': input });
+    await assert.rejects(ints, {
+      code: 'bad_model',
+      message: /input "x" is float32, its reference is int32/,
+    });
+    const wide = give(t, { 'in.npy': npyBytes([2, 4], new Float32Array(8)), 'out.npy': input });
+    await assert.rejects(wide, {
+      code: 'bad_model',
+      message: 'reference: input "x" has the shape [N,3], its reference [2,4]',
+    });
+    const garbage = give(t, { 'in.npy': Buffer.from('x'), 'out.npy': input });
+    await assert.rejects(garbage, { code: 'bad_model', message: /in\.npy: no \.npy file/ });
+  });
+});
+
+describe('an ONNX model', () => {
+  test('is checked and passed through byte by byte', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const { passport } = await importModel(directory, { out, version: '1' });
+    assert.deepEqual(await readFile(join(out, 'model.onnx')), await readFile(join(directory, 'any.onnx')));
+    assert.equal(passport.source.format, 'onnx');
+    assert.equal(passport.source.files[0]?.sha256, passport.model.files[0]?.sha256);
+    assert.equal(passport.check.batch, 'agrees');
+  });
+
+  test('whose rows depend on each other gets the config line that keeps them apart', async (t) => {
+    const bytes = onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 3] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 3] }],
+      nodes: [
+        { op: 'ReduceMax', inputs: ['x'], outputs: ['m'], attributes: { axes: [0], keepdims: 1 } },
+        { op: 'Sub', inputs: ['x', 'm'], outputs: ['y'] },
+      ],
+    });
+    const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
+    const { passport } = await importModel(directory, { out, version: '1' });
+    assert.deepEqual([passport.check.batch, passport.config], ['differs', ['batchSize: 1']]);
+  });
+
+  test('that is garbage, has no graph, or has an opset without kernels, is refused', async (t) => {
+    const refuse = async (bytes: Uint8Array, message: RegExp) => {
+      const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
+      await assert.rejects(importModel(directory, { out, version: '1' }), { code: 'bad_model', message });
+      assert.ok(!existsSync(out));
+      assert.deepEqual(await readdir(join(out, '..')), ['model']);
+    };
+    await refuse(Buffer.from('no model at all'), /m\.onnx/);
+    await refuse(Buffer.of(8, 8), /m\.onnx: expected an ONNX model, found a file without a graph/);
+    const old = onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: [1, 2] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: [1, 2] }],
+      nodes: [{ op: 'Add', inputs: ['x', 'x'], outputs: ['y'] }],
+      opset: 6,
+    });
+    await refuse(old, /onnxruntime cannot load the model: .*opset 13 or newer/);
+  });
+
+  test('brings its external weights along, and only from its own folder', async (t) => {
+    const builder = new GraphBuilder();
+    const x = builder.input('x', 'float32', ['N', 300]);
+    const weights = { dtype: 'float32', shape: [300, 2], data: new Float32Array(600).fill(0.5) } as const;
+    builder.output('y', builder.one('MatMul', [x, builder.constant(weights)]));
+    const { directory, out } = await placeWith(t, {});
+    await writeOnnx(builder.finish(), join(directory, 'model.onnx'), {
+      producerVersion: '1',
+      maxFileBytes: 0,
+    });
+    await writeFile(join(directory, 'unrelated.bin'), 'no part of the model');
+    const { passport } = await importModel(directory, { out, version: '1' });
+    assert.deepEqual(
+      passport.model.files.map(({ path }) => path),
+      ['model.onnx', 'model.onnx.data'],
+    );
+    assert.deepEqual(
+      passport.source.files.map(({ path }) => path),
+      ['model.onnx', 'model.onnx.data'],
+    );
+    assert.ok(!existsSync(join(out, 'unrelated.bin')));
+    const bytes = (await readFile(join(directory, 'model.onnx'))).toString('latin1');
+    for (const location of ['../../etc/hosts', '/etc/aaaa/hosts', 'a/../../b/../cc', 'C:\\aaa\\bbb\\cccc']) {
+      await writeFile(join(directory, 'model.onnx'), bytes.replace('model.onnx.data', location), 'latin1');
+      await assert.rejects(importModel(directory, { out, version: '1' }), {
+        code: 'bad_model',
+        message: /model\.onnx: its weights lie in .*, outside the model's folder/,
+      });
+    }
+    await writeFile(
+      join(directory, 'model.onnx'),
+      bytes.replace('model.onnx.data', 'missing-weights'),
+      'latin1',
+    );
+    const missing = { code: 'bad_model', message: /missing-weights cannot be copied: ENOENT/ };
+    await assert.rejects(importModel(directory, { out, version: '1' }), missing);
+  });
+
+  test('with options of a conversion is refused: they would do nothing', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    const options = { out, version: '1', convert: { outputNames: ['y'] } };
+    await assert.rejects(importModel(directory, options), {
+      code: 'bad_config',
+      message: /taken as it is; outputNames/,
+    });
+  });
+});
+
+test('a model that never ends is ended, and its process with it', async (t) => {
+  const builder = new GraphBuilder();
+  const x = builder.input('x', 'float32', [1]);
+  const body = builder.body();
+  body.input('step', 'int64', []);
+  const again = body.input('again', 'bool', []);
+  const before = body.input('value', 'float32', [1]);
+  body.output('again', again);
+  body.output('value', body.one('Neg', [before]));
+  const inputs = [undefined, builder.one('Equal', [x, x]), x];
+  const [truth] = builder.add('Reshape', [inputs[1], builder.ints([])]);
+  const results = [{ dtype: 'float32', shape: [1] }] as const;
+  builder.output(
+    'y',
+    builder.add('Loop', [undefined, truth, x], { body: { body: body.finish() } }, { results })[0] as Value,
+  );
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, onnxBytes(builder.finish()));
+  await assert.rejects(checkOnnx(file, { limitMs: 1_500 }), {
+    code: 'bad_model',
+    message: /onnxruntime was not done with the model after 1\.5 s; it may never end/,
+  });
+});
+
+describe('an output directory', () => {
+  test('is replaced when an import made it, and nothing is left beside it', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    await importModel(directory, { out, version: '1' });
+    const { passport } = await importModel(directory, { out, version: '2' });
+    assert.equal(passport.converter.version, '2');
+    assert.deepEqual((await readdir(out)).sort(), ['model.onnx', 'passport.json', 'passport.md']);
+    assert.deepEqual((await readdir(join(out, '..'))).sort(), ['model', 'out']);
+  });
+
+  test('with files of somebody else is refused; --force adds the model and keeps them', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    await mkdir(out);
+    await writeFile(join(out, 'notes.txt'), 'mine');
+    const refused = {
+      code: 'bad_config',
+      message: /out is not empty, and not of an import: notes\.txt; --force/,
+    };
+    await assert.rejects(importModel(directory, { out, version: '1' }), refused);
+    assert.deepEqual(await readdir(out), ['notes.txt']);
+    await importModel(directory, { out, version: '1', force: true });
+    assert.equal(await readFile(join(out, 'notes.txt'), 'utf8'), 'mine');
+    assert.ok(existsSync(join(out, 'model.onnx')));
+    await writeFile(join(out, 'other.onnx'), 'mine');
+    await assert.rejects(importModel(directory, { out, version: '1', force: true }), {
+      code: 'bad_config',
+      message: /holds another model, other\.onnx/,
+    });
+  });
+
+  test('below a file is refused, naming that file', async (t) => {
+    const { directory, out } = await onnxPlace(t);
+    await mkdir(out);
+    await writeFile(join(out, 'notes.txt'), 'mine');
+    const below = join(out, 'notes.txt', 'x');
+    await assert.rejects(importModel(directory, { out: below, version: '1' }), {
+      code: 'bad_config',
+      message: `--out ${below} cannot be used: ${join(out, 'notes.txt')} is a file`,
+    });
+  });
+
+  test("is never the model's own directory, inside it or around it", async (t) => {
+    const { directory } = await onnxPlace(t);
+    for (const out of [directory, join(directory, 'onnx'), join(directory, '..')]) {
+      const refused = importModel(directory, { out, version: '1', force: true });
+      await assert.rejects(refused, {
+        code: 'bad_config',
+        message: /expected a directory apart from the model's own/,
+      });
+    }
+  });
+});

@@ -1,0 +1,276 @@
+/** In: nothing. Out: what can be wrong with the model, functions and archives, and what only looks so; for doctor.test.ts. */
+import { type Case, passport, type QuietCase } from './draft.ts';
+
+const MB = 1024 * 1024;
+
+export const FUNCTIONS_CASES: readonly Case[] = [
+  {
+    rule: 'model-missing',
+    name: 'no model directory',
+    severity: 'warning',
+    found: /^no directory \/nowhere$/,
+    change: ({ facts }) => {
+      facts.model = { state: 'missing', directory: '/nowhere' };
+    },
+  },
+  {
+    rule: 'model-missing',
+    name: 'no model directory in prod',
+    severity: 'error',
+    stage: 'prod',
+    found: /^no directory \/nowhere$/,
+    change: ({ facts }) => {
+      facts.model = { state: 'missing', directory: '/nowhere' };
+    },
+  },
+  {
+    rule: 'model-unusable',
+    name: 'two models',
+    severity: 'error',
+    found: /^expected one model, found 2/,
+    change: ({ facts }) => {
+      facts.model = { state: 'unusable', directory: '/m', problem: 'expected one model, found 2' };
+    },
+  },
+  {
+    rule: 'model-foreign',
+    name: 'a Caffe model, imported on the way',
+    severity: 'info',
+    found: /a Caffe model/,
+    change: (draft) => draft.model({ kind: 'caffe' }),
+  },
+  {
+    rule: 'model-foreign',
+    name: 'a PyTorch model, which nobody imports',
+    severity: 'error',
+    found: /a PyTorch model/,
+    change: (draft) => draft.model({ kind: 'pytorch' }),
+  },
+  {
+    rule: 'model-passport',
+    name: 'a passport that cannot be read',
+    severity: 'warning',
+    found: /no JSON/,
+    change: (draft) => draft.model({ passportProblem: 'no JSON' }),
+  },
+  {
+    rule: 'model-passport',
+    name: 'a passport of another file',
+    severity: 'warning',
+    found: /^model\.onnx has \d+ bytes$/,
+    change: (draft) => draft.model({ passport: passport({ modelFileBytes: 7 }) }),
+  },
+  {
+    rule: 'model-large',
+    name: 'two gigabytes',
+    severity: 'warning',
+    found: /^2048\.0 MB$/,
+    change: (draft) => draft.model({ bytes: 2048 * MB }),
+  },
+  {
+    rule: 'function-runtime',
+    name: 'Node 20',
+    severity: 'error',
+    found: /nodejs20\.x/,
+    change: (draft) => draft.set('PredictLambdaFunction', 'Runtime', 'nodejs20.x'),
+  },
+  {
+    rule: 'http-timeout',
+    name: 'predict waits longer than the gateway',
+    severity: 'error',
+    found: /Timeout 31 s/,
+    change: (draft) => draft.set('PredictLambdaFunction', 'Timeout', 31),
+  },
+  {
+    rule: 'http-timeout',
+    name: 'predict behind an alias waits as long as the gateway',
+    severity: 'warning',
+    found: /Timeout 30 s/,
+    change: (draft) => {
+      draft.set('PredictLambdaFunction', 'Timeout', 30);
+      draft.add('Alias', 'AWS::Lambda::Alias', { FunctionName: { Ref: 'PredictLambdaFunction' } });
+      draft.set('HttpApiIntegrationPredict', 'IntegrationUri', { Ref: 'Alias' });
+    },
+  },
+  {
+    rule: 'memory-onnxruntime',
+    name: '256 MB',
+    severity: 'warning',
+    found: /^256 MB$/,
+    change: (draft) => draft.set('BatchLambdaFunction', 'MemorySize', 256),
+  },
+  {
+    rule: 'memory-onnxruntime',
+    name: '256 MB, without a template',
+    severity: 'warning',
+    found: /^256 MB$/,
+    change: (draft) => {
+      draft.withoutTemplate();
+      const { job } = draft.facts;
+      draft.facts.job = { ...job, function: { ...job.function, memoryMB: 256 } };
+    },
+  },
+  {
+    rule: 'memory-model',
+    name: 'less than the passport says',
+    severity: 'error',
+    found: /^1769 MB$/,
+    change: (draft) => draft.model({ passport: passport({ memoryMB: 2048 }) }),
+  },
+  {
+    rule: 'memory-model',
+    name: 'a model that is larger than the memory',
+    severity: 'error',
+    found: /^1769 MB$/,
+    change: (draft) => draft.model({ bytes: 1700 * MB }),
+  },
+  {
+    rule: 'ephemeral-storage',
+    name: 'no room for a second version',
+    severity: 'warning',
+    found: /^512 MB, and the model is 300\.0 MB$/,
+    change: (draft) => draft.model({ bytes: 300 * MB }),
+  },
+  {
+    rule: 'ephemeral-storage',
+    name: 'no room for the model, without a template',
+    severity: 'error',
+    found: /^512 MB, and the model is 600\.0 MB$/,
+    change: (draft) => {
+      draft.withoutTemplate();
+      draft.model({ bytes: 600 * MB });
+    },
+  },
+  {
+    rule: 'environment-size',
+    name: 'over 4 KB',
+    severity: 'error',
+    found: /^about [45]\d{3} bytes$/,
+    change: (draft) => draft.variable('PredictLambdaFunction', 'LABELS', 'x'.repeat(4_000)),
+  },
+  {
+    rule: 'environment-size',
+    name: 'near 4 KB',
+    severity: 'warning',
+    found: /^about 3[5-9]\d\d bytes$|^about 40[0-8]\d bytes$/,
+    change: (draft) => draft.variable('PredictLambdaFunction', 'LABELS', 'x'.repeat(2_950)),
+  },
+  {
+    rule: 'tracing',
+    name: 'X-Ray off in one function',
+    severity: 'info',
+    stage: 'prod',
+    found: /X-Ray is off/,
+    change: (draft) => draft.set('StatusLambdaFunction', 'TracingConfig.Mode', 'PassThrough'),
+  },
+  {
+    rule: 'provisioned-concurrency',
+    name: 'ten environments all month',
+    severity: 'info',
+    found: /^10 environments, 45,399,727 GB-seconds a month$/,
+    change: (draft) =>
+      draft.add('Alias', 'AWS::Lambda::Alias', {
+        FunctionName: { Ref: 'PredictLambdaFunction' },
+        ProvisionedConcurrencyConfig: { ProvisionedConcurrentExecutions: 10 },
+      }),
+  },
+  {
+    rule: 'package-zip-size',
+    name: 'over our own 20 MB',
+    severity: 'warning',
+    found: /^21\.0 MB$/,
+    change: (draft) => draft.archive('batch', { bytes: 21 * MB }),
+  },
+  {
+    rule: 'package-zip-size',
+    name: "over Lambda's 50 MB",
+    severity: 'error',
+    found: /^51\.0 MB$/,
+    change: (draft) => draft.archive('batch', { bytes: 51 * MB }),
+  },
+  {
+    rule: 'package-unzipped-size',
+    name: 'all of onnxruntime-node',
+    severity: 'error',
+    found: /^294\.0 MB$/,
+    change: (draft) => draft.archive('predict', { unzippedBytes: 294 * MB }),
+  },
+  {
+    rule: 'package-missing',
+    name: 'a function without its archive',
+    severity: 'error',
+    found: /no status\.zip/,
+    change: ({ facts }) => {
+      facts.archives = new Map([...(facts.archives ?? [])].filter(([name]) => name !== 'status'));
+    },
+  },
+  {
+    rule: 'package-handler',
+    name: 'an archive without the handler',
+    severity: 'error',
+    found: /Handler dist\/status\/index\.handler, and 1 other file in status\.zip/,
+    change: (draft) => draft.archive('status', { names: new Set(['index.mjs']) }),
+  },
+  {
+    rule: 'package-onnxruntime',
+    name: 'predict without onnxruntime',
+    severity: 'error',
+    found: /no library of onnxruntime/,
+    change: (draft) => draft.archive('predict', { binaries: [] }),
+  },
+  {
+    rule: 'package-onnxruntime',
+    name: 'onnxruntime where no model is opened',
+    severity: 'warning',
+    found: /onnxruntime is inside/,
+    change: (draft) =>
+      draft.archive('status', { binaries: [{ name: 'onnxruntime_binding.node', processor: 'x86_64' }] }),
+  },
+  {
+    rule: 'package-architecture',
+    name: 'binaries of the other processor',
+    severity: 'error',
+    found: /libonnxruntime\.so\.1.* for x86_64/,
+    change: (draft) => draft.set('BatchLambdaFunction', 'Architectures', ['arm64']),
+  },
+  {
+    rule: 'package-architecture',
+    name: 'a binary of another system',
+    severity: 'error',
+    found: /sharp\.node for no Linux/,
+    change: (draft) =>
+      draft.archive('status', { binaries: [{ name: 'a/sharp.node', processor: 'no Linux' }] }),
+  },
+  {
+    rule: 'arm64-onnxruntime',
+    name: 'predict on arm64',
+    severity: 'info',
+    found: /^arm64$/,
+    change: (draft) => draft.set('PredictLambdaFunction', 'Architectures', ['arm64']),
+  },
+];
+
+export const FUNCTIONS_QUIET: readonly QuietCase[] = [
+  {
+    rule: 'ephemeral-storage',
+    name: 'a /tmp that was made larger',
+    change: (draft) => {
+      draft.model({ bytes: 400 * MB });
+      for (const name of ['Predict', 'Batch'])
+        draft.set(`${name}LambdaFunction`, 'EphemeralStorage', { Size: 1024 });
+    },
+  },
+  {
+    rule: 'memory-model',
+    name: 'exactly what the passport says',
+    change: (draft) => draft.model({ passport: passport({ memoryMB: 1769 }) }),
+  },
+  {
+    rule: 'package-architecture',
+    name: 'arm64 with binaries of arm64',
+    change: (draft) => {
+      draft.set('PredictLambdaFunction', 'Architectures', ['arm64']);
+      draft.archive('predict', { binaries: [{ name: 'libonnxruntime.so.1', processor: 'arm64' }] });
+    },
+  },
+];

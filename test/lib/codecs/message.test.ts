@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { decodeMessage, encodeMessage } from '../../../lib/codecs/message.ts';
+import { decodePointer, encodePointer } from '../../../lib/codecs/pointer.ts';
+import { decodeTensors, encodeTensors, readTensorFile } from '../../../lib/codecs/safetensors.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import type { Inputs } from '../../../lib/contract/values.ts';
+import { type RecordInputs, toInputs } from '../../../sdk/inputs.ts';
+import { fixture } from '../../support/fixtures.ts';
+
+async function throughMessage(values: RecordInputs): Promise<Inputs> {
+  const { uri, inputs } = decodeMessage(encodeMessage('a:b', await toInputs(values)));
+  assert.equal(uri, 'a:b');
+  if (inputs instanceof ServingError) throw inputs;
+  return inputs;
+}
+
+const tensorOf = (inputs: Inputs, name: string): Tensor => {
+  const value = inputs.get(name);
+  assert.ok(value?.kind === 'tensor');
+  return value.tensor;
+};
+
+test('every kind of input, mixed in one record, arrives as it left', async () => {
+  const inputs = await throughMessage({
+    numbers: [
+      [1, 2, 3],
+      [4, 5, 6],
+    ],
+    scalar: 7,
+    precise: [0.1],
+    ids: BigInt64Array.of(9_007_199_254_740_993n),
+    flags: { data: [true, false].map(Number), shape: [2], dtype: 'bool' },
+    words: ['hello', 'wörld|bar'],
+    nested: [['a', 'b']],
+    image: { bytes: Buffer.from([1, 2, 3]) },
+    sparse: {
+      indices: [
+        [0, 1],
+        [1, 0],
+      ],
+      values: [5, 6],
+      shape: [2, 3],
+    },
+  });
+  assert.deepEqual(
+    [...inputs.keys()],
+    ['numbers', 'scalar', 'precise', 'ids', 'flags', 'words', 'nested', 'image', 'sparse'],
+  );
+  assert.deepEqual(tensorOf(inputs, 'numbers'), {
+    dtype: 'float32',
+    shape: [2, 3],
+    data: Float32Array.of(1, 2, 3, 4, 5, 6),
+  });
+  assert.deepEqual(tensorOf(inputs, 'scalar'), { dtype: 'float32', shape: [], data: Float32Array.of(7) });
+  assert.deepEqual(tensorOf(inputs, 'precise'), { dtype: 'float64', shape: [1], data: Float64Array.of(0.1) });
+  assert.deepEqual(tensorOf(inputs, 'ids').data, BigInt64Array.of(9_007_199_254_740_993n));
+  assert.deepEqual(tensorOf(inputs, 'flags'), { dtype: 'bool', shape: [2], data: Uint8Array.of(1, 0) });
+  assert.deepEqual(tensorOf(inputs, 'words'), { dtype: 'string', shape: [2], data: ['hello', 'wörld|bar'] });
+  assert.deepEqual(tensorOf(inputs, 'nested'), { dtype: 'string', shape: [1, 2], data: ['a', 'b'] });
+  const image = inputs.get('image');
+  assert.deepEqual(image?.kind === 'image' && [...image.bytes], [1, 2, 3]);
+  const sparse = inputs.get('sparse');
+  assert.ok(sparse?.kind === 'sparse');
+  assert.deepEqual(
+    [sparse.shape, [...sparse.indices], sparse.indicesShape],
+    [
+      [2, 3],
+      [0, 1, 1, 0],
+      [2, 2],
+    ],
+  );
+  assert.deepEqual([...(sparse.values.data as Float32Array)], [5, 6]);
+});
+
+test('any tensor comes back from a safetensors file, whatever its name', () => {
+  const name = fc
+    .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
+    .filter((text) => text !== '__metadata__');
+  const tensor = fc.oneof(
+    fc
+      .float32Array({ maxLength: 20 })
+      .map((data): Tensor => ({ dtype: 'float32', shape: [data.length], data })),
+    fc
+      .int16Array({ maxLength: 20 })
+      .map((data): Tensor => ({ dtype: 'int16', shape: [1, data.length], data })),
+    fc
+      .bigInt64Array({ maxLength: 9 })
+      .map((data): Tensor => ({ dtype: 'int64', shape: [data.length], data })),
+    fc.uint8Array({ maxLength: 20 }).map((data): Tensor => ({ dtype: 'uint8', shape: [data.length], data })),
+    fc
+      .array(fc.string(), { maxLength: 5 })
+      .map((data): Tensor => ({ dtype: 'string', shape: [data.length], data })),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, tensor), { maxLength: 6 }), (entries) => {
+      const tensors = new Map(entries);
+      const decoded = decodeTensors(encodeTensors(tensors));
+      assert.equal(decoded.size, tensors.size);
+      for (const [key, value] of tensors) assert.deepEqual(decoded.get(key), value);
+    }),
+  );
+});
+
+test('the safetensors header is what other tools read', () => {
+  const bytes = encodeTensors(
+    new Map([['x', { dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) }]]),
+  );
+  const length = Number(Buffer.from(bytes).readBigUInt64LE(0));
+  assert.equal(length % 8, 0);
+  assert.deepEqual(JSON.parse(Buffer.from(bytes.subarray(8, 8 + length)).toString()), {
+    x: { dtype: 'F32', shape: [2], data_offsets: [0, 8] },
+  });
+  assert.equal(bytes.byteLength, 8 + length + 8);
+});
+
+const header = (json: unknown, body = 0) => {
+  const text = Buffer.from(JSON.stringify(json));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.byteLength));
+  return Buffer.concat([length, text, Buffer.alloc(body)]);
+};
+const entry = (overrides: object) =>
+  header({ x: { dtype: 'F32', shape: [1], data_offsets: [0, 4], ...overrides } }, 4);
+const BROKEN: [string, Uint8Array][] = [
+  ['nothing', Buffer.alloc(0)],
+  ['a header length beyond the end', Buffer.from([255, 255, 255, 255, 255, 255, 255, 255, 1])],
+  ['a header that is no JSON', Buffer.concat([Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{x')])],
+  ['a header that is a list', header([])],
+  ['an unknown dtype', entry({ dtype: 'F8' })],
+  ['a shape that does not agree', entry({ shape: [2] })],
+  ['a negative dimension', entry({ shape: [-1] })],
+  ['a fractional dimension', entry({ shape: [0.5] })],
+  ['offsets beyond the end', entry({ data_offsets: [0, 400], shape: [100] })],
+  ['offsets turned round', entry({ data_offsets: [4, 0] })],
+  ['one offset', entry({ data_offsets: [0] })],
+  ['metadata that is no text', header({ __metadata__: { a: 1 } })],
+  ['an entry that is a number', header({ x: 1 })],
+  [
+    'text that is no JSON',
+    header(
+      { __metadata__: { 'kind:x': 'strings:1' }, x: { dtype: 'U8', shape: [1], data_offsets: [0, 1] } },
+      1,
+    ),
+  ],
+  [
+    '257 tensors',
+    header(
+      Object.fromEntries(
+        Array.from({ length: 257 }, (_, i) => [`t${i}`, { dtype: 'U8', shape: [0], data_offsets: [0, 0] }]),
+      ),
+    ),
+  ],
+];
+for (const [name, bytes] of BROKEN) {
+  test(`a safetensors file with ${name} is refused`, () => {
+    assert.throws(() => readTensorFile(bytes), {
+      code: 'bad_request',
+      message: /not a readable safetensors file/,
+    });
+  });
+}
+
+test('a shape of 10^18 elements is refused before anything is allocated', () => {
+  assert.throws(() => readTensorFile(entry({ shape: [1e9, 1e9] })), { code: 'too_large' });
+});
+
+test('no bytes make the message decoder throw anything but our error', () => {
+  const good = encodeMessage(
+    'u',
+    new Map([
+      ['x', { kind: 'tensor', tensor: { dtype: 'float32', shape: [2], data: Float32Array.of(1, 2) } }],
+    ]),
+  );
+  const anything = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc
+      .record({
+        uri: fc.oneof(fc.string(), fc.anything()),
+        data: fc.oneof(fc.string(), fc.base64String(), fc.anything()),
+        serde: fc.constantFrom('arrow', 'stream', 'safetensors', 'x', 3),
+      })
+      .map((record) => {
+        try {
+          return JSON.stringify(record);
+        } catch {
+          return '{}';
+        }
+      }),
+    fc
+      .tuple(fc.nat(good.length - 1), fc.nat(255))
+      .map(([at, byte]) => good.slice(0, at) + String.fromCharCode(byte) + good.slice(at + 1)),
+  );
+  fc.assert(
+    fc.property(anything, (body) => {
+      try {
+        const { uri, inputs } = decodeMessage(body);
+        assert.ok(uri.length > 0);
+        if (inputs instanceof ServingError) assert.notEqual(inputs.code, 'internal', inputs.stack);
+      } catch (error) {
+        assert.ok(error instanceof ServingError, String(error));
+        assert.equal(error.code, 'bad_request');
+      }
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+const UNREADABLE: [string, object, RegExp][] = [
+  ['no data', { uri: 'u' }, /^data: expected a text/],
+  ['data that is no base64', { uri: 'u', data: '***' }, /^base64: unexpected "\*" at position 0/],
+  ['data that is no Arrow', { uri: 'u', data: 'AAAA' }, /./],
+  [
+    'an unknown serde',
+    { uri: 'u', data: 'AAAA', serde: 'pickle' },
+    /serde "pickle": expected "arrow", "stream" or "safetensors"/,
+  ],
+  [
+    'two instances',
+    { uri: 'u', serde: 'stream', data: '{"instances":[{"a":1},{"a":2}]}' },
+    /holds one instance, got 2/,
+  ],
+];
+for (const [name, record, expected] of UNREADABLE) {
+  test(`a message with ${name} keeps its uri, so that its error has a place`, () => {
+    const { uri, inputs } = decodeMessage(JSON.stringify(record));
+    assert.equal(uri, 'u');
+    assert.ok(inputs instanceof ServingError);
+    assert.match(inputs.message, expected);
+  });
+}
+
+test('a pointer is one only right under the payload prefix of its job', () => {
+  assert.deepEqual(decodePointer(encodePointer('u', 'payloads/job/abc-1'), 'job'), {
+    uri: 'u',
+    key: 'payloads/job/abc-1',
+  });
+  for (const key of [
+    'payloads/other/abc',
+    'payloads/job/',
+    'payloads/job/../x',
+    'payloads/job/a/b',
+    'models/job/x',
+    '',
+    'payloads/job/a b',
+  ]) {
+    assert.equal(decodePointer(encodePointer('u', key), 'job'), undefined, key);
+  }
+  assert.equal(decodePointer('{"pointer":', 'job'), undefined);
+});
+
+test('every record that the old Python client wrote is read through the message', async (t) => {
+  const golden = await fixture(t, 'fixtures/zoo/derived/enqueue_wire_golden.json');
+  if (!golden) return;
+  const { ok } = JSON.parse(golden.toString()) as {
+    ok: { name: string; fields: { uri: string; data: string } }[];
+  };
+  const kinds = ok.map(({ name, fields }) => {
+    const { uri, inputs } = decodeMessage(JSON.stringify(fields));
+    assert.equal(uri, fields.uri);
+    if (inputs instanceof ServingError) throw inputs;
+    return `${name}: ${[...inputs].map(([input, { kind }]) => `${input} ${kind}`).join(', ')}`;
+  });
+  assert.deepEqual(kinds, [
+    'dense_1d: a tensor',
+    'dense_2d: tensor2 tensor',
+    'dense_two_inputs: t1 tensor, t2 tensor',
+    'dense_scalar_0d: x tensor',
+    'dense_float64_cast: x tensor',
+    'dense_4d_batch: t tensor',
+    'sparse_2d: input sparse',
+    'string_list: user_define_key text',
+    'string_list_single: k text',
+    'image_b64_bytes: user_define_key text',
+    'image_two: img1 text, img2 text',
+  ]);
+});

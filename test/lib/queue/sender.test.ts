@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { QueueSender } from '../../../lib/queue/sender.ts';
+
+interface Entry {
+  readonly Id: string;
+  readonly MessageBody: string;
+}
+
+type Refusal = { readonly code: string; readonly senderFault: boolean } | undefined;
+
+/** An SQS that refuses what it is told to, entry by entry, on the real protocol. */
+async function sqsThat(t: TestContext, refuse: (body: string, tries: number) => Refusal) {
+  const calls: Entry[][] = [];
+  const tries = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { Entries } = JSON.parse(Buffer.concat(chunks).toString()) as { Entries: Entry[] };
+      calls.push(Entries);
+      const Successful: object[] = [];
+      const Failed: object[] = [];
+      for (const { Id, MessageBody } of Entries) {
+        const count = (tries.get(MessageBody) ?? 0) + 1;
+        tries.set(MessageBody, count);
+        const refusal = refuse(MessageBody, count);
+        if (refusal) Failed.push({ Id, Code: refusal.code, SenderFault: refusal.senderFault, Message: 'no' });
+        else Successful.push({ Id, MessageId: Id, MD5OfMessageBody: '' });
+      }
+      response.setHeader('content-type', 'application/x-amz-json-1.0');
+      response.end(JSON.stringify({ Successful, Failed }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address);
+  const endpoint = `http://127.0.0.1:${address.port}`;
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const sqs = new SQSClient({
+    endpoint,
+    region: 'us-east-1',
+    credentials,
+    useQueueUrlAsEndpoint: false,
+    md5: false,
+  });
+  t.after(() => {
+    sqs.destroy();
+    server.close();
+    server.closeAllConnections();
+  });
+  return { sender: new QueueSender(sqs, { queueUrl: `${endpoint}/0/q` }), calls, tries };
+}
+
+test('messages of one tick leave ten to a call, in order', async (t) => {
+  const { sender, calls } = await sqsThat(t, () => undefined);
+  await Promise.all(Array.from({ length: 25 }, (_, i) => sender.send(`m${i}`)));
+  assert.deepEqual(
+    calls.map((call) => call.length).sort((a, b) => b - a),
+    [10, 10, 5],
+  );
+  assert.deepEqual(
+    calls
+      .flat()
+      .map(({ MessageBody }) => MessageBody)
+      .sort(),
+    Array.from({ length: 25 }, (_, i) => `m${i}`).sort(),
+  );
+});
+
+test('a call never holds more than 1 MiB', async (t) => {
+  const { sender, calls } = await sqsThat(t, () => undefined);
+  await Promise.all(Array.from({ length: 5 }, (_, i) => sender.send(String(i).repeat(400_000))));
+  for (const call of calls) {
+    assert.ok(call.reduce((sum, { MessageBody }) => sum + MessageBody.length, 0) <= 1024 * 1024);
+  }
+  assert.equal(calls.flat().length, 5);
+});
+
+test('of every mask of refused entries, exactly the refused reject and the others resolve', async (t) => {
+  const refused = new Set<string>();
+  const { sender } = await sqsThat(t, (body) =>
+    refused.has(body) ? { code: 'InvalidMessageContents', senderFault: true } : undefined,
+  );
+  for (let mask = 0; mask < 1024; mask += 11) {
+    refused.clear();
+    for (let i = 0; i < 10; i++) if (mask & (1 << i)) refused.add(`${mask}-${i}`);
+    const settled = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, i) => sender.send(`${mask}-${i}`)),
+    );
+    for (const [i, { status }] of settled.entries()) {
+      assert.equal(
+        status,
+        refused.has(`${mask}-${i}`) ? 'rejected' : 'fulfilled',
+        `mask ${mask}, entry ${i}`,
+      );
+    }
+  }
+});
+
+test('an entry refused for a passing reason is sent again, alone', async (t) => {
+  const { sender, calls, tries } = await sqsThat(t, (body, count) =>
+    body === 'm3' && count < 3 ? { code: 'ServiceUnavailable', senderFault: false } : undefined,
+  );
+  await Promise.all(Array.from({ length: 10 }, (_, i) => sender.send(`m${i}`)));
+  assert.equal(tries.get('m3'), 3);
+  assert.deepEqual(
+    calls.map((call) => call.length),
+    [10, 1, 1],
+  );
+});
+
+test('an entry that is refused again and again rejects in the end, with the reason of SQS', async (t) => {
+  const { sender, tries } = await sqsThat(t, () => ({ code: 'ServiceUnavailable', senderFault: false }));
+  await assert.rejects(sender.send('m'), { code: 'queue_unavailable', message: /ServiceUnavailable: no/ });
+  assert.equal(tries.get('m'), 4);
+});

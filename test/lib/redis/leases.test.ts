@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { toFields } from '../../../lib/redis/result-fields.ts';
+import { type Dequeued, type Finished, ResultStore } from '../../../lib/redis/results.ts';
+import { PASS, startRedisProxy } from '../../faults/support/redis-proxy.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
+
+const REDELIVERY_MS = 60_000;
+
+function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
+  const connection = new RedisConnection(url, { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 });
+  const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, redeliveryMs, now: Date.now });
+  t.after(() => results.close());
+  return { results, redis: connection.redis };
+}
+
+function success(uri: string, value: number, message?: string): Finished {
+  const data = Float32Array.of(value);
+  const outputs = [{ name: 'y', dtype: 'float32', shape: [1], data } as const];
+  return { uri, fields: toFields({ ok: true, outputs }, undefined), ...(message ? { message } : {}) };
+}
+
+const failure = (uri: string, message: string): Finished => ({
+  uri,
+  fields: toFields({ ok: false, error: new ServingError('out_of_tries', 'no') }, undefined),
+  message,
+});
+
+async function drained(results: ResultStore): Promise<string[]> {
+  const found: string[] = [];
+  for await (const dequeued of results.drain()) found.push(nameOf(dequeued));
+  return found.sort();
+}
+
+function nameOf(dequeued: Dequeued): string {
+  if ('error' in dequeued) return `${dequeued.uri} ${dequeued.error.code}`;
+  return `${dequeued.uri} ${dequeued.result.outputs[0]?.data[0]}`;
+}
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: a message that comes again after its result was taken gets no second one`, async (t) => {
+    const { results } = open(t, await redisUrl(t, preferEmbedded));
+    assert.equal(await results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v'), 2);
+    assert.ok(await results.take('a'));
+    assert.deepEqual(await drained(results), ['b 2']);
+    const again = [success('a', 1, 'm1'), success('b', 2, 'm2'), success('c', 3, 'm3')];
+    assert.equal(await results.save(again, 'v'), 1);
+    assert.equal(await results.save([failure('a', 'm1')], ''), 0);
+    assert.equal(await results.get('a'), undefined);
+    assert.deepEqual(await drained(results), ['c 3']);
+  });
+
+  test(`${kind}: a uri is free again once its result was taken`, async (t) => {
+    const { results } = open(t, await redisUrl(t, preferEmbedded));
+    for (const round of [1, 2, 3]) {
+      assert.equal(await results.save([success('a', round, `m${round}`)], 'v'), 1);
+      assert.equal((await results.take('a'))?.outputs[0]?.data[0], round);
+      assert.equal(await results.take('a'), undefined);
+    }
+  });
+
+  test(`${kind}: a message that comes again while its result is there, and later still, changes nothing`, async (t) => {
+    const { results } = open(t, await redisUrl(t, preferEmbedded));
+    await results.save([success('a', 1, 'm1')], 'v');
+    assert.equal(await results.save([success('a', 9, 'm1')], 'v'), 0);
+    assert.equal((await results.take('a'))?.outputs[0]?.data[0], 1);
+    assert.equal(await results.save([success('a', 9, 'm1')], 'v'), 0);
+    assert.equal(await results.save([success('a', 9, 'm1')], 'v'), 0);
+    assert.equal(await results.get('a'), undefined);
+  });
+
+  test(`${kind}: a note about a message lasts as long as the message may come again, and every key has a time to live`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await results.save([success('a', 1, 'm1'), success('plain', 1)], 'v');
+    await results.take('a');
+    await results.take('plain');
+    const left = await redis.pttl('cluster-serving-seen_job:m1');
+    assert.ok(left > REDELIVERY_MS / 2 && left <= REDELIVERY_MS, `${left} ms`);
+    const keys = await redis.keys('*');
+    assert.deepEqual(
+      keys.filter((key) => key.startsWith('cluster-serving-seen')),
+      ['cluster-serving-seen_job:m1'],
+    );
+    for (const key of keys) assert.ok((await redis.pttl(key)) > 0, key);
+  });
+
+  test(`${kind}: a result taken when its message can come no more leaves no note`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded), 1);
+    await results.save([success('a', 1, 'm1')], 'v');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await results.take('a');
+    assert.equal(await redis.exists('cluster-serving-seen_job:m1'), 0);
+  });
+
+  test(`${kind}: what was taken is gone with the next taking`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await results.save([success('a', 1), success('b', 2)], 'v');
+    const held = async () => (await redis.keys('cluster-serving-held*')).map((key) => key.at(-1));
+    await results.take('a');
+    assert.deepEqual(await held(), ['a']);
+    await results.take('b');
+    assert.deepEqual(await held(), ['b']);
+    await results.take('never');
+    assert.deepEqual(await held(), []);
+  });
+
+  test(`${kind}: results of the old server, cancellations and foreign keys are taken as before`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await results.ping();
+    await redis.hset('cluster-serving_job:old', 'value', '[[1,2.0]]');
+    assert.deepEqual((await results.take('old'))?.filtered, [[1, 2]]);
+    assert.equal(await redis.exists('cluster-serving_job:old'), 0);
+    await redis.set('cluster-serving_job:foreign', 'x');
+    await assert.rejects(results.take('foreign'), { code: 'results_unavailable' });
+    assert.equal(await redis.get('cluster-serving_job:foreign'), 'x');
+  });
+}
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: who breaks off a drain leaves the rest where it was`, async (t) => {
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const all = Array.from({ length: 250 }, (_, i) => success(`r${i}`, i, `m${i}`));
+    await results.save(all, 'v');
+    const first: string[] = [];
+    for await (const dequeued of results.drain()) {
+      first.push(nameOf(dequeued));
+      if (first.length === 130) break;
+    }
+    assert.equal(await redis.zcard('cluster-serving-index_job'), 120);
+    const left = await redis.keys('cluster-serving_job:*');
+    assert.equal(left.length, 120);
+    for (const key of left) assert.ok((await redis.pttl(key)) > 50_000, key);
+    assert.equal(await results.save(all.slice(0, 200), 'v'), 0);
+    const rest = await drained(open(t, urlOf(redis)).results);
+    assert.deepEqual([...first, ...rest].sort(), all.map(({ uri }, i) => `${uri} ${i}`).sort());
+  });
+
+  test(`${kind}: a page keeps to its bytes, and one result that is larger alone is told and stays`, async (t) => {
+    const { results } = open(t, await redisUrl(t, preferEmbedded));
+    const text = (uri: string, length: number): Finished => ({
+      uri,
+      fields: { status: 'succeeded', value: `["${'x'.repeat(length)}"]`, error: '', outputs: '', exact: '' },
+    });
+    await results.save([text('a', 400), text('b', 400), text('c', 400), text('large', 5_000)], 'v');
+    const pages: string[][] = [];
+    for (;;) {
+      const page = await results.takePage(10, 1_000);
+      if (!page) break;
+      pages.push(page.map((one) => ('error' in one ? `${one.uri} ${one.error.code}` : one.uri)));
+    }
+    assert.deepEqual(pages, [['a', 'b'], ['c'], ['large too_large']]);
+    assert.ok(await results.get('large'));
+  });
+}
+
+test('a drain takes what is larger than a page, page by page', async (t) => {
+  const { results } = open(t, await redisUrl(t));
+  const value = 'x'.repeat(20 * 1024 * 1024);
+  for (const uri of ['a', 'b', 'c']) {
+    const fields = { status: 'succeeded', value: `["${value}"]`, error: '', outputs: '', exact: '' } as const;
+    await results.save([{ uri, fields }], 'v');
+  }
+  const found: string[] = [];
+  for await (const one of results.drain()) found.push(one.uri);
+  assert.deepEqual(found, ['a', 'b', 'c']);
+});
+
+test('what cannot be put back is taken again by who has it', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  await open(t, url).results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+  const { results } = open(t, proxy.url);
+  for await (const dequeued of results.drain()) {
+    assert.equal(nameOf(dequeued), 'a 1');
+    proxy.onConnect = () => 'reset';
+    proxy.resetAll();
+    break;
+  }
+  proxy.onConnect = () => 'pass';
+  assert.deepEqual(await drained(results), ['b 2']);
+});
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: who breaks off a drain whose taking was asked twice leaves the rest to everybody, for as long as it had`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const direct = open(t, url);
+    await direct.results.save(
+      Array.from({ length: 10 }, (_, i) => success(`r${i}`, i, `m${i}`)),
+      'v',
+    );
+    let asked = 0;
+    proxy.onCommand = ({ name }) =>
+      name === 'EVAL' && asked++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS;
+    const first: string[] = [];
+    for await (const dequeued of open(t, proxy.url).results.drain()) {
+      first.push(nameOf(dequeued));
+      break;
+    }
+    assert.ok(asked >= 2);
+    const keys = await direct.redis.keys('cluster-serving_job:*');
+    assert.equal(keys.length, 9);
+    for (const key of keys) {
+      const left = await direct.redis.pttl(key);
+      assert.ok(left > 30_000 && left <= 60_000, `${left} ms`);
+      assert.deepEqual(
+        (await direct.redis.hkeys(key)).sort(),
+        ['finishedAt', 'message', 'model', 'outputs', 'status', 'until', 'value'],
+        'as it was saved',
+      );
+    }
+    const rest = await drained(direct.results);
+    assert.deepEqual(
+      [...first, ...rest],
+      Array.from({ length: 10 }, (_, i) => `r${i} ${i}`),
+    );
+  });
+
+  test(`${kind}: what a taker without a note of its time has put aside can still be put back`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const direct = open(t, url);
+    await direct.results.save([success('a', 1), success('b', 2)], 'v');
+    // A full Redis has no memory for the note.
+    const forget = async () => {
+      for (const key of await direct.redis.keys('cluster-serving-held*'))
+        await direct.redis.hdel(key, 'left');
+    };
+    proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind: 'cutReply', bytes: 0 } : PASS);
+    const { results } = open(t, proxy.url);
+    await assert.rejects(drained(results), { code: 'results_unavailable' });
+    proxy.onCommand = () => PASS;
+    await forget();
+    for await (const dequeued of results.drain()) {
+      assert.equal(nameOf(dequeued), 'a 1');
+      break;
+    }
+    assert.ok((await direct.redis.pttl('cluster-serving_job:b')) > 0);
+    assert.deepEqual(await drained(direct.results), ['b 2']);
+  });
+}
+
+test('of two who take at once, one gets each result', async (t) => {
+  const url = await redisUrl(t);
+  const stores = Array.from({ length: 4 }, () => open(t, url).results);
+  const all = Array.from({ length: 500 }, (_, i) => success(`r${i}`, i, `m${i}`));
+  await stores[0]?.save(all, 'v');
+  const taken = await Promise.all(stores.map((results) => drained(results)));
+  assert.deepEqual(taken.flat().sort(), all.map(({ uri }, i) => `${uri} ${i}`).sort());
+});
+
+test('an answer that gets lost once is asked for again, and is whole', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  await open(t, url).results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+  let lost = 0;
+  proxy.onCommand = ({ name }) => (name === 'EVAL' && lost++ === 0 ? { kind: 'cutReply', bytes: 5 } : PASS);
+  assert.deepEqual(await drained(open(t, proxy.url).results), ['a 1', 'b 2']);
+  assert.ok(lost >= 2);
+});
+
+for (const kind of ['cutReply', 'mute'] as const) {
+  test(`answers that get lost for a while (${kind}) lose no result, neither a page nor a single one`, async (t) => {
+    const url = await redisUrl(t);
+    const proxy = await startRedisProxy(t, url);
+    const writer = open(t, url).results;
+    await writer.save([success('single', 1, 'm0')], 'v');
+    const { results } = open(t, proxy.url);
+    proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind, bytes: 0 } : PASS);
+    await assert.rejects(results.take('single'), { code: 'results_unavailable' });
+    await assert.rejects(results.take('single'), { code: 'results_unavailable' });
+    proxy.onCommand = () => PASS;
+    assert.equal((await results.take('single'))?.outputs[0]?.data[0], 1);
+    assert.equal(await results.take('single'), undefined);
+
+    await writer.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+    proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind, bytes: 0 } : PASS);
+    await assert.rejects(drained(results), { code: 'results_unavailable' });
+    proxy.onCommand = () => PASS;
+    await writer.save([success('c', 3, 'm3')], 'v');
+    assert.deepEqual(await drained(results), ['a 1', 'b 2', 'c 3']);
+    assert.deepEqual(await drained(results), []);
+  });
+}
+
+test('a result of a uri that was used again is the new one, whatever became of the answer before', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  const writer = open(t, url).results;
+  const { results } = open(t, proxy.url);
+  await writer.save([success('a', 1, 'm1')], 'v');
+  assert.ok(await results.take('a'));
+  await writer.save([success('a', 2, 'm2')], 'v');
+  let lost = 0;
+  proxy.onCommand = ({ name }) => (name === 'EVAL' && lost++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS);
+  assert.equal((await results.take('a'))?.outputs[0]?.data[0], 2);
+});
+
+test('a full Redis is emptied by taking from it', async (t) => {
+  const { results, redis } = open(t, await redisUrl(t));
+  await results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+  const isReal = /used_memory/.test(await redis.info('memory')) && !(await isEmbedded(redis));
+  if (!isReal) return t.skip('the embedded Redis has no limit of memory');
+  await redis.config('SET', 'maxmemory', '1');
+  await assert.rejects(results.save([success('c', 3, 'm3')], 'v'), /OOM/);
+  assert.deepEqual(await drained(results), ['a 1', 'b 2']);
+  await redis.config('SET', 'maxmemory', '0');
+  await until(async () => (await results.save([success('d', 4)], 'v')) === 1);
+});
+
+function urlOf(redis: RedisConnection['redis']): string {
+  return `redis://127.0.0.1:${redis.options.port}`;
+}
+
+async function isEmbedded(redis: RedisConnection['redis']): Promise<boolean> {
+  return /embedded|cluster-serving/i.test(await redis.info('server'));
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { type Gateway, startGateway } from '../../../local/gateway/gateway.ts';
+
+/** What the handler does next, and what the gateway logged about it. */
+let act: () => unknown;
+let logged: string[] = [];
+let gateway: Gateway;
+
+before(async () => {
+  gateway = await startGateway({
+    port: 0,
+    log: { info: () => undefined, warn: () => undefined, error: (message) => logged.push(message) },
+    routes: [
+      { method: 'GET', path: '/', handler: async () => Object(await act()) },
+      { method: 'POST', path: '/bare', handler: async () => act() },
+    ],
+  });
+});
+after(() => gateway.close());
+
+async function answer(result: unknown): Promise<{ response: Response; body: string }> {
+  logged = [];
+  act = () => result;
+  const response = await fetch(`${gateway.url}/bare`, { method: 'POST' });
+  return { response, body: await response.text() };
+}
+
+describe('gateway responses', () => {
+  it('writes status, headers, cookies and body of a structured result', async () => {
+    const { response, body } = await answer({
+      statusCode: 201,
+      headers: { 'Content-Type': 'application/json', 'X-Number': 7, 'x-flag': true, 'x-none': undefined },
+      cookies: ['a=1; Path=/', 'b=2'],
+      body: '{"λ":1}',
+    });
+    assert.equal(response.status, 201);
+    assert.equal(body, '{"λ":1}');
+    assert.equal(response.headers.get('content-type'), 'application/json');
+    assert.equal(response.headers.get('content-length'), '8');
+    assert.equal(response.headers.get('x-number'), '7');
+    assert.equal(response.headers.get('x-flag'), 'true');
+    assert.equal(response.headers.has('x-none'), false);
+    assert.deepEqual(response.headers.getSetCookie(), ['a=1; Path=/', 'b=2']);
+    assert.match(response.headers.get('apigw-requestid') ?? '', /^[A-Za-z0-9]{15}=$/);
+  });
+
+  it('calls a body without a content type text/plain; charset=utf-8', async () => {
+    const { response } = await answer({ statusCode: 200, body: 'x' });
+    assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+  });
+
+  it('sends no body and no content type where the result has none', async () => {
+    const { response, body } = await answer({ statusCode: 202 });
+    assert.equal(response.status, 202);
+    assert.equal(response.headers.get('content-type'), null);
+    assert.equal(response.headers.get('content-length'), '0');
+    assert.equal(body, '');
+  });
+
+  for (const [result, expected] of [
+    ['Hello', 'Hello'],
+    ['Special "quoted" text', 'Special "quoted" text'],
+    ['', ''],
+    [42, '42'],
+    [true, 'true'],
+    [[1, 2], '[1,2]'],
+    [{ message: 'hi', body: 'x' }, '{"message":"hi","body":"x"}'],
+    [null, 'null'],
+    [undefined, 'null'],
+  ] as const) {
+    it(`takes the result ${JSON.stringify(result)} for the body of a 200 of type JSON`, async () => {
+      const { response, body } = await answer(result);
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get('content-type'), 'application/json');
+      assert.equal(body, expected);
+    });
+  }
+
+  it('decodes a base64 body to its bytes', async () => {
+    const bytes = gzipSync('{"predictions":[]}');
+    act = () => ({
+      statusCode: 200,
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      body: bytes.toString('base64'),
+      isBase64Encoded: true,
+    });
+    const response = await fetch(`${gateway.url}/`);
+    assert.equal(response.headers.get('content-length'), String(bytes.length));
+    assert.deepEqual(await response.json(), { predictions: [] });
+  });
+
+  it('keeps its own headers whatever the function says', async () => {
+    const headers = { 'Content-Length': '999', Connection: 'close', 'transfer-encoding': 'chunked' };
+    const { response, body } = await answer({ statusCode: 200, headers, body: 'abc' });
+    assert.equal(response.headers.get('content-length'), '3');
+    assert.equal(response.headers.get('connection'), 'keep-alive');
+    assert.equal(body, 'abc');
+  });
+
+  for (const [why, result] of [
+    ['status 0', { statusCode: 0 }],
+    ['status 200.5', { statusCode: 200.5 }],
+    ['status 99', { statusCode: 99 }],
+    ['a status that is text', { statusCode: 'ok' }],
+    ['a body that is an object', { statusCode: 200, body: { a: 1 } }],
+    ['a line break in a header', { statusCode: 200, headers: { 'x-a': 'b\r\nx-c: d' } }],
+    ['a header name with a space', { statusCode: 200, headers: { 'x a': 'b' } }],
+    ['a header that is a list', { statusCode: 200, headers: { 'x-a': ['b'] } }],
+    ['headers that are a list', { statusCode: 200, headers: ['x-a', 'b'] }],
+    ['a line break in a cookie', { statusCode: 200, cookies: ['a=b\nset-cookie: c'] }],
+    ['a base64 body that is none', { statusCode: 200, body: 'not base64!', isBase64Encoded: true }],
+    ['a bigint', { message: 1n }],
+    ['a response over 6 MB', { statusCode: 200, body: 'x'.repeat(6 * 1024 * 1024 + 101) }],
+  ] as const) {
+    it(`answers 500 and logs once for ${why}`, async () => {
+      const { response, body } = await answer(result);
+      assert.equal(response.status, 500);
+      assert.equal(body, '{"message":"Internal Server Error"}');
+      assert.equal(response.headers.get('content-type'), 'application/json');
+      assert.equal(logged.length, 1);
+    });
+  }
+
+  it('sends a response of exactly 6 MB and 100 bytes', async () => {
+    const { response, body } = await answer({ statusCode: 200, body: 'x'.repeat(6 * 1024 * 1024 + 100) });
+    assert.equal(response.status, 200);
+    assert.equal(body.length, 6 * 1024 * 1024 + 100);
+  });
+
+  it('answers 500 for a handler that throws, and tells the client nothing', async () => {
+    for (const fail of [() => Promise.reject(new Error('secret')), () => assert.fail('secret')]) {
+      logged = [];
+      act = fail;
+      const response = await fetch(`${gateway.url}/`);
+      assert.equal(response.status, 500);
+      assert.equal(await response.text(), '{"message":"Internal Server Error"}');
+      assert.deepEqual(logged, ['the handler threw']);
+    }
+  });
+});
