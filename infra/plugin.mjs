@@ -55,14 +55,14 @@ class BundlePlugin {
   async bundle() {
     const { readJobConfig } = await importTypeScript('config.ts');
     for (const note of readJobConfig(root, configOf(this.options)).notes) this.log.notice(note);
-    const { buildFunctions } = await importTypeScript('build.ts');
+    const { buildFunctions } = await importTypeScript('build/functions.ts');
     const processor = PROCESSORS[this.serverless.service.provider.architecture];
     this.bundles = await buildFunctions({ root, processor });
     this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
   }
 
   async tellSizes() {
-    const { sizeTable } = await importTypeScript('sizes.ts');
+    const { sizeTable } = await importTypeScript('build/sizes.ts');
     const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
       name,
       path: join(root, '.serverless', `${name}.zip`),

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { InputQueue, OutputQueue, ServingError } from '../sdk/index.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SOURCES = ['lib', 'functions', 'convert', 'local', 'cli', 'infra'];
+const SOURCES = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
 
 const documents = new Map<string, string>();
 

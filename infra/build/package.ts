@@ -87,7 +87,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
     entryPoints: {
       sdk: 'sdk/index.ts',
       cli: 'cli/main.ts',
-      'chunks/fence-child': 'lib/inference/isolated-process.ts',
+      'chunks/isolated-process': 'lib/inference/isolated-process.ts',
     },
     absWorkingDir: root,
     outdir: folder,
@@ -110,7 +110,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
 async function declare(root: string, folder: string): Promise<void> {
   const require = createRequire(join(root, 'package.json'));
   const compiler = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
-  const project = join(root, 'infra', 'package.tsconfig.json');
+  const project = join(root, 'infra', 'build', 'package.tsconfig.json');
   try {
     await promisify(execFile)(process.execPath, [compiler, '-p', project, '--outDir', folder]);
   } catch (error) {
@@ -118,7 +118,7 @@ async function declare(root: string, folder: string): Promise<void> {
     throw new Error(`the declarations cannot be made: ${stdout || message}`, { cause: error });
   }
   const kept = new Set<string>();
-  await keepDeclaration(folder, 'index.d.ts', kept);
+  await keepDeclaration(folder, 'sdk/index.d.ts', kept);
   for (const name of await readdir(folder, { recursive: true })) {
     if (name.endsWith('.d.ts') && !kept.has(name)) await rm(join(folder, name));
   }
@@ -204,7 +204,7 @@ function manifestOf(repository: RepositoryManifest, { sdk, cli }: Packages): Man
     type: 'module',
     engines: { node: NODE },
     exports: {
-      '.': { types: `./${TYPES}/index.d.ts`, default: `./${SDK}` },
+      '.': { types: `./${TYPES}/sdk/index.d.ts`, default: `./${SDK}` },
       './package.json': './package.json',
     },
     bin: Object.fromEntries(
@@ -216,7 +216,7 @@ function manifestOf(repository: RepositoryManifest, { sdk, cli }: Packages): Man
 }
 
 if (import.meta.main) {
-  const root = fileURLToPath(new URL('..', import.meta.url));
+  const root = fileURLToPath(new URL('../..', import.meta.url));
   const { folder, manifest } = await buildPackage({ root });
   console.log(`${manifest.name} ${manifest.version} is in ${relative(process.cwd(), folder)}`);
 }

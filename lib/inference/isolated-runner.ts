@@ -25,7 +25,7 @@ export type FenceAnswer = { readonly outcomes: readonly SentOutcome[] } | { read
 
 /** Beside this file, in the repository as in a bundle. */
 const CHILD = new URL(
-  import.meta.url.endsWith('.ts') ? './fence-child.ts' : './fence-child.mjs',
+  import.meta.url.endsWith('.ts') ? './isolated-process.ts' : './isolated-process.mjs',
   import.meta.url,
 );
 

@@ -6,8 +6,8 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = ['lib', 'functions', 'convert', 'local', 'cli', 'infra'];
-const DEPLOYED = /^(lib|functions)\//;
+const FOLDERS = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
+const DEPLOYED = /^(lib|functions|sdk)\//;
 
 /** Without comments: those may name what the code does not do. */
 const sources = new Map<string, string>();
@@ -94,22 +94,21 @@ test('the server opens connections by its three clients only: S3, SQS and Redis'
   assert.deepEqual(filesWith(network, DEPLOYED), []);
   // Types are not code.
   const clients = /^import (?!type)[^;]*from '(@aws-sdk\/[\w-]+|ioredis)'/m;
-  const owners = filesWith(clients, /^(lib\/(?!client\/)|functions\/)/).map((file) => dirname(file));
-  assert.deepEqual([...new Set(owners)], ['lib/queue', 'lib/results', 'lib/s3']);
+  const owners = filesWith(clients, /^(lib|functions)\//).map((file) => dirname(file));
+  assert.deepEqual([...new Set(owners)], ['lib/queue', 'lib/redis', 'lib/s3']);
 });
 
 test('files are touched only where models, settings and the image decoder are, and by the client', () => {
   const touching = filesWith(/['"](node:)?fs(\/promises)?['"]/, DEPLOYED);
   assert.deepEqual(
-    touching.filter((file) => !/^lib\/(model|s3)\//.test(file)),
-    ['sdk/inputs.ts', 'lib/codecs/image/libjpeg.ts', 'lib/config/file.ts'],
+    touching.filter((file) => !/^lib\/(inference|registry|s3)\//.test(file)),
+    ['lib/codecs/image/libjpeg.ts', 'lib/config/file.ts', 'sdk/inputs.ts'],
   );
 });
 
 test('no function loads the code that reads a file for a client', () => {
   for (const [file, text] of sources)
-    if (DEPLOYED.test(file) && !file.startsWith('lib/client/') && file !== 'sdk/index.ts')
-      assert.doesNotMatch(text, /client\/inputs/, file);
+    if (DEPLOYED.test(file) && !file.startsWith('sdk/')) assert.doesNotMatch(text, /sdk\/inputs/, file);
 });
 
 test('a session opens from a path: from a buffer, weights would be looked for in the working directory', () => {

@@ -18,7 +18,7 @@ export async function fencePids(): Promise<number[]> {
   const commands = await Promise.all(
     pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
   );
-  return pids.filter((_, i) => commands[i]?.includes('fence-child'));
+  return pids.filter((_, i) => commands[i]?.includes('isolated-process'));
 }
 
 /** Processor time, which a process that waits does not use. */
