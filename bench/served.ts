@@ -7,12 +7,12 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { batch } from '../functions/batch.ts';
 import { predict } from '../functions/predict.ts';
+import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
+import { reporterTo } from '../lib/compose/reporter.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelHost } from '../lib/inference/model-manager.ts';
-import { type OnnxRunner, openOnnx } from '../lib/inference/runner.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
-import { liveReporter } from '../lib/redis/reporter.ts';
 import { ResultStore } from '../lib/redis/results.ts';
 import { RunningNews } from '../lib/redis/running.ts';
 import { openS3 } from '../lib/s3/objects.ts';
@@ -56,7 +56,7 @@ export function serve(
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
   const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
-  const deps = { model: host, payloads, filter: undefined, reporter: liveReporter(results) };
+  const deps = { model: host, payloads, filter: undefined, reporter: reporterTo(results) };
   const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   const save: ResultStore['save'] = async (finished, _, timers) => {

@@ -1,26 +1,21 @@
 /**
- * SQS event -> one result per record in Redis. Out: the ids of the messages that SQS shall deliver again.
- * Trap: results are written before the answer; a crash in between delivers the batch again, and the first written
- * result of a uri stays.
+ * SQS event -> one result per record in Redis; answers with the messages that SQS shall deliver again. Results are
+ * written before the answer: a crash in between delivers the batch again, and the first result of a uri stays.
  */
-import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { live } from '../lib/compose/live.ts';
-import { liveModel } from '../lib/compose/live-model.ts';
-import { liveConnection, liveResults } from '../lib/compose/live-redis.ts';
-import { livePayloads } from '../lib/compose/live-s3.ts';
-import type { Runner } from '../lib/contract/values.ts';
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { composeBatch } from '../lib/compose/batch.ts';
+import { lambdaHandler } from '../lib/compose/handler.ts';
 import type { ModelHost } from '../lib/inference/model-manager.ts';
-import { tellFailedEvent, tellOutcomes } from '../lib/metrics/outcomes.ts';
+import { tellFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { runTime } from '../lib/pipeline/deadline.ts';
-import { runPart, runParts } from '../lib/pipeline/parts.ts';
-import { type Filter, parseFilter } from '../lib/pipeline/postprocess.ts';
-import { type Message, runRecords } from '../lib/pipeline/records.ts';
-import { saveFinished } from '../lib/redis/finished.ts';
-import { RecordStates } from '../lib/redis/record-states.ts';
-import { liveReporter } from '../lib/redis/reporter.ts';
+import { measuredSteps } from '../lib/metrics/steps.ts';
+import { chunksOf } from '../lib/pipeline/chunks.ts';
+import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
+import type { Filter } from '../lib/pipeline/postprocess.ts';
+import { queueSteps, serveQueue } from '../lib/pipeline/serve.ts';
+import { resultSink } from '../lib/redis/finished.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
-import { RunningNews } from '../lib/redis/running.ts';
+import type { RunningNews } from '../lib/redis/running.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 
 export interface BatchDeps {
@@ -35,56 +30,30 @@ export interface BatchDeps {
   readonly now?: () => number;
 }
 
-type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
-
 export const batch =
   ({ model, results, running, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
-  async ({ Records }: SQSEvent, context?: Clock): Promise<SQSBatchResponse> => {
-    const time = runTime(context);
-    const ids = Records.map(({ messageId }) => messageId);
-    const failed: string[] = [];
+  async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
+    const deadline = deadlineOf(clock);
     for (const { attributes } of Records) {
       reporter.timers.record('zoo.serving.redis.wait', Math.max(0, now() - Number(attributes.SentTimestamp)));
     }
-    const runAndSave = async (part: readonly Message[], runner: Runner) => {
-      const stop = reporter.start('zoo.serving.request.predict');
-      let endRun: (() => Promise<void>) | undefined;
-      const { finished, returned } = await runRecords(part, runPart(part, runner, time), async (uris) => {
-        endRun = await running.begin(uris);
-      });
-      const heard = endRun?.();
-      stop();
-      const put = reporter.start('zoo.serving.redis.put');
-      const saving = { filter, model: runner.version, timers: reporter.timers };
-      const [unsaved] = await Promise.all([saveFinished(results, finished, saving), heard]);
-      put();
-      tellOutcomes({ finished, returned });
-      failed.push(...returned.map(({ id }) => id), ...unsaved);
-    };
     try {
-      const returned = await model.use((runner) =>
-        runParts(Records, payloads.resolve.bind(payloads), (part) => runAndSave(part, runner), time),
+      return failures(
+        await model.use((runner) => {
+          const sink = resultSink(results, { filter, model: runner.version, timers: reporter.timers });
+          const steps = queueSteps({ runner, running, sink, deadline });
+          return serveQueue(chunksOf(Records, payloads, deadline), measuredSteps(steps, reporter));
+        }),
       );
-      tellOutcomes({ finished: [], returned });
-      failed.push(...returned.map(({ id }) => id));
-      return { batchItemFailures: failed.map((id) => ({ itemIdentifier: id })) };
     } catch (error) {
       // The model or Redis is away: everything comes again; a result that was written stays.
-      tellFailedEvent(error, ids.length);
-      return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
+      tellFailedEvent(error, Records.length);
+      return failures(Records.map(({ messageId }) => messageId));
     }
   };
 
-export const handler = await live(batch, async (environment) => {
-  const connection = liveConnection(environment);
-  const results = liveResults(environment, connection);
-  const states = new RecordStates(connection, { job: environment.job.jobName, now: Date.now });
-  return {
-    model: await liveModel(environment),
-    results,
-    running: new RunningNews(states, environment.job.function.timeoutSeconds * 1000, Date.now),
-    payloads: livePayloads(environment),
-    filter: parseFilter(environment.job.postProcessing),
-    reporter: liveReporter(results),
-  };
-});
+function failures(ids: readonly string[]): SQSBatchResponse {
+  return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
+}
+
+export const handler = await lambdaHandler(batch, composeBatch);

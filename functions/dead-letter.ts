@@ -5,15 +5,13 @@
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
-import { live } from '../lib/compose/live.ts';
-import { liveResults } from '../lib/compose/live-redis.ts';
+import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
+import { lambdaHandler } from '../lib/compose/handler.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
-import { parkedPrefix } from '../lib/contract/names.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import { toFields } from '../lib/redis/result-fields.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
-import { openS3, putText } from '../lib/s3/objects.ts';
 
 export interface DeadLetterDeps {
   readonly results: Pick<ResultStore, 'save'>;
@@ -56,13 +54,4 @@ async function bury(
   await results.save([{ uri, fields, message: messageId }], '');
 }
 
-export const handler = await live(deadLetter, async (environment) => {
-  const s3 = openS3({ endpoint: environment.endpoint });
-  const { job, bucket } = environment;
-  return {
-    results: liveResults(environment),
-    park: (messageId, message) =>
-      putText(s3, { bucket, key: `${parkedPrefix(job.jobName)}${messageId}.json` }, message),
-    tries: job.queue.maxReceiveCount,
-  };
-});
+export const handler = await lambdaHandler(deadLetter, composeDeadLetter);

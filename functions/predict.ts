@@ -3,10 +3,10 @@
  * /v2, the Open Inference Protocol (lib/http/inference/inference.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
-import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';
-import { live } from '../lib/compose/live.ts';
-import { livePredict } from '../lib/compose/live-predict.ts';
+import { lambdaHandler } from '../lib/compose/handler.ts';
+import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { answerInference, isInferencePath } from '../lib/http/inference/inference.ts';
@@ -16,8 +16,9 @@ import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response
 import type { ModelHost } from '../lib/inference/model-manager.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { keepTime } from '../lib/pipeline/deadline.ts';
+import { type InvocationClock, requestDeadline } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
+import { serveRequest } from '../lib/pipeline/serve.ts';
 import type { RateLimiter } from '../lib/redis/rate-limiter.ts';
 
 export interface PredictDeps {
@@ -32,23 +33,21 @@ export interface PredictDeps {
   readonly jobName?: string;
 }
 
-type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
-
-export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, context?: Clock) =>
+export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, clock?: InvocationClock) =>
   respondWithin(
-    context?.getRemainingTimeInMillis(),
+    clock?.getRemainingTimeInMillis(),
     async (): Promise<HttpResponse> => {
       const request = readRequest(event);
-      if (isInferencePath(request.path)) return answerInference(request, deps, context);
+      if (isInferencePath(request.path)) return answerInference(request, deps, clock);
       const stop = deps.reporter.start('zoo.serving.request.overall');
       await deps.limiter?.acquire();
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
       const instances = decodeInstances(request.body());
       measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
-      const isOver = context ? keepTime(() => context.getRemainingTimeInMillis()) : () => false;
+      const policy = { isOver: requestDeadline(clock) };
       const { outcomes, version } = await deps.model.use(async (runner) => ({
-        outcomes: await runner.run(instances, { together: true, isOver }),
+        outcomes: await serveRequest(instances, runner, policy),
         version: runner.version,
       }));
       run();
@@ -60,4 +59,4 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, co
     logError,
   );
 
-export const handler = await live(predict, livePredict);
+export const handler = await lambdaHandler(predict, composePredict);

@@ -6,8 +6,8 @@
  * rest inside (Redis is there). Each opens only what its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { live } from '../lib/compose/live.ts';
-import { livePredictions } from '../lib/compose/live-predictions.ts';
+import { lambdaHandler } from '../lib/compose/handler.ts';
+import { composePredictions } from '../lib/compose/predictions.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords } from '../lib/http/accept.ts';
@@ -76,4 +76,4 @@ async function answerWith(
   return jsonText(200, text);
 }
 
-export const handler = await live(predictions, livePredictions);
+export const handler = await lambdaHandler(predictions, composePredictions);

@@ -3,18 +3,14 @@
  * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { live } from '../lib/compose/live.ts';
-import { liveResults } from '../lib/compose/live-redis.ts';
+import { lambdaHandler } from '../lib/compose/handler.ts';
+import { composeStatus } from '../lib/compose/status.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
-import { modelPrefix } from '../lib/contract/names.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import { liveReporter } from '../lib/redis/reporter.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
-import { readPointer } from '../lib/registry/download.ts';
-import { openS3 } from '../lib/s3/objects.ts';
 
 export interface StatusDeps {
   readonly results: Pick<ResultStore, 'ping' | 'metrics'>;
@@ -43,13 +39,4 @@ export const status =
       return json(200, { ready: true, model });
     }, logError);
 
-export const handler = await live(status, async (environment) => {
-  const results = liveResults(environment);
-  const s3 = openS3({ endpoint: environment.endpoint });
-  const location = { bucket: environment.bucket, prefix: modelPrefix(environment.job.jobName) };
-  return {
-    results,
-    modelVersion: async () => (await readPointer(s3, location)).version,
-    reporter: liveReporter(results),
-  };
-});
+export const handler = await lambdaHandler(status, composeStatus);

@@ -1,37 +1,36 @@
 /**
- * In: one job's config and the services of this machine. Out: the job served: the same handlers that Lambda runs,
- * behind an HTTP gateway of its own and an event-source poller on its own queue.
- * Trap: parts are closed in the opposite order of their opening: first the doors, then what they need.
+ * One job on this machine: the composition that is deployed, with an Environment of this machine, behind an HTTP gateway
+ * and event sources of its own. Parts are closed in the opposite order of their opening: first the endpoints, then what
+ * they need.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
 import { predictions } from '../functions/predictions.ts';
 import { status } from '../functions/status.ts';
-import { jobModel, modelSettings } from '../lib/compose/live-model.ts';
-import { liveLimiter, liveResults } from '../lib/compose/live-redis.ts';
+import { composeBatch } from '../lib/compose/batch.ts';
+import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
+import { model, modelSettings } from '../lib/compose/model.ts';
+import { composePredict } from '../lib/compose/predict.ts';
+import { composePredictions } from '../lib/compose/predictions.ts';
+import { sqsClient } from '../lib/compose/queue.ts';
+import { results } from '../lib/compose/redis.ts';
+import { modelLocation, s3Client } from '../lib/compose/s3.ts';
+import { Scope } from '../lib/compose/scope.ts';
+import { composeStatus } from '../lib/compose/status.ts';
+import type { Environment } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
-import { modelPrefix, parkedPrefix, queueName } from '../lib/contract/names.ts';
+import { queueName } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { tryModel } from '../lib/inference/smoke-test.ts';
-import { parseFilter } from '../lib/pipeline/postprocess.ts';
-import { QueueSender } from '../lib/queue/sender.ts';
-import { RedisConnection } from '../lib/redis/connection.ts';
-import { RecordStates } from '../lib/redis/record-states.ts';
-import { liveReporter } from '../lib/redis/reporter.ts';
-import { RunningNews } from '../lib/redis/running.ts';
-import { readPointer } from '../lib/registry/download.ts';
 import { publishModel } from '../lib/registry/publish.ts';
-import { putText } from '../lib/s3/objects.ts';
-import { PayloadStore } from '../lib/s3/payloads.ts';
 import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import { startPoller } from './event-source/poller.ts';
-import { startGateway } from './gateway/gateway.ts';
-import type { GatewayRoute } from './gateway/routes.ts';
+import { type Gateway, startGateway } from './gateway/gateway.ts';
+import { jobRoutes } from './job-routes.ts';
 import { servedModel } from './model.ts';
 import { inPortions } from './portions.ts';
 import { RunQueue } from './run-queue.ts';
@@ -74,99 +73,28 @@ export interface JobAddresses {
  */
 const MOST_EVENTS = 2;
 
-/** @param onClose is told of each part as it opens, also when a later one fails */
+type OnClose = (close: () => Promise<void>) => void;
+
+/** @param onClose is given each part as it opens, also when a later one fails */
 export async function openJob(
-  { job, modelDirectory }: ServedJob,
-  { aws, redisUrl, dataDir, port, modelTrialMs, log }: JobServices,
-  onClose: (close: () => Promise<void>) => void,
+  served: ServedJob,
+  services: JobServices,
+  onClose: OnClose,
 ): Promise<JobAddresses> {
-  const { queue, deadLetterUrl } = await createResources(aws, job);
-  const location = { bucket: LOCAL_BUCKET, prefix: modelPrefix(job.jobName) };
-  const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
-  const settings = modelSettings(job, availableParallelism());
-  const { version } = await publishModel(aws.s3, location, directory, {
-    trial: (file) => tryModel(file, { settings, limitMs: modelTrialMs }),
+  const { job } = served;
+  const { queue, deadLetterUrl } = await createResources(services.aws, job);
+  const scope = new Scope(environmentOf(job, queue.url, services));
+  onClose(async () => {
+    scope.get(s3Client).destroy();
+    scope.get(sqsClient).destroy();
   });
-
-  const connection = new RedisConnection(redisUrl);
-  const results = liveResults({ job, redisUrl }, connection);
-  onClose(() => results.close());
-  const model = jobModel({
-    job,
-    s3: aws.s3,
-    bucket: LOCAL_BUCKET,
-    directory: join(dataDir, 'models', job.jobName),
-    defaultThreads: availableParallelism(),
-  });
-  onClose(() => model.close());
-  await model.ready();
-
-  const filter = parseFilter(job.postProcessing);
-  const reporter = liveReporter(results);
-  const payloads = new PayloadStore(aws.s3, LOCAL_BUCKET, job.jobName);
-  const sender = new QueueSender(aws.sqs, { queueUrl: queue.url });
-  const states = new RecordStates(connection, { job: job.jobName, now: Date.now });
-  const accept = { queue: () => sender, payloads: async () => payloads, claims: () => states };
-  const timeoutMs = job.function.timeoutSeconds * 1000;
-  const running = new RunningNews(states, timeoutMs, Date.now);
-  const pollers = { sqs: aws.direct, log, functionTimeoutMs: timeoutMs };
-  const clock = () => performance.now();
+  const { version, notes } = await publish(served, services, scope);
+  onClose(() => scope.get(results).close());
+  onClose(() => scope.get(model).close());
+  await scope.get(model).ready();
   const runs = new RunQueue({ now: clock });
-  const portions = inPortions(model, runs, clock);
-  const batches = await startPoller({
-    ...pollers,
-    queueUrl: queue.url,
-    functionName: 'batch',
-    handler: batch({ model: portions.model, results, running, payloads, filter, reporter }),
-    invoke: portions.invoke,
-    functionClock: portions.functionClock,
-    batchSize: job.queue.batchSize,
-    windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: MOST_EVENTS,
-  });
-  onClose(() => batches.close());
-  const deadLetters = await startPoller({
-    ...pollers,
-    queueUrl: deadLetterUrl,
-    functionName: 'dead-letter',
-    handler: deadLetter({
-      results,
-      park: (id, message) =>
-        putText(aws.s3, { bucket: LOCAL_BUCKET, key: `${parkedPrefix(job.jobName)}${id}.json` }, message),
-      tries: job.queue.maxReceiveCount,
-    }),
-    batchSize: 10,
-    windowSeconds: 0,
-    maximumConcurrency: 2,
-  });
-  onClose(() => deadLetters.close());
-  const gateway = await startGateway({
-    port,
-    portOption: '--port',
-    log,
-    cors: corsRules(job.http.corsOrigins),
-    routes: routes(predictTimeoutSeconds(job) * 1000, () => runs.refuses(), {
-      predict: predict({
-        jobName: job.jobName,
-        model: { use: (work) => runs.run(() => model.use(work)) },
-        filter,
-        reporter,
-        limiter: liveLimiter(connection, { job }),
-        accept,
-      }),
-      predictions: predictions({
-        ...accept,
-        reporter: () => reporter,
-        results: () => results,
-        states: () => states,
-      }),
-      status: status({
-        results,
-        reporter,
-        modelVersion: async () => (await readPointer(aws.s3, location)).version,
-      }),
-    }),
-  });
+  await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
+  const gateway = await openGateway(scope, services, runs);
   onClose(() => gateway.close());
   return {
     job: job.jobName,
@@ -176,6 +104,107 @@ export async function openJob(
     deadLetterUrl,
     ...(notes.length > 0 ? { modelNotes: notes } : {}),
   };
+}
+
+/** What Lambda's variables say of a deployed function, of this machine. */
+function environmentOf(
+  job: JobConfig,
+  queueUrl: string,
+  { aws, redisUrl, dataDir }: JobServices,
+): Environment {
+  return {
+    job,
+    bucket: LOCAL_BUCKET,
+    queueUrl,
+    hasQueue: true,
+    redisUrl,
+    hasRedis: true,
+    redisSignIn: undefined,
+    aws: { endpoint: aws.url, region: aws.region, credentials: aws.credentials },
+    memoryMB: job.function.memoryMB,
+    cpus: availableParallelism(),
+    inLambda: false,
+    hasMetrics: false,
+    functionName: '',
+    isProvisioned: false,
+    traceId: undefined,
+    modelDirectory: join(dataDir, 'models', job.jobName),
+  };
+}
+
+/** The model directory, imported where it is none of ONNX, becomes the version that serves. */
+async function publish(
+  { job, modelDirectory }: ServedJob,
+  { dataDir, modelTrialMs }: JobServices,
+  scope: Scope,
+) {
+  const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
+  const settings = modelSettings(job, availableParallelism());
+  const { version } = await publishModel(scope.get(s3Client), scope.get(modelLocation), directory, {
+    trial: (file) => tryModel(file, { settings, limitMs: modelTrialMs }),
+  });
+  return { version, notes };
+}
+
+/** The queue's events; their runs wait in line with the requests' (run-queue.ts). */
+async function openEventSources(
+  scope: Scope,
+  { aws, log }: JobServices,
+  { runs, deadLetterUrl }: { readonly runs: RunQueue; readonly deadLetterUrl: string },
+  onClose: OnClose,
+): Promise<void> {
+  const { job, queueUrl } = scope.environment;
+  const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
+  const portions = inPortions(scope.get(model), runs, clock);
+  const batches = await startPoller({
+    ...common,
+    queueUrl,
+    functionName: 'batch',
+    handler: batch({ ...(await composeBatch(scope)), model: portions.model }),
+    invoke: portions.invoke,
+    functionClock: portions.functionClock,
+    batchSize: job.queue.batchSize,
+    windowSeconds: job.queue.windowSeconds,
+    maximumConcurrency: MOST_EVENTS,
+  });
+  onClose(() => batches.close());
+  const deadLetters = await startPoller({
+    ...common,
+    queueUrl: deadLetterUrl,
+    functionName: 'dead-letter',
+    handler: deadLetter(await composeDeadLetter(scope)),
+    batchSize: 10,
+    windowSeconds: 0,
+    maximumConcurrency: 2,
+  });
+  onClose(() => deadLetters.close());
+}
+
+async function openGateway(scope: Scope, { port, log }: JobServices, runs: RunQueue): Promise<Gateway> {
+  const { job } = scope.environment;
+  const host = scope.get(model);
+  const handlers = {
+    predict: predict({
+      ...(await composePredict(scope)),
+      model: { use: (work) => runs.run(() => host.use(work)) },
+    }),
+    predictions: predictions(await composePredictions(scope)),
+    status: status(await composeStatus(scope)),
+  };
+  return startGateway({
+    port,
+    portOption: '--port',
+    log,
+    cors: corsRules(job.http.corsOrigins),
+    routes: jobRoutes(handlers, {
+      timeoutMs: predictTimeoutSeconds(job) * 1000,
+      refuses: () => runs.refuses(),
+    }),
+  });
+}
+
+function clock(): number {
+  return performance.now();
 }
 
 async function createResources(aws: LocalAws, job: JobConfig) {
@@ -188,43 +217,4 @@ async function createResources(aws: LocalAws, job: JobConfig) {
   const deadLetterUrl = queue.deadLetter?.url;
   if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
   return { queue, deadLetterUrl };
-}
-
-type HttpHandler = (event: APIGatewayProxyEventV2) => ReturnType<GatewayRoute['handler']>;
-
-/** The same routes as in serverless.yml. */
-function routes(
-  predictTimeoutMs: number,
-  refusesPredict: () => boolean,
-  handlers: Record<'predict' | 'predictions' | 'status', HttpHandler>,
-): GatewayRoute[] {
-  const route = (method: GatewayRoute['method'], path: string, functionName: keyof typeof handlers) => ({
-    method,
-    path,
-    functionName,
-    handler: handlers[functionName],
-  });
-  /** Whether the service works must be told also while a thousand requests wait. */
-  const alwaysTold = ['/', '/metrics', '/ready'].flatMap((path) =>
-    (['GET', 'HEAD'] as const).map((method) => ({ ...route(method, path, 'status'), ownPlaces: true })),
-  );
-  const asPredict = { timeoutMs: predictTimeoutMs, refuses: refusesPredict };
-  return [
-    { ...route('POST', '/predict', 'predict'), ...asPredict },
-    { ...route('POST', '/v2/{path+}', 'predict'), ...asPredict },
-    { ...route('GET', '/v2/{path+}', 'predict'), timeoutMs: predictTimeoutMs },
-    { ...route('HEAD', '/v2/{path+}', 'predict'), timeoutMs: predictTimeoutMs },
-    { ...route('GET', '/v2', 'predict'), timeoutMs: predictTimeoutMs },
-    { ...route('HEAD', '/v2', 'predict'), timeoutMs: predictTimeoutMs },
-    route('POST', '/predictions', 'predictions'),
-    route('GET', '/predictions', 'predictions'),
-    route('HEAD', '/predictions', 'predictions'),
-    route('DELETE', '/predictions', 'predictions'),
-    route('GET', '/predictions/{uri+}', 'predictions'),
-    route('HEAD', '/predictions/{uri+}', 'predictions'),
-    route('DELETE', '/predictions/{uri+}', 'predictions'),
-    route('GET', '/status', 'predictions'),
-    route('POST', '/cancel', 'predictions'),
-    ...alwaysTold,
-  ];
 }

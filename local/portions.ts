@@ -6,7 +6,7 @@
  * the time in the line must not count as the function's: good records would run out of time, and of tries.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Inputs, Outcome, Runner, RunOptions } from '../lib/contract/values.ts';
+import type { Inputs, Outcome, Runner, RunPolicy } from '../lib/contract/values.ts';
 import type { ModelHost } from '../lib/inference/model-manager.ts';
 import type { RunQueue } from './run-queue.ts';
 
@@ -46,7 +46,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
   /** Of a record in the last portion; before there was one, a portion is one record. */
   let recordMs = Number.POSITIVE_INFINITY;
 
-  const portion = async (runner: Runner, left: readonly Inputs[], options?: RunOptions) => {
+  const portion = async (runner: Runner, left: readonly Inputs[], options?: RunPolicy) => {
     const count = Math.max(1, Math.floor(line.portionLimitMs / recordMs));
     const records = left.slice(0, count);
     const startedMs = now();
@@ -56,7 +56,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
     recordMs = Math.max(LEAST_RECORD_MS, least, (now() - startedMs) / records.length);
     return { outcomes, left: left.slice(records.length) };
   };
-  const run = async (runner: Runner, records: readonly Inputs[], options?: RunOptions) => {
+  const run = async (runner: Runner, records: readonly Inputs[], options?: RunPolicy) => {
     const all: Outcome[] = [];
     const waits: Waits = invocations.getStore() ?? { waitedMs: 0 };
     const taken = async (left: readonly Inputs[]) => {
@@ -93,7 +93,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
 /** The same runner with another `run`. It may be an instance of somebody's class, whose methods a copy would lose. */
 function replaced(
   runner: Runner,
-  run: (runner: Runner, records: readonly Inputs[], options?: RunOptions) => Promise<Outcome[]>,
+  run: (runner: Runner, records: readonly Inputs[], options?: RunPolicy) => Promise<Outcome[]>,
 ): Runner {
   const fenced = runner.fenced?.bind(runner);
   return {

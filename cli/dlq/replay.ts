@@ -8,7 +8,7 @@ import type { ParkedMessage } from '../../lib/codecs/dead-letter.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
-import { runRecords } from '../../lib/pipeline/records.ts';
+import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { HandedOver, HandedRecord } from '../../lib/redis/replace-result.ts';
 import { toFields } from '../../lib/redis/result-fields.ts';
 import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
@@ -117,7 +117,7 @@ class Replay {
     const byId = new Map(
       messages.map((message, i) => [message.messageId, { message, body: bodies[i] as string }]),
     );
-    const { finished, returned } = await runRecords(
+    const { finished, returned } = await runMessages(
       messages.map(({ messageId }, i) => ({
         id: messageId,
         tries: 1,

@@ -6,7 +6,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { modelSettings } from '../../lib/compose/live-model.ts';
+import { modelSettings } from '../../lib/compose/model.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';

@@ -44,7 +44,7 @@ const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
 /** What a function starts as a process of its own, by its name beside the bundle. */
 const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: string }[]>> = {
-  batch: [{ in: 'lib/inference/isolated-process.ts', out: 'isolated-process' }],
+  batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
   'dead-letter': [],
   predict: [],
   predictions: [],

@@ -87,7 +87,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
     entryPoints: {
       sdk: 'sdk/index.ts',
       cli: 'cli/main.ts',
-      'chunks/isolated-process': 'lib/inference/isolated-process.ts',
+      'chunks/isolated-process': 'lib/compose/isolated-process.ts',
     },
     absWorkingDir: root,
     outdir: folder,

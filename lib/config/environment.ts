@@ -19,9 +19,10 @@ export interface Environment {
   readonly hasRedis: boolean;
   /** Undefined where Redis asks nobody who they are. */
   readonly redisSignIn: RedisSignIn | undefined;
-  /** Another endpoint than AWS's, e.g. an emulator. */
-  readonly endpoint: string | undefined;
+  readonly aws: AwsAccess;
   readonly memoryMB: number;
+  /** Threads of one run where the job leaves it open. Default: what Lambda gives for `memoryMB`. */
+  readonly cpus?: number | undefined;
   /** True where Lambda runs us: then INIT opens what requests need. */
   readonly inLambda: boolean;
   /** False where nobody wants to pay for metrics of our own. */
@@ -34,6 +35,14 @@ export interface Environment {
   readonly traceId: string | undefined;
   /** Where models are downloaded to. */
   readonly modelDirectory: string;
+}
+
+/** How AWS is reached; what is undefined, the AWS SDK finds out as it always does. */
+export interface AwsAccess {
+  /** Another endpoint than AWS's, e.g. an emulator. */
+  readonly endpoint: string | undefined;
+  readonly region?: string | undefined;
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
 }
 
 /** What a function signs its way into Redis with; the credentials are those of its role, and Lambda's to renew. */
@@ -78,7 +87,7 @@ export function readEnvironment(variables: Variables = process.env): Environment
     get redisSignIn() {
       return readRedisSignIn(variables);
     },
-    endpoint: variables['AWS_ENDPOINT_URL'],
+    aws: { endpoint: variables['AWS_ENDPOINT_URL'] },
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
     hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',

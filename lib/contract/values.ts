@@ -49,27 +49,32 @@ export type Outcome =
   | { readonly ok: true; readonly outputs: readonly NamedTensor[] }
   | { readonly ok: false; readonly error: ServingError };
 
-export interface RunOptions {
+/**
+ * What an endpoint asks of a run. The run stage may use it to stop early; the path enforces it whatever stands there
+ * (lib/pipeline/serve.ts).
+ */
+export interface RunPolicy {
   /**
-   * True: the records are the instances of one request, which fails as a whole and has one budget. `run` may then stop
-   * at the first failure and throw it, with its place. Default false.
+   * True: the records are the instances of one request, which fails as a whole and has one budget of decoded bytes.
+   * `run` may then stop at the first failure and throw it, with its place. Default false.
    */
-  readonly together?: boolean;
+  readonly failFast?: boolean;
   /**
    * Asked before each decoding and each run: true when there is no time for another. What has not run by then is a
    * `timeout`, which is retryable. Default never.
    */
   readonly isOver?: () => boolean;
   /**
-   * True: the records are tensors as the model declares them, by name and with the batch dimension, whatever the job's
-   * inputAlreadyBatched says; a run's outputs keep theirs. Default false.
+   * True: the records are tensors exactly as the model declares them, by name and with the batch dimension, whatever the
+   * job's inputAlreadyBatched says; a run's outputs keep theirs. Default false.
    */
-  readonly asDeclared?: boolean;
+  readonly exactSignature?: boolean;
 }
 
 /**
- * The run stage. Records in, as many outcomes out, same order; a record's failure is its outcome and never throws.
- * The ONNX model is its default implementation; a user's own worker class is another.
+ * The run stage: records' values in, as many outcomes out, in the same order. A record's failure is its outcome and
+ * never throws. An ONNX model stands here as binding in front of a `TensorRunner` (lib/compose/onnx.ts); a user's own
+ * code implements `run` and needs neither.
  */
 export interface Runner {
   /** Identifies the model version that made a result. */
@@ -78,11 +83,23 @@ export interface Runner {
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
   /** The records' memory is used for others once this has ended. */
-  run(records: readonly Inputs[], options?: RunOptions): Promise<Outcome[]>;
+  run(records: readonly Inputs[], policy?: RunPolicy): Promise<Outcome[]>;
   /**
    * The same where a crash or an endless run does no harm; dear at the first call. No records: it only gets ready.
    * @throws timeout after `limitMs`, model_failed when the records ended their process
    */
   fenced?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;
+  close(): Promise<void>;
+}
+
+/** A model that takes tensors: `feeds` in the order of `inputs`, the result in the order of `outputs`. */
+export interface TensorRunner {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  /** Rows all inputs are fixed to; undefined when the batch dimension is free. */
+  readonly fixedRows: number | undefined;
+  /** False when records must not share a run: an output does not follow the rows, or rows change each other's answers. */
+  readonly separable: boolean;
+  run(feeds: readonly Tensor[]): Promise<readonly NamedTensor[]>;
   close(): Promise<void>;
 }

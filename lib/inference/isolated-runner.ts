@@ -23,9 +23,9 @@ export type SentOutcome =
 export type FenceQuestion = { readonly open: FencedModel } | { readonly run: readonly Inputs[] };
 export type FenceAnswer = { readonly outcomes: readonly SentOutcome[] } | { readonly failed: ErrorRecord };
 
-/** Beside this file, in the repository as in a bundle. */
+/** The process that hosts the model; in a bundle it lies beside this one. */
 const CHILD = new URL(
-  import.meta.url.endsWith('.ts') ? './isolated-process.ts' : './isolated-process.mjs',
+  import.meta.url.endsWith('.ts') ? '../compose/isolated-process.ts' : './isolated-process.mjs',
   import.meta.url,
 );
 

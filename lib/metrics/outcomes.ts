@@ -4,7 +4,7 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
-import { problemsOf, type RanRecords } from '../pipeline/records.ts';
+import { problemsOf, type RanRecords } from '../pipeline/serve.ts';
 import { measure, measureFailures } from './emf.ts';
 
 export function tellOutcomes(ran: RanRecords): void {

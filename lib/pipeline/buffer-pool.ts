@@ -36,17 +36,27 @@ export class Scratch {
     if (wanted > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(wanted);
     this.#used = 0;
   }
+
+  /** Lends the memory to the next one who asks. */
+  giveBack(): void {
+    this.clear();
+    if (idle.length < KEPT) idle.push(this);
+  }
 }
 
 const idle: Scratch[] = [];
 
+/** Memory for one piece of work; `giveBack` when nothing that was taken can be reached any more. */
+export function lendScratch(): Scratch {
+  return idle.pop() ?? new Scratch();
+}
+
 /** @param use its result must hold nothing that was taken */
 export async function withScratch<T>(use: (scratch: Scratch) => Promise<T>): Promise<T> {
-  const scratch = idle.pop() ?? new Scratch();
+  const scratch = lendScratch();
   try {
     return await use(scratch);
   } finally {
-    scratch.clear();
-    if (idle.length < KEPT) idle.push(scratch);
+    scratch.giveBack();
   }
 }

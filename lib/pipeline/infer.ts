@@ -1,17 +1,17 @@
 /**
- * The data path between decode and filter: bind -> stack -> run -> split.
- * In: records as codecs read them (a slot may already be an error). Out: one outcome per slot, same order.
- * Trap: nothing here knows a clock, a network or an environment; what runs the model is a parameter.
+ * Binding in front of a runner of tensors: bind -> batch -> run -> split. Records as codecs read them go in (a slot may
+ * already be an error); one outcome per slot comes out, in the same order. It is the default run stage; what runs the
+ * tensors is a parameter.
  */
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
-import type { Inputs, Outcome, RunOptions, TensorSpec } from '../contract/values.ts';
+import type { Inputs, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import { type BatchSettings, boundBytes, type RunTensors, runBatch } from './batch.ts';
 import { type BindSettings, type Bound, bindRecord } from './bind.ts';
 import { assertExpansion } from './decoded-size.ts';
 
 /**
- * @throws with `together`: too_large when the records are over their budget, and the first failure that is found, with
+ * @throws with `failFast`: too_large when the records are over their budget, and the first failure that is found, with
  *   its place. Nothing is decoded after it.
  */
 export async function infer(
@@ -19,29 +19,29 @@ export async function infer(
   specs: readonly TensorSpec[],
   jobSettings: BindSettings & BatchSettings,
   run: RunTensors,
-  { together = false, isOver = () => false, asDeclared = false }: RunOptions = {},
+  { failFast = false, isOver = () => false, exactSignature = false }: RunPolicy = {},
 ): Promise<Outcome[]> {
-  const settings = asDeclared ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
+  const settings = exactSignature ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
   const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds));
   const outcomes: Outcome[] = [];
   let slots: (Bound | ServingError)[] = [];
   let bytes = 0;
   const runSlots = async () => {
     for (const outcome of await runBatch(slots, settings, runInTime)) {
-      if (together && !outcome.ok) throw inInstance(outcome.error, outcomes.length, records.length);
+      if (failFast && !outcome.ok) throw inInstance(outcome.error, outcomes.length, records.length);
       outcomes.push(outcome);
     }
     slots = [];
     bytes = 0;
   };
-  if (together) {
+  if (failFast) {
     const readable = records.filter((record): record is Inputs => !(record instanceof ServingError));
     assertExpansion(readable, specs, settings.image, 'request');
   }
   // One after the other: a decoded photo can be a thousand times its message, and only one may be in memory at a time.
   for (const [index, record] of records.entries()) {
-    const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, together);
-    if (together && slot instanceof ServingError) throw inInstance(slot, index, records.length);
+    const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, failFast);
+    if (failFast && slot instanceof ServingError) throw inInstance(slot, index, records.length);
     slots.push(slot);
     if (!(slot instanceof ServingError)) bytes += boundBytes(slot);
     if (bytes >= settings.maxBytes) await runSlots();

@@ -7,7 +7,7 @@
 
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
-import type { RunTime } from './deadline.ts';
+import type { Deadline } from './deadline.ts';
 
 type FencedRun = NonNullable<Runner['fenced']>;
 
@@ -26,7 +26,7 @@ const FULL_SHARE = 0.8;
 export async function runSuspects(
   records: readonly Inputs[],
   run: FencedRun,
-  { remainingMs, fullMs }: RunTime,
+  { remainingMs, fullMs }: Deadline,
   tries: number,
 ): Promise<Outcome[]> {
   if (records.length === 0) return [];

@@ -25,10 +25,15 @@ interface Pending {
 const MAX_TRIES = 4;
 const FIRST_PAUSE_MS = 50;
 
-export function openSqs(options: { endpoint?: string | undefined; region?: string | undefined }): SQSClient {
+export function openSqs(options: {
+  endpoint?: string | undefined;
+  region?: string | undefined;
+  credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
+}): SQSClient {
   return new SQSClient({
     maxAttempts: 4,
     ...(options.region ? { region: options.region } : {}),
+    ...(options.credentials ? { credentials: options.credentials } : {}),
     // The queue url's host is not always reachable under that name (an emulator in a container): the endpoint is.
     ...(options.endpoint ? { endpoint: options.endpoint, useQueueUrlAsEndpoint: false } : {}),
   });

@@ -32,13 +32,19 @@ const READ_MS = 8_000;
 const IDLE_MS = 10_000;
 const CONNECT_MS = 3_000;
 
-export function openS3(
-  options: { endpoint?: string | undefined; region?: string | undefined; idleMs?: number } = {},
-): S3Client {
+/** What is undefined, the AWS SDK finds out as it always does. */
+interface AwsOptions {
+  endpoint?: string | undefined;
+  region?: string | undefined;
+  credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
+}
+
+export function openS3(options: AwsOptions & { idleMs?: number } = {}): S3Client {
   return new S3Client({
     maxAttempts: 4,
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: options.idleMs ?? IDLE_MS },
     ...(options.region ? { region: options.region } : {}),
+    ...(options.credentials ? { credentials: options.credentials } : {}),
     // A custom endpoint (an emulator, MinIO) rarely answers to bucket.host names.
     ...(options.endpoint ? { endpoint: options.endpoint, forcePathStyle: true } : {}),
   });

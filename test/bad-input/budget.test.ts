@@ -203,7 +203,7 @@ test('the instances of one request are decoded up to the first that fails, and n
     runs++;
     return [{ name: 'y', dtype: 'float32' as const, shape: [1, 2], data: Float32Array.of(1, 2) }];
   };
-  await assert.rejects(infer([...records, untouchable], [pair], settings, run, { together: true }), {
+  await assert.rejects(infer([...records, untouchable], [pair], settings, run, { failFast: true }), {
     code: 'bad_input',
     message: /^instances\[1\]: input "x": expected float32 \[2\]/,
   });
@@ -222,7 +222,7 @@ test('when the model fails on one instance of a request, nothing runs after it',
     if (++runs === 3) throw new Error('no');
     return [{ name: 'y', dtype: 'float32' as const, shape: [1, 2], data: Float32Array.of(1, 2) }];
   };
-  await assert.rejects(infer(records, [pair], settings, run, { together: true }), {
+  await assert.rejects(infer(records, [pair], settings, run, { failFast: true }), {
     code: 'model_failed',
     message: 'instances[2]: the model failed on this record: no',
   });

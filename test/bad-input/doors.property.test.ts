@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { runRecords } from '../../lib/pipeline/records.ts';
+import { runMessages } from '../../lib/pipeline/serve.ts';
 import { predictDoor, predictionsDoor } from './doors.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 
@@ -100,7 +100,7 @@ test('every message of a batch is finished or goes back, once, and good ones alw
   await fc.assert(
     fc.asyncProperty(fc.array(message, { maxLength: 12 }), async (bodies) => {
       const messages = bodies.map((text, i) => ({ id: String(i), tries: 1, body: text }));
-      const { finished, returned } = await runRecords(messages, (records) => runner.run(records));
+      const { finished, returned } = await runMessages(messages, (records) => runner.run(records));
       const ids = [...finished, ...returned].map(({ id }) => Number(id));
       assert.deepEqual(
         ids.sort((a, b) => a - b),

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openOnnx } from '../../lib/inference/runner.ts';
+import { openOnnx } from '../../lib/compose/onnx.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { modelBytes } from './models.ts';

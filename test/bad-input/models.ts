@@ -1,6 +1,6 @@
 /** In: a name. Out: a small real model in onnxruntime, opened once per test file, and an instance that it likes. */
 import type { TestContext } from 'node:test';
-import type { OnnxRunner } from '../../lib/inference/runner.ts';
+import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { type Element, identityModel, onnxModel, type ValueSpec } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';
 

@@ -3,10 +3,10 @@ import { type TestContext, test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import { liveReporter } from '../../lib/redis/reporter.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
 import { busyFences, fenceCost, fencePids, timeForThreeMs } from '../support/fence.ts';
@@ -34,7 +34,7 @@ async function open(t: TestContext, batchSize = 32) {
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies) => [...bodies] },
     filter: undefined,
-    reporter: liveReporter(results),
+    reporter: reporterTo(results),
   });
   /** @param tries how often the messages were delivered */
   const deliver = async (records: Readonly<Record<string, number>>, tries: number, timeoutMs: number) => {

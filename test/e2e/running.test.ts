@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
+import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
-import { liveReporter } from '../../lib/redis/reporter.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningNews } from '../../lib/redis/running.ts';
 import { startRedisProxy } from '../faults/support/redis-proxy.ts';
@@ -27,7 +27,7 @@ function batchOf(runner: Partial<Runner>, results: ResultStore, running: Running
     running,
     payloads: { resolve: async (bodies) => [...bodies] },
     filter: undefined,
-    reporter: liveReporter(results),
+    reporter: reporterTo(results),
   });
 }
 

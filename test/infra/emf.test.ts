@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type LiveMeasuring, liveMeasuring } from '../../lib/compose/live-metrics.ts';
+import { createInvocationMetrics, type InvocationMetrics } from '../../lib/compose/invocation-metrics.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError, logWith } from '../../lib/contract/log.ts';
@@ -20,13 +20,13 @@ type Line = Readonly<Record<string, unknown>> & {
 const IDS = { requestId: 'request-1', traceId: '1-67-89' };
 const QUEUE_EVENT = { Records: [{ messageId: 'a' }, { messageId: 'b' }] };
 
-function live(variables: Record<string, string> = {}): { measuring: LiveMeasuring; lines: string[] } {
+function live(variables: Record<string, string> = {}): { measuring: InvocationMetrics; lines: string[] } {
   const lines: string[] = [];
   const environment = readEnvironment({
     AWS_LAMBDA_FUNCTION_NAME: 'cluster-serving-dev-batch',
     ...variables,
   });
-  return { measuring: liveMeasuring(environment, (line) => void lines.push(line)), lines };
+  return { measuring: createInvocationMetrics(environment, (line) => void lines.push(line)), lines };
 }
 
 const parsed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line) as Line);

@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
-import { liveConnection } from '../../lib/compose/live-redis.ts';
+import { connection as openConnection } from '../../lib/compose/redis.ts';
+import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
@@ -132,7 +133,7 @@ test('a connection presents the password that its environment signs', async (t) 
   const { redisSignIn } = environment;
   assert.ok(redisSignIn);
   await server.setPassword(cachePassword(redisSignIn, Date.now()));
-  const connection = liveConnection(environment);
+  const connection = new Scope(environment).get(openConnection);
   t.after(() => connection.close());
   assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
   const stranger = new RedisConnection(server.url);

@@ -3,7 +3,8 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { type OnnxRunner, type OnnxSettings, openOnnx } from '../../lib/inference/runner.ts';
+import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
+import type { OnnxSettings } from '../../lib/inference/runner.ts';
 
 const SETTINGS: OnnxSettings = { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} };
 

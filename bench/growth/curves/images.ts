@@ -5,8 +5,8 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openOnnx } from '../../../lib/compose/onnx.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
-import { openOnnx } from '../../../lib/inference/runner.ts';
 import { bgrPlanes, makeImage } from '../../images.ts';
 import { assertSame } from '../../raw.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';

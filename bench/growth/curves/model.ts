@@ -8,7 +8,7 @@ import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { checkOnnx } from '../../../convert/check/check.ts';
 import { readOnnxFacts } from '../../../convert/onnx/facts.ts';
-import { openOnnx } from '../../../lib/inference/runner.ts';
+import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import { findModelFile } from '../../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';

@@ -4,7 +4,6 @@
  * Trap: a shape has the batch dimension here, whatever the job says of POST /predict: a request is one record that is run
  * whole. Its name is the job's, its version the one that serves.
  */
-import type { Context } from 'aws-lambda';
 import {
   DATATYPES,
   decodeInference,
@@ -22,8 +21,9 @@ import type { ModelHost } from '../../inference/model-manager.ts';
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
-import { keepTime } from '../../pipeline/deadline.ts';
+import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import { nestedTensor } from '../../pipeline/nested.ts';
+import { serveRequest } from '../../pipeline/serve.ts';
 import type { RateLimiter } from '../../redis/rate-limiter.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json } from '../response.ts';
@@ -37,8 +37,6 @@ export interface InferenceDeps {
   /** What the model is called. Default "serving_stream". */
   readonly jobName?: string;
 }
-
-type Clock = Pick<Context, 'getRemainingTimeInMillis'>;
 
 /** That of package.json. */
 export const SERVER_VERSION = '0.1.0';
@@ -54,7 +52,7 @@ export function isInferencePath(path: string): boolean {
 export async function answerInference(
   request: HttpRequest,
   deps: InferenceDeps,
-  clock: Clock | undefined,
+  clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   const { groups } = PATH.exec(request.path) ?? {};
   if (!groups || (request.method === 'POST') !== (groups['what'] === 'infer')) {
@@ -125,7 +123,7 @@ async function inferred(
   request: HttpRequest,
   deps: InferenceDeps,
   { name, version }: Asked,
-  clock: Clock | undefined,
+  clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   const model = jobOf(deps);
   assertModel(name ?? model, model);
@@ -144,7 +142,7 @@ async function inferred(
 interface Run {
   readonly model: string;
   readonly version: string | undefined;
-  readonly clock: Clock | undefined;
+  readonly clock: InvocationClock | undefined;
   readonly scratch: Scratch;
 }
 
@@ -158,14 +156,14 @@ async function runRequest(
   const body = request.body(jsonLength, allocate);
   const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
   const run = reporter.start('zoo.serving.request.predict');
-  const isOver = clock ? keepTime(() => clock.getRemainingTimeInMillis()) : () => false;
+  const policy = { exactSignature: true, isOver: requestDeadline(clock) };
   const answer = await host.use(async (runner) => {
     assertVersion(version, runner, model);
     const asked = read ?? rawRequest(body, runner);
     const record = recordOf(asked.inputs);
     assertOutputs(asked, runner.outputs);
     measure('Rows', rowsOf(record));
-    const [outcome] = await runner.run([record], { together: true, asDeclared: true, isOver });
+    const [outcome] = await serveRequest([record], runner, policy);
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     const outputs = chosen(asked, outcome.outputs);
     return { model, version: runner.version, id: asked.id, outputs };

@@ -14,7 +14,7 @@ import { largeModel } from '../../../bench/growth/models.ts';
 import { samplePoint } from '../../../bench/growth/sample.ts';
 import { withBlock } from '../../../bench/markers.ts';
 import { describeMachine } from '../../../bench/report.ts';
-import { openOnnx } from '../../../lib/inference/runner.ts';
+import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import { findModelFile } from '../../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';

@@ -11,7 +11,7 @@ import type { TestContext } from 'node:test';
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
-import { openModel } from '../../../lib/compose/open-model.ts';
+import { openModel } from '../../../lib/compose/model.ts';
 import { parkedPrefix, payloadPrefix } from '../../../lib/contract/names.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { openS3, putText } from '../../../lib/s3/objects.ts';

@@ -9,13 +9,13 @@ import { batch } from '../../../functions/batch.ts';
 import { deadLetter } from '../../../functions/dead-letter.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
+import { reporterTo } from '../../../lib/compose/reporter.ts';
 import { parkedPrefix } from '../../../lib/contract/names.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
 import { submit } from '../../../lib/queue/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { liveReporter } from '../../../lib/redis/reporter.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { RunningNews } from '../../../lib/redis/running.ts';
 import { openS3, putText } from '../../../lib/s3/objects.ts';
@@ -115,7 +115,7 @@ export async function openWorker(t: TestContext, options: WorkerOptions): Promis
       options.job ?? JOB,
     ),
     filter: undefined,
-    reporter: liveReporter(results),
+    reporter: reporterTo(results),
     ...(options.now ? { now: options.now } : {}),
   });
 }

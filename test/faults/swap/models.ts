@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
-import { openModel } from '../../../lib/compose/open-model.ts';
+import { openModel } from '../../../lib/compose/model.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { startAws } from '../../../local/aws/aws.ts';

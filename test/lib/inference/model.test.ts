@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
-import { openModel } from '../../../lib/compose/open-model.ts';
+import { openModel } from '../../../lib/compose/model.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';

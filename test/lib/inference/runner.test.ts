@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
+import { openOnnx } from '../../../lib/compose/onnx.ts';
 import type { Inputs, NamedTensor, Outcome } from '../../../lib/contract/values.ts';
-import { openOnnx } from '../../../lib/inference/runner.ts';
 import { type Element, identityModel, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 

@@ -6,7 +6,7 @@ import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
 import { withScratch } from '../../../lib/pipeline/buffer-pool.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
-import { type RunRecords, runRecords } from '../../../lib/pipeline/records.ts';
+import { type RunRecords, runMessages } from '../../../lib/pipeline/serve.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes } from '../../support/runner.ts';
 
@@ -53,7 +53,7 @@ for (const [name, spec] of Object.entries(MODELS)) {
     for (let event = 0; event < 4; event++) {
       const rows = event === 3 ? 1 : 3;
       const messages = Array.from({ length: rows }, (_, row) => message(`${event}-${row}`, event * 10 + row));
-      events.push((await runRecords(messages, run)).finished);
+      events.push((await runMessages(messages, run)).finished);
     }
     assert.deepEqual(events.map(valuesOf), [[0, 1, 2], [10, 11, 12], [20, 21, 22], [30]]);
   });
@@ -62,7 +62,7 @@ for (const [name, spec] of Object.entries(MODELS)) {
 test('a runner that gives back what it was given gives it to keep', async () => {
   const events = [];
   for (let event = 0; event < 4; event++) {
-    events.push((await runRecords([message('a', event), message('b', -event)], echo)).finished);
+    events.push((await runMessages([message('a', event), message('b', -event)], echo)).finished);
   }
   assert.deepEqual(events.map(valuesOf), [
     [0, -0],
@@ -81,7 +81,7 @@ test('events that run at once do not write over each other', async (t) => {
   for (let round = 0; round < 3; round++) {
     const ran = await Promise.all(
       Array.from({ length: 8 }, (_, event) => {
-        return runRecords([message('a', event), message('b', event + 0.5)], slow);
+        return runMessages([message('a', event), message('b', event + 0.5)], slow);
       }),
     );
     assert.deepEqual(
@@ -105,8 +105,8 @@ test('rows that fill up a fixed batch are zeros whatever was there before', asyn
     });
   for (let round = 0; round < 3; round++) {
     const full = Array.from({ length: 4 }, (_, row) => message(`full-${row}`, row + 1));
-    await runRecords(full, run);
-    await runRecords([message('alone', 5)], run);
+    await runMessages(full, run);
+    await runMessages([message('alone', 5)], run);
   }
   const once = [
     [1, 2, 3, 4],
@@ -123,7 +123,7 @@ const sum = (values: Float32Array) => values.reduce((total, value) => total + va
 test('what is too large to be kept is taken fresh, and is whole', async () => {
   const length = 5 * 1024 * 1024;
   for (let event = 0; event < 2; event++) {
-    const { finished } = await runRecords([message('a', event, length), message('b', 7)], echo);
+    const { finished } = await runMessages([message('a', event, length), message('b', 7)], echo);
     assert.deepEqual(valuesOf(finished), [event, 7]);
   }
 });

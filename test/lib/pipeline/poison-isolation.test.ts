@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
-import { keepTime, runTime } from '../../../lib/pipeline/deadline.ts';
+import { deadlineCheck, deadlineOf } from '../../../lib/pipeline/deadline.ts';
 import { runSuspects } from '../../../lib/pipeline/poison-isolation.ts';
 
 type Kind = 'good' | 'endless' | 'deadly' | 'slow';
@@ -142,7 +142,7 @@ test('a model that cannot be opened decides nothing about any record', async () 
 
 test('a step is not begun when the longest so far would not end in time', () => {
   let leftMs = 1000;
-  const isOver = keepTime(() => leftMs);
+  const isOver = deadlineCheck(() => leftMs);
   const after = (ms: number) => {
     leftMs -= ms;
     return isOver();
@@ -156,8 +156,8 @@ test('a step is not begun when the longest so far would not end in time', () => 
 test('a tenth of the time, at most three seconds, is kept for saving the results', () => {
   const left = (ms: number) => ({ getRemainingTimeInMillis: () => ms });
   assert.deepEqual(
-    [runTime(left(3_000)).fullMs, runTime(left(30_000)).fullMs, runTime(left(900_000)).fullMs],
+    [deadlineOf(left(3_000)).fullMs, deadlineOf(left(30_000)).fullMs, deadlineOf(left(900_000)).fullMs],
     [2_700, 27_000, 897_000],
   );
-  assert.equal(runTime(left(100)).remainingMs(), 90);
+  assert.equal(deadlineOf(left(100)).remainingMs(), 90);
 });

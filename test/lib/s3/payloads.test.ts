@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import { runParts } from '../../../lib/pipeline/parts.ts';
-import type { Message } from '../../../lib/pipeline/records.ts';
+import { chunksOf, type Delivered, type Message, type Payloads } from '../../../lib/pipeline/chunks.ts';
+import type { Deadline } from '../../../lib/pipeline/deadline.ts';
 import type { S3Client } from '../../../lib/s3/objects.ts';
 import { PayloadStore } from '../../../lib/s3/payloads.ts';
 
@@ -44,6 +44,24 @@ const delivered = (bodies: readonly string[], tries = '1') =>
   }));
 
 const ENDLESS = { remainingMs: () => 60_000, fullMs: 60_000 };
+
+/** Runs each chunk of an event; @returns the messages there was no time for, with the reason. */
+async function runParts(
+  records: readonly Delivered[],
+  load: Payloads['resolve'],
+  runPart: (part: readonly Message[]) => Promise<void>,
+  deadline: Deadline,
+) {
+  const late: { id: string; error: ServingError }[] = [];
+  for await (const chunk of chunksOf(records, { resolve: load }, deadline)) {
+    const untimely = chunk.flatMap(({ id, body }) =>
+      body instanceof ServingError && body.code === 'timeout' ? [{ id, error: body }] : [],
+    );
+    if (untimely.length === 0) await runPart(chunk);
+    late.push(...untimely);
+  }
+  return late;
+}
 
 /** Runs an event; a part's payloads are let go when it has run. */
 async function run(bodies: readonly string[], sizes: Readonly<Record<string, number>>, time = ENDLESS) {

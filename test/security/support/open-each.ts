@@ -5,9 +5,9 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
+import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { predictionTexts } from '../../../lib/http/predictions.ts';
-import { openOnnx } from '../../../lib/inference/runner.ts';
 
 const SETTINGS = { threads: 1, batchSize: 4, inputAlreadyBatched: false, image: {} };
 const [good, folder] = process.argv.slice(2) as [string, string];

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { livePredict } from '../../../lib/compose/live-predict.ts';
+import { composePredict } from '../../../lib/compose/predict.ts';
+import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
 import { useAws } from '../../support/environment.ts';
 
@@ -23,13 +24,12 @@ async function listener(t: TestContext) {
 async function open(t: TestContext, variables: Readonly<Record<string, string>>) {
   const s3 = await listener(t);
   useAws({ AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_REGION: 'local' });
-  return livePredict(
-    readEnvironment({
-      CLUSTER_SERVING_BUCKET: 'bucket',
-      AWS_ENDPOINT_URL: `http://${s3.where}`,
-      ...variables,
-    }),
-  );
+  const environment = readEnvironment({
+    CLUSTER_SERVING_BUCKET: 'bucket',
+    AWS_ENDPOINT_URL: `http://${s3.where}`,
+    ...variables,
+  });
+  return composePredict(new Scope(environment));
 }
 
 test('a job without a limit and without a queue asks Redis nothing before its timers are due, and then it does', async (t) => {

@@ -5,9 +5,9 @@
 
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
-import { endWithParent } from './end-with-parent.ts';
-import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from './isolated-runner.ts';
-import { type OnnxRunner, openOnnx } from './runner.ts';
+import { endWithParent } from '../inference/end-with-parent.ts';
+import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from '../inference/isolated-runner.ts';
+import { type OnnxRunner, openOnnx } from './onnx.ts';
 
 endWithParent();
 

@@ -1,16 +1,21 @@
 /**
- * In: a model's place in S3 and the job's settings. Out: the host that serves it.
- * Trap: /tmp outlives an invocation but not an environment, and holds 512 MB; a version's files are removed when nobody
- * uses it any more, and not before: the fence of an event under way may still open them.
+ * A job's model: found in S3, downloaded, opened, swapped for a new version. /tmp outlives an invocation but not an
+ * environment, and holds 512 MB: a version's files are removed when nothing uses it any more, and not before, because the
+ * isolated process of an event under way may still open them.
  */
-import { mkdir } from 'node:fs/promises';
+import type { JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
+import { logError } from '../contract/log.ts';
 import { ModelHost } from '../inference/model-manager.ts';
-import { type OnnxRunner, type OnnxSettings, openOnnx } from '../inference/runner.ts';
+import type { OnnxSettings } from '../inference/runner.ts';
+import { threadsForMemory } from '../inference/session.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
 import { removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import type { S3Client } from '../s3/objects.ts';
+import { type OnnxRunner, openOnnx } from './onnx.ts';
+import { modelLocation, s3Client } from './s3.ts';
+import type { Scope } from './scope.ts';
 
 export interface OpenModelOptions {
   readonly s3: S3Client;
@@ -29,7 +34,7 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
   const open: OnnxRunner[] = [];
   /** What serves, or is being opened. It stays when the host is closed: the next process finds it. */
   let latest: readonly string[] = [];
-  /** What cannot be removed is told, and in nobody's way. */
+  /** Failing to remove an old version is logged and never blocks a load. */
   const tidy = () =>
     removeOthers(directory, new Set([...open.map(({ version }) => version), ...latest])).catch(
       (error: unknown) => options.onError(ServingError.from(error)),
@@ -45,7 +50,6 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
         const before = latest;
         latest = [...before, wanted.version];
         try {
-          await mkdir(directory, { recursive: true });
           // First, for the room: at most the versions in use and this one are there together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);
@@ -70,4 +74,37 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
 function tidyAfter(runner: OnnxRunner, then: () => Promise<void>): OnnxRunner {
   let closing: Promise<void> | undefined;
   return { ...runner, close: () => (closing ??= runner.close().then(then)) };
+}
+
+export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSettings {
+  return {
+    threads: job.threadPerModel || defaultThreads,
+    batchSize: job.batchSize,
+    inputAlreadyBatched: job.inputAlreadyBatched,
+    image: job.image,
+  };
+}
+
+/** The job's model; it is opened by the first who uses it. */
+export function model(scope: Scope): ModelHost<OnnxRunner> {
+  const { job, cpus, memoryMB, modelDirectory } = scope.environment;
+  return openModel({
+    s3: scope.get(s3Client),
+    location: scope.get(modelLocation),
+    directory: modelDirectory,
+    settings: modelSettings(job, cpus ?? threadsForMemory(memoryMB)),
+    refreshMs: job.modelRefreshSeconds * 1000,
+    now: Date.now,
+    onError: (error) => logError(error, { phase: 'model' }),
+  });
+}
+
+/**
+ * The same, opened and warm. A model that cannot load now must not keep the function from starting: requests are answered
+ * with 503, and each tries again.
+ */
+export async function readyModel(scope: Scope): Promise<ModelHost<OnnxRunner>> {
+  const host = scope.get(model);
+  await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));
+  return host;
 }

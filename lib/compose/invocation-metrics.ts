@@ -6,7 +6,7 @@
 import type { Environment } from '../config/environment.ts';
 import { measure, measureAnswer, measured, measureEvent } from '../metrics/emf.ts';
 
-export interface LiveMeasuring {
+export interface InvocationMetrics {
   opening<T>(work: () => Promise<T>): Promise<T>;
   invocation<T>(event: unknown, ids: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>;
 }
@@ -14,10 +14,10 @@ export interface LiveMeasuring {
 type MeasuredEnvironment = Pick<Environment, 'job' | 'hasMetrics' | 'functionName' | 'isProvisioned'>;
 
 /** @param write where lines go. Default stdout, which CloudWatch reads */
-export function liveMeasuring(
+export function createInvocationMetrics(
   environment: MeasuredEnvironment,
   write = (line: string) => void process.stdout.write(line),
-): LiveMeasuring {
+): InvocationMetrics {
   const { functionName, isProvisioned } = environment;
   const dimensions = { Job: environment.job.jobName, Function: functionName };
   let isFirst = true;

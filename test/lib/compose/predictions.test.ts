@@ -1,7 +1,8 @@
 /** The bundle of /predictions is deployed where there is a queue and where there is Redis, and asks for neither in vain. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { livePredictions } from '../../../lib/compose/live-predictions.ts';
+import { composePredictions } from '../../../lib/compose/predictions.ts';
+import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
 
 const QUEUE = { CLUSTER_SERVING_QUEUE_URL: 'http://127.0.0.1:9/000000000000/queue', AWS_REGION: 'local' };
@@ -12,14 +13,14 @@ const missing = (name: string) => ({
 });
 
 test('with a queue alone it sends, and says which variable a result would need', async () => {
-  const deps = await livePredictions(readEnvironment(QUEUE));
+  const deps = await composePredictions(new Scope(readEnvironment(QUEUE)));
   assert.equal(typeof deps.queue().send, 'function');
   for (const needed of [deps.results, deps.reporter, deps.states])
     assert.throws(needed, missing('CLUSTER_SERVING_REDIS_URL'));
 });
 
 test('with Redis alone it has results, the same ones every time, and says which variable a record would need', async () => {
-  const deps = await livePredictions(readEnvironment(REDIS));
+  const deps = await composePredictions(new Scope(readEnvironment(REDIS)));
   assert.equal(deps.results(), deps.results());
   assert.equal(deps.states(), deps.states());
   assert.equal(deps.reporter(), deps.reporter());

@@ -1,28 +1,33 @@
 /**
- * In: a handler that wants its dependencies, and how to open them. Out: the handler Lambda calls.
- * Trap: INIT is the cheapest time to open (full CPU, not in a request), but it ends after 10 s; an opening that
- * takes longer goes on in the first request, and one that failed is tried again by the next. Outside Lambda nothing
- * is opened before the first event, so that a test or the local stack can import a handler's maker alone.
+ * A function's handler as Lambda calls it. INIT is the cheapest time to open what requests need (full CPU, before any
+ * request), but it ends after 10 s: an opening that takes longer goes on in the first request, and one that failed is
+ * tried again by the next. Outside Lambda nothing is opened before the first event, so that importing a function is free.
  */
 import type { Context } from 'aws-lambda';
-import { type Environment, readEnvironment } from '../config/environment.ts';
+import { readEnvironment } from '../config/environment.ts';
 import { logError, logWith } from '../contract/log.ts';
-import { liveMeasuring } from './live-metrics.ts';
+import { createInvocationMetrics } from './invocation-metrics.ts';
+import { Scope } from './scope.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
 const INIT_WAIT_MS = 8_000;
 
 type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
-export async function live<D, E, R>(
-  make: (deps: D) => Handler<E, R>,
-  open: (environment: Environment) => Promise<D>,
+/**
+ * @param create makes the handler from its dependencies
+ * @param compose builds these from the environment
+ */
+export async function lambdaHandler<D, E, R>(
+  create: (deps: D) => Handler<E, R>,
+  compose: (scope: Scope) => Promise<D>,
 ): Promise<Handler<E, R>> {
   let opened: Promise<Handler<E, R>> | undefined;
   const environment = readEnvironment();
-  const measuring = environment.inLambda ? liveMeasuring(environment) : undefined;
+  const metrics = environment.inLambda ? createInvocationMetrics(environment) : undefined;
+  const open = () => compose(new Scope(environment));
   const opening = () => {
-    opened ??= (measuring?.opening(() => open(environment)) ?? open(environment)).then(make);
+    opened ??= (metrics?.opening(open) ?? open()).then(create);
     return opened;
   };
   const forget = (error: unknown) => {
@@ -37,10 +42,10 @@ export async function live<D, E, R>(
     });
     return handler(event, context);
   };
-  if (!measuring) return handle;
+  if (!metrics) return handle;
   return (event, context) => {
     const ids = { requestId: context.awsRequestId, traceId: environment.traceId };
-    return logWith(ids, () => measuring.invocation(event, ids, () => handle(event, context)));
+    return logWith(ids, () => metrics.invocation(event, ids, () => handle(event, context)));
   };
 }
 

@@ -1,0 +1,12 @@
+/** What the dead-letter function needs. */
+import { results } from './redis.ts';
+import { archive } from './s3.ts';
+import type { Scope } from './scope.ts';
+
+export async function composeDeadLetter(scope: Scope) {
+  return {
+    results: scope.get(results),
+    park: scope.get(archive),
+    tries: scope.environment.job.queue.maxReceiveCount,
+  };
+}

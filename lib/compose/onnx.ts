@@ -1,0 +1,45 @@
+/**
+ * The default run stage: binding (lib/pipeline/infer.ts) in front of an ONNX model, and the same in a process of its own
+ * for records that may be deadly.
+ */
+import type { Runner, TensorSpec } from '../contract/values.ts';
+import type { Fence } from '../inference/isolated-runner.ts';
+import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
+import { RUN_BYTES } from '../inference/warm-up.ts';
+import { infer } from '../pipeline/infer.ts';
+
+export interface OnnxRunner extends Runner {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+}
+
+/** @throws model_unavailable with onnxruntime's reason */
+export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
+  const model = await openTensorRunner(file, settings);
+  let closing: Promise<unknown> | undefined;
+  let fence: Promise<Fence> | undefined;
+  // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
+  const fenced = () =>
+    (fence ??= import('../inference/isolated-runner.ts').then(
+      (module) => new module.Fence({ file, version, settings }),
+    ));
+  const batch = {
+    maxRows: settings.batchSize,
+    maxBytes: RUN_BYTES,
+    fixedRows: model.fixedRows,
+    separable: model.separable,
+    inputAlreadyBatched: settings.inputAlreadyBatched,
+    image: settings.image,
+  };
+  return {
+    version,
+    inputs: model.inputs,
+    outputs: model.outputs,
+    run: (records, policy) => infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy),
+    fenced: async (records, limitMs) => (await fenced()).run(records, limitMs),
+    async close() {
+      closing ??= Promise.all([model.close(), fence?.then((opened) => opened.close())]);
+      await closing;
+    },
+  };
+}

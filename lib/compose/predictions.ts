@@ -1,0 +1,30 @@
+/**
+ * What /predictions needs of the queue, of Redis, or of both. It is deployed twice, and each deployment has one of the
+ * two; loading the other would be half of a cold start.
+ */
+import { ServingError } from '../contract/errors.ts';
+import type { Scope } from './scope.ts';
+
+export async function composePredictions(scope: Scope) {
+  const { hasQueue, hasRedis } = scope.environment;
+  const [queueing, redis] = await Promise.all([
+    hasQueue ? import('./accept.ts') : undefined,
+    hasRedis ? import('./redis.ts') : undefined,
+  ]);
+  const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);
+  const parts = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
+  return {
+    queue: () => accept().queue(),
+    payloads: () => accept().payloads(),
+    // Outside the VPC there is no Redis to claim a uri in.
+    ...(redis ? { claims: () => scope.get(redis.recordStates) } : {}),
+    results: () => scope.get(parts().results),
+    reporter: () => scope.get(parts().reporter),
+    states: () => scope.get(parts().recordStates),
+  };
+}
+
+function there<T>(part: T | undefined, variable: string): T {
+  if (part) return part;
+  throw new ServingError('bad_config', `the environment variable ${variable} is not set`);
+}

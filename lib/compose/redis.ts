@@ -1,0 +1,62 @@
+/**
+ * The parts that Redis gives, all on one connection. Nothing connects here: the first command does, so that INIT never
+ * waits for Redis.
+ */
+import { visibilityTimeoutSeconds } from '../config/job.ts';
+import { logError } from '../contract/log.ts';
+import type { Reporter } from '../metrics/reporter.ts';
+import { RedisConnection } from '../redis/connection.ts';
+import { cachePassword } from '../redis/iam.ts';
+import { RateLimiter } from '../redis/rate-limiter.ts';
+import { RecordStates } from '../redis/record-states.ts';
+import { ResultStore } from '../redis/results.ts';
+import { RunningNews } from '../redis/running.ts';
+import { reporterTo } from './reporter.ts';
+import type { Scope } from './scope.ts';
+
+export function connection({ environment }: Scope): RedisConnection {
+  const first = environment.redisSignIn;
+  const signIn = first && {
+    username: first.user,
+    // Asked anew: the credentials of a long-lived environment may have been renewed.
+    password: () => cachePassword(environment.redisSignIn ?? first, Date.now()),
+  };
+  return new RedisConnection(environment.redisUrl, { signIn });
+}
+
+export function results(scope: Scope): ResultStore {
+  const { job } = scope.environment;
+  return new ResultStore(scope.get(connection), {
+    job: job.jobName,
+    ttlSeconds: job.resultTtlSeconds,
+    // A message whose deletion failed comes once more after its visibility timeout, and for as long again.
+    redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
+    now: Date.now,
+  });
+}
+
+export function reporter(scope: Scope): Reporter {
+  return reporterTo(scope.get(results));
+}
+
+export function recordStates(scope: Scope): RecordStates {
+  return new RecordStates(scope.get(connection), { job: scope.environment.job.jobName, now: Date.now });
+}
+
+export function runningNotices(scope: Scope): RunningNews {
+  const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
+  return new RunningNews(scope.get(recordStates), timeoutMs, Date.now);
+}
+
+/** Undefined when the job has no limit. */
+export function limiter(scope: Scope): RateLimiter | undefined {
+  const { jobName, http } = scope.environment.job;
+  if (!http.tokenBucketEnabled) return undefined;
+  return new RateLimiter(scope.get(connection), {
+    job: jobName,
+    tokensPerSecond: http.tokensPerSecond,
+    acquireTimeoutMs: http.tokenAcquireTimeoutMs,
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    onError: (error) => logError(error, { phase: 'limiter' }),
+  });
+}

@@ -1,0 +1,27 @@
+/** The parts that S3 gives: its client, large records, dead letters. Nothing is asked of S3 here. */
+import { modelPrefix, parkedPrefix } from '../contract/names.ts';
+import type { ModelLocation } from '../registry/download.ts';
+import { openS3, putText, type S3Client } from '../s3/objects.ts';
+import { PayloadStore } from '../s3/payloads.ts';
+import type { Scope } from './scope.ts';
+
+export function s3Client({ environment }: Scope): S3Client {
+  return openS3(environment.aws);
+}
+
+export function payloads(scope: Scope): PayloadStore {
+  const { bucket, job } = scope.environment;
+  return new PayloadStore(scope.get(s3Client), bucket, job.jobName);
+}
+
+export function modelLocation({ environment }: Scope): ModelLocation {
+  return { bucket: environment.bucket, prefix: modelPrefix(environment.job.jobName) };
+}
+
+/** Keeps one dead-lettered message under its id. */
+export function archive(scope: Scope): (messageId: string, message: string) => Promise<void> {
+  const { bucket, job } = scope.environment;
+  const prefix = parkedPrefix(job.jobName);
+  return (messageId, message) =>
+    putText(scope.get(s3Client), { bucket, key: `${prefix}${messageId}.json` }, message);
+}

@@ -1,0 +1,15 @@
+/** What the status function needs; it loads no model. */
+import { readPointer } from '../registry/download.ts';
+import { reporter, results } from './redis.ts';
+import { modelLocation, s3Client } from './s3.ts';
+import type { Scope } from './scope.ts';
+
+export async function composeStatus(scope: Scope) {
+  const s3 = scope.get(s3Client);
+  const location = scope.get(modelLocation);
+  return {
+    results: scope.get(results),
+    modelVersion: async () => (await readPointer(s3, location)).version,
+    reporter: scope.get(reporter),
+  };
+}

@@ -1,0 +1,34 @@
+/**
+ * Every route of the HTTP API, once. The single machine serves these; serverless.yml has to name each of them again for
+ * API Gateway, and a test compares the two.
+ */
+
+/** The deployed functions that answer HTTP; `submit` is the bundle of `predictions`, outside the VPC. */
+export type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
+
+export interface Route {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
+  /** As API Gateway writes it; `{name+}` takes the rest of the path, slashes included. */
+  readonly path: string;
+  readonly function: RoutedFunction;
+}
+
+const PATHS: readonly (readonly [path: string, name: RoutedFunction, ...methods: Route['method'][]])[] = [
+  ['/predict', 'predict', 'POST'],
+  // The Open Inference Protocol. Greedy: what it does not have is refused in its own words, as its clients expect.
+  ['/v2/{path+}', 'predict', 'POST', 'GET', 'HEAD'],
+  ['/v2', 'predict', 'GET', 'HEAD'],
+  ['/predictions', 'submit', 'POST'],
+  ['/predictions', 'predictions', 'GET', 'HEAD', 'DELETE'],
+  // Greedy: API Gateway decodes the path before it looks for a route, and a uri may hold a slash.
+  ['/predictions/{uri+}', 'predictions', 'GET', 'HEAD', 'DELETE'],
+  ['/status', 'predictions', 'GET'],
+  ['/cancel', 'predictions', 'POST'],
+  ['/', 'status', 'GET', 'HEAD'],
+  ['/metrics', 'status', 'GET', 'HEAD'],
+  ['/ready', 'status', 'GET', 'HEAD'],
+];
+
+export const ROUTES: readonly Route[] = PATHS.flatMap(([path, name, ...methods]) =>
+  methods.map((method) => ({ method, path, function: name })),
+);

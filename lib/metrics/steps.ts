@@ -1,0 +1,27 @@
+/** The queue's path, measured: the same steps, with timers around them and a line in the log for what went wrong. */
+import type { RanRecords, Steps } from '../pipeline/serve.ts';
+import { tellOutcomes } from './outcomes.ts';
+import type { Reporter } from './reporter.ts';
+
+export function measuredSteps(steps: Steps, reporter: Reporter): Steps {
+  let stopPredict: (() => void) | undefined;
+  return {
+    decode(chunk, buffers) {
+      stopPredict = reporter.start('zoo.serving.request.predict');
+      return steps.decode(chunk, buffers);
+    },
+    async run(decoded, buffers) {
+      const ran = await steps.run(decoded, buffers);
+      // Messages that there was no time for took none.
+      if (decoded.records.length + decoded.finished.length > 0) stopPredict?.();
+      return ran;
+    },
+    async save(ran: RanRecords) {
+      const stopPut = reporter.start('zoo.serving.redis.put');
+      const again = await steps.save(ran);
+      stopPut();
+      tellOutcomes(ran);
+      return again;
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * Messages of the queue become records, and what is already decided about a message is decided here: one that can never
+ * work is finished with a failure, one whose fault may pass goes back to the queue, and so does one without a uri, until
+ * the dead letters have it, because nobody could be told.
+ */
+import { decodeMessage } from '../codecs/message.ts';
+import { ServingError } from '../contract/errors.ts';
+import type { Inputs, Outcome } from '../contract/values.ts';
+import type { Scratch } from './buffer-pool.ts';
+import type { Message } from './chunks.ts';
+
+export interface QueuedRecord {
+  readonly id: string;
+  readonly uri: string;
+  /** How often its message was delivered. */
+  readonly tries: number;
+  readonly inputs: Inputs;
+}
+
+export interface FinishedRecord {
+  readonly id: string;
+  readonly uri: string;
+  readonly outcome: Outcome;
+}
+
+/** A message to deliver again, with the reason. */
+export interface ReturnedMessage {
+  readonly id: string;
+  readonly error: ServingError;
+}
+
+export interface Decoded {
+  readonly records: readonly QueuedRecord[];
+  /** Failed before they could run. */
+  readonly finished: readonly FinishedRecord[];
+  readonly returned: readonly ReturnedMessage[];
+}
+
+/** @param buffers where tensors are decoded to. Never throws for a record's sake */
+export function decodeMessages(messages: readonly Message[], buffers: Scratch): Decoded {
+  const allocate = (bytes: number) => buffers.take(bytes);
+  const records: QueuedRecord[] = [];
+  const finished: FinishedRecord[] = [];
+  const returned: ReturnedMessage[] = [];
+  for (const { id, tries, body } of messages) {
+    try {
+      const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
+      if (!(inputs instanceof ServingError)) records.push({ id, uri, tries, inputs });
+      else if (inputs.retryable) returned.push({ id, error: inputs });
+      else finished.push({ id, uri, outcome: { ok: false, error: inputs } });
+    } catch (error) {
+      returned.push({ id, error: ServingError.from(error) });
+    }
+  }
+  return { records, finished, returned };
+}
+
+/** @throws the error itself when nobody can be told */
+function unread(error: ServingError): { uri: string; inputs: ServingError } {
+  if (error.uri === undefined) throw error;
+  return { uri: error.uri, inputs: error };
+}

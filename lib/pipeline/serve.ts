@@ -1,0 +1,154 @@
+/**
+ * The path of a record. From the queue: chunks of an event, each decoded, run and saved. From a request: its instances,
+ * run and answered together. Either way the run stage is a `Runner`: binding in front of an ONNX model (infer.ts:
+ * bind -> batch -> run -> split), or a user's own code. A slot is a record or an error all the way, and a batch keeps its
+ * length and its order.
+ */
+import type { ServingError } from '../contract/errors.ts';
+import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
+import { lendScratch, type Scratch } from './buffer-pool.ts';
+import type { Message } from './chunks.ts';
+import { type Deadline, deadlineCheck } from './deadline.ts';
+import {
+  type Decoded,
+  decodeMessages,
+  type FinishedRecord,
+  type QueuedRecord,
+  type ReturnedMessage,
+} from './decode.ts';
+import { runSuspects } from './poison-isolation.ts';
+
+/** What became of one chunk. */
+export interface RanRecords {
+  readonly finished: readonly FinishedRecord[];
+  readonly returned: readonly ReturnedMessage[];
+  /** Resolves when nobody is being told any more that the records run. Never rejects. */
+  readonly notified?: Promise<void>;
+}
+
+/** The steps of the queue's path. Metrics are a wrapper around them (lib/metrics/steps.ts). */
+export interface Steps {
+  decode(chunk: readonly Message[], buffers: Scratch): Decoded;
+  run(decoded: Decoded, buffers: Scratch): Promise<RanRecords>;
+  /** @returns ids of the messages to deliver again */
+  save(ran: RanRecords): Promise<readonly string[]>;
+}
+
+/** @returns ids of the messages to deliver again. @throws what the model or the results are missing */
+export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, steps: Steps): Promise<string[]> {
+  const again: string[] = [];
+  for await (const chunk of chunks) {
+    const buffers = lendScratch();
+    try {
+      const decoded = steps.decode(chunk, buffers);
+      const ran = await steps.run(decoded, buffers);
+      again.push(...(await steps.save(ran)));
+    } finally {
+      buffers.giveBack();
+    }
+  }
+  return again;
+}
+
+/** One request: its records are answered together, or the first failure is thrown with its place. */
+export function serveRequest(
+  records: readonly Inputs[],
+  runner: Runner,
+  policy: RunPolicy,
+): Promise<Outcome[]> {
+  return runner.run(records, { ...policy, failFast: true });
+}
+
+/** Hears that records are about to run; what it returns is called when they have run. */
+export interface RunningNotices {
+  begin(uris: readonly string[]): (() => Promise<void>) | Promise<() => Promise<void>>;
+}
+
+/** Where finished records go. */
+export interface Sink {
+  /** @returns ids of messages whose results could not be saved. @throws when none could */
+  save(finished: readonly FinishedRecord[]): Promise<readonly string[]>;
+}
+
+export interface StepParts {
+  readonly runner: Runner;
+  readonly running: RunningNotices;
+  readonly sink: Sink;
+  readonly deadline: Deadline;
+}
+
+export function queueSteps({ runner, running, sink, deadline }: StepParts): Steps {
+  return {
+    decode: decodeMessages,
+    async run(decoded, buffers) {
+      const stop = await running.begin(decoded.records.map(({ uri }) => uri));
+      const outcomes = await runQueued(decoded.records, runner, deadline);
+      const notified = stop();
+      return { ...sortOutcomes(decoded, outcomes, buffers), notified };
+    },
+    async save({ finished, returned, notified }) {
+      const [unsaved] = await Promise.all([finished.length > 0 ? sink.save(finished) : [], notified]);
+      return [...returned.map(({ id }) => id), ...unsaved];
+    },
+  };
+}
+
+/** New records run at once; a chunk that was delivered before runs where it can do no harm. */
+function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: Deadline): Promise<Outcome[]> {
+  const inputs = records.map((record) => record.inputs);
+  const tries = Math.max(1, ...records.map((record) => record.tries));
+  const fenced = runner.fenced?.bind(runner);
+  if (tries > 1 && fenced) return runSuspects(inputs, fenced, deadline, tries);
+  return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
+}
+
+/** Records in, as many outcomes out. */
+export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
+
+/** Decodes and runs messages of the queue, and saves nothing. Never throws for a record's sake. */
+export async function runMessages(messages: readonly Message[], run: RunRecords): Promise<RanRecords> {
+  const buffers = lendScratch();
+  try {
+    const decoded = decodeMessages(messages, buffers);
+    return sortOutcomes(decoded, await run(decoded.records.map(({ inputs }) => inputs)), buffers);
+  } finally {
+    buffers.giveBack();
+  }
+}
+
+/** Each outcome to its record: a failure that may pass sends the message back, anything else finishes it. */
+function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: Scratch): RanRecords {
+  const finished = [...decoded.finished];
+  const returned = [...decoded.returned];
+  for (const [i, { id, uri }] of decoded.records.entries()) {
+    const outcome = outcomes[i] as Outcome;
+    if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
+    else finished.push({ id, uri, outcome: detached(outcome, buffers) });
+  }
+  return { finished, returned };
+}
+
+/** A runner may give back what it was given, as a pass-through does; that memory is used again, so it is copied. */
+function detached(outcome: Outcome, buffers: Scratch): Outcome {
+  if (!outcome.ok || !outcome.outputs.some(({ data }) => buffers.owns(data))) return outcome;
+  return {
+    ok: true,
+    outputs: outcome.outputs.map((output): NamedTensor => {
+      return buffers.owns(output.data) ? { ...output, data: output.data.slice() } : output;
+    }),
+  };
+}
+
+interface Problem {
+  readonly error: ServingError;
+  readonly messageId?: string;
+  readonly uri?: string;
+}
+
+/** What whoever runs the function should read: what came back, and failures that are not the record's own. */
+export function problemsOf({ finished, returned }: RanRecords): Problem[] {
+  const failures = finished.flatMap(({ uri, outcome }) =>
+    !outcome.ok && outcome.error.status >= 500 ? [{ error: outcome.error, uri }] : [],
+  );
+  return [...returned.map(({ id, error }) => ({ error, messageId: id })), ...failures];
+}

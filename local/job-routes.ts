@@ -1,0 +1,29 @@
+/** The API's routes as the local gateway serves them, with what only one machine needs: limits and places of its own. */
+import { ROUTES, type Route } from '../lib/http/routes.ts';
+import type { GatewayRoute } from './gateway/routes.ts';
+
+export interface JobHandlers {
+  readonly predict: GatewayRoute['handler'];
+  readonly predictions: GatewayRoute['handler'];
+  readonly status: GatewayRoute['handler'];
+}
+
+export interface PredictLimits {
+  readonly timeoutMs: number;
+  /** True while a run would only be refused: its request is then refused before its body is read. */
+  readonly refuses: () => boolean;
+}
+
+export function jobRoutes(handlers: JobHandlers, limits: PredictLimits): GatewayRoute[] {
+  return ROUTES.map((route) => {
+    const { method, path } = route;
+    const functionName = route.function === 'submit' ? 'predictions' : route.function;
+    return { method, path, functionName, handler: handlers[functionName], ...extras(route, limits) };
+  });
+}
+
+function extras({ function: name, method }: Route, { timeoutMs, refuses }: PredictLimits) {
+  if (name === 'predict') return method === 'POST' ? { timeoutMs, refuses } : { timeoutMs };
+  // Whether the service works must be answered also while a thousand requests wait.
+  return name === 'status' ? { ownPlaces: true } : {};
+}
