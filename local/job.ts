@@ -125,6 +125,7 @@ function environmentOf(
     cpus: availableParallelism(),
     inLambda: false,
     hasMetrics: false,
+    service: job.jobName,
     functionName: '',
     isProvisioned: false,
     traceId: undefined,

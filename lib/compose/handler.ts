@@ -5,7 +5,7 @@
  */
 import type { Context } from 'aws-lambda';
 import { readEnvironment } from '../config/environment.ts';
-import { logError, logWith } from '../contract/log.ts';
+import { logAlways, logError, logWith } from '../contract/log.ts';
 import { createInvocationMetrics } from './invocation-metrics.ts';
 import { Scope } from './scope.ts';
 
@@ -24,6 +24,9 @@ export async function lambdaHandler<D, E, R>(
 ): Promise<Handler<E, R>> {
   let opened: Promise<Handler<E, R>> | undefined;
   const environment = readEnvironment();
+  if (environment.inLambda) {
+    logAlways({ service: environment.service, function_name: environment.functionName, cold_start: true });
+  }
   const metrics = environment.inLambda ? createInvocationMetrics(environment) : undefined;
   const open = () => compose(new Scope(environment));
   const opening = () => {
@@ -43,8 +46,14 @@ export async function lambdaHandler<D, E, R>(
     return handler(event, context);
   };
   if (!metrics) return handle;
+  let isCold = !environment.isProvisioned;
   return (event, context) => {
-    const ids = { requestId: context.awsRequestId, traceId: environment.traceId };
+    const ids = {
+      function_request_id: context.awsRequestId,
+      xray_trace_id: environment.traceId,
+      cold_start: isCold,
+    };
+    isCold = false;
     return logWith(ids, () => metrics.invocation(event, ids, () => handle(event, context)));
   };
 }

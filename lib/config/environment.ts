@@ -27,6 +27,8 @@ export interface Environment {
   readonly inLambda: boolean;
   /** False where nobody wants to pay for metrics of our own. */
   readonly hasMetrics: boolean;
+  /** What its lines in the log call the service: POWERTOOLS_SERVICE_NAME, as with AWS Powertools. Default: the job. */
+  readonly service: string;
   /** Its name in AWS, stage included. */
   readonly functionName: string;
   /** True where provisioned concurrency opened this environment before anybody asked. */
@@ -91,6 +93,9 @@ export function readEnvironment(variables: Variables = process.env): Environment
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
     hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',
+    get service() {
+      return variables['POWERTOOLS_SERVICE_NAME'] ?? readJob(variables['CLUSTER_SERVING_CONFIG']).jobName;
+    },
     functionName: variables['AWS_LAMBDA_FUNCTION_NAME'] ?? '',
     isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',
     get traceId() {

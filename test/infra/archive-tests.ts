@@ -203,7 +203,7 @@ export function archiveTests(packaged: () => Packaged): void {
       assert.ok(lines.some(({ InferenceTime }) => (InferenceTime as number) > 0));
       for (const line of lines) {
         assert.equal(line['Job'], JOB);
-        assert.match(String(line['requestId']), /^request-/);
+        assert.match(String(line['function_request_id']), /^request-/);
         assert.ok((line[sort] as number) >= 1);
       }
     }

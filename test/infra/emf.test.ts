@@ -17,7 +17,7 @@ type Line = Readonly<Record<string, unknown>> & {
   readonly _aws: { readonly Timestamp: number; readonly CloudWatchMetrics: readonly [Directive] };
 };
 
-const IDS = { requestId: 'request-1', traceId: '1-67-89' };
+const IDS = { function_request_id: 'request-1', xray_trace_id: '1-67-89' };
 const QUEUE_EVENT = { Records: [{ messageId: 'a' }, { messageId: 'b' }] };
 
 function live(variables: Record<string, string> = {}): { measuring: InvocationMetrics; lines: string[] } {
@@ -72,9 +72,9 @@ test('an invocation writes one line, with metrics by job and function and the id
   assert.ok(line && Math.abs(line._aws.Timestamp - Date.now()) < 60_000);
   const [{ Namespace, Dimensions, Metrics }] = line._aws.CloudWatchMetrics;
   assert.deepEqual([Namespace, Dimensions], ['ClusterServing', [['Job', 'Function']]]);
-  const { Job, Function: name, requestId, traceId } = line;
+  const { Job, Function: name, function_request_id, xray_trace_id } = line;
   assert.deepEqual(
-    [Job, name, requestId, traceId],
+    [Job, name, function_request_id, xray_trace_id],
     ['serving_stream', 'cluster-serving-dev-batch', 'request-1', '1-67-89'],
   );
   assert.deepEqual(metricsOf(line), {
@@ -94,14 +94,14 @@ test('two invocations at once keep their metrics apart', async () => {
   let go: () => void = () => undefined;
   const both = new Promise<void>((resolve) => (go = resolve));
   const run = (rows: number) =>
-    measuring.invocation({}, { requestId: String(rows) }, async () => {
+    measuring.invocation({}, { function_request_id: String(rows) }, async () => {
       await both;
       measure('Rows', rows);
     });
   const running = [run(1), run(2)];
   go();
   await Promise.all(running);
-  const rows = parsed(lines).map(({ requestId, Rows }) => [requestId, Rows]);
+  const rows = parsed(lines).map(({ function_request_id, Rows }) => [function_request_id, Rows]);
   assert.deepEqual(Object.fromEntries(rows), {
     1: 1,
     2: 2,
@@ -214,12 +214,12 @@ test('whatever is logged in an invocation carries its ids, also after an await, 
   const [inside, outside] = lines
     .filter((line) => line.includes('record-7'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const { level, code, uri, phase, requestId, traceId } = inside ?? {};
+  const { level, code, uri, phase, function_request_id, xray_trace_id } = inside ?? {};
   assert.deepEqual(
-    { level, code, uri, phase, requestId, traceId },
+    { level, code, uri, phase, function_request_id, xray_trace_id },
     { level: 'error', code: 'internal', uri: 'record-7', phase: 'test', ...IDS },
   );
-  assert.equal(outside?.['requestId'], undefined);
+  assert.equal(outside?.['function_request_id'], undefined);
 });
 
 test('the trace is read from the environment as it is now, without its parent', () => {

@@ -16,7 +16,7 @@ const WASM = 'libjpegturbowasm_decode.wasm';
 /** Prints the first pixel of the file it is given, or the error. */
 const ENTRY = `
   import { readFileSync } from 'node:fs';
-  import { decodeImage } from '../../image.ts';
+  import { decodeImage } from './image.ts';
   try {
     const { width, height, data } = await decodeImage(readFileSync(process.argv[2]));
     console.log(JSON.stringify({ width, height, first: [...data.subarray(0, 3)] }));
@@ -33,7 +33,7 @@ describe('bundled by esbuild', () => {
     await build({
       stdin: {
         contents: ENTRY,
-        resolveDir: fileURLToPath(new URL('../../../../lib/codecs', import.meta.url)),
+        resolveDir: fileURLToPath(new URL('../../../../lib/codecs/image', import.meta.url)),
         loader: 'ts',
       },
       bundle: true,
