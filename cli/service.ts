@@ -6,6 +6,7 @@
  */
 import { resolve } from 'node:path';
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
+import { setVariables, variables } from '../lib/contract/variables.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
 import { wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
@@ -60,9 +61,7 @@ function localService(record: StackRecord, { job, bucket }: ServiceValues): Serv
     const names = record.jobs.map((each) => each.job).join(', ');
     throw wrongUse(`the service of this folder serves ${names}, not the job ${job}; say --data-dir`);
   }
-  delete process.env['AWS_PROFILE'];
-  delete process.env['AWS_SESSION_TOKEN'];
-  Object.assign(process.env, record.environment);
+  setVariables({ AWS_PROFILE: undefined, AWS_SESSION_TOKEN: undefined, ...record.environment });
   return {
     job: places.job,
     http: places.http,
@@ -86,7 +85,7 @@ export function notRunning(values: ServiceValues, output: Output, options = '--u
 /** Somebody has told the AWS SDK who we are. */
 function hasAwsEnvironment(): boolean {
   const names = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
-  return names.some((name) => Boolean(process.env[name]));
+  return names.some((name) => Boolean(variables[name]));
 }
 
 /** https://sqs.eu-west-1.amazonaws.com/123456789012/name says its region. */

@@ -4,6 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setVariables, variables } from '../lib/contract/variables.ts';
 import { InputQueue, OutputQueue, type Result } from '../sdk/index.ts';
 import type { Stack } from './stack.ts';
 
@@ -37,7 +38,8 @@ export async function runSample(stack: Stack, job: string, directory: string): P
   const images = (await readdir(join(directory, 'images'))).filter((name) => name.endsWith('.png')).sort();
   const { aws, queueUrl } = stack;
   // Credentials for our own SQS only; the SDK would otherwise look for real ones.
-  for (const [name, value] of Object.entries(aws.environment)) process.env[name] ??= value;
+  const missing = Object.entries(aws.environment).filter(([name]) => variables[name] === undefined);
+  setVariables(Object.fromEntries(missing));
   const input = new InputQueue({
     name: job,
     queueUrl,

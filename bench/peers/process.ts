@@ -8,6 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { variables } from '../../lib/contract/variables.ts';
 import { pinned } from '../cores.ts';
 import type { RequestSpec } from '../load/connection.ts';
 import type { BenchModel } from '../models.ts';
@@ -40,7 +41,7 @@ function commandOf({ name, folder, source }: InstalledPeer, port: number): [stri
 }
 
 function environmentOf(peer: InstalledPeer, model: BenchModel, port: number, spare: readonly number[]) {
-  const { PATH = '', HOME = tmpdir() } = process.env;
+  const { PATH = '', HOME = tmpdir() } = variables;
   return {
     PATH: `${join(peer.folder, 'venv', 'bin')}:${PATH}`,
     HOME,

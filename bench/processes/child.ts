@@ -5,6 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { variables } from '../../lib/contract/variables.ts';
 import { pinned, type Role } from '../cores.ts';
 
 export interface Child<Question, Answer> {
@@ -44,7 +45,7 @@ export async function startChild<Question, Answer>(
   const child = spawn(command, all, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     serialization: 'advanced',
-    env: { ...process.env, ...environment },
+    env: { ...variables, ...environment },
   });
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { variables } from '../../lib/contract/variables.ts';
 import { startRuntime } from '../../test/long/runtime-api.ts';
 
 export interface Cold {
@@ -36,7 +37,7 @@ export const NO_CLIENT = `no aws-lambda-ric at AWS_LAMBDA_RIC or in ${INSTALLED}
 
 /** The package aws-lambda-ric. */
 export function runtimeClient(): string | undefined {
-  const places = [process.env['AWS_LAMBDA_RIC'], join(ROOT, INSTALLED, 'node_modules', 'aws-lambda-ric')];
+  const places = [variables['AWS_LAMBDA_RIC'], join(ROOT, INSTALLED, 'node_modules', 'aws-lambda-ric')];
   return places.find((place) => place !== undefined && existsSync(join(place, 'index.mjs')));
 }
 

@@ -12,6 +12,7 @@ import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-la
 import { buildFunctions, type FunctionName } from '../../infra/build/functions.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
+import { variables as ownVariables } from '../../lib/contract/variables.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { startAws } from '../../local/aws/aws.ts';
 import { startTlsProxy } from '../../test/infra/tls.ts';
@@ -215,7 +216,7 @@ function isStored(value: unknown): void {
 /** A process that answers once. */
 function spawnRaw(args: readonly string[]): Promise<Cold & { values: number[] }> {
   return new Promise((resolve, reject) => {
-    const { PATH = '' } = process.env;
+    const { PATH = '' } = ownVariables;
     const begin = performance.now();
     const child = fork(fileURLToPath(new URL('../processes/cold-raw.mjs', import.meta.url)), args, {
       execArgv: [],

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import type { FactsRequest } from '../../infra/doctor/facts.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { variables } from '../../lib/contract/variables.ts';
 import { packageFolder } from '../../local/installation.ts';
 import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -90,7 +91,7 @@ async function examined(request: FactsRequest, strict: boolean, output: Output):
       : 'NO TEMPLATE: settings only; `npx serverless package` or --package-now makes one',
     ...(templateFile && archives === 0 ? ['NO ARCHIVES beside it'] : []),
   ].join('; ');
-  const colours = process.stdout.isTTY && !process.env['NO_COLOR'];
+  const colours = process.stdout.isTTY && !variables['NO_COLOR'];
   const columns = process.stdout.columns || DEFAULT_COLUMNS;
   output.answer(document, reportText(examination, { colours, columns, title }));
   return ok ? EXIT.ok : EXIT.failed;

@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { variables } from '../../lib/contract/variables.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultHandover } from '../../lib/redis/replace-result.ts';
 import { ParkedMessages } from '../../lib/s3/dead-letters.ts';
@@ -89,7 +90,7 @@ function bucketPlace(values: DlqValues, bucket: string): Where {
     job,
     config,
     bucket,
-    endpoint: process.env['AWS_ENDPOINT_URL'],
+    endpoint: variables['AWS_ENDPOINT_URL'],
     region: undefined,
     queueUrl: values['queue-url'],
     redisUrl: values['redis-url'],

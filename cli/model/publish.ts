@@ -5,6 +5,7 @@
  */
 import type { Imported } from '../../convert/import.ts';
 import { assertJobName, modelPrefix } from '../../lib/contract/names.ts';
+import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import { wrongUse } from '../command.ts';
 import { findService } from '../service.ts';
@@ -47,11 +48,11 @@ export async function placeOf({
       throw wrongUse(`--to: expected s3://bucket/prefix, got ${JSON.stringify(to)}`);
     }
     const folder = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
-    return place({ bucket: name, prefix: folder }, process.env['AWS_ENDPOINT_URL'], undefined);
+    return place({ bucket: name, prefix: folder }, variables['AWS_ENDPOINT_URL'], undefined);
   }
   if (job === undefined) return undefined;
   const prefix = modelPrefix(assertJobName(job));
-  if (bucket !== undefined) return place({ bucket, prefix }, process.env['AWS_ENDPOINT_URL'], undefined);
+  if (bucket !== undefined) return place({ bucket, prefix }, variables['AWS_ENDPOINT_URL'], undefined);
   const service = await findService({ job, 'data-dir': dataDir });
   if (service?.bucket === undefined) {
     throw wrongUse(`--job ${job}: no local service runs here; --bucket names that of a deployed one`);

@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { variables } from '../../lib/contract/variables.ts';
 import { type ChildAnswer, type ChildQuestion, ROLE, SCRIPT } from './child.ts';
 
 const MAX_STDERR = 2_048;
@@ -18,7 +19,7 @@ export class TuneProcess {
     this.#child = fork(fileURLToPath(script()), [ROLE], {
       execArgv: [],
       // The functions log to stdout; and where Lambda's own variables are set they would open what they need there.
-      env: { ...process.env, AWS_LAMBDA_RUNTIME_API: undefined },
+      env: { ...variables, AWS_LAMBDA_RUNTIME_API: undefined },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
     this.#child.stderr?.on('data', (chunk: Buffer) => {

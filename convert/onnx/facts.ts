@@ -5,8 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { ServingError } from '../../lib/contract/errors.ts';
-import { DAMAGED } from '../../lib/registry/onnx-file.ts';
+import { DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';

@@ -1,10 +1,11 @@
 /**
- * In: the environment variables of a function. Out: its settings. The only file that knows process.env.
- * Trap: a missing variable must fail in INIT with its name, not in the first request with "undefined".
+ * Reads the settings of a function from its environment variables. A missing variable fails with its name when it is
+ * first asked for, which is in INIT, and not in the first request with "undefined".
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServingError } from '../contract/errors.ts';
+import { variables as ownVariables, type Variables } from '../contract/variables.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 
 export interface Environment {
@@ -59,18 +60,8 @@ export interface RedisSignIn {
   };
 }
 
-type Variables = Readonly<Record<string, string | undefined>>;
-
-/**
- * onnxruntime 1.30 writes an id and a database of its sessions into the home folder, to be sent to Microsoft, unless this
- * is set before the first one is opened. ORT_DISABLE_TELEMETRY=0 in the environment lets it.
- */
-export function refuseTelemetry(): void {
-  process.env['ORT_DISABLE_TELEMETRY'] ??= '1';
-}
-
 /** Every field is read when it is asked for: a function needs only the variables of the parts it opens. */
-export function readEnvironment(variables: Variables = process.env): Environment {
+export function readEnvironment(variables: Variables = ownVariables): Environment {
   return {
     get job() {
       return readJob(variables['CLUSTER_SERVING_CONFIG']);

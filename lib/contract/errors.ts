@@ -59,6 +59,9 @@ const SHOWN: Partial<Record<ErrorCode, string>> = {
   internal: 'Internal error',
 };
 
+/** Said of a file that is named like a model and cannot be read as one. */
+export const DAMAGED = 'the file is damaged or cut off, or no ONNX model: fetch it again, or export it again';
+
 export interface ErrorRecord {
   readonly code: ErrorCode;
   readonly message: string;

@@ -4,11 +4,10 @@
  * Open from a path, never from a buffer: a buffer resolves external weights against the working directory.
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
-import { refuseTelemetry } from '../config/environment.ts';
-import { ServingError } from '../contract/errors.ts';
+import { DAMAGED, ServingError } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
-import { DAMAGED } from '../registry/onnx-file.ts';
+import { refuseTelemetry } from '../contract/variables.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];

@@ -7,9 +7,6 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ServingError } from '../contract/errors.ts';
 
-/** Of a file that has the name of a model and cannot be read as one. */
-export const DAMAGED = 'the file is damaged or cut off, or no ONNX model: fetch it again, or export it again';
-
 const HEAD_BYTES = 512;
 const SHOWN_NAMES = 10;
 
