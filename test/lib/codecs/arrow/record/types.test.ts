@@ -17,8 +17,8 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
-import { dense, fourRows, listOf, record, structOf, tensorOf, tensorType } from './records.ts';
+import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
+import { dense, fourRows, listOf, record, structOf, tensorOf, tensorType } from '../records.ts';
 
 describe('decodeArrowRecord on other types', () => {
   const ints = listOf(new Int64());

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { Float64, vectorFromArray } from 'apache-arrow';
-import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
-import { decodeBase64 } from '../../../../lib/codecs/base64.ts';
-import type { Value } from '../../../../lib/contract/values.ts';
-import { dense, fourRows, listOf, record, scalaRecord, tensorOf, tensorType } from './records.ts';
+import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
+import { decodeBase64 } from '../../../../../lib/codecs/base64.ts';
+import type { Value } from '../../../../../lib/contract/values.ts';
+import { dense, fourRows, listOf, record, scalaRecord, tensorOf, tensorType } from '../records.ts';
 
-const ZOO = new URL('../../../../../shared/fixtures/zoo/', import.meta.url);
+const ZOO = new URL('../../../../../../shared/fixtures/zoo/', import.meta.url);
 const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the repository';
 const fixture = (path: string) => readFileSync(new URL(path, ZOO), 'utf8');
 

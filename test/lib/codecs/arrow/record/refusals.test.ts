@@ -18,10 +18,10 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
-import { encodeArrowRecord } from '../../../../lib/codecs/arrow/record-writer.ts';
-import type { Value } from '../../../../lib/contract/values.ts';
-import { assertRefused, fourRows, listOf, record, structOf, tensorType } from './records.ts';
+import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
+import { encodeArrowRecord } from '../../../../../lib/codecs/arrow/record-writer.ts';
+import type { Value } from '../../../../../lib/contract/values.ts';
+import { assertRefused, fourRows, listOf, record, structOf, tensorType } from '../records.ts';
 
 describe('decodeArrowRecord refuses', () => {
   it('a column of another type, naming the column and the type', () => {
