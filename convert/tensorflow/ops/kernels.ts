@@ -1,7 +1,7 @@
 /**
  * In: an ONNX operation. Out: the same, with Casts around it where onnxruntime has no kernel for the dtype.
  * Trap: ONNX allows more dtypes than onnxruntime's CPU kernels have; a model then fails when it is opened. The table is
- * what onnxruntime 1.30 opens; test/convert/tensorflow/ops-numbers.test.ts runs all of it.
+ * what onnxruntime 1.30 opens; test/convert/tensorflow/ops/numbers.test.ts runs all of it.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';

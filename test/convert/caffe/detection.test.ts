@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { type Box, overlap } from '../support/caffe-boxes.ts';
+import { type Box, overlap } from '../support/caffe/boxes.ts';
 import {
   assertClose,
   convertNet,
@@ -11,7 +11,7 @@ import {
   noiseTensor,
   runNet,
   tensor,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const PRIORS = `${inputText('feature', [1, 2, 2, 3])} ${inputText('image', [1, 3, 40, 60])}
   layer { name: "p" type: "PriorBox" bottom: "feature" bottom: "image" top: "priors" prior_box_param { PARAMETERS } }

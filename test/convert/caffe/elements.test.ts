@@ -10,7 +10,7 @@ import {
   runNet,
   type TestBlob,
   tensor,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const SHAPE = [2, 3, 2, 2] as const;
 const INPUT = noiseTensor(SHAPE);

@@ -12,7 +12,7 @@ import {
   runNet,
   tensor,
   varint,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const DATA = inputText('data', [1, 3, 8, 8]);
 const CONV = `layer { name: "c" type: "Convolution" bottom: "data" top: "out" convolution_param { num_output: 2 kernel_size: 3 } }`;

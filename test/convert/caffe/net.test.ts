@@ -11,7 +11,7 @@ import {
   noiseTensor,
   runNet,
   tensor,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const IP = (name: string, bottom: string, top: string, extra = '') =>
   `layer { name: "${name}" type: "InnerProduct" bottom: "${bottom}" top: "${top}" ${extra} inner_product_param { num_output: 2 bias_term: false } }\n`;

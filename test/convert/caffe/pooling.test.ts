@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { assertClose, convertNet, inputText, noiseTensor, runNet, tensor } from '../support/caffe-net.ts';
-import { make, reader } from '../support/caffe-planes.ts';
+import { assertClose, convertNet, inputText, noiseTensor, runNet, tensor } from '../support/caffe/net.ts';
+import { make, reader } from '../support/caffe/planes.ts';
 
 interface Pool {
   readonly kernel: readonly [number, number];

@@ -10,7 +10,7 @@ import {
   noiseTensor,
   runNet,
   tensor,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const [T, N, D, H] = [4, 2, 3, 5];
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));

@@ -1,8 +1,8 @@
 /** Faster R-CNN's and R-FCN's layers against plain loops. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Box, overlap } from '../support/caffe-boxes.ts';
-import { assertClose, inputText, noise, noiseTensor, runNet, tensor } from '../support/caffe-net.ts';
+import { type Box, overlap } from '../support/caffe/boxes.ts';
+import { assertClose, inputText, noise, noiseTensor, runNet, tensor } from '../support/caffe/net.ts';
 
 const REGIONS = tensor([3, 5], [0, 2, 3, 14, 15, 0, 0, 0, 5, 4, 0, 9, 1, 20, 13]);
 

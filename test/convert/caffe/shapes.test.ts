@@ -10,7 +10,7 @@ import {
   noiseTensor,
   runNet,
   tensor,
-} from '../support/caffe-net.ts';
+} from '../support/caffe/net.ts';
 
 const SHAPE = [2, 6, 2, 3] as const;
 const INPUT = noiseTensor(SHAPE);

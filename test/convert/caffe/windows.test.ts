@@ -10,8 +10,8 @@ import {
   noiseTensor,
   runNet,
   tensor,
-} from '../support/caffe-net.ts';
-import { make, reader } from '../support/caffe-planes.ts';
+} from '../support/caffe/net.ts';
+import { make, reader } from '../support/caffe/planes.ts';
 
 interface Convolution {
   readonly group: number;

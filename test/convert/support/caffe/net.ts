@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { convertCaffe } from '../../../convert/caffe/convert.ts';
-import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
-import { writeOnnx } from '../../../convert/onnx/write.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { openSession } from '../../../lib/inference/session.ts';
+import { convertCaffe } from '../../../../convert/caffe/convert.ts';
+import type { Conversion, ConvertOptions } from '../../../../convert/conversion.ts';
+import { writeOnnx } from '../../../../convert/onnx/write.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
+import { openSession } from '../../../../lib/inference/session.ts';
 
 export interface TestBlob {
   readonly shape: readonly number[];

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ConvertOptions } from '../../../convert/conversion.ts';
-import { readCheckpoint } from '../../../convert/tensorflow/files/checkpoint.ts';
-import { readFrozenGraph } from '../../../convert/tensorflow/files/frozen.ts';
-import { readSavedModel } from '../../../convert/tensorflow/files/saved-model.ts';
-import { splitTensor, type TfGraph, type TfModel } from '../../../convert/tensorflow/graph.ts';
-import { sharedPath } from '../../support/fixtures.ts';
+import type { ConvertOptions } from '../../../../convert/conversion.ts';
+import { readCheckpoint } from '../../../../convert/tensorflow/files/checkpoint.ts';
+import { readFrozenGraph } from '../../../../convert/tensorflow/files/frozen.ts';
+import { readSavedModel } from '../../../../convert/tensorflow/files/saved-model.ts';
+import { splitTensor, type TfGraph, type TfModel } from '../../../../convert/tensorflow/graph.ts';
+import { sharedPath } from '../../../support/fixtures.ts';
 
 type Read = (directory: string, options: ConvertOptions) => Promise<TfModel>;
 const READERS: Readonly<Record<string, Read>> = {

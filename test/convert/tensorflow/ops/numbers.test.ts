@@ -1,11 +1,16 @@
 /** TensorFlow's arithmetic, activations, quantization and dtypes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GraphBuilder } from '../../../convert/graph/builder.ts';
-import type { Value } from '../../../convert/graph/value.ts';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import { emitAll, KERNELS } from '../../../convert/tensorflow/ops/kernels.ts';
-import { type DType, isNumericDType, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
+import { GraphBuilder } from '../../../../convert/graph/builder.ts';
+import type { Value } from '../../../../convert/graph/value.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import { emitAll, KERNELS } from '../../../../convert/tensorflow/ops/kernels.ts';
+import {
+  type DType,
+  isNumericDType,
+  type NumericDType,
+  type Tensor,
+} from '../../../../lib/contract/tensor.ts';
 import {
   attribute as a,
   assertTensor,
@@ -18,7 +23,7 @@ import {
   run,
   runGraph,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 const X = floats([7], [-2.5, -1.5, -0.5, 0.25, 0.5, 1.5, 3]);
 

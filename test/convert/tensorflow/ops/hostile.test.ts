@@ -1,10 +1,10 @@
 /** Nodes no TensorFlow would write: the conversion ends, and with our error or with a graph. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import type { TfAttribute, TfGraph } from '../../../convert/tensorflow/graph.ts';
-import { OPS } from '../../../convert/tensorflow/ops/table.ts';
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import type { TfAttribute, TfGraph } from '../../../../convert/tensorflow/graph.ts';
+import { OPS } from '../../../../convert/tensorflow/ops/table.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
 import {
   attribute as a,
   constant,
@@ -15,7 +15,7 @@ import {
   type NodeSpec,
   noisy,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 const ROUNDS = 25;
 

@@ -1,10 +1,10 @@
 /** TensorArrays of TensorFlow 1 are written in memory: a write that our data flow would lose is refused. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import { readFrozenGraph } from '../../../convert/tensorflow/files/frozen.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { folderOf } from '../support/folder.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../../../convert/tensorflow/files/frozen.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
+import { folderOf } from '../../support/folder.ts';
 import {
   attr,
   constant,
@@ -14,8 +14,8 @@ import {
   intTensor,
   node,
   placeholder,
-} from '../support/tensorflow.ts';
-import { assertTensor, floats, runGraph } from './ops-graph.ts';
+} from '../../support/tensorflow.ts';
+import { assertTensor, floats, runGraph } from '../ops/graph.ts';
 
 const number = (name: string, value: number) => constant(name, intTensor([], [value]), DT.int32);
 const typed = { T: attr.type(DT.float) };

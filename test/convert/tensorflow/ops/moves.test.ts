@@ -1,8 +1,8 @@
 /** TensorFlow's operations that move elements, against loops that follow their definition. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import {
   attribute as a,
   assertTensor,
@@ -16,7 +16,7 @@ import {
   run,
   runGraph,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 type Nested = number | Nested[];
 

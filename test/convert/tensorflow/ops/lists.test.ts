@@ -1,9 +1,9 @@
 /** Lists and TensorArrays: in loops and outside, growing, partly filled, in any order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import type { TfFunction } from '../../../convert/tensorflow/graph.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import type { TfFunction } from '../../../../convert/tensorflow/graph.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import {
   type AttributeSpec,
   attribute as a,
@@ -17,7 +17,7 @@ import {
   noisy,
   run,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 const FLOAT = { element_dtype: a.type('float32') };
 const GROWS = { ...FLOAT, resize_if_index_out_of_bounds: a.flag(true) };

@@ -1,8 +1,8 @@
 /** TensorFlow's image operations against loops that follow their definition. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import {
   type AttributeSpec,
   attribute as a,
@@ -14,7 +14,7 @@ import {
   type NodeSpec,
   noisy,
   run,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 interface ConvCase {
   readonly size: readonly [number, number];

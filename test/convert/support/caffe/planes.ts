@@ -1,6 +1,6 @@
 /** Planes for plain loops. In: an N,C,H,W shape or tensor. Out: a tensor from a function of its indices, and back. */
-import type { Tensor } from '../../../lib/contract/tensor.ts';
-import { tensor } from './caffe-net.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
+import { tensor } from './net.ts';
 
 /** A new N,C,H,W tensor from a function of its indices. */
 export function make(

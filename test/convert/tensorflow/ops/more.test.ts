@@ -1,7 +1,7 @@
 /** The rarer operations of TensorFlow, against their definitions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import {
   type AttributeSpec,
   attribute as a,
@@ -13,7 +13,7 @@ import {
   noisy,
   run,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 const list = (value: Tensor) => Array.from(value.data, Number);
 const F32 = { element_dtype: a.type('float32') };

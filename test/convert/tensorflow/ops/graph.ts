@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
-import { onnxBytes } from '../../../convert/onnx/write.ts';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
+import type { Conversion, ConvertOptions } from '../../../../convert/conversion.ts';
+import { onnxBytes } from '../../../../convert/onnx/write.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
 import type {
   TfAttribute,
   TfFunction,
@@ -17,9 +17,9 @@ import type {
   TfList,
   TfNode,
   TfType,
-} from '../../../convert/tensorflow/graph.ts';
-import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
-import { openSession } from '../../../lib/inference/session.ts';
+} from '../../../../convert/tensorflow/graph.ts';
+import { allocate, type NumericDType, type Tensor } from '../../../../lib/contract/tensor.ts';
+import { openSession } from '../../../../lib/inference/session.ts';
 
 export type AttributeSpec = Readonly<Record<string, TfAttribute>>;
 export type NodeSpec = readonly [

@@ -4,20 +4,20 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ConvertOptions } from '../../../convert/conversion.ts';
-import { readCheckpoint } from '../../../convert/tensorflow/files/checkpoint.ts';
-import { readFrozenGraph } from '../../../convert/tensorflow/files/frozen.ts';
-import { readSavedModel } from '../../../convert/tensorflow/files/saved-model.ts';
+import type { ConvertOptions } from '../../../../convert/conversion.ts';
+import { readCheckpoint } from '../../../../convert/tensorflow/files/checkpoint.ts';
+import { readFrozenGraph } from '../../../../convert/tensorflow/files/frozen.ts';
+import { readSavedModel } from '../../../../convert/tensorflow/files/saved-model.ts';
 import {
   listAttribute,
   type TfGraph,
   tensorAttribute,
   typeAttribute,
-} from '../../../convert/tensorflow/graph.ts';
-import { ServingError } from '../../../lib/contract/errors.ts';
-import { bundleFiles } from '../support/bundle.ts';
-import { folderOf } from '../support/folder.ts';
-import { bytes, int, ints } from '../support/protobuf.ts';
+} from '../../../../convert/tensorflow/graph.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import { bundleFiles } from '../../support/bundle.ts';
+import { folderOf } from '../../support/folder.ts';
+import { bytes, int, ints } from '../../support/protobuf.ts';
 import {
   attr,
   constant,
@@ -32,7 +32,7 @@ import {
   savedModel,
   shape,
   textTensor,
-} from '../support/tensorflow.ts';
+} from '../../support/tensorflow.ts';
 
 type Files = Readonly<Record<string, string | Uint8Array>>;
 type Read = (files: Files, options?: ConvertOptions) => Promise<TfGraph>;

@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { Bundle } from '../../../convert/tensorflow/files/bundle/bundle.ts';
-import { crc32c } from '../../../convert/tensorflow/files/bundle/crc32c.ts';
-import { parseSlice, sliceKey } from '../../../convert/tensorflow/files/bundle/slices.ts';
-import { decodeSnappy } from '../../../convert/tensorflow/files/bundle/snappy.ts';
-import { keyOf, readTable } from '../../../convert/tensorflow/files/bundle/table.ts';
-import { ModelFolder } from '../../../convert/tensorflow/files/folder.ts';
-import { ServingError } from '../../../lib/contract/errors.ts';
-import { type BundleTensor, bundleFiles, compress, levelTable } from '../support/bundle.ts';
-import { folderOf } from '../support/folder.ts';
-import { bytes, int } from '../support/protobuf.ts';
-import { DT, shape } from '../support/tensorflow.ts';
+import { Bundle } from '../../../../convert/tensorflow/files/bundle/bundle.ts';
+import { crc32c } from '../../../../convert/tensorflow/files/bundle/crc32c.ts';
+import { parseSlice, sliceKey } from '../../../../convert/tensorflow/files/bundle/slices.ts';
+import { decodeSnappy } from '../../../../convert/tensorflow/files/bundle/snappy.ts';
+import { keyOf, readTable } from '../../../../convert/tensorflow/files/bundle/table.ts';
+import { ModelFolder } from '../../../../convert/tensorflow/files/folder.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import { type BundleTensor, bundleFiles, compress, levelTable } from '../../support/bundle.ts';
+import { folderOf } from '../../support/folder.ts';
+import { bytes, int } from '../../support/protobuf.ts';
+import { DT, shape } from '../../support/tensorflow.ts';
 
 function refuses(run: () => unknown, pattern: RegExp): void {
   assert.throws(run, (error: unknown) => {

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { convertTensorflow } from '../../../convert/tensorflow/convert.ts';
-import { readFrozenGraph } from '../../../convert/tensorflow/files/frozen.ts';
-import type { TfFunction } from '../../../convert/tensorflow/graph.ts';
-import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { convertTensorflow } from '../../../../convert/tensorflow/convert.ts';
+import { readFrozenGraph } from '../../../../convert/tensorflow/files/frozen.ts';
+import type { TfFunction } from '../../../../convert/tensorflow/graph.ts';
+import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import {
   attribute as a,
   assertTensor,
@@ -21,7 +21,7 @@ import {
   run,
   runGraph,
   tensor,
-} from './ops-graph.ts';
+} from './graph.ts';
 
 const flag = (value: boolean) => tensor('bool', [], [value ? 1 : 0]);
 const one = constant('one', int32s([], [1]));
