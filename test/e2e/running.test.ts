@@ -9,7 +9,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningNews } from '../../lib/redis/running.ts';
-import { startRedisProxy } from '../faults/support/redis-proxy.ts';
+import { startRedisProxy } from '../faults/support/redis/proxy.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 

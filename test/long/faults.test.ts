@@ -9,7 +9,7 @@ import { crash, MOMENTS } from '../faults/support/crash.ts';
 import { buried, buriedUnderFaults } from '../faults/support/dead-letter.ts';
 import { duplicates, reordered } from '../faults/support/delivery.ts';
 import { everyMask } from '../faults/support/partial.ts';
-import { killedServer, lostWrites, stalePromoted } from '../faults/support/redis-loss.ts';
+import { killedServer, lostWrites, stalePromoted } from '../faults/support/redis/loss.ts';
 import { everySubset } from '../faults/support/sqs-send.ts';
 import { twoWorkers } from '../faults/support/two-workers.ts';
 import { type Bundles, packagedFunctions } from '../faults/support/worker.ts';

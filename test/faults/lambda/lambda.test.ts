@@ -7,7 +7,7 @@ import { publishModel } from '../../../lib/registry/publish.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { fenceCost, timeForThreeMs } from '../../support/fence.ts';
 import { until } from '../../support/until.ts';
-import { PASS } from '../support/redis-proxy.ts';
+import { PASS } from '../support/redis/proxy.ts';
 import { type Bundles, packagedFunctions } from '../support/worker.ts';
 import { addModel, modelFolder, STEP } from '../swap/models.ts';
 import {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type LocalRedis, startRedis } from '../../../local/redis/start.ts';
-import { FAULTS, OPERATIONS, redisFault } from '../support/redis-faults.ts';
+import { FAULTS, OPERATIONS, redisFault } from '../support/redis/faults.ts';
 
 describe('F6: a fault of Redis is an error of ours, and on the same connection it works afterwards', () => {
   let dataDir: string;

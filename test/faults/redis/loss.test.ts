@@ -1,5 +1,5 @@
 import { test } from 'node:test';
-import { killedServer, lostWrites, stalePromoted } from '../support/redis-loss.ts';
+import { killedServer, lostWrites, stalePromoted } from '../support/redis/loss.ts';
 
 test('F7: a redis-server as the local stack starts it has every result it acknowledged, however often it is killed', (t) =>
   killedServer(t, { kills: 5 }));

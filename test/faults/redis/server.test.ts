@@ -10,8 +10,8 @@ import { eventOf } from '../support/events.ts';
 import { History, takeAll } from '../support/history.ts';
 import { lineOf } from '../support/model.ts';
 import { quietLog } from '../support/quiet.ts';
-import { type RedisProcess, redisProcess } from '../support/redis-process.ts';
-import { OPENING, PASS, startRedisProxy } from '../support/redis-proxy.ts';
+import { type RedisProcess, redisProcess } from '../support/redis/process.ts';
+import { OPENING, PASS, startRedisProxy } from '../support/redis/proxy.ts';
 import { JOB, lineRunner, openStore, openWorker } from '../support/service.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 };

@@ -17,7 +17,7 @@ import { deliverAll, expire, invoke, receive, remove, type Source } from './even
 import { History } from './history.ts';
 import { type HttpProxy, startHttpProxy } from './http-proxy.ts';
 import { lineModel, lineOf, modelFolder, record, slowModel } from './model.ts';
-import { type CommandFate, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
+import { type CommandFate, PASS, type RedisProxy, startRedisProxy } from './redis/proxy.ts';
 import { type Random, seeded, whole } from './seeds.ts';
 import { BUCKET, JOB, type Queue, startQueue } from './service.ts';
 import { type Bundles, startWorker, type Worker } from './worker.ts';

@@ -16,7 +16,7 @@ import { History } from './history.ts';
 import { startHttpProxy } from './http-proxy.ts';
 import { lineOf, record } from './model.ts';
 import { quietLog } from './quiet.ts';
-import { PASS, startRedisProxy } from './redis-proxy.ts';
+import { PASS, startRedisProxy } from './redis/proxy.ts';
 import { pick, seeded } from './seeds.ts';
 import { BUCKET, JOB, lineRunner, openDeadLetter, openWorker, type Queue, startQueue } from './service.ts';
 

@@ -14,7 +14,7 @@ import { publishModel } from '../../../lib/registry/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';
 import { lineModel, lineOf, misfit, modelFolder, poison, record } from './model.ts';
-import { type Fsync, type RedisProcess, redisProcess } from './redis-process.ts';
+import { type Fsync, type RedisProcess, redisProcess } from './redis/process.ts';
 import { type Random, seeded, whole } from './seeds.ts';
 import { BUCKET, JOB, type Queue, startQueue } from './service.ts';
 import { packagedFunctions, startWorker, type Worker } from './worker.ts';

@@ -4,7 +4,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { toFields } from '../../../lib/redis/result-fields.ts';
 import { type Dequeued, type Finished, ResultStore } from '../../../lib/redis/results.ts';
-import { PASS, startRedisProxy } from '../../faults/support/redis-proxy.ts';
+import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 

@@ -6,7 +6,7 @@ import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates, sendClaimed } from '../../../lib/redis/record-states.ts';
 import { toFields } from '../../../lib/redis/result-fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { PASS, startRedisProxy } from '../../faults/support/redis-proxy.ts';
+import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 

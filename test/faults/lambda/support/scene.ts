@@ -13,7 +13,7 @@ import { startAws } from '../../../../local/aws/aws.ts';
 import { redisUrl } from '../../../support/redis.ts';
 import { temporaryFolder } from '../../../support/runner.ts';
 import { startHttpProxy } from '../../support/http-proxy.ts';
-import { startRedisProxy } from '../../support/redis-proxy.ts';
+import { startRedisProxy } from '../../support/redis/proxy.ts';
 import type { Bundles } from '../../support/worker.ts';
 import { QUIET } from '../../swap/models.ts';
 import { type EnvironmentOptions, type LambdaEnvironment, startEnvironment } from './environment.ts';

@@ -6,18 +6,18 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import { resultKey } from '../../../lib/contract/names.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { RecordStates, sendClaimed } from '../../../lib/redis/record-states.ts';
-import { until } from '../../support/until.ts';
-import { eventOf } from './events.ts';
-import { History } from './history.ts';
-import { lineOf } from './model.ts';
-import { quietLog } from './quiet.ts';
-import { type RedisProcess, redisProcess } from './redis-process.ts';
-import { startRedisProxy } from './redis-proxy.ts';
-import { seeded, whole } from './seeds.ts';
-import { JOB, lineRunner, openWorker, type SqsHandler } from './service.ts';
+import { resultKey } from '../../../../lib/contract/names.ts';
+import { RedisConnection } from '../../../../lib/redis/connection.ts';
+import { RecordStates, sendClaimed } from '../../../../lib/redis/record-states.ts';
+import { until } from '../../../support/until.ts';
+import { eventOf } from '../events.ts';
+import { History } from '../history.ts';
+import { lineOf } from '../model.ts';
+import { quietLog } from '../quiet.ts';
+import { seeded, whole } from '../seeds.ts';
+import { JOB, lineRunner, openWorker, type SqsHandler } from '../service.ts';
+import { type RedisProcess, redisProcess } from './process.ts';
+import { startRedisProxy } from './proxy.ts';
 
 const BATCH = 20;
 

@@ -5,8 +5,8 @@
  */
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import { type LocalRedis, startRedis } from '../../../local/redis/start.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { type LocalRedis, startRedis } from '../../../../local/redis/start.ts';
+import { temporaryFolder } from '../../../support/runner.ts';
 
 export interface RedisProcess {
   readonly url: string;

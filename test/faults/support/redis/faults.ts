@@ -8,17 +8,17 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
-import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { ServingError } from '../../../lib/contract/errors.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toInputs } from '../../../sdk/inputs.ts';
-import { sqsRecord } from './events.ts';
-import { History } from './history.ts';
-import { lineOf, record } from './model.ts';
-import { quietLog } from './quiet.ts';
-import { type CommandFate, OPENING, PASS, type RedisProxy, startRedisProxy } from './redis-proxy.ts';
-import { JOB, lineRunner, openStore, openWorker } from './service.ts';
+import { encodeMessage } from '../../../../lib/codecs/message.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import { RedisConnection } from '../../../../lib/redis/connection.ts';
+import { RecordStates } from '../../../../lib/redis/record-states.ts';
+import { toInputs } from '../../../../sdk/inputs.ts';
+import { sqsRecord } from '../events.ts';
+import { History } from '../history.ts';
+import { lineOf, record } from '../model.ts';
+import { quietLog } from '../quiet.ts';
+import { JOB, lineRunner, openStore, openWorker } from '../service.ts';
+import { type CommandFate, OPENING, PASS, type RedisProxy, startRedisProxy } from './proxy.ts';
 
 /** Short, for three faults use it up again and again; but what is well answers within it on a busy machine too. */
 const TIMEOUTS = { connectTimeoutMs: 500, commandTimeoutMs: 500 };
