@@ -4,8 +4,9 @@
  * Trap: a binary body leaves Lambda as base64, a third longer, and that must fit into its 6 MiB. The JSON is filled up
  * with spaces so that the bytes begin on a boundary of 8, where a client can put a typed array without a copy.
  */
-import { DATATYPES, JSON_LENGTH_HEADER } from '../../codecs/open-inference.ts';
-import { textsLength, writeTexts } from '../../codecs/open-inference-texts.ts';
+import { JSON_LENGTH_HEADER } from '../../codecs/open-inference/request.ts';
+import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
+import { textsLength, writeTexts } from '../../codecs/open-inference/texts.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { TypedArray } from '../../contract/tensor.ts';

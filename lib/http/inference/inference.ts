@@ -5,13 +5,13 @@
  * whole. Its name is the job's, its version the one that serves.
  */
 import {
-  DATATYPES,
   decodeInference,
   type InferenceInput,
   type InferenceRequest,
   JSON_LENGTH_HEADER,
   jsonLengthOf,
-} from '../../codecs/open-inference.ts';
+} from '../../codecs/open-inference/request.ts';
+import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';

@@ -2,7 +2,8 @@
  * In: a body that is nothing but the bytes of one tensor (`Inference-Header-Content-Length: 0`) and the model's inputs.
  * Out: that tensor. Trap: nobody says its shape; it follows from the length only where one dimension is free.
  */
-import { binaryTensor, DATATYPES, type InferenceInput } from '../../codecs/open-inference.ts';
+import type { InferenceInput } from '../../codecs/open-inference/request.ts';
+import { binaryTensor, DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName } from '../../codecs/quote.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import * as fc from 'fast-check';
-import { DATATYPES, decodeInference, jsonLengthOf } from '../../../lib/codecs/open-inference.ts';
-import { readTexts, textsLength, writeTexts } from '../../../lib/codecs/open-inference-texts.ts';
+import { decodeInference, jsonLengthOf } from '../../../lib/codecs/open-inference/request.ts';
+import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
+import { readTexts, textsLength, writeTexts } from '../../../lib/codecs/open-inference/texts.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import {
   bytesPerElement,

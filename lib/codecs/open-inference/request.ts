@@ -1,41 +1,14 @@
 /**
- * In: the body of an Open Inference Protocol request: JSON, and behind it the bytes of its binary tensors, in order.
- * Out: its inputs, each a tensor or the JSON of one, and the outputs it asks for.
- * Trap: sizes come from strangers and say where the next tensor begins; every one is checked against the shape and the
- * bytes that are there, and no byte may be left over. A tensor is a view of the body where it is aligned.
+ * Reads the body of an Open Inference Protocol request: its inputs, each a tensor or the JSON of one, and the outputs it
+ * asks for. The bytes of binary tensors follow the JSON, in order; their sizes come from untrusted callers, so each one
+ * is checked against its shape and the bytes that are there, and no byte may be left over.
  */
-
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import {
-  bytesPerElement,
-  type DType,
-  elementCount,
-  isNumericDType,
-  type Tensor,
-  viewBytes,
-} from '../contract/tensor.ts';
-import { isObject, longName, parseJson } from './instances.ts';
-import { readTexts } from './open-inference-texts.ts';
-import { kindOf, quoteName, quoteValue } from './quote.ts';
-
-/** The protocol's name of each dtype. */
-export const DATATYPES: Readonly<Record<DType, string>> = {
-  bool: 'BOOL',
-  uint8: 'UINT8',
-  uint16: 'UINT16',
-  uint32: 'UINT32',
-  uint64: 'UINT64',
-  int8: 'INT8',
-  int16: 'INT16',
-  int32: 'INT32',
-  int64: 'INT64',
-  float16: 'FP16',
-  float32: 'FP32',
-  float64: 'FP64',
-  string: 'BYTES',
-};
-const DTYPES = new Map(Object.entries(DATATYPES).map(([dtype, name]) => [name, dtype as DType]));
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import type { DType, Tensor } from '../../contract/tensor.ts';
+import { isObject, longName, parseJson } from '../instances.ts';
+import { kindOf, quoteName, quoteValue } from '../quote.ts';
+import { binaryTensor, DTYPES } from './tensor.ts';
 
 /** The header, lower-cased, that says how many bytes of a body are its JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
@@ -242,40 +215,6 @@ function refuseSharedMemory(parameters: Readonly<Record<string, unknown>>, where
   const shared = ['shared_memory_region', 'shared_memory_byte_size', 'shared_memory_offset'];
   if (shared.every((name) => isAbsent(parameters[name]))) return;
   throw new ServingError('bad_request', `${where}: shared memory is not served; send the tensor in the body`);
-}
-
-/** The bytes of one tensor as it; a view of them where they are aligned. @throws bad_input, too_large, naming `where` */
-export function binaryTensor(
-  where: string,
-  dtype: DType,
-  shape: readonly number[],
-  bytes: Uint8Array,
-): Tensor {
-  try {
-    const count = elementCount(shape, LIMITS.tensorElements);
-    if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
-    const expected = count * bytesPerElement(dtype);
-    if (expected !== bytes.byteLength) {
-      throw new ServingError(
-        'bad_input',
-        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, binary_data_size is ${bytes.byteLength}`,
-      );
-    }
-    if (dtype === 'bool') assertFlags(bytes);
-    return { dtype, shape, data: viewBytes(dtype, bytes) };
-  } catch (error) {
-    const { code, message } = ServingError.from(error);
-    throw new ServingError(code, `${where}: ${message}`, { cause: error });
-  }
-}
-
-/** onnxruntime takes any byte for a flag, and kernels disagree on what 2 is. */
-function assertFlags(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; at++) {
-    if ((bytes[at] as number) > 1) {
-      throw new ServingError('bad_input', `expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
-    }
-  }
 }
 
 /** @param binary for outputs that do not say */

@@ -1,8 +1,8 @@
 /**
- * In: a binary BYTES tensor: for each element 4 bytes of length (little-endian), then as many of UTF-8. Out: its texts,
- * and the way back. Trap: TextDecoder takes a byte order mark off unless it is told not to.
+ * Reads and writes a binary BYTES tensor: each element is 4 bytes of length (little-endian) and that many bytes of UTF-8.
+ * TextDecoder drops a leading byte order mark unless ignoreBOM is set.
  */
-import { ServingError } from '../contract/errors.ts';
+import { ServingError } from '../../contract/errors.ts';
 
 const LENGTH_BYTES = 4;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,0 +1,68 @@
+/**
+ * Names of the Open Inference Protocol's datatypes, and one binary tensor of them. A tensor is a view of its bytes where
+ * they are aligned, and a copy elsewhere.
+ */
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import {
+  bytesPerElement,
+  type DType,
+  elementCount,
+  isNumericDType,
+  type Tensor,
+  viewBytes,
+} from '../../contract/tensor.ts';
+import { readTexts } from './texts.ts';
+
+/** The protocol's name of each dtype. */
+export const DATATYPES: Readonly<Record<DType, string>> = {
+  bool: 'BOOL',
+  uint8: 'UINT8',
+  uint16: 'UINT16',
+  uint32: 'UINT32',
+  uint64: 'UINT64',
+  int8: 'INT8',
+  int16: 'INT16',
+  int32: 'INT32',
+  int64: 'INT64',
+  float16: 'FP16',
+  float32: 'FP32',
+  float64: 'FP64',
+  string: 'BYTES',
+};
+/** The dtype of each of these names. */
+export const DTYPES = new Map(Object.entries(DATATYPES).map(([dtype, name]) => [name, dtype as DType]));
+
+/** Reads the bytes of one tensor. @throws bad_input, too_large, naming `where` */
+export function binaryTensor(
+  where: string,
+  dtype: DType,
+  shape: readonly number[],
+  bytes: Uint8Array,
+): Tensor {
+  try {
+    const count = elementCount(shape, LIMITS.tensorElements);
+    if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
+    const expected = count * bytesPerElement(dtype);
+    if (expected !== bytes.byteLength) {
+      throw new ServingError(
+        'bad_input',
+        `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, binary_data_size is ${bytes.byteLength}`,
+      );
+    }
+    if (dtype === 'bool') assertFlags(bytes);
+    return { dtype, shape, data: viewBytes(dtype, bytes) };
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    throw new ServingError(code, `${where}: ${message}`, { cause: error });
+  }
+}
+
+/** onnxruntime takes any byte for a flag, and kernels disagree on what 2 is. */
+function assertFlags(bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; at++) {
+    if ((bytes[at] as number) > 1) {
+      throw new ServingError('bad_input', `expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
+    }
+  }
+}
