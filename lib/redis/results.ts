@@ -1,41 +1,19 @@
 /**
- * In: the outcomes of one batch. Out: one Redis hash each, in a single round trip, each with a time to live.
- * Trap: SQS delivers twice and two workers may hold one record. The first finished result stays, whole: the script
- * writes a hash only where no `status` is yet, and Redis runs it as one step.
+ * The results of a job in Redis, one hash each: saved, read, waited for and taken, which deletes them. What is taken can
+ * be asked for again for a while, so that an answer that gets lost loses no result (leases.ts).
  */
-import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import { SINCE_FIELD, fromFields as timersFromFields, toIncrements } from '../metrics/fields.ts';
+import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
+import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
 import { DoneNews } from './notifications.ts';
-import { fromFields, type Result, type StoredFields } from './result-fields.ts';
-import { SAVE } from './scripts.ts';
+import { fromFields, type Result } from './result-fields.ts';
+import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result-writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
-/** Metrics outlive results: a week after the last measurement they are gone. */
-const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
-/** One script call holds Redis up for its whole length: a few ms for a thousand records. */
-const RECORDS_PER_CALL = 1_000;
-/** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
-const TRIP_BYTES = 4 * 1024 * 1024;
 const DRAIN_PAGE = 100;
-export interface Finished {
-  readonly uri: string;
-  readonly fields: StoredFields;
-  /** Id of the message it was made of; such a message gets no second result when the first is taken. Default none. */
-  readonly message?: string;
-}
-
-export interface StoreOptions {
-  readonly job: string;
-  readonly ttlSeconds: number;
-  /** Of a writer: for how long a message whose result is there may still be delivered again. Default 0, never. */
-  readonly redeliveryMs?: number;
-  readonly now: () => number;
-}
 
 /** What `dequeue` found for one uri: its result, or the error that is its outcome. */
 export type Dequeued =
@@ -47,104 +25,29 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
-type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
-
 export class ResultStore {
   readonly #connection: RedisConnection;
-  readonly #options: StoreOptions;
+  readonly #options: WriterOptions;
   readonly #news: DoneNews;
   readonly #taker: ResultTaker;
+  readonly #writer: ResultWriter;
 
-  constructor(connection: RedisConnection, options: StoreOptions) {
+  constructor(connection: RedisConnection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#news = new DoneNews(connection);
     this.#taker = new ResultTaker(connection, options.job);
-    if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
+    this.#writer = new ResultWriter(connection, options);
   }
 
-  /**
-   * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
-   * several). A uri that already has a result keeps it.
-   * @param model version of the model that made them; "" when none did
-   * @param onBlocked hears of each uri whose key holds something that is no result; without it, that throws
-   * @returns how many were written
-   * @throws results_unavailable; then none, some or all are written, and writing again does no harm
-   */
-  async save(
+  /** Writes the results of one batch, as `ResultWriter.save` does. @returns how many were written */
+  save(
     finished: readonly Finished[],
     model: string,
     timers?: Timers,
-    onBlocked?: (uri: string, error: ServingError) => void,
+    onBlocked?: OnBlocked,
   ): Promise<number> {
-    let measured = timers?.take();
-    if (finished.length === 0 && !measured?.size) return 0;
-    let saved = 0;
-    const blocked: string[] = [];
-    try {
-      for (const trip of tripsOf(finished)) {
-        const replies = await this.#saveTrip(trip, model, measured ? toIncrements(measured) : []);
-        // They are counted now, whatever becomes of the rest.
-        measured = undefined;
-        saved += replies.saved;
-        blocked.push(...replies.blocked);
-      }
-    } catch (error) {
-      if (measured) timers?.restore(measured);
-      throw error;
-    }
-    for (const uri of blocked) {
-      const error = new ServingError('results_unavailable', 'the key of the result holds something else', {
-        uri,
-      });
-      if (!onBlocked) throw error;
-      onBlocked(uri, error);
-    }
-    return saved;
-  }
-
-  #saveTrip(trip: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
-    return this.#connection.use(async (redis) => {
-      const calls: Promise<number[]>[] = [];
-      // All calls leave in one tick and share one round trip.
-      for (let i = 0; i === 0 || i < trip.length; i += RECORDS_PER_CALL) {
-        const part = trip.slice(i, i + RECORDS_PER_CALL);
-        calls.push(this.#saveCall(redis, part, model, i === 0 ? pairs : []));
-      }
-      const replies = await Promise.all(calls);
-      return {
-        saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
-        blocked: replies.flatMap(([, ...places], call) =>
-          places.map((place) => (trip[call * RECORDS_PER_CALL + place] as Finished).uri),
-        ),
-      };
-    }, true);
-  }
-
-  #saveCall(
-    redis: Redis,
-    finished: readonly Finished[],
-    model: string,
-    pairs: readonly (readonly [string, number])[],
-  ): Promise<number[]> {
-    const { job, ttlSeconds, redeliveryMs = 0, now } = this.#options;
-    const keys = [indexKey(job), metricsKey(job)];
-    const values: (string | number)[] = [
-      ttlSeconds * 1000,
-      now(),
-      model,
-      doneChannel(job, ''),
-      METRICS_TTL_MS,
-    ];
-    values.push(pairs.length, stateKey(job, ''), seenPrefix(job), redeliveryMs);
-    for (const pair of pairs) values.push(...pair);
-    for (const { uri, fields, message = '' } of finished) {
-      keys.push(resultKey(job, uri));
-      values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
-      values.push(redeliveryMs > 0 ? message : '');
-    }
-    const { saveResults } = redis as unknown as { saveResults: SaveCommand };
-    return saveResults.call(redis, keys.length, ...keys, ...values);
+    return this.#writer.save(finished, model, timers, onBlocked);
   }
 
   /**
@@ -280,22 +183,6 @@ export class ResultStore {
     this.#news.close();
     await this.#connection.close();
   }
-}
-
-/** Cut where the results of one round trip become too many bytes; one trip, empty, for metrics alone. */
-function tripsOf(finished: readonly Finished[]): Finished[][] {
-  const trips: Finished[][] = [[]];
-  let bytes = 0;
-  for (const one of finished) {
-    const { value, exact } = one.fields;
-    bytes += value.length + exact.length;
-    if (bytes > TRIP_BYTES && (trips.at(-1) as Finished[]).length > 0) {
-      trips.push([]);
-      bytes = value.length + exact.length;
-    }
-    (trips.at(-1) as Finished[]).push(one);
-  }
-  return trips;
 }
 
 function dequeuedOf({ held: { uri }, fields, error }: Taken): Dequeued | undefined {

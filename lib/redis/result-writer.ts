@@ -1,0 +1,150 @@
+/**
+ * Saves the outcomes of one batch, each as a Redis hash with a time to live, in one round trip. SQS delivers twice and two
+ * workers may hold one record: the script writes a hash only where there is no `status` yet, so the first result stays.
+ */
+import type { Redis } from 'ioredis';
+import { ServingError } from '../contract/errors.ts';
+import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
+import { toIncrements } from '../metrics/fields.ts';
+import type { Timers } from '../metrics/timers.ts';
+import type { RedisConnection } from './connection.ts';
+import type { StoredFields } from './result-fields.ts';
+import { SAVE } from './scripts.ts';
+
+/** Metrics outlive results: a week after the last measurement they are gone. */
+const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
+/** One script call holds Redis up for its whole length: a few ms for a thousand records. */
+const RECORDS_PER_CALL = 1_000;
+/** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
+const TRIP_BYTES = 4 * 1024 * 1024;
+
+export interface Finished {
+  readonly uri: string;
+  readonly fields: StoredFields;
+  /** Id of the message it was made of; such a message gets no second result when the first is taken. Default none. */
+  readonly message?: string;
+}
+
+export interface WriterOptions {
+  readonly job: string;
+  readonly ttlSeconds: number;
+  /** How long a message whose result is there may still be delivered again. Default 0, never. */
+  readonly redeliveryMs?: number;
+  readonly now: () => number;
+}
+
+/** Gets each uri whose key holds something that is no result. */
+export type OnBlocked = (uri: string, error: ServingError) => void;
+
+type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
+
+export class ResultWriter {
+  readonly #connection: RedisConnection;
+  readonly #options: WriterOptions;
+
+  constructor(connection: RedisConnection, options: WriterOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
+  }
+
+  /**
+   * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
+   * several). A uri that already has a result keeps it.
+   * @param model version of the model that made them; "" when none did
+   * @param onBlocked without it, a key that holds something else throws
+   * @returns how many were written
+   * @throws results_unavailable; then none, some or all are written, and writing again does no harm
+   */
+  async save(
+    finished: readonly Finished[],
+    model: string,
+    timers?: Timers,
+    onBlocked?: OnBlocked,
+  ): Promise<number> {
+    let measured = timers?.take();
+    if (finished.length === 0 && !measured?.size) return 0;
+    let saved = 0;
+    const blocked: string[] = [];
+    try {
+      for (const trip of tripsOf(finished)) {
+        const replies = await this.#saveTrip(trip, model, measured ? toIncrements(measured) : []);
+        // They are counted now, whatever becomes of the rest.
+        measured = undefined;
+        saved += replies.saved;
+        blocked.push(...replies.blocked);
+      }
+    } catch (error) {
+      if (measured) timers?.restore(measured);
+      throw error;
+    }
+    for (const uri of blocked) {
+      const error = new ServingError('results_unavailable', 'the key of the result holds something else', {
+        uri,
+      });
+      if (!onBlocked) throw error;
+      onBlocked(uri, error);
+    }
+    return saved;
+  }
+
+  #saveTrip(trip: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
+    return this.#connection.use(async (redis) => {
+      const calls: Promise<number[]>[] = [];
+      // All calls leave in one tick and share one round trip.
+      for (let i = 0; i === 0 || i < trip.length; i += RECORDS_PER_CALL) {
+        const part = trip.slice(i, i + RECORDS_PER_CALL);
+        calls.push(this.#saveCall(redis, part, model, i === 0 ? pairs : []));
+      }
+      const replies = await Promise.all(calls);
+      return {
+        saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
+        blocked: replies.flatMap(([, ...places], call) =>
+          places.map((place) => (trip[call * RECORDS_PER_CALL + place] as Finished).uri),
+        ),
+      };
+    }, true);
+  }
+
+  #saveCall(
+    redis: Redis,
+    finished: readonly Finished[],
+    model: string,
+    pairs: readonly (readonly [string, number])[],
+  ): Promise<number[]> {
+    const { job, ttlSeconds, redeliveryMs = 0, now } = this.#options;
+    const keys = [indexKey(job), metricsKey(job)];
+    const values: (string | number)[] = [
+      ttlSeconds * 1000,
+      now(),
+      model,
+      doneChannel(job, ''),
+      METRICS_TTL_MS,
+    ];
+    values.push(pairs.length, stateKey(job, ''), seenPrefix(job), redeliveryMs);
+    for (const pair of pairs) values.push(...pair);
+    for (const { uri, fields, message = '' } of finished) {
+      keys.push(resultKey(job, uri));
+      values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
+      values.push(redeliveryMs > 0 ? message : '');
+    }
+    const { saveResults } = redis as unknown as { saveResults: SaveCommand };
+    return saveResults.call(redis, keys.length, ...keys, ...values);
+  }
+}
+
+/** Cut where the results of one round trip become too many bytes; one trip, empty, for metrics alone. */
+function tripsOf(finished: readonly Finished[]): Finished[][] {
+  const trips: Finished[][] = [[]];
+  let bytes = 0;
+  for (const one of finished) {
+    const { value, exact } = one.fields;
+    bytes += value.length + exact.length;
+    if (bytes > TRIP_BYTES && (trips.at(-1) as Finished[]).length > 0) {
+      trips.push([]);
+      bytes = value.length + exact.length;
+    }
+    (trips.at(-1) as Finished[]).push(one);
+  }
+  return trips;
+}
