@@ -1,25 +1,24 @@
 /**
- * In: a model file, thread counts, a time limit. Out: what was measured at each point, and why others were not.
- * Trap: a machine drifts, so points take turns, in another order each round; each in a process of its own, which stays
- * for its next turn where there is memory for it. A point that would not fit memory or time is not begun.
+ * Measures a model at each point (function, threads, records of an event) within a time limit, and says why a point was
+ * skipped. Machines drift, so points take turns, in another order each round. Each has a process of its own, which stays
+ * for its next turn where memory allows; a point that would not fit memory or time is never started.
  */
 import { loadavg } from 'node:os';
 import { neededMB } from '../../convert/lambda-fit.ts';
-import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import type { ChildAnswer, Measured } from './child.ts';
+import type { Measured } from './child.ts';
 import {
-  type Block,
   type Door,
   type MeasuredPoint,
   type ModelFacts,
   type Point,
   pointName,
   type SkippedPoint,
-  timesOf,
 } from './points.ts';
-import { TuneProcess } from './process.ts';
+import type { TuneProcess } from './process.ts';
 import type { OpenRequest } from './run.ts';
+import { failureOf, measuredPoint, type Running, startRunning } from './running.ts';
 
 interface MeasureRequest extends Omit<OpenRequest, 'point'> {
   /** Ascending; 1 first. */
@@ -65,15 +64,6 @@ const FIRST_LIMIT_MS = 120_000;
 const GRACE_MS = 5_000;
 /** Of the memory that is free here. */
 const MOST_OF_FREE = 0.6;
-
-interface Running {
-  readonly point: Point;
-  process: TuneProcess | undefined;
-  readonly blocks: Block[];
-  callMs: number;
-  peakBytes: number;
-  residentBytes: number;
-}
 
 /** @throws what the model cannot be opened or run with; the signal's reason */
 export async function measurePoints(request: MeasureRequest, hooks: MeasureHooks): Promise<Measurement> {
@@ -173,14 +163,7 @@ class Campaign {
     this.#hooks.signal.throwIfAborted();
     const reason = isFirst ? undefined : this.#reasonAgainst(point);
     if (reason !== undefined) return this.#skip(point, reason);
-    const running: Running = {
-      point,
-      process: new TuneProcess(),
-      blocks: [],
-      callMs: 0,
-      peakBytes: 0,
-      residentBytes: 0,
-    };
+    const running = startRunning(point);
     // From now on it is ended with all others.
     this.#running.push(running);
     const begin = this.#hooks.now();
@@ -298,27 +281,4 @@ class Campaign {
     const share = (this.#hooks.now() - this.#start) / this.#request.limitMs;
     this.#hooks.onTurn(Math.min(1, share), pointName(point));
   }
-}
-
-function failureOf(told: ChildAnswer): ServingError {
-  if (!('failed' in told))
-    return new ServingError('internal', 'the process that measures answered out of turn');
-  const { code, message } = told.failed;
-  return new ServingError(isErrorCode(code) ? code : 'internal', message);
-}
-
-function measuredPoint({ point, blocks, peakBytes }: Running): MeasuredPoint {
-  const calls = blocks.reduce((sum, { callMs }) => sum + callMs.length, 0);
-  const perCall = (number: (block: Block) => number) =>
-    blocks.reduce((sum, block) => sum + number(block), 0) / calls;
-  return {
-    ...point,
-    cpuMs: perCall(({ cpuMs }) => cpuMs),
-    meanMs: perCall(({ wallMs }) => wallMs),
-    model: timesOf(blocks.map(({ modelMs }) => modelMs)),
-    call: timesOf(blocks.map(({ callMs }) => callMs)),
-    blocks: blocks.length,
-    peakBytes,
-    neededMB: neededMB({ points: [{ rows: 1, peakBytes }] }, 1),
-  };
 }
