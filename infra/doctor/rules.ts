@@ -1,5 +1,6 @@
 /** In: nothing. Out: every rule there is, in the order of the report. docs/doctor.md has one row for each. */
 import { ACCESS_RULES } from './access-rules.ts';
+import { ALARM_RULES } from './alarm-rules.ts';
 import { FUNCTION_RULES } from './function-rules.ts';
 import { HTTP_RULES } from './http-rules.ts';
 import { LOAD_RULES } from './load-rules.ts';
@@ -26,6 +27,7 @@ const ALL: readonly Rule[] = [
   ...ACCESS_RULES,
   ...STORAGE_RULES,
   ...LOG_RULES,
+  ...ALARM_RULES,
 ];
 
 export const RULES: readonly Rule[] = TOPICS.flatMap((topic) => ALL.filter((rule) => rule.topic === topic));
