@@ -1,34 +1,18 @@
 /**
- * In: HTTP requests on a socket. Out: API Gateway HTTP API events for the handlers, their results as responses.
- * Trap: like AWS, the gateway answers 503 "Service Unavailable" at its own 30 s and 500 "Internal Server Error" when
- * the function's shorter timeout ends first, for a thrown error and for a broken result; the client never learns why.
+ * API Gateway on this machine: a server that hands HTTP requests to the handlers as events, and their results back as
+ * responses. Like AWS, it answers 503 "Service Unavailable" after its own 30 s and 500 "Internal Server Error" when the
+ * function's shorter timeout ends first, for a thrown error and for a broken result; the client never learns why.
  */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { createServer, type Server } from 'node:http';
 import type { CorsRules } from '../../lib/http/cors.ts';
-import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
+import type { LocalLog } from '../aws/lambda.ts';
 import { listenError } from '../ports.ts';
-import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './body.ts';
-import { applyCors } from './cors.ts';
-import {
-  gatewayEvent,
-  isTooLargeForLambda,
-  MAX_HEADER_BYTES,
-  newRequestId,
-  type RequestHead,
-  readHead,
-} from './event.ts';
-import {
-  GATEWAY_MESSAGES,
-  type GatewayStatus,
-  gatewayMessage,
-  toWire,
-  type WireResponse,
-  writeEarly,
-  writeResponse,
-} from './response.ts';
-import { compileRoutes, decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
+import { MAX_BODY_BYTES } from './body.ts';
+import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
+import { acceptRequest, type GatewayState, nameOf, refuseSocket } from './requests.ts';
+import { gatewayMessage, writeResponse } from './response.ts';
+import { compileRoutes, type GatewayRoute } from './routes.ts';
 import { Places } from './slots.ts';
 
 /** API Gateway's longest integration timeout, ms. */
@@ -79,28 +63,11 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-interface State {
-  readonly options: GatewayOptions;
-  readonly table: RouteTable;
-  readonly timeoutMs: number;
-  readonly clock: () => number;
-  /** Of requests from their first byte of body to the end of their handler, or of their client. */
-  readonly places: Places;
-  /** Of those on routes that have their own. */
-  readonly ownPlaces: Places;
-  /** Bytes of bodies, each until its handler ends. */
-  heldBytes: number;
-  /** Responses not yet written or cut. */
-  readonly open: Set<ServerResponse>;
-  /** Connections that have an answer although their request is not over. */
-  readonly answered: WeakSet<Duplex>;
-  closing: boolean;
-  onIdle: () => void;
-}
-
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const state: State = {
-    options,
+  const state: GatewayState = {
+    log: options.log,
+    cors: options.cors,
+    maxHeldBytes: options.maxHeldBytes ?? MAX_HELD_BYTES,
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),
     clock: options.clock ?? Date.now,
@@ -122,13 +89,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     keepAliveTimeout: KEEP_ALIVE_MS,
   });
   server.maxConnections = MAX_CONNECTIONS;
-  server.on('request', (request, response) => accept(state, request, response));
+  server.on('request', (request, response) => acceptRequest(state, request, response));
   server.on('checkContinue', (request, response) => {
     // A client refused here never sends its body, so nothing may wait for it.
     const isTooMuch = Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES;
     if (isTooMuch) return writeResponse(response, gatewayMessage(413), newRequestId(), true);
     response.writeContinue();
-    accept(state, request, response);
+    acceptRequest(state, request, response);
   });
   server.on('clientError', (error, socket) => refuseSocket(state, error, socket));
   const port = await listen(server, options);
@@ -137,7 +104,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     port,
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    close: () => (closed ??= closeGateway(state, server)),
+    close: () => (closed ??= closeGateway(state, server, options.closeTimeoutMs)),
   };
 }
 
@@ -153,150 +120,12 @@ async function listen(server: Server, options: GatewayOptions): Promise<number> 
   return typeof address === 'object' && address !== null ? address.port : port;
 }
 
-function accept(state: State, request: IncomingMessage, response: ServerResponse): void {
-  state.open.add(response);
-  response.once('close', () => {
-    state.open.delete(response);
-    if (state.open.size === 0) state.onIdle();
-  });
-  if (applyCors(state.options.cors, request, response)) return;
-  const requestId = newRequestId();
-  serve(state, request, response, requestId).catch((error: unknown) => {
-    state.options.log.error('the gateway failed', { requestId, ...errorFields(error) });
-    if (!response.headersSent) answer(state, response, 500, requestId);
-  });
-}
-
-async function serve(
-  state: State,
-  request: IncomingMessage,
-  response: ServerResponse,
-  requestId: string,
-): Promise<void> {
-  const head = readHead(request);
-  const [rawPath = '', ...query] = (request.url ?? '').split('?');
-  const path = decodePath(rawPath);
-  const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
-  const refuse = (status: GatewayStatus) => refuseRequest(state, request, response, head, status, requestId);
-  if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
-  if (path === undefined) return refuse(400);
-  if (match === undefined) return refuse(404);
-  const places = match.route.ownPlaces ? state.ownPlaces : state.places;
-  if (places.isFull || match.route.refuses?.()) return refuse(429);
-  const leave = places.take(response);
-  let heldBytes = 0;
-  const hold = (bytes: number) => {
-    if (state.heldBytes + bytes > (state.options.maxHeldBytes ?? MAX_HELD_BYTES)) return false;
-    state.heldBytes += bytes;
-    heldBytes += bytes;
-    return true;
-  };
-  try {
-    const read = await readBody(request, head.bodyBytes, hold);
-    if (read.kind === 'gone') return;
-    if (read.kind === 'too_large') return refuse(413);
-    if (read.kind === 'no_room') return refuse(429);
-    const event = gatewayEvent({
-      request,
-      head,
-      path,
-      rawQueryString: query.join('?'),
-      match,
-      body: read.bytes,
-      requestId,
-      nowMs: state.clock(),
-    });
-    if (isTooLargeForLambda(event)) return answer(state, response, 413, requestId);
-    const wire = await run(state, match.route, event);
-    if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
-  } finally {
-    leave();
-    state.heldBytes -= heldBytes;
-  }
-}
-
-async function run(
-  state: State,
-  route: GatewayRoute,
-  event: Parameters<GatewayRoute['handler']>[0],
-): Promise<WireResponse> {
-  const { log } = state.options;
-  const timeoutMs = route.timeoutMs ?? state.timeoutMs;
-  const facts = { functionName: nameOf(route), timeoutMs, clock: state.clock };
-  const invocation = await invoke(route.handler, event, facts, state.timeoutMs);
-  const where = { route: event.routeKey, requestId: event.requestContext.requestId };
-  if (invocation.kind === 'timed_out') {
-    log.error(`the handler took longer than ${invocation.afterMs} ms`, where);
-    return gatewayMessage(timeoutMs < state.timeoutMs ? 500 : 503);
-  }
-  if (invocation.kind === 'failed') {
-    log.error('the handler threw', { ...where, ...errorFields(invocation.error) });
-    return gatewayMessage(500);
-  }
-  const wire = toWireSafely(invocation.result);
-  if (!('problem' in wire)) return wire;
-  log.error(`the handler returned no response: ${wire.problem}`, where);
-  return gatewayMessage(500);
-}
-
-/** /predictions/{uri} is predictions-uri. */
-function nameOf(route: GatewayRoute): string {
-  return route.functionName ?? (route.path.match(/[A-Za-z0-9_]+/g) ?? ['root']).join('-');
-}
-
-/** A result that JSON cannot hold (a cycle, a bigint, a getter that throws) fails like on Lambda. */
-function toWireSafely(result: unknown): ReturnType<typeof toWire> {
-  try {
-    return toWire(result);
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-function answer(state: State, response: ServerResponse, status: GatewayStatus, requestId: string): void {
-  if (!response.destroyed) writeResponse(response, gatewayMessage(status), requestId, state.closing);
-}
-
-/** Answers before the request's body was read: at once when there is none, else while it is thrown away. */
-function refuseRequest(
-  state: State,
-  request: IncomingMessage,
-  response: ServerResponse,
-  head: RequestHead,
-  status: GatewayStatus,
-  requestId: string,
-): void {
-  if (response.destroyed) return;
-  if (request.complete || head.bodyBytes === 0) return answer(state, response, status, requestId);
-  const close = state.closing || head.bodyBytes === undefined || head.bodyBytes > MAX_DROPPED_BYTES;
-  state.answered.add(request.socket);
-  response.once('finish', () => state.answered.delete(request.socket));
-  endAfterBody(request, response);
-  writeEarly(response, gatewayMessage(status), requestId, close);
-}
-
-/** The request was never whole: broken HTTP, too slow, or headers beyond what node reads. */
-function refuseSocket(state: State, error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || state.answered.has(socket)) {
-    socket.destroy();
-    return;
-  }
-  const status =
-    error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
-  socket.end(
-    `HTTP/1.1 ${status} ${GATEWAY_MESSAGES[status]}\r\ncontent-type: application/json\r\n` +
-      `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
-}
-
-async function closeGateway(state: State, server: Server): Promise<void> {
+async function closeGateway(state: GatewayState, server: Server, timeoutMs = 10_000): Promise<void> {
   state.closing = true;
   const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
   if (state.open.size > 0) {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, state.options.closeTimeoutMs ?? 10_000);
+      const timer = setTimeout(resolve, timeoutMs);
       state.onIdle = () => {
         clearTimeout(timer);
         resolve();

@@ -1,0 +1,195 @@
+/**
+ * Carries one request through the gateway: its route, a slot, its body, the handler, the response. A request is refused
+ * before its body is read, and the connection then stays usable wherever the rest of the body is small enough to drop.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { CorsRules } from '../../lib/http/cors.ts';
+import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
+import { endAfterBody, MAX_DROPPED_BYTES, readBody } from './body.ts';
+import { applyCors } from './cors.ts';
+import {
+  gatewayEvent,
+  isTooLargeForLambda,
+  MAX_HEADER_BYTES,
+  newRequestId,
+  type RequestHead,
+  readHead,
+} from './event.ts';
+import {
+  GATEWAY_MESSAGES,
+  type GatewayStatus,
+  gatewayMessage,
+  toWire,
+  type WireResponse,
+  writeEarly,
+  writeResponse,
+} from './response.ts';
+import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
+import type { Places } from './slots.ts';
+
+export interface GatewayState {
+  readonly log: LocalLog;
+  /** Undefined: no page of another origin may call. */
+  readonly cors: CorsRules | undefined;
+  /** Of all bodies at once. */
+  readonly maxHeldBytes: number;
+  readonly table: RouteTable;
+  readonly timeoutMs: number;
+  readonly clock: () => number;
+  /** Of requests from their first byte of body to the end of their handler, or of their client. */
+  readonly places: Places;
+  /** Of those on routes that have their own. */
+  readonly ownPlaces: Places;
+  /** Bytes of bodies, each until its handler ends. */
+  heldBytes: number;
+  /** Responses not yet written or cut. */
+  readonly open: Set<ServerResponse>;
+  /** Connections that have an answer although their request is not over. */
+  readonly answered: WeakSet<Duplex>;
+  closing: boolean;
+  onIdle: () => void;
+}
+
+export function acceptRequest(state: GatewayState, request: IncomingMessage, response: ServerResponse): void {
+  state.open.add(response);
+  response.once('close', () => {
+    state.open.delete(response);
+    if (state.open.size === 0) state.onIdle();
+  });
+  if (applyCors(state.cors, request, response)) return;
+  const requestId = newRequestId();
+  serve(state, request, response, requestId).catch((error: unknown) => {
+    state.log.error('the gateway failed', { requestId, ...errorFields(error) });
+    if (!response.headersSent) answer(state, response, 500, requestId);
+  });
+}
+
+async function serve(
+  state: GatewayState,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+): Promise<void> {
+  const head = readHead(request);
+  const [rawPath = '', ...query] = (request.url ?? '').split('?');
+  const path = decodePath(rawPath);
+  const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
+  const refuse = (status: GatewayStatus) => refuseRequest(state, request, response, head, status, requestId);
+  if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
+  if (path === undefined) return refuse(400);
+  if (match === undefined) return refuse(404);
+  const places = match.route.ownPlaces ? state.ownPlaces : state.places;
+  if (places.isFull || match.route.refuses?.()) return refuse(429);
+  const leave = places.take(response);
+  let heldBytes = 0;
+  const hold = (bytes: number) => {
+    if (state.heldBytes + bytes > state.maxHeldBytes) return false;
+    state.heldBytes += bytes;
+    heldBytes += bytes;
+    return true;
+  };
+  try {
+    const read = await readBody(request, head.bodyBytes, hold);
+    if (read.kind === 'gone') return;
+    if (read.kind === 'too_large') return refuse(413);
+    if (read.kind === 'no_room') return refuse(429);
+    const event = gatewayEvent({
+      request,
+      head,
+      path,
+      rawQueryString: query.join('?'),
+      match,
+      body: read.bytes,
+      requestId,
+      nowMs: state.clock(),
+    });
+    if (isTooLargeForLambda(event)) return answer(state, response, 413, requestId);
+    const wire = await run(state, match.route, event);
+    if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
+  } finally {
+    leave();
+    state.heldBytes -= heldBytes;
+  }
+}
+
+async function run(
+  state: GatewayState,
+  route: GatewayRoute,
+  event: Parameters<GatewayRoute['handler']>[0],
+): Promise<WireResponse> {
+  const { log } = state;
+  const timeoutMs = route.timeoutMs ?? state.timeoutMs;
+  const facts = { functionName: nameOf(route), timeoutMs, clock: state.clock };
+  const invocation = await invoke(route.handler, event, facts, state.timeoutMs);
+  const where = { route: event.routeKey, requestId: event.requestContext.requestId };
+  if (invocation.kind === 'timed_out') {
+    log.error(`the handler took longer than ${invocation.afterMs} ms`, where);
+    return gatewayMessage(timeoutMs < state.timeoutMs ? 500 : 503);
+  }
+  if (invocation.kind === 'failed') {
+    log.error('the handler threw', { ...where, ...errorFields(invocation.error) });
+    return gatewayMessage(500);
+  }
+  const wire = toWireSafely(invocation.result);
+  if (!('problem' in wire)) return wire;
+  log.error(`the handler returned no response: ${wire.problem}`, where);
+  return gatewayMessage(500);
+}
+
+/** /predictions/{uri} is predictions-uri. */
+export function nameOf(route: GatewayRoute): string {
+  return route.functionName ?? (route.path.match(/[A-Za-z0-9_]+/g) ?? ['root']).join('-');
+}
+
+/** A result that JSON cannot hold (a cycle, a bigint, a getter that throws) fails like on Lambda. */
+function toWireSafely(result: unknown): ReturnType<typeof toWire> {
+  try {
+    return toWire(result);
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function answer(
+  state: GatewayState,
+  response: ServerResponse,
+  status: GatewayStatus,
+  requestId: string,
+): void {
+  if (!response.destroyed) writeResponse(response, gatewayMessage(status), requestId, state.closing);
+}
+
+/** Answers before the request's body was read: at once when there is none, else while it is thrown away. */
+function refuseRequest(
+  state: GatewayState,
+  request: IncomingMessage,
+  response: ServerResponse,
+  head: RequestHead,
+  status: GatewayStatus,
+  requestId: string,
+): void {
+  if (response.destroyed) return;
+  if (request.complete || head.bodyBytes === 0) return answer(state, response, status, requestId);
+  const close = state.closing || head.bodyBytes === undefined || head.bodyBytes > MAX_DROPPED_BYTES;
+  state.answered.add(request.socket);
+  response.once('finish', () => state.answered.delete(request.socket));
+  endAfterBody(request, response);
+  writeEarly(response, gatewayMessage(status), requestId, close);
+}
+
+/** The request was never whole: broken HTTP, too slow, or headers beyond what node reads. */
+export function refuseSocket(state: GatewayState, error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET' || state.answered.has(socket)) {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
+  socket.end(
+    `HTTP/1.1 ${status} ${GATEWAY_MESSAGES[status]}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
