@@ -8,7 +8,7 @@ import { constantNumber } from '../../graph/numbers.ts';
 import type { Shape, Value, ValueType } from '../../graph/value.ts';
 import { functionAttribute, listAttribute, type TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
-import { unsizedRows } from './list-rows.ts';
+import { unsizedRows } from './lists/rows.ts';
 import { type Context, FAILED, type Facts, type OpTable, type Rule, refuse, takes } from './rule.ts';
 
 /** One outcome: fills a body and says what it gives. */

@@ -8,7 +8,7 @@ import { constantNumber } from '../../graph/numbers.ts';
 import type { Shape, Value } from '../../graph/value.ts';
 import { functionAttribute, splitTensor, type TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
-import { appended, collectedRows, unsizedRows, withRest } from './list-rows.ts';
+import { appended, collectedRows, unsizedRows, withRest } from './lists/rows.ts';
 import {
   type Callee,
   type Context,

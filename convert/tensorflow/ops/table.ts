@@ -11,7 +11,7 @@ import { ELEMENTWISE } from './elementwise.ts';
 import { FUSED } from './fused.ts';
 import { GATHERING } from './gathering.ts';
 import { KERNEL_RESIZE } from './kernel-resize.ts';
-import { LISTS } from './lists.ts';
+import { LISTS } from './lists/lists.ts';
 import { LOOPS } from './loops.ts';
 import { LOSSES } from './losses.ts';
 import { MATRIX } from './matrix.ts';

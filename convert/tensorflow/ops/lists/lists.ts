@@ -1,26 +1,15 @@
 /**
- * TensorLists (and TensorFlow 1's TensorArrays) as tensors: item i is row i.
- * Trap: a list is reserved before the shape of its items is known; until an item is set it is only a promise. A list may
- * also grow by being written behind its end, where its maker (TensorArray) or the write itself says so.
+ * TensorLists (and TensorFlow 1's TensorArrays) as tensors: item i is row i. A list is reserved before the shape of its
+ * items is known, so it has no tensor until an item is set. A write behind its end makes it longer where the operation
+ * that made the list (TensorArray), or the write itself, says so.
  */
-import type { DType } from '../../../lib/contract/tensor.ts';
-import type { GraphBuilder } from '../../graph/builder.ts';
-import { constantNumbers, numbersOf } from '../../graph/numbers.ts';
-import { sameDim } from '../../graph/shapes.ts';
-import type { Value } from '../../graph/value.ts';
-import { flagAttribute, shapeAttribute, type TfNode, typeAttribute } from '../graph.ts';
-import { cut, reshape, type Size, sizesOf, TO_END, unsqueeze } from './dims.ts';
-import { cast, int64, oneNumber } from './kernels.ts';
-import {
-  appended,
-  atLeast,
-  countOf,
-  materialize,
-  rowsFor,
-  shapeOfItem,
-  shapeOfRow,
-  withRest,
-} from './list-rows.ts';
+import type { DType } from '../../../../lib/contract/tensor.ts';
+import type { GraphBuilder } from '../../../graph/builder.ts';
+import { constantNumbers } from '../../../graph/numbers.ts';
+import type { Value } from '../../../graph/value.ts';
+import { flagAttribute, shapeAttribute, type TfNode, typeAttribute } from '../../graph.ts';
+import { cut, reshape, type Size, sizesOf, TO_END, unsqueeze } from '../dims.ts';
+import { cast, int64, oneNumber } from '../kernels.ts';
 import {
   type Context,
   type Facts,
@@ -30,7 +19,9 @@ import {
   type Rule,
   refuse,
   takes,
-} from './rule.ts';
+} from '../rule.ts';
+import { appended, atLeast, countOf, fixedCount, materialize, rowsFor, shapeOfItem } from './rows.ts';
+import { scatterItems } from './scatter.ts';
 
 function itemDType(node: TfNode, name: string): DType {
   const dtype = typeAttribute(node, name, 'float32');
@@ -83,13 +74,6 @@ const elementShape: Rule = (node, [list], g, { facts }) => {
 
 function getItem(node: TfNode, list: Value, index: Value, g: GraphBuilder, context: Context): Value {
   return g.one('Gather', [materialize(g, list, context.facts), index], { axis: 0 }, node.name);
-}
-
-/** How many items, when it is a number by now. */
-function fixedCount(list: Value, facts: Facts): number | undefined {
-  const reserved = facts.reserved.get(list);
-  const dim = reserved ? reserved.count.elements?.[0] : list.shape?.[0];
-  return typeof dim === 'number' ? dim : undefined;
 }
 
 interface Writing {
@@ -185,57 +169,6 @@ const tensorArray: Rule = (node, [size], _g, context) => {
   context.facts.arrays.set(handle, { grows: flagAttribute(node, 'dynamic_size', false) });
   return [handle, reserve(context, dtype, { count: size, element: shapeAttribute(node, 'element_shape') })];
 };
-
-/** Surely 0, 1, 2, ... */
-function countsUp(indices: Value, facts: Facts): boolean {
-  const numbers = indices.constant && numbersOf(indices.constant);
-  if (numbers) return Array.prototype.every.call(numbers, (number, i) => number === i);
-  return facts.counting.has(indices);
-}
-
-interface Scattering {
-  readonly list: Value;
-  readonly indices: Value;
-  readonly rows: Value;
-  readonly grows: boolean;
-}
-
-function scatterItems(scattering: Scattering, g: GraphBuilder, { facts }: Context): Value {
-  const { list, indices, rows, grows } = scattering;
-  const size = fixedCount(list, facts);
-  if (countsUp(indices, facts)) {
-    const count = facts.reserved.get(list)?.count;
-    const dim = count ? count.elements?.[0] : list.shape?.[0];
-    const all = sameDim(dim, rows.shape?.[0]) || (count && facts.counting.get(indices) === count);
-    return all || (size === 0 && grows) ? rows : withRest(g, list, rows, facts);
-  }
-  const places = int64(g, indices);
-  const there = rowsFor(g, list, shapeOfRow(g, rows), facts);
-  // ReduceMax of nothing would fail.
-  const last = () =>
-    g.one('ReduceMax', [g.one('Concat', [places, g.ints([-1])], { axis: 0 })], { axes: [0], keepdims: 1 });
-  const old = grows ? atLeast(g, there, g.one('Add', [last(), g.ints([1])])) : there;
-  return latest(g, old, places, rows);
-}
-
-/** Of rows for the same place the last one counts, which ScatterND does not promise. */
-function latest(g: GraphBuilder, old: Value, places: Value, rows: Value): Value {
-  const scalar = (size: Value) => g.one('Squeeze', [size, g.ints([0])]);
-  const numbers = (size: Value) => g.one('Range', [g.scalar('int64', 0), scalar(size), g.scalar('int64', 1)]);
-  const count = g.one('Shape', [old], { start: 0, end: 1 });
-  const own = unsqueeze(g, numbers(count), [1]);
-  const added = g.one('Add', [numbers(g.one('Shape', [places])), count]);
-  const hit = g.one('Where', [g.one('Equal', [own, places]), added, g.ints([-1])]);
-  const from = g.one('ReduceMax', [g.one('Concat', [own, hit], { axis: 1 })], { axes: [1], keepdims: 0 });
-  const made = g.one('Gather', [g.one('Concat', [old, rows], { axis: 0 }), from], { axis: 0 });
-  if (!old.shape) return made;
-  return g.add(
-    'Identity',
-    [made],
-    {},
-    { results: [{ dtype: old.dtype, shape: old.shape }], hint: 'list' },
-  )[0] as Value;
-}
 
 /** A list made by the scattering itself: as long as it is told, or as the last place asks for. */
 function scatterNew(

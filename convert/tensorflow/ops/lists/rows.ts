@@ -1,14 +1,14 @@
 /**
- * The rows of a list, where a tensor is needed. In: a list, and what is known of its items. Out: a tensor, item i in row i.
- * Trap: items nobody has set are zeros, of a shape that may only be known when the first item comes. A loop cannot wait
- * for it: its list begins with sizes of 0 (`unsized`), which the first item makes as large as it is.
+ * The rows of a list where a tensor is needed: item i in row i. Items that were never set are zeros, of a shape that may
+ * only be known when the first item is. A loop cannot wait for that: its list begins with sizes of 0 (`unsized`), which
+ * the first item replaces by its own.
  */
-import type { GraphBuilder } from '../../graph/builder.ts';
-import { sameDim } from '../../graph/shapes.ts';
-import type { Shape, Value } from '../../graph/value.ts';
-import { cut, dimOf, type Size, shapeList, TO_END } from './dims.ts';
-import { emitAll, oneNumber } from './kernels.ts';
-import { type Facts, refuse } from './rule.ts';
+import type { GraphBuilder } from '../../../graph/builder.ts';
+import { sameDim } from '../../../graph/shapes.ts';
+import type { Shape, Value } from '../../../graph/value.ts';
+import { cut, dimOf, type Size, shapeList, TO_END } from '../dims.ts';
+import { emitAll, oneNumber } from '../kernels.ts';
+import { type Facts, refuse } from '../rule.ts';
 
 /** The shape of an item, static and as an int64 list. */
 export interface ItemShape {
@@ -28,6 +28,13 @@ export function shapeOfRow(g: GraphBuilder, rows: Value): ItemShape {
 export function countOf(g: GraphBuilder, list: Value, facts: Facts): Value {
   const reserved = facts.reserved.get(list);
   return reserved ? oneNumber(g, reserved.count, 'int64') : g.one('Shape', [list], { start: 0, end: 1 });
+}
+
+/** How many items, when it is a number by now. */
+export function fixedCount(list: Value, facts: Facts): number | undefined {
+  const reserved = facts.reserved.get(list);
+  const dim = reserved ? reserved.count.elements?.[0] : list.shape?.[0];
+  return typeof dim === 'number' ? dim : undefined;
 }
 
 function zeros(g: GraphBuilder, list: Value, sizes: readonly Size[], like?: Value): Value {
