@@ -7,8 +7,8 @@ import { constantNumber } from '../../graph/numbers.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, type TfNode } from '../graph.ts';
+import { Arithmetic } from './arithmetic.ts';
 import { pick, product, reshape, type Size, shapeList, sizesOf, transpose, unsqueeze } from './dims.ts';
-import { Arithmetic } from './elementwise.ts';
 import { cast, oneNumber } from './kernels.ts';
 import { type OpTable, type Rule, refuse, takes } from './rule.ts';
 

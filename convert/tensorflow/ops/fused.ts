@@ -12,9 +12,9 @@ import {
   type TfNode,
   textAttribute,
 } from '../graph.ts';
+import { Arithmetic } from './arithmetic.ts';
 import { padImage } from './blocks.ts';
 import { conv, depthwise } from './convolution.ts';
-import { Arithmetic } from './elementwise.ts';
 import { plainMatMul } from './matrix.ts';
 import { biasAdd, fusedBatchNorm, normalize } from './normalization.ts';
 import { resizeLinear } from './resize.ts';

@@ -8,8 +8,8 @@ import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, intAttribute, type TfNode, textAttribute } from '../graph.ts';
+import { Arithmetic } from './arithmetic.ts';
 import { unsqueeze } from './dims.ts';
-import { Arithmetic } from './elementwise.ts';
 import { cast } from './kernels.ts';
 import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
 
