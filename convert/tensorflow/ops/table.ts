@@ -23,6 +23,7 @@ import { RECURRENT } from './recurrent.ts';
 import { REDUCTION } from './reduction.ts';
 import { RESIZE } from './resize.ts';
 import type { OpTable, Rule } from './rule.ts';
+import { SCATTERING } from './scattering.ts';
 import { SHAPING } from './shaping.ts';
 import { SLICING } from './slicing.ts';
 import { SOURCES } from './sources.ts';
@@ -52,6 +53,7 @@ export const OPS: OpTable = {
   ...RECURRENT,
   ...REDUCTION,
   ...RESIZE,
+  ...SCATTERING,
   ...SHAPING,
   ...SLICING,
   ...SOURCES,
