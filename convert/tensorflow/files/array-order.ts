@@ -1,62 +1,26 @@
 /**
- * TensorArrays of TensorFlow 1. In: the nodes of one graph or body. Out: a problem for each write that would get lost.
- * Trap: TensorFlow writes into one array in memory, and its `flow` tensors only say what runs before what; we follow the
- * flow, each write making a new tensor. So a write that is not on the flow of who reads later never happened for us.
+ * Finds writes into TensorFlow 1 TensorArrays that a conversion would lose. TensorFlow writes into one array in memory,
+ * and its `flow` tensors only order the operations; we follow the flow, and each write makes a new tensor. So a write
+ * that is not on the flow of a later reader never happened for us.
  */
 import type { Problems } from '../../problems.ts';
-import { splitTensor } from '../graph.ts';
 import { refuse } from '../ops/rule.ts';
+import {
+  ArrayFlow,
+  type ArrayGraph,
+  areExclusive,
+  CALLS,
+  FLOW,
+  flowOf,
+  HANDS_ON,
+  NEXT,
+  type OrderedNode,
+  type Origin,
+  WRITES,
+} from './array-flow.ts';
 
-export interface OrderedNode {
-  readonly name: string;
-  readonly op: string;
-  /** `node:port`, functions inlined. */
-  readonly inputs: readonly string[];
-  readonly controlInputs: readonly string[];
-}
-
-export interface ArrayGraph {
-  /** What the outputs need, and what must run before that. */
-  readonly nodes: ReadonlyMap<string, OrderedNode>;
-  /** Those of them that give the outputs a value; only these are converted. */
-  readonly needed: ReadonlySet<string>;
-  /** Tensors from outside: the arguments of a body. */
-  readonly given: ReadonlySet<string>;
-  readonly outputs: readonly string[];
-}
-
-/** Which input is the flow; the handle is always the first. */
-const FLOW: Readonly<Record<string, number>> = {
-  TensorArrayWriteV3: 3,
-  TensorArrayScatterV3: 3,
-  TensorArraySplitV3: 3,
-  TensorArrayReadV3: 2,
-  TensorArrayGatherV3: 2,
-  TensorArrayConcatV3: 1,
-  TensorArraySizeV3: 1,
-};
-const WRITES = /^TensorArray(?:Write|Scatter|Split)V3$/;
-const HANDS_ON = /^(?:Identity|StopGradient|Snapshot|(?:Ref)?(?:Enter|Exit|NextIteration|Switch))$/;
-const NEXT = /^(?:Ref)?NextIteration$/;
-const CALLS = /^(?:Stateless)?(?:While|If|Case)$/;
-/** Nodes that are looked at in all. */
-const MAX_STEPS = 50_000_000;
 /** Of the bits that say which write comes before which node. */
 const MAX_WORDS = 1 << 25;
-
-interface Handle {
-  /** Where it comes from. */
-  readonly tensor: string;
-  /** Loops between there and here. */
-  readonly depth: number;
-}
-
-/** Where a flow comes from: the last write, the array itself, the begin of a loop, the end of a condition. */
-interface Origin {
-  readonly tensor: string;
-  /** Conditions that were passed, and on which side. */
-  readonly sides: ReadonlyMap<string, number>;
-}
 
 /** Who writes on from an origin. */
 interface Heir {
@@ -85,6 +49,7 @@ export function findLostWrites(
 
 class ArrayOrder {
   private readonly graph: ArrayGraph;
+  private readonly flow: ArrayFlow;
   /** By the tensor its handle comes from. */
   private readonly writers = new Map<string, OrderedNode[]>();
   /** Each write has a bit. */
@@ -101,14 +66,14 @@ class ArrayOrder {
   private readonly heirs = new Map<string, Heir[]>();
   /** By write: the states it goes on from, its loop's too. */
   private readonly states = new Map<string, Heir[]>();
-  private steps = 0;
 
   constructor(graph: ArrayGraph) {
     this.graph = graph;
+    this.flow = new ArrayFlow(graph);
     const all = [...graph.nodes.values()];
     for (const node of all) {
       if (FLOW[node.op] === undefined) continue;
-      const { tensor } = this.handleOf(node);
+      const { tensor } = this.flow.handleOf(node);
       if (graph.needed.has(node.name)) this.used.add(tensor);
       if (!WRITES.test(node.op)) continue;
       this.places.set(node.name, this.places.size);
@@ -116,8 +81,8 @@ class ArrayOrder {
       this.inherit(node.name, flowOf(node), node.name);
     }
     const back = all.filter(({ op }) => NEXT.test(op));
-    this.rounds = back.map(({ inputs }) => this.flowBehind(inputs.slice(0, 1)));
-    this.returned = this.flowBehind(graph.outputs);
+    this.rounds = back.map(({ inputs }) => this.flow.flowBehind(inputs.slice(0, 1)));
+    this.returned = this.flow.flowBehind(graph.outputs);
     for (const node of all) if (node.op.endsWith('Merge')) this.inheritLoop(node);
   }
 
@@ -125,8 +90,8 @@ class ArrayOrder {
   countsWithFlow({ op, inputs }: OrderedNode): boolean {
     if (FLOW[op] !== undefined || HANDS_ON.test(op) || CALLS.test(op) || op.endsWith('Merge')) return false;
     return inputs.some((input) => {
-      const { tensor } = this.originOf(input);
-      const from = this.producer(tensor);
+      const { tensor } = this.flow.originOf(input);
+      const from = this.flow.producer(tensor);
       return (
         from !== undefined && (WRITES.test(from.op) || (from.op === 'TensorArrayV3' && tensor.endsWith(':1')))
       );
@@ -135,7 +100,7 @@ class ArrayOrder {
 
   problemOf(user: OrderedNode): string | undefined {
     const { needed, given } = this.graph;
-    const { tensor, depth } = this.handleOf(user);
+    const { tensor, depth } = this.flow.handleOf(user);
     if (!WRITES.test(user.op)) return needed.has(user.name) ? this.overtaken(user, tensor) : undefined;
     if (!needed.has(user.name)) {
       if (!this.used.has(tensor)) return undefined;
@@ -151,7 +116,7 @@ class ArrayOrder {
   private forked(user: OrderedNode): string | undefined {
     for (const { name, origin } of this.states.get(user.name) ?? []) {
       const other = (this.heirs.get(origin.tensor) ?? []).find((heir) => {
-        this.step();
+        this.flow.step();
         return heir.name !== name && !areExclusive(origin, heir.origin);
       });
       if (other)
@@ -162,7 +127,7 @@ class ArrayOrder {
 
   /** A write that surely comes first, and is not on the way the flow took. */
   private overtaken(user: OrderedNode, handle: string): string | undefined {
-    const own = this.flowBehind([flowOf(user)]);
+    const own = this.flow.flowBehind([flowOf(user)]);
     const others = (this.writers.get(handle) ?? []).filter(
       ({ name }) => name !== user.name && !own.has(name),
     );
@@ -175,42 +140,9 @@ class ArrayOrder {
     return lost && `comes after "${lost.name}", and the flow it takes does not: the write would be lost`;
   }
 
-  private handleOf(node: OrderedNode): Handle {
-    let [tensor = ''] = node.inputs;
-    let depth = 0;
-    for (let from = this.producer(tensor); from && HANDS_ON.test(from.op); from = this.producer(tensor)) {
-      if (from.op.endsWith('Enter')) depth += 1;
-      else if (from.op.endsWith('Exit')) depth -= 1;
-      tensor = from.inputs[0] ?? '';
-      this.step();
-    }
-    return { tensor, depth };
-  }
-
-  private originOf(flow: string): Origin {
-    const sides = new Map<string, number>();
-    let tensor = flow;
-    for (let from = this.producer(tensor); from && HANDS_ON.test(from.op); from = this.producer(tensor)) {
-      if (from.op.endsWith('Switch')) sides.set(this.plain(from.inputs[1] ?? ''), splitTensor(tensor).port);
-      tensor = from.inputs[0] ?? '';
-      this.step();
-    }
-    return { tensor, sides };
-  }
-
-  /** A condition under its first name. */
-  private plain(tensor: string): string {
-    let at = tensor;
-    for (let from = this.producer(at); from?.op === 'Identity'; from = this.producer(at)) {
-      at = from.inputs[0] ?? '';
-      this.step();
-    }
-    return at;
-  }
-
   /** `name` is the write, or the loop's variable that it is written in. */
   private inherit(name: string, flow: string, write: string): void {
-    const heir = { name, origin: this.originOf(flow) };
+    const heir = { name, origin: this.flow.originOf(flow) };
     for (const [map, key] of [
       [this.heirs, heir.origin.tensor],
       [this.states, write],
@@ -223,21 +155,14 @@ class ArrayOrder {
 
   /** A loop that writes does so from the state that entered it. */
   private inheritLoop(merge: OrderedNode): void {
-    const entering = merge.inputs.filter((input) => (this.producer(input)?.op ?? '').endsWith('Enter'));
-    const returning = merge.inputs.filter((input) => NEXT.test(this.producer(input)?.op ?? ''));
+    const entering = merge.inputs.filter((input) => (this.flow.producer(input)?.op ?? '').endsWith('Enter'));
+    const returning = merge.inputs.filter((input) => NEXT.test(this.flow.producer(input)?.op ?? ''));
     if (entering.length === 0 || returning.length === 0) return;
-    const before = this.flowBehind(entering);
-    const write = [...this.flowBehind(returning)].find((name) => !before.has(name) && this.places.has(name));
+    const before = this.flow.flowBehind(entering);
+    const write = [...this.flow.flowBehind(returning)].find(
+      (name) => !before.has(name) && this.places.has(name),
+    );
     if (write !== undefined) for (const input of entering) this.inherit(merge.name, input, write);
-  }
-
-  /** The nodes on a flow, back to where the arrays were made. */
-  private flowBehind(tensors: readonly string[]): Set<string> {
-    return this.behind(tensors, (node) => {
-      if (FLOW[node.op] !== undefined) return WRITES.test(node.op) ? [flowOf(node)] : [];
-      if (HANDS_ON.test(node.op)) return node.inputs.slice(0, 1);
-      return node.op.endsWith('Merge') || CALLS.test(node.op) ? node.inputs : [];
-    });
   }
 
   /** The writes that have run before a node does, in the same round of its loop. */
@@ -247,7 +172,7 @@ class ArrayOrder {
     for (let at = path.at(-1); at; at = path.at(-1)) {
       const source = at.sources[at.next];
       at.next += 1;
-      this.step();
+      this.flow.step();
       if (source === undefined) {
         path.pop();
         this.earlier.set(at.node.name, this.joined(at.node, at.sources));
@@ -275,41 +200,6 @@ class ArrayOrder {
   private sourcesOf({ op, inputs, controlInputs }: OrderedNode): OrderedNode[] {
     if (NEXT.test(op)) return [];
     const tensors = [...inputs, ...controlInputs.map((name) => `${name}:0`)];
-    return tensors.flatMap((tensor) => this.producer(tensor) ?? []);
+    return tensors.flatMap((tensor) => this.flow.producer(tensor) ?? []);
   }
-
-  private behind(
-    tensors: readonly string[],
-    inputsOf: (node: OrderedNode) => readonly string[],
-  ): Set<string> {
-    const found = new Set<string>();
-    const pending = [...tensors];
-    for (let tensor = pending.pop(); tensor !== undefined; tensor = pending.pop()) {
-      const node = this.producer(tensor);
-      this.step();
-      if (!node || found.has(node.name)) continue;
-      found.add(node.name);
-      pending.push(...inputsOf(node));
-    }
-    return found;
-  }
-
-  private producer(tensor: string): OrderedNode | undefined {
-    return this.graph.given.has(tensor) ? undefined : this.graph.nodes.get(splitTensor(tensor).node);
-  }
-
-  /** Also what ends a search in a circle of a broken file. */
-  private step(): void {
-    this.steps += 1;
-    if (this.steps > MAX_STEPS) refuse('the order of TensorArrays takes too long to find');
-  }
-}
-
-function flowOf(node: OrderedNode): string {
-  return node.inputs[FLOW[node.op] ?? 0] ?? '';
-}
-
-/** Only one of them ever runs. */
-function areExclusive(a: Origin, b: Origin): boolean {
-  return [...a.sides].some(([condition, side]) => b.sides.has(condition) && b.sides.get(condition) !== side);
 }

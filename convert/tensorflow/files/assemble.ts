@@ -13,7 +13,8 @@ import {
   type TfNode,
   type TfType,
 } from '../graph.ts';
-import { findLostWrites, type OrderedNode } from './array-order.ts';
+import type { OrderedNode } from './array-flow.ts';
+import { findLostWrites } from './array-order.ts';
 import { readAttributes } from './attributes.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import { inOrder } from './order.ts';
