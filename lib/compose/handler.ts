@@ -6,7 +6,7 @@
 import type { Context } from 'aws-lambda';
 import { readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
-import { createInvocationMetrics } from './invocation-metrics.ts';
+import { createInvocationMetrics } from '../metrics/emf.ts';
 import { Scope } from './scope.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */

@@ -31,7 +31,7 @@ const METRICS = {
 export type MetricName = keyof typeof METRICS;
 
 /** Each in the metrics of its own environment. */
-export interface Dimensions {
+interface Dimensions {
   /** Name of the job. */
   readonly Job: string;
   /** Name of the function in AWS, stage included. */
@@ -101,15 +101,67 @@ function lineOf({ metrics, failures }: Values, { dimensions, fields, now }: Meas
   return `${JSON.stringify({ _aws: aws, ...dimensions, ...fields, ...values })}\n`;
 }
 
+export interface InvocationMetrics {
+  opening<T>(work: () => Promise<T>): Promise<T>;
+  invocation<T>(event: unknown, ids: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>;
+}
+
+/** What the metrics want to know of a function's environment. */
+interface MeasuredEnvironment {
+  readonly job: { readonly jobName: string };
+  readonly hasMetrics: boolean;
+  readonly functionName: string;
+  readonly isProvisioned: boolean;
+}
+
+/**
+ * Measures the opening of a function and each of its invocations. An opening ends before the first invocation or in the
+ * midst of it; its time goes out with the first line that is written after it.
+ * @param write where lines go. Default stdout, which CloudWatch reads
+ */
+export function createInvocationMetrics(
+  environment: MeasuredEnvironment,
+  write = (line: string) => void process.stdout.write(line),
+): InvocationMetrics {
+  const { functionName, isProvisioned } = environment;
+  const dimensions = { Job: environment.job.jobName, Function: functionName };
+  let isFirst = true;
+  let loadMs: number | undefined;
+  return {
+    async opening(work) {
+      const begin = performance.now();
+      const opened = await work();
+      loadMs = performance.now() - begin;
+      return opened;
+    },
+    invocation(event, ids, work) {
+      if (!environment.hasMetrics) return work();
+      return measured({ dimensions, fields: ids, now: Date.now, write }, async () => {
+        measureEvent(event);
+        if (isFirst && !isProvisioned) measure('ColdStarts', 1);
+        isFirst = false;
+        try {
+          const answer = await work();
+          measureAnswer(answer);
+          return answer;
+        } finally {
+          if (loadMs !== undefined) measure('LoadTime', loadMs);
+          loadMs = undefined;
+        }
+      });
+    },
+  };
+}
+
 /** What an event itself tells: a request, or a batch of messages. */
-export function measureEvent(event: unknown): void {
+function measureEvent(event: unknown): void {
   const { Records } = (event ?? {}) as { Records?: unknown };
   if (Array.isArray(Records)) measure('BatchSize', Records.length);
   else measure('Requests', 1);
 }
 
 /** What an HTTP answer tells: whether the request failed, and of what. */
-export function measureAnswer(answer: unknown): void {
+function measureAnswer(answer: unknown): void {
   const { statusCode = 0, body } = (answer ?? {}) as { statusCode?: number; body?: unknown };
   if (statusCode < 400 || typeof body !== 'string') return;
   const code = codeOf(body);

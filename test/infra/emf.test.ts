@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { createInvocationMetrics, type InvocationMetrics } from '../../lib/compose/invocation-metrics.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError, logWith } from '../../lib/contract/log.ts';
-import { measure, measured, measureFailures } from '../../lib/metrics/emf.ts';
+import {
+  createInvocationMetrics,
+  type InvocationMetrics,
+  measure,
+  measured,
+  measureFailures,
+} from '../../lib/metrics/emf.ts';
 import { tellFailedEvent, tellOutcomes } from '../../lib/metrics/outcomes.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 
