@@ -13,7 +13,7 @@ import { chunksOf } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { queueSteps, serveQueue } from '../lib/pipeline/serve.ts';
-import { resultSink } from '../lib/redis/finished.ts';
+import { resultSink } from '../lib/redis/result-sink.ts';
 import type { ResultStore } from '../lib/redis/results.ts';
 import type { RunningNews } from '../lib/redis/running.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';

@@ -1,6 +1,6 @@
 /**
  * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
- * /v2, the Open Inference Protocol (lib/http/inference/inference.ts), for which the contract of /predict does not hold.
+ * /v2, the Open Inference Protocol (lib/http/open-inference/endpoint.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
@@ -9,7 +9,7 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
-import { answerInference, isInferencePath } from '../lib/http/inference/inference.ts';
+import { answerInference, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';

@@ -73,7 +73,7 @@ test('a wrong answer ends the point', async () => {
 
 test('each curve and its work are in the file of its name, where the process of a point looks for them', async () => {
   for (const curve of CURVES) {
-    const file = (await import(`../../bench/growth/curves/${curve.name}.ts`)) as Record<string, unknown>;
+    const file = (await import(`../../../bench/growth/curves/${curve.name}.ts`)) as Record<string, unknown>;
     assert.deepEqual([file['curve'], typeof file['open']], [curve, 'function'], curve.name);
   }
 });

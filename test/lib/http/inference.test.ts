@@ -8,7 +8,7 @@ import type { PredictDeps } from '../../../functions/predict.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { TypedArray } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Runner } from '../../../lib/contract/values.ts';
-import { SERVER_VERSION } from '../../../lib/http/inference/inference.ts';
+import { SERVER_VERSION } from '../../../lib/http/open-inference/endpoint.ts';
 import { measured } from '../../../lib/metrics/emf.ts';
 import { type ModelName, Models } from '../../bad-input/models.ts';
 import { ALL_BINARY, doorOf, floats, handlerOf, pairs } from '../../support/inference-door.ts';
