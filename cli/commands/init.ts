@@ -1,11 +1,11 @@
 /**
- * `cluster-serving init`. In: nothing. Out: a config.yaml with every key, its meaning and its default.
- * Trap: every setting is commented out, so the file says nothing that a later version's defaults would contradict;
- * the sections are not, so that one line alone can be uncommented.
+ * `cluster-serving init` writes a config.yaml with every key, its meaning and its default. Every setting is commented out,
+ * so that the file never contradicts a later version's defaults; the sections are not, so that uncommenting one line is
+ * enough.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { COMMON_HELP, defineCommand } from '../command.ts';
 import { EXIT } from '../output.ts';
@@ -42,7 +42,19 @@ export const init = defineCommand({
 
 /** Values come from the defaults themselves; a test holds that no key is missing. */
 export function configText(): string {
-  const { queue, function: lambda, http, ...job } = DEFAULT_JOB;
+  const { queue, function: lambda, http } = DEFAULT_JOB;
+  const sections = [
+    jobText(DEFAULT_JOB),
+    IMAGE,
+    IMPORT,
+    queueText(queue),
+    functionText(lambda),
+    httpText(http),
+  ];
+  return sections.join('\n');
+}
+
+function jobText(job: JobConfig): string {
   return `# Settings of one job. Every line is a default: uncomment what you want to change.
 # Unknown keys are refused, with the one that was probably meant.
 
@@ -72,8 +84,10 @@ export function configText(): string {
 
 # How long a result stays.
 # resultTtlSeconds: ${job.resultTtlSeconds}
+`;
+}
 
-# How a picture becomes a tensor: value = (pixel x scale - mean) / std, pixels from 0 to 255.
+const IMAGE = `# How a picture becomes a tensor: value = (pixel x scale - mean) / std, pixels from 0 to 255.
 image:
   # Target size in pixels, as imageResize; both or none.
   # width: 224
@@ -86,8 +100,9 @@ image:
   # One number, or one per channel: [103.9, 116.8, 123.7].
   # mean: 0
   # std: 1
+`;
 
-# How a model that is no ONNX becomes one (docs/models.md). Default: as its own files say.
+const IMPORT = `# How a model that is no ONNX becomes one (docs/models.md). Default: as its own files say.
 import:
   # Names of the inputs, or shapes by name; a word is a free size.
   # inputs: {data: [N, 3, 224, 224]}
@@ -98,8 +113,10 @@ import:
   # Of a SavedModel. Default: serving_default, serve.
   # signature: serving_default
   # tags: [serve]
+`;
 
-# The SQS queue and the functions that read it.
+function queueText(queue: JobConfig['queue']): string {
+  return `# The SQS queue and the functions that read it.
 queue:
   # Records of one batch event; above 10 needs windowSeconds of 1 or more.
   # batchSize: ${queue.batchSize}
@@ -109,15 +126,21 @@ queue:
   # maximumConcurrency: ${queue.maximumConcurrency}
   # Deliveries before a record goes to the dead letters.
   # maxReceiveCount: ${queue.maxReceiveCount}
+`;
+}
 
-# The Lambda functions.
+function functionText(lambda: JobConfig['function']): string {
+  return `# The Lambda functions.
 function:
   # 1769 is one vCPU.
   # memoryMB: ${lambda.memoryMB}
   # Of the batch function, 3 to 900.
   # timeoutSeconds: ${lambda.timeoutSeconds}
+`;
+}
 
-# The HTTPS API.
+function httpText(http: JobConfig['http']): string {
+  return `# The HTTPS API.
 http:
   # true: more than tokensPerSecond requests to POST /predict are answered with 429.
   # tokenBucketEnabled: ${http.tokenBucketEnabled}
