@@ -1,8 +1,7 @@
 /**
- * In: the machine's `redis-server`. Out: one of it on a port of ours, with its data in a folder of ours.
- * Trap: it has a process group of its own, for Ctrl-C in the terminal must reach us alone; and it must not outlive
- * us, so a shell beside it reads from a pipe of ours and ends it (SIGTERM, data saved) when that pipe closes,
- * which happens even when we get SIGKILL.
+ * Runs the machine's `redis-server` on a port and a folder of ours. It has a process group of its own, so that Ctrl-C in
+ * the terminal reaches only us; and because it must not outlive us, a shell beside it reads from a pipe of ours and ends
+ * it (SIGTERM, data saved) when the pipe closes, which happens even when we get SIGKILL.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -81,7 +80,35 @@ export async function launch(
   port: number,
   signal?: AbortSignal,
 ): Promise<InstalledRedis> {
-  const settings = {
+  const server = spawnServer(command, settingsOf(dataDir, host, port));
+  const stopSync = syncRegularly({ dataDir, log });
+  const close = async (): Promise<void> => {
+    await stopSync();
+    await stop(server);
+  };
+  const info = await firstAnswer(server, host, port, signal);
+  if (info !== undefined) {
+    // What it says at each start explains no end.
+    server.tail = '';
+    return {
+      port,
+      pid: server.child.pid ?? 0,
+      version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
+      ended: server.end,
+      close,
+    };
+  }
+  const why = server.how ?? `no answer within ${START_LIMIT_MS} ms`;
+  await close();
+  const { tail } = server;
+  throw new ServingError(
+    'bad_config',
+    `redis-server did not start on ${host}:${port} with its data in ${dataDir} (${why}). ${advice(tail)} It said: ${tail.trim() || 'nothing'}`,
+  );
+}
+
+function settingsOf(dataDir: string, host: string, port: number): Readonly<Record<string, string>> {
+  return {
     port: String(port),
     bind: host,
     dir: dataDir,
@@ -96,58 +123,60 @@ export async function launch(
     loglevel: 'warning',
     logfile: '',
   };
+}
+
+interface Server {
+  readonly child: ChildProcess;
+  /** The end of what it said. */
+  tail: string;
+  /** How the process ended; undefined while it runs. */
+  how: string | undefined;
+  /** Resolves when it has ended: how, and what it said last. */
+  readonly end: Promise<string>;
+}
+
+function spawnServer(command: string, settings: Readonly<Record<string, string>>): Server {
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn('sh', ['-c', SCRIPT, 'sh', command, ...args], {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
-  let tail = '';
+  const state: Pick<Server, 'tail' | 'how'> = { tail: '', how: undefined };
   for (const output of [child.stdout, child.stderr]) {
     output?.on('data', (text: Buffer) => {
-      tail = (tail + text.toString()).slice(-TAIL_CHARS);
+      state.tail = (state.tail + text.toString()).slice(-TAIL_CHARS);
     });
   }
   const pipe = child.stdio[3];
   pipe?.on('error', () => {});
-  const stopSync = syncRegularly({ dataDir, log });
-  const state: { ended?: string } = {};
   const end = new Promise<string>((resolve) => {
     const finish = (how: string): void => {
-      state.ended ??= how;
+      state.how ??= how;
       if (pipe instanceof net.Socket) pipe.end('ended\n');
-      const last = tail.trim().split('\n').at(-1);
-      resolve(last ? `${state.ended}; it said last: ${last}` : state.ended);
+      const last = state.tail.trim().split('\n').at(-1);
+      resolve(last ? `${state.how}; it said last: ${last}` : state.how);
     };
     child.once('error', (error) => finish(error.message));
     child.once('exit', (code, killedBy) => finish(killedBy ?? `exit code ${code}`));
   });
-  const close = async (): Promise<void> => {
-    await stopSync();
-    await stop(child, end);
-  };
+  return Object.assign(state, { child, end });
+}
+
+/** INFO of this very process, not of another on its port; undefined when it ends, takes too long or is given up. */
+async function firstAnswer(
+  server: Server,
+  host: string,
+  port: number,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
   const deadlineMs = performance.now() + START_LIMIT_MS;
-  const isOver = () => performance.now() >= deadlineMs || state.ended !== undefined || signal?.aborted;
+  const isOver = () => performance.now() >= deadlineMs || server.how !== undefined || signal?.aborted;
   while (!isOver()) {
     const info = await ask(host, port);
-    if (new RegExp(`^process_id:${child.pid}\\r`, 'm').test(info)) {
-      // What it says at each start explains no end.
-      tail = '';
-      return {
-        port,
-        pid: child.pid ?? 0,
-        version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
-        ended: end,
-        close,
-      };
-    }
-    await Promise.race([end, delay(POLL_MS)]);
+    if (new RegExp(`^process_id:${server.child.pid}\\r`, 'm').test(info)) return info;
+    await Promise.race([server.end, delay(POLL_MS)]);
   }
-  const why = state.ended ?? `no answer within ${START_LIMIT_MS} ms`;
-  await close();
-  throw new ServingError(
-    'bad_config',
-    `redis-server did not start on ${host}:${port} with its data in ${dataDir} (${why}). ${advice(tail)} It said: ${tail.trim() || 'nothing'}`,
-  );
+  return undefined;
 }
 
 function advice(tail: string): string {
@@ -158,7 +187,7 @@ function advice(tail: string): string {
   return 'Choose another port or folder, or start without redis-server on the PATH.';
 }
 
-async function stop(child: ChildProcess, end: Promise<string>): Promise<void> {
+async function stop({ child, end }: Server): Promise<void> {
   child.kill('SIGTERM');
   const isLate = await Promise.race([end.then(() => false), delay(STOP_LIMIT_MS, true, { ref: false })]);
   if (isLate) child.kill('SIGKILL');
