@@ -1,14 +1,14 @@
 /**
- * Queue depth. In: a queue with so many messages. Out: the memory and the time in which poller and batch function
- * empty it. Trap: the emulated SQS keeps its messages in memory and lives in another process; the processor time is
- * that of poller and function alone, the time on the clock waits for the emulator. And V8 lets garbage lie while there
- * is room: its young generation grew for 20,000 messages although nothing of them was held. Here its room is small, and
- * what is held is looked at right after collections.
+ * The memory and the time in which poller and batch function empty a queue of so many messages. The emulated SQS lives in
+ * another process: processor time is that of poller and function alone, time on the clock waits for the emulator too.
+ * V8 lets garbage lie while there is room, so its young generation is kept small here, and what is held is looked at
+ * right after collections.
  */
 import { Redis } from 'ioredis';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { indexKey } from '../../../lib/contract/names.ts';
 import { openSqs } from '../../../lib/queue/sender.ts';
+import type { PollerOptions } from '../../../local/event-source/options.ts';
 import { startPoller } from '../../../local/event-source/poller.ts';
 import { inputsOf } from '../../messages.ts';
 import { randomRows } from '../../models.ts';
@@ -73,64 +73,25 @@ export const open: OpenWork = async ({ x, given }) => {
   const { redisUrl = '' } = given;
   const served = serve(modelOf(given), redisUrl, BATCH);
   const redis = new Redis(redisUrl);
-  let seen = 0;
-  let heldMost = 0;
-  let lookCpuMs = 0;
-  /** Within an event, when all of it is there. */
-  const lookNow = (records: number) => {
-    const before = seen;
-    seen += records;
-    if (before > 0 && Math.floor(before / LOOK_EVERY_MESSAGES) === Math.floor(seen / LOOK_EVERY_MESSAGES))
-      return;
-    const cpuBegin = process.cpuUsage();
-    heldMost = Math.max(heldMost, heldBytes().liveBytes);
-    const { user, system } = process.cpuUsage(cpuBegin);
-    lookCpuMs += (user + system) / 1000;
-  };
-  const empty = async (queue: QueueServerAnswer, messages: number) => {
+  const looks = new Looks();
+  const empty = async (queue: string | undefined, messages: number) => {
     await redis.flushdb();
-    const { queueUrl, endpoint, region } = queue;
-    const sqs = openSqs({ endpoint, region });
-    const poller = await startPoller({
-      sqs,
-      queueUrl,
-      handler: async (event) => {
-        const answer = await served.batch(event);
-        lookNow(event.Records.length);
-        return answer;
-      },
-      functionName: 'batch',
-      batchSize: BATCH,
-      windowSeconds: 1,
-      maximumConcurrency: 2,
-      functionTimeoutMs: 30_000,
-      waitSeconds: 1,
-      log: QUIET,
+    await emptyQueue(JSON.parse(queue ?? '') as QueueServerAnswer, messages, async (event) => {
+      const answer = await served.batch(event);
+      looks.look(event.Records.length);
+      return answer;
     });
-    const begin = performance.now();
-    while (poller.stats().deleted < messages) {
-      if (performance.now() - begin > LIMIT_MS) throw new Error(`${poller.stats().deleted} of ${messages}`);
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
-    }
-    await poller.close();
-    sqs.destroy();
   };
   let isWarm = false;
-  let before = 0;
   return {
     once: true,
     warmUp: async () => {
-      if (!isWarm) await empty(JSON.parse(given['warm'] ?? '') as QueueServerAnswer, WARM_UP_MESSAGES);
+      if (!isWarm) await empty(given['warm'], WARM_UP_MESSAGES);
       isWarm = true;
     },
-    prepare: async () => {
-      before = heldBytes().liveBytes;
-      heldMost = 0;
-      lookCpuMs = 0;
-      seen = 0;
-    },
-    facts: async () => ({ heldBytes: Math.max(0, heldMost - before), lookCpuMs }),
-    call: () => empty(JSON.parse(given['queue'] ?? '') as QueueServerAnswer, x),
+    prepare: async () => looks.begin(),
+    facts: async () => looks.facts(),
+    call: () => empty(given['queue'], x),
     verify: async () => {
       const found = await redis.zcard(indexKey(JOB));
       if (found !== x) throw new Error(`${found} results of ${x} messages`);
@@ -141,3 +102,61 @@ export const open: OpenWork = async ({ x, given }) => {
     },
   };
 };
+
+/** What is held within an event, when all of it is there, and what looking at it costs. */
+class Looks {
+  #before = 0;
+  #seen = 0;
+  #heldMost = 0;
+  #cpuMs = 0;
+
+  begin(): void {
+    this.#before = heldBytes().liveBytes;
+    this.#heldMost = 0;
+    this.#cpuMs = 0;
+    this.#seen = 0;
+  }
+
+  look(records: number): void {
+    const before = this.#seen;
+    this.#seen += records;
+    const isDue = Math.floor(before / LOOK_EVERY_MESSAGES) !== Math.floor(this.#seen / LOOK_EVERY_MESSAGES);
+    if (before > 0 && !isDue) return;
+    const cpuBegin = process.cpuUsage();
+    this.#heldMost = Math.max(this.#heldMost, heldBytes().liveBytes);
+    const { user, system } = process.cpuUsage(cpuBegin);
+    this.#cpuMs += (user + system) / 1000;
+  }
+
+  facts() {
+    return { heldBytes: Math.max(0, this.#heldMost - this.#before), lookCpuMs: this.#cpuMs };
+  }
+}
+
+/** Polls until so many messages are deleted. @throws after LIMIT_MS */
+async function emptyQueue(
+  { queueUrl, endpoint, region }: QueueServerAnswer,
+  messages: number,
+  handler: PollerOptions['handler'],
+): Promise<void> {
+  const sqs = openSqs({ endpoint, region });
+  const poller = await startPoller({
+    sqs,
+    queueUrl,
+    handler,
+    functionName: 'batch',
+    batchSize: BATCH,
+    windowSeconds: 1,
+    maximumConcurrency: 2,
+    functionTimeoutMs: 30_000,
+    waitSeconds: 1,
+    log: QUIET,
+  });
+  const begin = performance.now();
+  while (poller.stats().deleted < messages) {
+    if (performance.now() - begin > LIMIT_MS) throw new Error(`${poller.stats().deleted} of ${messages}`);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+  await poller.close();
+  sqs.destroy();
+}
