@@ -10,7 +10,7 @@ import { ModelHost } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/session.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
-import { removeOthers } from '../registry/download-folder.ts';
+import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
 import type { S3Client } from '../s3/objects.ts';
 import { type OnnxRunner, openOnnx } from './onnx.ts';
@@ -50,6 +50,7 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
         const before = latest;
         latest = [...before, wanted.version];
         try {
+          await makeFolder(directory);
           // First, for the room: at most the versions in use and this one are there together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);

@@ -3,7 +3,7 @@
  * Trap: on Lambda /tmp outlives a process that timed out or ran out of memory: half a download of the dead takes the
  * room of the next whole one. And the next process may have the same id.
  */
-import { readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
 /** Downloads of this process that are under way, by name. */
@@ -21,6 +21,11 @@ export async function inPartial<T>(folder: string, download: (partial: string) =
     await rm(partial, { recursive: true, force: true });
     underWay.delete(name);
   }
+}
+
+/** @throws what the file system says, when something else has the folder's place */
+export async function makeFolder(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
 }
 
 /** Removes all but `keep` and what somebody downloads. An open session has read or mapped its file: it takes no harm. */
