@@ -1,0 +1,149 @@
+/**
+ * The files of stored/: what ae017ae left in Redis, S3 and SQS, and how to load it into servers. Times are relative: a
+ * key that had a day to live when it was stored has a day to live when it is loaded.
+ */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import {
+  DeleteObjectsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import type { APIGatewayProxyEventV2, SQSRecord } from 'aws-lambda';
+import type { Redis } from 'ioredis';
+import type { FunctionName } from './product.ts';
+
+/** A moment, in ms from now by the clock of Redis. */
+export interface Moment {
+  readonly inMs: number;
+}
+
+export type StoredKey = {
+  readonly key: string;
+  /** What is left of its time to live; absent for a key without one. */
+  readonly ttlMs?: number;
+} & (
+  | { readonly type: 'hash'; readonly fields: Readonly<Record<string, string | Moment>> }
+  | { readonly type: 'zset'; readonly members: readonly (readonly [member: string, score: Moment])[] }
+  | { readonly type: 'string'; readonly value: string | Moment }
+);
+
+export interface StoredObject {
+  readonly key: string;
+  readonly contentType?: string;
+  readonly text?: string;
+  /** Instead of `text`, where the object is no text. */
+  readonly base64?: string;
+}
+
+/** Messages as Lambda's event source hands them to a function; `recordsOf` makes them whole. */
+export interface StoredEvent {
+  readonly name: string;
+  readonly job: string;
+  readonly function: 'batch' | 'dead-letter';
+  /** ARN of the queue. */
+  readonly queue: string;
+  readonly records: readonly {
+    readonly messageId: string;
+    readonly body: string;
+    /** ApproximateReceiveCount. */
+    readonly deliveries: string;
+  }[];
+}
+
+/** When every stored message was sent, and every stored result was finished. */
+export const STORED_AT = Date.UTC(2026, 0, 15, 12);
+
+/** The records of an event, with what is the same in all of them. */
+export function recordsOf({ queue, records }: StoredEvent): SQSRecord[] {
+  return records.map(({ messageId, body, deliveries }) => ({
+    messageId,
+    receiptHandle: `receipt of ${messageId}`,
+    body,
+    attributes: {
+      ApproximateReceiveCount: deliveries,
+      SentTimestamp: String(STORED_AT),
+      SenderId: '000000000000',
+      ApproximateFirstReceiveTimestamp: String(STORED_AT + 20),
+    },
+    messageAttributes: {},
+    md5OfBody: createHash('md5').update(body).digest('hex'),
+    eventSource: 'aws:sqs',
+    eventSourceARN: queue,
+    awsRegion: 'local',
+  }));
+}
+
+/** A request as API Gateway hands it to a function. */
+export interface StoredRequest {
+  readonly name: string;
+  readonly job: string;
+  readonly function: FunctionName;
+  readonly event: APIGatewayProxyEventV2;
+}
+
+export interface Stored {
+  readonly redis: readonly StoredKey[];
+  readonly objects: readonly StoredObject[];
+  readonly events: readonly StoredEvent[];
+  readonly requests: readonly StoredRequest[];
+  readonly facts: {
+    /** Id of the one lease in Redis. */
+    readonly leaseId: string;
+    /** Model versions, such as `line 2`. */
+    readonly versions: Readonly<Record<string, string>>;
+  };
+}
+
+export const STORED = new URL('stored/', import.meta.url);
+
+export async function readStored(): Promise<Stored> {
+  const json = async (name: string) => JSON.parse(await readFile(new URL(name, STORED), 'utf8')) as unknown;
+  const [redis, objects, events, requests, facts] = await Promise.all(
+    ['redis.json', 's3.json', 'sqs.json', 'http.json', 'facts.json'].map(json),
+  );
+  return { redis, objects, events, requests, facts } as Stored;
+}
+
+/** What ae017ae answered, by the name of the question. */
+export async function readAnswers(): Promise<Record<string, unknown>> {
+  return JSON.parse(await readFile(new URL('answers.json', STORED), 'utf8')) as Record<string, unknown>;
+}
+
+/** Replaces everything in Redis. */
+export async function loadRedis(redis: Redis, keys: readonly StoredKey[]): Promise<void> {
+  const [seconds, micros] = await redis.time();
+  const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  const text = (value: string | Moment) => (typeof value === 'string' ? value : String(nowMs + value.inMs));
+  const commands = redis.multi().flushall();
+  for (const stored of keys) {
+    const { key, ttlMs } = stored;
+    if (stored.type === 'hash') {
+      commands.hset(key, ...Object.entries(stored.fields).flatMap(([name, value]) => [name, text(value)]));
+    } else if (stored.type === 'zset') {
+      commands.zadd(key, ...stored.members.flatMap(([member, score]) => [text(score), member]));
+    } else commands.set(key, text(stored.value));
+    if (ttlMs !== undefined) commands.pexpire(key, ttlMs);
+  }
+  for (const [error] of (await commands.exec()) ?? []) if (error) throw error;
+}
+
+/** Replaces everything in the bucket. */
+export async function loadBucket(
+  s3: S3Client,
+  bucket: string,
+  objects: readonly StoredObject[],
+): Promise<void> {
+  const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket: bucket }));
+  const wanted = new Set(objects.map(({ key }) => key));
+  const surplus = Contents.flatMap(({ Key }) => (Key === undefined || wanted.has(Key) ? [] : [{ Key }]));
+  if (surplus.length > 0)
+    await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: surplus, Quiet: true } }));
+  await Promise.all(
+    objects.map(({ key, contentType, text, base64 = '' }) => {
+      const Body = text ?? Buffer.from(base64, 'base64');
+      return s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body, ContentType: contentType }));
+    }),
+  );
+}
