@@ -4,6 +4,7 @@
  * bind -> batch -> run -> split), or a user's own code. A slot is a record or an error all the way, and a batch keeps its
  * length and its order.
  */
+import { inInstance } from '../codecs/instances.ts';
 import type { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { lendScratch, type Scratch } from './buffer-pool.ts';
@@ -50,13 +51,20 @@ export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, step
   return again;
 }
 
-/** One request: its records are answered together, or the first failure is thrown with its place. */
-export function serveRequest(
+/**
+ * One request: its records are answered together.
+ * @throws the first failure with its place, also where the run stage does not stop at it
+ */
+export async function serveRequest(
   records: readonly Inputs[],
   runner: Runner,
   policy: RunPolicy,
 ): Promise<Outcome[]> {
-  return runner.run(records, { ...policy, failFast: true });
+  const outcomes = await runner.run(records, { ...policy, failFast: true });
+  for (const [index, outcome] of outcomes.entries()) {
+    if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
+  }
+  return outcomes;
 }
 
 /** Hears that records are about to run; what it returns is called when they have run. */

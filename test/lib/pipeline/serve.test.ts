@@ -1,0 +1,98 @@
+/** A user's own code stands at the run stage: it implements `run` and nothing of binding, batching or endpoints. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { batch } from '../../../functions/batch.ts';
+import { predict } from '../../../functions/predict.ts';
+import { encodeMessage } from '../../../lib/codecs/message.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { Inputs, Outcome, Runner } from '../../../lib/contract/values.ts';
+import { Reporter } from '../../../lib/metrics/reporter.ts';
+import type { Finished } from '../../../lib/redis/result-writer.ts';
+
+/** Doubles the input "x" of each record; a negative one is a failure of its record. */
+const code: Runner = {
+  version: 'code-1',
+  async run(records) {
+    return records.map((record): Outcome => {
+      const x = numberOf(record);
+      if (x < 0) return { ok: false, error: new ServingError('model_failed', `${x} is negative`) };
+      const y = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32Array.of(2 * x) };
+      return { ok: true, outputs: [y] };
+    });
+  },
+  close: async () => undefined,
+};
+
+function numberOf(record: Inputs): number {
+  const value = record.get('x');
+  if (value?.kind === 'json') return Number(value.value);
+  assert.ok(value?.kind === 'tensor');
+  return Number(value.tensor.data[0]);
+}
+
+function deps() {
+  const saved: Finished[] = [];
+  const results = {
+    save: async (finished: readonly Finished[]) => {
+      saved.push(...finished);
+      return finished.length;
+    },
+  };
+  const reporter = new Reporter({
+    deliver: async () => undefined,
+    now: () => performance.now(),
+    onError: (error) => assert.fail(String(error)),
+  });
+  const model = { use: <T>(work: (runner: never) => Promise<T>) => work(code as never) };
+  const running = { begin: () => async () => undefined };
+  const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
+  return { saved, results, reporter, model, running, payloads, filter: undefined };
+}
+
+async function post(instances: readonly unknown[]) {
+  const answer = await predict(deps())({
+    rawPath: '/predict',
+    headers: {},
+    requestContext: { http: { method: 'POST' } },
+    body: JSON.stringify({ instances }),
+  } as unknown as APIGatewayProxyEventV2);
+  return { status: answer.statusCode, body: JSON.parse(answer.body as string) as Record<string, unknown> };
+}
+
+test('POST /predict is answered by it', async () => {
+  const { status, body } = await post([{ x: 2 }, { x: 3 }]);
+  assert.equal(status, 200);
+  assert.deepEqual(body['predictions'], [
+    '{value={"data":[4.0],"shape":[1]}}',
+    '{value={"data":[6.0],"shape":[1]}}',
+  ]);
+});
+
+test('a request with one failed instance fails with its place, though the code went on behind it', async () => {
+  const { status, body } = await post([{ x: 1 }, { x: -1 }, { x: 1 }]);
+  assert.equal(status, new ServingError('model_failed', '').status);
+  assert.match(String(body['error']), /instances\[1\].*-1 is negative/);
+});
+
+test('the queue is answered by it, each record with its own outcome', async () => {
+  const parts = deps();
+  const event = {
+    Records: [1, -1, 2].map((x, i) => ({
+      messageId: `m-${i}`,
+      attributes: { SentTimestamp: '0', ApproximateReceiveCount: '1' },
+      body: encodeMessage(
+        `record-${i}`,
+        new Map([
+          ['x', { kind: 'tensor', tensor: { dtype: 'float32', shape: [1], data: Float32Array.of(x) } }],
+        ]),
+      ),
+    })),
+  } as unknown as SQSEvent;
+  assert.deepEqual(await batch(parts)(event), { batchItemFailures: [] });
+  assert.deepEqual(Object.fromEntries(parts.saved.map(({ uri, fields }) => [uri, fields.status])), {
+    'record-0': 'succeeded',
+    'record-1': 'failed',
+    'record-2': 'succeeded',
+  });
+});
