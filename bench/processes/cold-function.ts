@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { variables } from '../../lib/contract/variables.ts';
-import { startRuntime } from '../../test/long/runtime-api.ts';
+import { startRuntime } from '../../test/support/runtime-api.ts';
 
 export interface Cold {
   readonly ms: number;

@@ -15,7 +15,7 @@ import { modelPrefix } from '../../lib/contract/names.ts';
 import { variables as ownVariables } from '../../lib/contract/variables.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { startAws } from '../../local/aws/aws.ts';
-import { startTlsProxy } from '../../test/infra/tls.ts';
+import { startTlsProxy } from '../../test/support/tls.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { shuffled, spreadOf } from '../measure.ts';
 import { inputsOf } from '../messages.ts';

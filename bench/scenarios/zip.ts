@@ -4,7 +4,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { packageProject } from '../../test/infra/packaging.ts';
+import { packageProject } from '../../test/support/packaging.ts';
 import type { Scenario } from '../bench.ts';
 import { spreadOf } from '../measure.ts';
 import type { Row } from '../report.ts';

@@ -6,8 +6,8 @@
 import { rm } from 'node:fs/promises';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
+import { copyProject, runServerless } from '../support/packaging.ts';
 import { type LocalCloudFormation, startCloudFormation } from './cloudformation.ts';
-import { copyProject, runServerless } from './packaging.ts';
 import type { StackEvent } from './stacks.ts';
 
 export const ACCESS_KEY = 'AKIDMADEUP';

@@ -12,9 +12,9 @@ import { modelPrefix, parkedPrefix, payloadPrefix } from '../../lib/contract/nam
 import { publishModel } from '../../lib/registry/publish.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
+import type { Packaged } from '../support/packaging.ts';
 import { until } from '../support/until.ts';
 import { BUCKET, type Deployed, deployLocally } from './deployed.ts';
-import type { Packaged } from './packaging.ts';
 
 const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
 const JOB = 'serving_stream';

@@ -13,11 +13,11 @@ import { startPoller } from '../../local/event-source/poller.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
 import { startRedis } from '../../local/redis/start.ts';
+import type { Packaged } from '../support/packaging.ts';
+import { propertiesOf, resourcesOf, type Template } from '../support/template.ts';
+import { startTlsProxy, type TlsProxy } from '../support/tls.ts';
 import { extract, readArchive } from './archive.ts';
 import { type Artifact, startArtifact } from './artifact.ts';
-import type { Packaged } from './packaging.ts';
-import { propertiesOf, resourcesOf, type Template } from './template.ts';
-import { startTlsProxy, type TlsProxy } from './tls.ts';
 
 export interface Deployed {
   /** The HTTP API. */

@@ -8,7 +8,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Packaged } from './packaging.ts';
+import type { Packaged } from '../support/packaging.ts';
 
 const run = promisify(execFile);
 /** osls names dependencies that a reference names already. */

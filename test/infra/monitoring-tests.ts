@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from '../support/template.ts';
 
 /** What each namespace has, of all that we use, and the dimension it is found by. */
 const KNOWN: Readonly<Record<string, { readonly by: string; readonly metrics: readonly string[] }>> = {

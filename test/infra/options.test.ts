@@ -16,11 +16,17 @@ import {
 } from '../../infra/config.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { type Packaged, packageProject } from '../support/packaging.ts';
+import {
+  propertiesOf,
+  referencesOf,
+  resourcesOf,
+  roleStatements,
+  type Template,
+} from '../support/template.ts';
 import { readArchive } from './archive.ts';
 import { lintTest } from './lint.ts';
 import { monitoringTests } from './monitoring-tests.ts';
-import { type Packaged, packageProject } from './packaging.ts';
-import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Template } from './template.ts';
 
 const CONFIG = `
 jobName: night_shift

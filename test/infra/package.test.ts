@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import { type Packaged, packageProject, withoutNetwork } from '../support/packaging.ts';
+import { resourcesOf } from '../support/template.ts';
 import { readArchive } from './archive.ts';
 import { archiveTests } from './archive-tests.ts';
 import { lintTest } from './lint.ts';
-import { type Packaged, packageProject, withoutNetwork } from './packaging.ts';
-import { resourcesOf } from './template.ts';
 import { templateTests } from './template-tests.ts';
 
 describe('what serverless package writes without a config.yaml', () => {

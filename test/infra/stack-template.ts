@@ -3,7 +3,7 @@
  * what an expression of one comes to, once its resources have names.
  * Trap: an attribute comes to the resource's name and its own, `name.Arn`; AWS alone knows the real ones.
  */
-import { referencesOf, type Template } from './template.ts';
+import { referencesOf, type Template } from '../support/template.ts';
 
 /** What AWS answers instead of a result. */
 export class Refusal extends Error {

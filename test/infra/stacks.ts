@@ -10,8 +10,8 @@ import {
   HeadObjectCommand,
   type S3Client,
 } from '@aws-sdk/client-s3';
+import type { Resource, Template } from '../support/template.ts';
 import { changesOf, type Names, parseTemplate, Refusal, valueOf } from './stack-template.ts';
-import type { Resource, Template } from './template.ts';
 
 export const ACCOUNT_ID = '123456789012';
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import type { Packaged } from './packaging.ts';
+import type { Packaged } from '../support/packaging.ts';
 import {
   propertiesOf,
   referencesOf,
@@ -13,7 +13,7 @@ import {
   roleStatements,
   type Statement,
   type Template,
-} from './template.ts';
+} from '../support/template.ts';
 
 const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', 'submit'];
 const ROUTES: Readonly<Record<string, string>> = {

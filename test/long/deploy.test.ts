@@ -20,8 +20,8 @@ import {
   type Seen,
   startAccount,
 } from '../infra/account.ts';
-import { resourcesOf, type Template } from '../infra/template.ts';
 import { identityModel } from '../support/onnx.ts';
+import { resourcesOf, type Template } from '../support/template.ts';
 
 const TEMPLATE = 'cloudformation-template-update-stack.json';
 const NO_SPACE = 'Cannot make this today (Service: ElastiCache, Status Code: 400)';

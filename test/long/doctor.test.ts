@@ -18,7 +18,7 @@ import { Draft } from '../infra/doctor/draft.ts';
 import { FUNCTIONS_CASES, FUNCTIONS_QUIET } from '../infra/doctor/functions.ts';
 import { NETWORK_CASES, NETWORK_QUIET } from '../infra/doctor/network.ts';
 import { QUEUE_CASES, QUEUE_QUIET } from '../infra/doctor/queue.ts';
-import { type Packaged, packageProject } from '../infra/packaging.ts';
+import { type Packaged, packageProject } from '../support/packaging.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 const STAGES = ['dev', 'prod'] as const;

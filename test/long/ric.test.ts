@@ -16,9 +16,9 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { BUCKET, type Prepared, prepareDeployment } from '../infra/deployed.ts';
-import { type Packaged, packageProject } from '../infra/packaging.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
-import { type Answer, type RuntimeEnvironment, startRuntime } from './runtime-api.ts';
+import { type Packaged, packageProject } from '../support/packaging.ts';
+import { type Answer, type RuntimeEnvironment, startRuntime } from '../support/runtime-api.ts';
 
 const CLIENT = process.env['AWS_LAMBDA_RIC'];
 const SKIP =

@@ -4,8 +4,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { lintTest } from '../infra/lint.ts';
-import { type Packaged, packageProject } from '../infra/packaging.ts';
-import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Template } from '../infra/template.ts';
+import { type Packaged, packageProject } from '../support/packaging.ts';
+import {
+  propertiesOf,
+  referencesOf,
+  resourcesOf,
+  roleStatements,
+  type Template,
+} from '../support/template.ts';
 
 const VPC = 'vpc-0123456789abcdef0';
 const SUBNETS = ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'];
