@@ -12,6 +12,7 @@ import { reporterTo } from '../lib/compose/reporter.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelHost } from '../lib/inference/model-manager.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
+import { resultSink } from '../lib/redis/finished.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { ResultStore } from '../lib/redis/results.ts';
 import { RunningNews } from '../lib/redis/running.ts';
@@ -56,18 +57,28 @@ export function serve(
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
   const payloads = new PayloadStore(openS3({ endpoint, region: 'local' }), 'bench', JOB);
-  const deps = { model: host, payloads, filter: undefined, reporter: reporterTo(results) };
+  const reporter = reporterTo(results);
+  const deps = { model: host, payloads, reporter };
+  const { timers } = reporter;
   const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
-  const save: ResultStore['save'] = async (finished, _, timers) => {
-    timers?.take();
+  const save: ResultStore['save'] = async (finished, _, measured) => {
+    measured?.take();
     return finished.length;
   };
   return {
-    predict: predict(deps),
-    predictInLine: predict({ ...deps, model: { use: (work) => line.run(() => host.use(work)) } }),
-    batch: batch({ ...deps, results, running }),
-    batchWithoutStore: batch({ ...deps, results: { save }, running: { begin: () => async () => undefined } }),
+    predict: predict({ ...deps, filter: undefined }),
+    predictInLine: predict({
+      ...deps,
+      filter: undefined,
+      model: { use: (work) => line.run(() => host.use(work)) },
+    }),
+    batch: batch({ ...deps, sink: resultSink(results, { timers }), running }),
+    batchWithoutStore: batch({
+      ...deps,
+      sink: resultSink({ save }, { timers }),
+      running: { begin: () => async () => undefined },
+    }),
     results,
     async close() {
       await host.close();

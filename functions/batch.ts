@@ -5,33 +5,27 @@
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
-import type { ModelHost } from '../lib/inference/model-manager.ts';
+import type { Model } from '../lib/contract/values.ts';
 import { tellFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
-import { chunksOf } from '../lib/pipeline/chunks.ts';
+import { chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
-import type { Filter } from '../lib/pipeline/postprocess.ts';
-import { queueSteps, serveQueue } from '../lib/pipeline/serve.ts';
-import { resultSink } from '../lib/redis/result-sink.ts';
-import type { ResultStore } from '../lib/redis/results.ts';
-import type { RunningNews } from '../lib/redis/running.ts';
-import type { PayloadStore } from '../lib/s3/payloads.ts';
+import { queueSteps, type RunningNotices, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
 
 export interface BatchDeps {
-  readonly model: Pick<ModelHost, 'use'>;
-  readonly results: Pick<ResultStore, 'save'>;
-  readonly running: Pick<RunningNews, 'begin'>;
+  readonly model: Model;
+  readonly sink: Sink;
+  readonly running: RunningNotices;
   /** Where records lie that are too large for a message. */
-  readonly payloads: Pick<PayloadStore, 'resolve'>;
-  readonly filter: Filter | undefined;
+  readonly payloads: Payloads;
   readonly reporter: Reporter;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
   readonly now?: () => number;
 }
 
 export const batch =
-  ({ model, results, running, payloads, filter, reporter, now = Date.now }: BatchDeps) =>
+  ({ model, sink, running, payloads, reporter, now = Date.now }: BatchDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
     for (const { attributes } of Records) {
@@ -40,7 +34,6 @@ export const batch =
     try {
       return failures(
         await model.use((runner) => {
-          const sink = resultSink(results, { filter, model: runner.version, timers: reporter.timers });
           const steps = queueSteps({ runner, running, sink, deadline });
           return serveQueue(chunksOf(Records, payloads, deadline), measuredSteps(steps, reporter));
         }),

@@ -10,11 +10,10 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { measure } from '../lib/metrics/emf.ts';
-import { toFields } from '../lib/redis/result-fields.ts';
-import type { ResultStore } from '../lib/redis/results.ts';
+import type { Sink } from '../lib/pipeline/serve.ts';
 
 export interface DeadLetterDeps {
-  readonly results: Pick<ResultStore, 'save'>;
+  readonly sink: Sink;
   /** Keeps one message under its id. */
   readonly park: (messageId: string, message: string) => Promise<void>;
   /** Deliveries before a record comes here. */
@@ -27,7 +26,8 @@ export const deadLetter =
     const batchItemFailures: SQSBatchItemFailure[] = [];
     for (const record of event.Records) {
       try {
-        await bury(record, deps);
+        const unsaved = await bury(record, deps);
+        batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));
       } catch (error) {
         logError(error, { messageId: record.messageId });
         batchItemFailures.push({ itemIdentifier: record.messageId });
@@ -36,22 +36,22 @@ export const deadLetter =
     return { batchItemFailures };
   };
 
+/** @returns its id when its result could not be saved */
 async function bury(
   { messageId, body, attributes }: SQSRecord,
-  { results, park, tries }: DeadLetterDeps,
-): Promise<void> {
+  { sink, park, tries }: DeadLetterDeps,
+): Promise<readonly string[]> {
   const sentAt = Number(attributes.SentTimestamp);
   await park(messageId, encodeParked({ messageId, sentAt, tries, body }));
   measure('Parked', 1);
   const uri = uriOf(body);
   // Nobody can be told; parked, it can still be looked at.
-  if (uri === undefined) return;
+  if (uri === undefined) return [];
   const error = new ServingError(
     'out_of_tries',
     `the record failed ${tries} times and was parked as ${messageId}`,
   );
-  const fields = toFields({ ok: false, error }, undefined);
-  await results.save([{ uri, fields, message: messageId }], '');
+  return sink.save([{ id: messageId, uri, outcome: { ok: false, error } }], '');
 }
 
 export const handler = await lambdaHandler(deadLetter, composeDeadLetter);

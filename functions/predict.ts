@@ -1,6 +1,6 @@
 /**
  * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
- * /v2, the Open Inference Protocol (lib/http/open-inference/endpoint.ts), for which the contract of /predict does not hold.
+ * /v2, the Open Inference Protocol (lib/http/inference/inference.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
@@ -9,28 +9,19 @@ import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
-import { answerInference, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
+import { answerInference, type InferenceDeps, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
-import type { ModelHost } from '../lib/inference/model-manager.ts';
 import { measure } from '../lib/metrics/emf.ts';
-import type { Reporter } from '../lib/metrics/reporter.ts';
 import { type InvocationClock, requestDeadline } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
-import type { RateLimiter } from '../lib/redis/rate-limiter.ts';
 
-export interface PredictDeps {
-  /** Undefined: no limit. */
-  readonly limiter?: Pick<RateLimiter, 'acquire'> | undefined;
+export interface PredictDeps extends InferenceDeps {
   /** Honours `Prefer: respond-async`; without it the preference is passed over, as RFC 7240 allows. */
   readonly accept?: AcceptDeps | undefined;
-  readonly model: Pick<ModelHost, 'use'>;
   readonly filter: Filter | undefined;
-  readonly reporter: Reporter;
-  /** What the model is called over /v2. Default "serving_stream". */
-  readonly jobName?: string;
 }
 
 export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, clock?: InvocationClock) =>

@@ -10,10 +10,14 @@ import { logError } from '../lib/contract/log.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { json, respond, text } from '../lib/http/response.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
-import type { ResultStore } from '../lib/redis/results.ts';
+import type { TimerReport } from '../lib/metrics/timers.ts';
 
 export interface StatusDeps {
-  readonly results: Pick<ResultStore, 'ping' | 'metrics'>;
+  readonly results: {
+    /** @throws results_unavailable */
+    ping(): Promise<void>;
+    metrics(): Promise<readonly TimerReport[]>;
+  };
   /** Version of the model that should serve. @throws model_unavailable */
   readonly modelVersion: () => Promise<string>;
   readonly reporter: Reporter;

@@ -5,12 +5,11 @@
  */
 
 import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
 import { float16Bits } from '../lib/pipeline/cast.ts';
-import { isRecordStatus, type RecordStatus } from '../lib/redis/record-states.ts';
-import type { Result } from '../lib/redis/result-fields.ts';
-import type { Dequeued, WaitOptions } from '../lib/redis/results.ts';
+import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
 

@@ -1,11 +1,9 @@
 /** The client SDK and the types it speaks in. Everything else under lib/ is the service's own. */
 
 export { type ErrorCode, ServingError } from '../lib/contract/errors.ts';
+export type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
 export type { DType, Tensor } from '../lib/contract/tensor.ts';
 export type { NamedTensor } from '../lib/contract/values.ts';
-export type { RecordStatus } from '../lib/redis/record-states.ts';
-export type { Result } from '../lib/redis/result-fields.ts';
-export type { Dequeued } from '../lib/redis/results.ts';
 export type { Fetch } from './fetch.ts';
 export { InputQueue, type InputQueueOptions, type QueueRecord } from './input-queue.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';

@@ -6,10 +6,10 @@
 
 import type { ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
+import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
-import { RecordStates, type RecordStatus } from '../lib/redis/record-states.ts';
-import type { Result } from '../lib/redis/result-fields.ts';
-import { type Dequeued, ResultStore } from '../lib/redis/results.ts';
+import { RecordStates } from '../lib/redis/record-states.ts';
+import { ResultStore } from '../lib/redis/results.ts';
 import type { Fetch } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 

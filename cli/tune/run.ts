@@ -9,13 +9,15 @@ import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
-import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
+import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/inference/warm-up.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
+import type { ResultStore } from '../../lib/redis/results.ts';
 import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './events.ts';
 import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from './inputs.ts';
 import type { ModelFacts, Point } from './points.ts';
@@ -102,7 +104,6 @@ async function serve(session: Session, maxRows: number, job: TuneJob) {
     },
     close: () => session.close(),
   };
-  const model = { use: <T>(work: (opened: Runner) => Promise<T>) => work(runner) };
   const reporter = new Reporter({
     deliver: async (timers) => timers.take(),
     now: () => performance.now(),
@@ -110,23 +111,21 @@ async function serve(session: Session, maxRows: number, job: TuneJob) {
   });
   const filter = parseFilter(job.postProcessing);
   const stored = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  // The hosts and stores of the functions, as far as they use them.
-  const deps = { model: model as never, reporter, filter };
+  const deps = { model: { use: (work) => work(runner) } satisfies Model, reporter };
+  const save: ResultStore['save'] = async (finished, _, timers) => {
+    timers?.take();
+    return finished.length;
+  };
   return {
     runner,
     seen,
     stored,
     fixedRows,
     separable,
-    predict: predict(deps),
+    predict: predict({ ...deps, filter }),
     batch: batch({
       ...deps,
-      results: {
-        save: async (finished, _, timers) => {
-          timers?.take();
-          return finished.length;
-        },
-      },
+      sink: resultSink({ save }, { filter, timers: reporter.timers }),
       running: { begin: () => async () => undefined },
       payloads: { resolve: (bodies) => stored.resolve(bodies) },
     }),

@@ -1,17 +1,19 @@
 /** What the batch function needs: queue to results. */
 import { parseFilter } from '../pipeline/postprocess.ts';
+import { resultSink } from '../redis/finished.ts';
 import { readyModel } from './model.ts';
 import { reporter, results, runningNotices } from './redis.ts';
 import { payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 
 export async function composeBatch(scope: Scope) {
+  const filter = parseFilter(scope.environment.job.postProcessing);
+  const { timers } = scope.get(reporter);
   return {
     model: await scope.get(readyModel),
-    results: scope.get(results),
+    sink: resultSink(scope.get(results), { filter, timers }),
     running: scope.get(runningNotices),
     payloads: scope.get(payloads),
-    filter: parseFilter(scope.environment.job.postProcessing),
     reporter: scope.get(reporter),
   };
 }

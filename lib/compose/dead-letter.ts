@@ -1,11 +1,12 @@
 /** What the dead-letter function needs. */
+import { resultSink } from '../redis/finished.ts';
 import { results } from './redis.ts';
 import { archive } from './s3.ts';
 import type { Scope } from './scope.ts';
 
 export async function composeDeadLetter(scope: Scope) {
   return {
-    results: scope.get(results),
+    sink: resultSink(scope.get(results)),
     park: scope.get(archive),
     tries: scope.environment.job.queue.maxReceiveCount,
   };

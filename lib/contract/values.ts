@@ -92,6 +92,11 @@ export interface Runner {
   close(): Promise<void>;
 }
 
+/** The model that serves. The runner stays open until `work` is done. @throws model_unavailable */
+export interface Model {
+  use<T>(work: (runner: Runner) => Promise<T>): Promise<T>;
+}
+
 /** A model that takes tensors: `feeds` in the order of `inputs`, the result in the order of `outputs`. */
 export interface TensorRunner {
   readonly inputs: readonly TensorSpec[];

@@ -2,20 +2,17 @@
  * In: a request that brings records. Out: they are in the queue, and 202 says under which uris.
  * Trap: an answer of 202 is a promise, so it is given only when SQS has every record (or its result is there already).
  */
-import type { QueueSender } from '../queue/sender.ts';
-import { submit } from '../queue/submit.ts';
-import { type RecordStates, sendClaimed } from '../redis/record-states.ts';
-import type { PayloadStore } from '../s3/payloads.ts';
+import { type Claims, type LargeRecords, type Sender, sendClaimed, submit } from '../pipeline/submit.ts';
 import { readSubmissions } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
 export interface AcceptDeps {
-  readonly queue: () => Pick<QueueSender, 'send'>;
+  readonly queue: () => Sender;
   /** For records that are too large for a message; loaded when the first one comes. */
-  readonly payloads: () => Promise<Pick<PayloadStore, 'put'>>;
+  readonly payloads: () => Promise<LargeRecords>;
   /** Refuses a uri that is in use for another payload; left out where Redis cannot be reached. */
-  readonly claims?: () => Pick<RecordStates, 'claim'>;
+  readonly claims?: () => Claims;
 }
 
 export async function acceptRecords(

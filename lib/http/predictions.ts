@@ -9,11 +9,10 @@ import { quoteName } from '../codecs/quote.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import type { Dequeued, Result } from '../contract/result.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
-import type { Result } from '../redis/result-fields.ts';
-import type { Dequeued } from '../redis/results.ts';
 
 export interface Submission {
   readonly uri: string;

@@ -3,19 +3,22 @@
  * Trap: the uri is in the query: a path would lose its slashes and question marks.
  */
 import { ServingError } from '../contract/errors.ts';
-import type { RecordStates } from '../redis/record-states.ts';
+import type { RecordStatus } from '../contract/result.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
+
+export interface States {
+  status(uri: string): Promise<RecordStatus>;
+  /** @returns false when it is too late: there is a result */
+  cancel(uri: string): Promise<boolean>;
+}
 
 export function isStatePath(path: string): boolean {
   return path === '/status' || path === '/cancel';
 }
 
 /** @throws bad_request for a bad uri, conflict when it is too late to cancel */
-export async function answerState(
-  request: HttpRequest,
-  states: Pick<RecordStates, 'status' | 'cancel'>,
-): Promise<HttpResponse> {
+export async function answerState(request: HttpRequest, states: States): Promise<HttpResponse> {
   const { path } = request;
   const uri = request.uri();
   if (path === '/status') return json(200, { uri, status: await states.status(uri) });

@@ -74,8 +74,11 @@ export interface RunningNotices {
 
 /** Where finished records go. */
 export interface Sink {
-  /** @returns ids of messages whose results could not be saved. @throws when none could */
-  save(finished: readonly FinishedRecord[]): Promise<readonly string[]>;
+  /**
+   * @param model version of the model that ran them; "" when none did
+   * @returns ids of messages whose results could not be saved. @throws when none could
+   */
+  save(finished: readonly FinishedRecord[], model: string): Promise<readonly string[]>;
 }
 
 export interface StepParts {
@@ -95,7 +98,10 @@ export function queueSteps({ runner, running, sink, deadline }: StepParts): Step
       return { ...sortOutcomes(decoded, outcomes, buffers), notified };
     },
     async save({ finished, returned, notified }) {
-      const [unsaved] = await Promise.all([finished.length > 0 ? sink.save(finished) : [], notified]);
+      const [unsaved] = await Promise.all([
+        finished.length > 0 ? sink.save(finished, runner.version) : [],
+        notified,
+      ]);
       return [...returned.map(({ id }) => id), ...unsaved];
     },
   };

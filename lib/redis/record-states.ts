@@ -6,6 +6,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
+import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
+import type { Claim, SentRecord } from '../pipeline/submit.ts';
 import type { RedisConnection } from './connection.ts';
 import { TODAY } from './scripts.ts';
 
@@ -66,37 +68,9 @@ return 0`;
 /** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
 export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
-/**
- * `queued`: claimed and without a result.
- * `running`: the same, and a batch function has it right now.
- * `expired`: it had a result, whose time to live has passed; known for as long again.
- * `unknown`: never heard of, or taken, or sent by somebody who does not claim and not finished yet.
- */
-const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown'] as const;
-
-export type RecordStatus = (typeof STATUSES)[number];
-
-export function isRecordStatus(value: unknown): value is RecordStatus {
-  return (STATUSES as readonly unknown[]).includes(value);
-}
-
 /** What a claim is made for. @param message body of the record's message, not a pointer to it */
 export function payloadDigest(message: string): string {
   return createHash('sha256').update(message).digest('hex').slice(0, 16);
-}
-
-/** A record as it is sent. */
-export interface SentRecord {
-  readonly uri: string;
-  /** Body of its message: its payload, and the same text whoever encodes the same record. */
-  readonly message: string;
-}
-
-export interface Claim {
-  /** False when the record has its outcome: there is nothing to send. */
-  readonly send: boolean;
-  /** To be called when the record could not be sent. Never throws: a claim that is not released ends by itself. */
-  release(): Promise<void>;
 }
 
 export interface StatesOptions {
@@ -231,42 +205,4 @@ export class RecordStates {
 function statusOf(status: string | number): RecordStatus {
   if (isRecordStatus(status)) return status;
   throw new ServingError('internal', `the stored result has the status ${JSON.stringify(status)}`);
-}
-
-/**
- * Sends records under their claims. One that is refused, and nothing of all is sent; one that cannot be sent gives
- * its claim back, and the others stay sent.
- * @param claims undefined where there is no Redis: then everything is sent, and nothing is refused
- * @throws conflict, results_unavailable, whatever `send` throws: the first one's, when all have ended
- */
-export async function sendClaimed<R extends SentRecord>(
-  claims: Pick<RecordStates, 'claim'> | undefined,
-  records: readonly R[],
-  send: (record: R) => Promise<void>,
-): Promise<void> {
-  if (!claims) return void (await allEnded(records.map(send)));
-  const asked = records.map((record) => claims.claim(record));
-  const held = await allEnded(asked).catch(async (error: unknown) => {
-    await Promise.allSettled(asked.map(async (claim) => (await claim).send && (await claim).release()));
-    throw error;
-  });
-  await allEnded(
-    records.map(async (record, i) => {
-      const claim = held[i] as Claim;
-      if (!claim.send) return;
-      await send(record).catch(async (error: unknown) => {
-        await claim.release();
-        throw error;
-      });
-    }),
-  );
-}
-
-/** As Promise.all, but nothing is still under way when it throws: Lambda freezes after the answer. */
-async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
-  const settled = await Promise.allSettled(promises);
-  return settled.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
-  });
 }

@@ -8,6 +8,7 @@ import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
 import { isErrorCode, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
+import type { Result } from '../contract/result.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, outputsText } from '../pipeline/postprocess.ts';
 
@@ -22,19 +23,6 @@ export interface StoredFields {
   readonly outputs: string;
   /** base64 safetensors when an output is not float32. */
   readonly exact: string;
-}
-
-/** A finished result as clients see it. */
-export interface Result {
-  readonly uri: string;
-  /** The model's outputs by position and name; empty when a filter made text of them. */
-  readonly outputs: readonly NamedTensor[];
-  /** What the filter made of the outputs: `[[4,5.0],[3,4.0]]` parsed; undefined without a filter. */
-  readonly filtered: unknown;
-  /** Version of the model that made it. */
-  readonly model: string;
-  /** When, in ms since 1970. */
-  readonly finishedAt: number;
 }
 
 export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFields {

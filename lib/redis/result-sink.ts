@@ -7,20 +7,15 @@ import { toFields } from './result-fields.ts';
 import type { ResultStore } from './results.ts';
 
 export interface SaveSettings {
-  readonly filter: Filter | undefined;
-  /** Version of the model. */
-  readonly model: string;
+  readonly filter?: Filter | undefined;
   /** Saved in the same round trip. */
-  readonly timers: Timers;
+  readonly timers?: Timers;
 }
 
 /** A key that holds something else takes no result: its message comes again, and its neighbours are saved. */
-export function resultSink(
-  results: Pick<ResultStore, 'save'>,
-  { filter, model, timers }: SaveSettings,
-): Sink {
+export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers }: SaveSettings = {}): Sink {
   return {
-    async save(finished) {
+    async save(finished, model) {
       const blocked = new Set<string>();
       const fields = finished.map(({ id, uri, outcome }) => ({
         uri,

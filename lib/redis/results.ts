@@ -4,21 +4,17 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
+import type { Dequeued, Result } from '../contract/result.ts';
 import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
 import { DoneNews } from './notifications.ts';
-import { fromFields, type Result } from './result-fields.ts';
+import { fromFields } from './result-fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result-writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 const DRAIN_PAGE = 100;
-
-/** What `dequeue` found for one uri: its result, or the error that is its outcome. */
-export type Dequeued =
-  | { readonly uri: string; readonly result: Result }
-  | { readonly uri: string; readonly error: ServingError };
 
 export interface WaitOptions {
   readonly timeoutMs: number;

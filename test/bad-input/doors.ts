@@ -11,12 +11,13 @@ import { predictions } from '../../functions/predictions.ts';
 import { resultKey } from '../../lib/contract/names.ts';
 import type { Runner } from '../../lib/contract/values.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import type { PayloadStore } from '../../lib/s3/payloads.ts';
 import { redisUrl } from '../support/redis.ts';
+import { quietReporter } from '../support/reporter.ts';
 import type { Refusal } from './cases.ts';
 
 export interface Envelope {
@@ -58,14 +59,6 @@ function answerOf(response: HttpResponse): Answer {
   const body = JSON.parse(response.body ?? '{}') as Record<string, unknown>;
   const { statusCode: status = 200, headers = {} } = response;
   return { status, headers, body, code: body['code'], error: body['error'] };
-}
-
-export function quietReporter(): Reporter {
-  return new Reporter({
-    deliver: async () => undefined,
-    now: () => performance.now(),
-    onError: () => undefined,
-  });
 }
 
 export function predictHandler(runner: Runner) {
@@ -143,10 +136,9 @@ export async function deliver(
 ): Promise<string[]> {
   const handle = batch({
     model: { use: (work) => work(runner) },
-    results,
+    sink: resultSink(results),
     running: { begin: () => async () => undefined },
     payloads,
-    filter: undefined,
     reporter: quietReporter(),
   });
   const records = messages.map(({ id, body }) => ({

@@ -11,9 +11,10 @@ import { predict } from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
-import type { Inputs } from '../../lib/contract/values.ts';
+import type { Inputs, Model } from '../../lib/contract/values.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { type LocalRedis, startRedis } from '../../local/redis/start.ts';
 import { sharedPath } from '../support/fixtures.ts';
@@ -90,12 +91,11 @@ function deps(runner: OnnxRunner) {
     now: () => performance.now(),
     onError: () => undefined,
   });
-  const model = { use: <T>(work: (runner: OnnxRunner) => Promise<T>) => work(runner) };
   return {
-    model: model as never,
+    model: { use: (work) => work(runner) } satisfies Model,
     filter: undefined,
     reporter,
-    results,
+    sink: resultSink(results, { timers: reporter.timers }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
   };

@@ -7,6 +7,7 @@ import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
 import { busyFences, fenceCost, fencePids, timeForThreeMs } from '../support/fence.ts';
@@ -28,13 +29,13 @@ async function open(t: TestContext, batchSize = 32) {
     now: Date.now,
   });
   t.after(() => results.close());
+  const reporter = reporterTo(results);
   const handler = batch({
     model: { use: (work) => work(runner) },
-    results,
+    sink: resultSink(results, { timers: reporter.timers }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies) => [...bodies] },
-    filter: undefined,
-    reporter: reporterTo(results),
+    reporter,
   });
   /** @param tries how often the messages were delivered */
   const deliver = async (records: Readonly<Record<string, number>>, tries: number, timeoutMs: number) => {

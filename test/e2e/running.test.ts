@@ -6,6 +6,7 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { reporterTo } from '../../lib/compose/reporter.ts';
 import type { Inputs, Outcome, Runner } from '../../lib/contract/values.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningNews } from '../../lib/redis/running.ts';
@@ -21,13 +22,13 @@ const INPUTS: Inputs = new Map([
 const OUTPUT = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32Array.of(2) };
 
 function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningNews) {
+  const reporter = reporterTo(results);
   return batch({
     model: { use: (work) => work(runner as never) },
-    results,
+    sink: resultSink(results, { timers: reporter.timers }),
     running,
     payloads: { resolve: async (bodies) => [...bodies] },
-    filter: undefined,
-    reporter: reporterTo(results),
+    reporter,
   });
 }
 

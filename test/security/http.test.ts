@@ -12,7 +12,7 @@ import { type HttpResponse, json, jsonText, text } from '../../lib/http/response
 import { startAws } from '../../local/aws/aws.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { startRedis } from '../../local/redis/start.ts';
-import { quietReporter } from '../bad-input/doors.ts';
+import { quietReporter } from '../support/reporter.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
 

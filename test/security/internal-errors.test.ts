@@ -14,9 +14,10 @@ import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelHost } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { toFields } from '../../lib/redis/result-fields.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
-import { quietReporter } from '../bad-input/doors.ts';
+import { quietReporter } from '../support/reporter.ts';
 
 const SECRET = 'hunter2-/var/task/lib-arn:aws:sts::123456789012:assumed-role';
 
@@ -184,10 +185,9 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
   const saved: unknown[] = [];
   const deps = {
     model: { use: fail },
-    results: { save: async (finished: unknown) => void saved.push(finished) },
+    sink: resultSink({ save: async (finished) => saved.push(finished) }),
     running: { begin: () => async () => undefined },
     payloads: { resolve: async (bodies: readonly string[]) => [...bodies] },
-    filter: undefined,
     reporter: failingReporter(),
   } as unknown as Parameters<typeof batch>[0];
   const broken: readonly (typeof deps)[] = [
@@ -206,7 +206,7 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
     },
     {
       ...deps,
-      results: { save: fail },
+      sink: resultSink({ save: fail }),
       model: { use: (work) => work({ version: 'v', run: async () => [{ ok: true, outputs: [] }] } as never) },
     },
   ];
@@ -219,7 +219,7 @@ test('batch answers a defect with the ids of its messages and nothing else', asy
 });
 
 test('dead-letter answers a defect with the ids of its messages and nothing else', async (t) => {
-  const handle = deadLetter({ results: { save: fail }, park: fail, tries: 3 });
+  const handle = deadLetter({ sink: resultSink({ save: fail }), park: fail, tries: 3 });
   const { answer, log } = await logged(t, () => handle(RECORDS));
   assert.deepEqual(answer, RETURNED);
   assert.ok(log.includes(SECRET));

@@ -17,10 +17,11 @@ import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
-import { quietReporter } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';
+import { quietReporter } from '../support/reporter.ts';
 
 /** A person's data, as it could stand anywhere in a record. */
 const PRIVATE = 'Erika-Mustermann';
@@ -91,16 +92,15 @@ test('the log of a request or of a batch holds nothing of what the records hold'
         body,
         attributes: { SentTimestamp: '0' },
       }));
-      const save = async () => 0;
+      const sink = resultSink({ save: async () => 0 });
       await batch({
         model: { use: (work) => work(runner) },
-        results: { save },
+        sink,
         running: { begin: () => async () => undefined },
         payloads: { resolve: async (bodies) => [...bodies] },
-        filter: undefined,
         reporter: quietReporter(),
       })({ Records } as unknown as SQSEvent);
-      await deadLetter({ results: { save }, park: async () => undefined, tries: 3 })({
+      await deadLetter({ sink, park: async () => undefined, tries: 3 })({
         Records,
       } as unknown as SQSEvent);
     });

@@ -17,8 +17,10 @@ import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { predictDoor, predictionsDoor, quietReporter } from '../bad-input/doors.ts';
+import { resultSink } from '../../lib/redis/finished.ts';
+import { predictDoor, predictionsDoor } from '../bad-input/doors.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
+import { quietReporter } from '../support/reporter.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
 /** Handles of the network and of the file system, by the names Node gives them. */
@@ -185,10 +187,9 @@ test('the queue opens nothing that a message names, in any of its three wires', 
     let saved = 0;
     const handle = batch({
       model: { use: (work) => work(runner) },
-      results: { save: async (finished) => (saved += finished.length) },
+      sink: resultSink({ save: async (finished) => (saved += finished.length) }),
       running: { begin: () => async () => undefined },
       payloads: { resolve: async (texts_) => [...texts_] },
-      filter: undefined,
       reporter: quietReporter(),
     });
     const records = bodies.map((body, i) => ({

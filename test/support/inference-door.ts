@@ -1,8 +1,8 @@
 /** In: a model. Out: the handler of POST /predict as the door of /v2, called in this process, and tensors to send it. */
 import { type PredictDeps, predict } from '../../functions/predict.ts';
 import type { Runner } from '../../lib/contract/values.ts';
-import { quietReporter } from '../bad-input/doors.ts';
 import { answerOf, bytesOf, eventOf, type SentRequest, type SentTensor } from './open-inference.ts';
+import { quietReporter } from './reporter.ts';
 
 export function handlerOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
   return predict({

@@ -16,25 +16,29 @@ import { quoteName, quoteNames } from '../../codecs/quote.ts';
 import { ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
-import type { Inputs, Runner, TensorSpec, Value } from '../../contract/values.ts';
-import type { ModelHost } from '../../inference/model-manager.ts';
+import type { Inputs, Model, Runner, TensorSpec, Value } from '../../contract/values.ts';
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import { nestedTensor } from '../../pipeline/nested.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
-import type { RateLimiter } from '../../redis/rate-limiter.ts';
 import type { HttpRequest } from '../request.ts';
 import { type HttpResponse, json } from '../response.ts';
 import { type AnsweredOutput, inferenceAnswer } from './answer.ts';
 import { rawInput } from './raw.ts';
 
+export interface Limiter {
+  /** Takes one token. @throws rate_limited, which says when to come back */
+  acquire(): Promise<void>;
+}
+
 export interface InferenceDeps {
-  readonly model: Pick<ModelHost, 'use'>;
-  readonly limiter?: Pick<RateLimiter, 'acquire'> | undefined;
+  readonly model: Model;
+  /** Undefined: no limit. */
+  readonly limiter?: Limiter | undefined;
   readonly reporter: Reporter;
-  /** What the model is called. Default "serving_stream". */
+  /** What the model is called over /v2. Default "serving_stream". */
   readonly jobName?: string;
 }
 

@@ -7,8 +7,8 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import { doneChannel } from '../../../lib/contract/names.ts';
+import type { Result } from '../../../lib/contract/result.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import type { Result } from '../../../lib/redis/result-fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 
 /** What a record may come to: the number its model makes of it, or the code of its failure. */

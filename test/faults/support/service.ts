@@ -12,9 +12,10 @@ import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { reporterTo } from '../../../lib/compose/reporter.ts';
 import { parkedPrefix } from '../../../lib/contract/names.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
+import { submit } from '../../../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
-import { submit } from '../../../lib/queue/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { resultSink } from '../../../lib/redis/finished.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { RunningNews } from '../../../lib/redis/running.ts';
@@ -104,18 +105,18 @@ function openStates(t: TestContext, { redisUrl, job = JOB, timeouts }: WorkerOpt
 /** The batch handler as one Lambda environment holds it. */
 export async function openWorker(t: TestContext, options: WorkerOptions): Promise<SqsHandler> {
   const results = openStore(t, options);
+  const reporter = reporterTo(results);
   const runner = options.runner ?? (await lineRunner(t));
   return batch({
     model: { use: (work) => work(runner) },
-    results,
+    sink: resultSink(results, { timers: reporter.timers }),
     running: new RunningNews(openStates(t, options), 30_000, Date.now),
     payloads: new PayloadStore(
       openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] }),
       BUCKET,
       options.job ?? JOB,
     ),
-    filter: undefined,
-    reporter: reporterTo(results),
+    reporter,
     ...(options.now ? { now: options.now } : {}),
   });
 }
@@ -129,7 +130,7 @@ export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandl
   t.after(() => s3.destroy());
   const job = options.job ?? JOB;
   return deadLetter({
-    results: openStore(t, options),
+    sink: resultSink(openStore(t, options)),
     park: (id, message) => putText(s3, { bucket: BUCKET, key: `${parkedPrefix(job)}${id}.json` }, message),
     tries: 3,
   });

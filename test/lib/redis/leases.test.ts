@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import type { Dequeued } from '../../../lib/contract/result.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { toFields } from '../../../lib/redis/result-fields.ts';
 import type { Finished } from '../../../lib/redis/result-writer.ts';
-import { type Dequeued, ResultStore } from '../../../lib/redis/results.ts';
+import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';

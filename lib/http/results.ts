@@ -1,0 +1,67 @@
+/**
+ * GET and DELETE /predictions/{uri}, and DELETE /predictions, which takes a page of finished results. A result is taken
+ * only when it can be answered; one that is too large for an answer stays.
+ */
+import { ServingError } from '../contract/errors.ts';
+import type { Dequeued, Result } from '../contract/result.ts';
+import type { Reporter } from '../metrics/reporter.ts';
+import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from './predictions.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, json, jsonText } from './response.ts';
+
+export interface Results {
+  /** @throws the record's own error when it failed; results_unavailable */
+  getWithin(uri: string, waitMs: number): Promise<Result | undefined>;
+  /** @param use what is done with the result; when that throws, the result stays */
+  take(uri: string, use: (result: Result) => void): Promise<Result | undefined>;
+  /** @returns undefined when there are none left */
+  takePage(count: number, maxBytes: number): Promise<readonly Dequeued[] | undefined>;
+}
+
+export interface ResultsDeps {
+  readonly results: () => Results;
+  readonly reporter: () => Reporter;
+}
+
+/** Results of one DELETE /predictions, and bytes of their stored values: as JSON they are up to three times that. */
+const PAGE = 100;
+const PAGE_BYTES = 1_500_000;
+
+export async function answerResults(request: HttpRequest, deps: ResultsDeps): Promise<HttpResponse> {
+  const { method, parameters, headers } = request;
+  const results = deps.results();
+  if (parameters['uri'] === undefined && method === 'DELETE')
+    return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
+  const uri = request.uri();
+  const reporter = deps.reporter();
+  const stop = reporter.start('zoo.serving.redis.get');
+  try {
+    const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
+    const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));
+    if (method !== 'DELETE') return seen;
+    // It can be answered, so it may go. By now it may be another, or another's: what counts is what is taken.
+    return await answerWith(uri, (use) => results.take(uri, use));
+  } finally {
+    stop();
+    await reporter.flushWhenDue();
+  }
+}
+
+/** @param read gives a result to `use`, which throws for one that cannot be answered */
+async function answerWith(
+  uri: string,
+  read: (use: (result: Result | undefined) => void) => Promise<unknown>,
+): Promise<HttpResponse> {
+  let text: string | undefined;
+  try {
+    await read((result) => {
+      if (result) text = assertAnswer(resultText(result));
+    });
+  } catch (error) {
+    // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
+    if (!(error instanceof ServingError) || error.uri !== uri) throw error;
+    return json(200, failureBody(error));
+  }
+  if (text === undefined) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
+  return jsonText(200, text);
+}

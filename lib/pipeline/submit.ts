@@ -1,0 +1,97 @@
+/**
+ * The way into the queue: a record is claimed, and its message is sent, or a pointer to it when it is too large for a
+ * message. SQS counts bytes, not characters.
+ */
+import { encodePointer } from '../codecs/pointer.ts';
+import { ServingError } from '../contract/errors.ts';
+import { LIMITS } from '../contract/limits.ts';
+
+/** A record as it is sent. */
+export interface SentRecord {
+  readonly uri: string;
+  /** Body of its message: its payload, and the same text whoever encodes the same record. */
+  readonly message: string;
+}
+
+export interface Claim {
+  /** False when the record has its outcome: there is nothing to send. */
+  readonly send: boolean;
+  /** To be called when the record could not be sent. Never throws: a claim that is not released ends by itself. */
+  release(): Promise<void>;
+}
+
+export interface Claims {
+  /** @throws conflict when the uri is in use for another payload, results_unavailable */
+  claim(record: SentRecord): Promise<Claim>;
+}
+
+export interface Sender {
+  /** @throws queue_unavailable */
+  send(message: string): Promise<void>;
+}
+
+/** Where records go that are too large for a message. */
+export interface LargeRecords {
+  /** @returns the key for a pointer. @throws too_large, queue_unavailable */
+  put(message: string): Promise<string>;
+}
+
+/**
+ * @param payloads undefined where nothing can be put into S3: then a large record is refused
+ * @throws too_large, queue_unavailable
+ */
+export async function submit(
+  sender: Sender,
+  payloads: (() => Promise<LargeRecords>) | undefined,
+  { uri, message }: SentRecord,
+): Promise<void> {
+  const bytes = Buffer.byteLength(message);
+  if (bytes <= LIMITS.messageBytes) return sender.send(message);
+  if (!payloads) {
+    throw new ServingError(
+      'too_large',
+      `the record is ${bytes} bytes as a message, over the limit of ${LIMITS.messageBytes}; with a bucket it would travel through S3`,
+      { uri },
+    );
+  }
+  const store = await payloads();
+  return sender.send(encodePointer(uri, await store.put(message), bytes));
+}
+
+/**
+ * Sends records under their claims. One that is refused, and nothing of all is sent; one that cannot be sent gives
+ * its claim back, and the others stay sent.
+ * @param claims undefined where there is no Redis: then everything is sent, and nothing is refused
+ * @throws conflict, results_unavailable, whatever `send` throws: the first one's, when all have ended
+ */
+export async function sendClaimed<R extends SentRecord>(
+  claims: Claims | undefined,
+  records: readonly R[],
+  send: (record: R) => Promise<void>,
+): Promise<void> {
+  if (!claims) return void (await allEnded(records.map(send)));
+  const asked = records.map((record) => claims.claim(record));
+  const held = await allEnded(asked).catch(async (error: unknown) => {
+    await Promise.allSettled(asked.map(async (claim) => (await claim).send && (await claim).release()));
+    throw error;
+  });
+  await allEnded(
+    records.map(async (record, i) => {
+      const claim = held[i] as Claim;
+      if (!claim.send) return;
+      await send(record).catch(async (error: unknown) => {
+        await claim.release();
+        throw error;
+      });
+    }),
+  );
+}
+
+/** As Promise.all, but nothing is still under way when it throws: Lambda freezes after the answer. */
+async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(promises);
+  return settled.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
+}
