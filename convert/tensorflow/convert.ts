@@ -14,7 +14,8 @@ import { demandedShape } from './demands.ts';
 import { withoutFrames } from './frames.ts';
 import type { TfGraph, TfInput } from './graph.ts';
 import { Layouts } from './ops/layout.ts';
-import { type Facts, refuse } from './ops/rule.ts';
+import { refuse } from './ops/refuse.ts';
+import type { Facts } from './ops/rule.ts';
 import { servingValue } from './switches.ts';
 import { type Conversions, Walk } from './walk.ts';
 

@@ -4,7 +4,7 @@
  * Trap: a loop within a loop is part of the outer one's body; the innermost is taken out first.
  */
 import { splitTensor, type TfFunction, type TfGraph, type TfNode, textAttribute, usersOf } from './graph.ts';
-import { refuse } from './ops/rule.ts';
+import { refuse } from './ops/refuse.ts';
 
 type Nodes = ReadonlyMap<string, TfNode>;
 

@@ -12,8 +12,9 @@ import type { TfGraph, TfNode } from './graph.ts';
 import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
 import { Layouts } from './ops/layout.ts';
+import { refuse } from './ops/refuse.ts';
 import { whyRefused } from './ops/refused.ts';
-import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands, refuse } from './ops/rule.ts';
+import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands } from './ops/rule.ts';
 import { ruleOf } from './ops/table.ts';
 
 /** Bodies within bodies: a function that calls itself would never end. */

@@ -3,7 +3,7 @@
  * identities, conditions and the rounds of loops.
  */
 import { splitTensor } from '../graph.ts';
-import { refuse } from '../ops/rule.ts';
+import { refuse } from '../ops/refuse.ts';
 
 export interface OrderedNode {
   readonly name: string;

@@ -4,7 +4,8 @@
  * that is not on the flow of a later reader never happened for us.
  */
 import type { Problems } from '../../problems.ts';
-import { refuse } from '../ops/rule.ts';
+import { refuse } from '../ops/refuse.ts';
+
 import {
   ArrayFlow,
   type ArrayGraph,

@@ -11,7 +11,8 @@ import { intAttribute, type TfNode } from '../graph.ts';
 import { pad, padsOf, pairsOf } from './blocks.ts';
 import { cut, product, reshape, type Size, shapeList, sizeOf, sizesOf, TO_END, transpose } from './dims.ts';
 import { emit, int64 } from './kernels.ts';
-import { type Context, type OpTable, refuse, type Spaced, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Spaced, takes } from './rule.ts';
 
 function div(g: GraphBuilder, size: Size, by: number): Size {
   return typeof size === 'number' ? Math.floor(size / by) : g.one('Div', [size, g.ints([by])]);

@@ -10,7 +10,8 @@ import { intAttribute, listAttribute, type TfNode, textAttribute } from '../grap
 import { TO_END, transpose } from './dims.ts';
 import { emit, int64 } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
-import { type Context, type Operands, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast, padWindows, spatial } from './windows.ts';
 
 /** [[before, after], ...] */

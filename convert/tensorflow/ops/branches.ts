@@ -9,7 +9,8 @@ import type { Shape, Value, ValueType } from '../../graph/value.ts';
 import { functionAttribute, listAttribute, type TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
 import { unsizedRows } from './lists/rows.ts';
-import { type Context, FAILED, type Facts, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, FAILED, type Facts, type OpTable, type Rule, takes } from './rule.ts';
 
 /** One outcome: fills a body and says what it gives. */
 export type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;

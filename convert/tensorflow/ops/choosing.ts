@@ -11,7 +11,8 @@ import { Arithmetic } from './arithmetic.ts';
 import { sizeOf, transpose, unsqueeze } from './dims.ts';
 import { cast, emit, emitAll } from './kernels.ts';
 import { countTo } from './matrix.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 const select: Rule = (node, [condition, x, y], g, context) => {
   const rows = rank(condition) === 1 && rank(x) > 1;

@@ -9,7 +9,8 @@ import type { Dim, Value } from '../../graph/value.ts';
 import { listAttribute, type TfNode, textAttribute } from '../graph.ts';
 import { cut, reshape, type Size, sizeOf, transpose } from './dims.ts';
 import { emit, int64 } from './kernels.ts';
-import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast, padWindows, reachOf, samePad, spatial, type Windows } from './windows.ts';
 
 /** A rank that may be unknown is the kernel's. */

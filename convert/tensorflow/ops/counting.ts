@@ -9,7 +9,8 @@ import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode } from '../graph.ts';
 import { reshape, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 /** Weights of no elements are none. */
 function isWeighted(x: Value, weights: Value): boolean {

@@ -8,7 +8,8 @@ import type { Value } from '../../graph/value.ts';
 import { floatAttribute, textAttribute } from '../graph.ts';
 import { pick, sizeOf, unsqueeze } from './dims.ts';
 import { cast, int64 } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 /** Where the samples of one axis lie: [boxes, count], in pixels. */
 function samples(g: GraphBuilder, boxes: Value, axis: 0 | 1, last: Value, count: number): Value {

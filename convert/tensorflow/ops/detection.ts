@@ -10,7 +10,8 @@ import { flagAttribute, floatAttribute, type TfNode } from '../graph.ts';
 import { Arithmetic } from './arithmetic.ts';
 import { pick, product, reshape, type Size, shapeList, sizesOf, transpose, unsqueeze } from './dims.ts';
 import { cast, oneNumber } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 interface Suppression {
   readonly boxes: Value;

@@ -9,7 +9,8 @@ import { type Arithmetic, agree, formula, isFloat } from './arithmetic.ts';
 import { BINARY_FORMULAS, UNARY_FORMULAS } from './formulas.ts';
 import { cast, emit } from './kernels.ts';
 import { floorOfRange, moveRange, rangeIsAtLeast, scalarOf } from './random.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 /** The same operation under another name. */
 const UNARY: Readonly<Record<string, string>> = {

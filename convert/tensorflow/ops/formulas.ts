@@ -5,7 +5,8 @@
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, typeAttribute } from '../graph.ts';
 import { type Arithmetic, agree, type Compute, formula, isFloat, where } from './arithmetic.ts';
-import { type Operands, type OpTable, refuse } from './rule.ts';
+import { refuse } from './refuse.ts';
+import type { Operands, OpTable } from './rule.ts';
 
 const floorDiv: Compute = (on, inputs) => {
   const [x, y] = agree(on, inputs);

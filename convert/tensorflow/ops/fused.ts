@@ -17,8 +17,9 @@ import { padImage } from './blocks.ts';
 import { conv, depthwise } from './convolution.ts';
 import { plainMatMul } from './matrix.ts';
 import { biasAdd, fusedBatchNorm, normalize } from './normalization.ts';
+import { refuse } from './refuse.ts';
 import { resizeLinear } from './resize.ts';
-import { type Context, type Operands, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast } from './windows.ts';
 
 function afterwards(

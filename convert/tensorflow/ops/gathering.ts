@@ -9,7 +9,8 @@ import type { Value } from '../../graph/value.ts';
 import { intAttribute, type TfNode } from '../graph.ts';
 import { transpose, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 /** Elements of `x` at `indices`, the first `batch` axes of both being the same. */
 function gather(

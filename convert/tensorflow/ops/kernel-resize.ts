@@ -6,8 +6,9 @@
 import { constantNumbers } from '../../graph/numbers.ts';
 import { flagAttribute, textAttribute } from '../graph.ts';
 import { cast } from './kernels.ts';
+import { refuse } from './refuse.ts';
 import { multiplyAxes } from './resize.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 interface Filter {
   readonly radius: number;

@@ -7,7 +7,7 @@ import type { DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { AddOptions, GraphBuilder } from '../../graph/builder.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
-import { refuse } from './rule.ts';
+import { refuse } from './refuse.ts';
 
 interface Kernel {
   readonly dtypes: ReadonlySet<DType>;

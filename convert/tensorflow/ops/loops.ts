@@ -9,6 +9,7 @@ import type { Shape, Value } from '../../graph/value.ts';
 import { functionAttribute, splitTensor, type TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
 import { appended, collectedRows, unsizedRows, withRest } from './lists/rows.ts';
+import { refuse } from './refuse.ts';
 import {
   type Callee,
   type Context,
@@ -17,7 +18,6 @@ import {
   listValue,
   type OpTable,
   type Rule,
-  refuse,
   takes,
 } from './rule.ts';
 

@@ -7,7 +7,8 @@ import { rank } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import { squeeze, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 function checkRank(scores: Value): void {
   if (rank(scores) !== 2) refuse(`needs rows of scores, got ${rank(scores)} dimensions`);

@@ -9,7 +9,8 @@ import type { Value } from '../../graph/value.ts';
 import { flagAttribute, type TfNode, textAttribute, typeAttribute } from '../graph.ts';
 import { reshape, shapeList, sizeOf, sizesOf, transpose, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 function turned(g: GraphBuilder, x: Value, flag: boolean, plain: boolean): Value {
   if (!flag) return x;

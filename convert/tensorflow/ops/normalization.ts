@@ -10,7 +10,8 @@ import { flagAttribute, floatAttribute, intAttribute, type TfNode } from '../gra
 import { Arithmetic } from './arithmetic.ts';
 import { product, sizeOf, unsqueeze } from './dims.ts';
 import { cast, emit } from './kernels.ts';
-import { type Context, type Operands, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast } from './windows.ts';
 
 /** A list per channel that broadcasts over an image. */

@@ -9,7 +9,8 @@ import type { Value } from '../../graph/value.ts';
 import { flagAttribute, listAttribute, type TfNode, typeAttribute } from '../graph.ts';
 import { reshape, sizesOf } from './dims.ts';
 import { cast, emit, emitAll } from './kernels.ts';
-import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast, padWindows, spatial, type Windows } from './windows.ts';
 
 function imageOf(x: Value, size: number, g: GraphBuilder): Value {

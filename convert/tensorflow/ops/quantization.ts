@@ -11,7 +11,8 @@ import { flagAttribute, floatAttribute, intAttribute, type TfNode, textAttribute
 import { Arithmetic } from './arithmetic.ts';
 import { unsqueeze } from './dims.ts';
 import { cast } from './kernels.ts';
-import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
 /** Bytes as they are stored: quint8 is uint8, qint8 int8, and so on. */
 const LIMITS: Readonly<Partial<Record<DType, readonly [number, number]>>> = {

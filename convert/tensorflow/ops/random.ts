@@ -9,14 +9,8 @@ import { numbersOf } from '../../graph/numbers.ts';
 import type { Value } from '../../graph/value.ts';
 import { intAttribute, type TfNode, typeAttribute } from '../graph.ts';
 import { int64 } from './kernels.ts';
-import { type Context, type Facts, type Operands, type OpTable, refuse, takes } from './rule.ts';
-
-/** Numbers in [low, high), as many as `shape` says. */
-export interface Range {
-  readonly low: number;
-  readonly high: number;
-  readonly shape: Value;
-}
+import { refuse } from './refuse.ts';
+import { type Context, type Facts, type Operands, type OpTable, takes } from './rule.ts';
 
 /** The only element of a constant of rank 0. */
 export function scalarOf(value: Value): number | undefined {

@@ -10,7 +10,8 @@ import { flagAttribute, type TfNode } from '../graph.ts';
 import { cut, reshape, type Size, shapeList, sizeOf } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import type { Layouts } from './layout.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 const { fround } = Math;
 

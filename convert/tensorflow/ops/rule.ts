@@ -2,14 +2,13 @@
  * What an entry of the operation tables is: a TensorFlow node and its inputs in, ONNX nodes added, its outputs back.
  * Trap: a hostile file has nodes with too few inputs; `takes` checks that once, so that the rules need not.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';
 import type { Size } from './dims.ts';
 import type { Layouts } from './layout.ts';
-import type { Range } from './random.ts';
+import { refuse } from './refuse.ts';
 
 /** As many as `takes` was told are surely there. */
 export type Operands = readonly [Value, Value, Value, Value, Value, Value, Value, Value, Value, ...Value[]];
@@ -60,6 +59,13 @@ export interface Facts {
   readonly counting: WeakMap<Value, Value>;
 }
 
+/** Random numbers in [low, high), as many as `shape` says. */
+export interface Range {
+  readonly low: number;
+  readonly high: number;
+  readonly shape: Value;
+}
+
 export interface Spaced {
   /** The image before it was padded and cut into blocks. */
   readonly x: Value;
@@ -99,8 +105,4 @@ export function takes(count: number, rules: OpTable): OpTable {
     };
   };
   return Object.fromEntries(Object.entries(rules).map(([op, rule]) => [op, checked(rule)]));
-}
-
-export function refuse(reason: string): never {
-  throw new ServingError('bad_model', reason);
 }

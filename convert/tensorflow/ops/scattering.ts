@@ -9,7 +9,8 @@ import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';
 import { reshape, type Size, shapeList, sizesOf, unsqueeze } from './dims.ts';
 import { emit, int64, oneNumber } from './kernels.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 function zeros(g: GraphBuilder, like: Value, shape: Value): Value {
   return g.one('Expand', [g.scalar(like.dtype, 0), shape]);

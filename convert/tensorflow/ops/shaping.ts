@@ -10,7 +10,8 @@ import { intAttribute, listAttribute, shapeAttribute, type TfNode, typeAttribute
 import { pick, reshapeTo, squeeze, transpose, unsqueeze } from './dims.ts';
 import { cast, emit, int64 } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
-import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
 function typed(node: TfNode, name: string, g: GraphBuilder, value: Value): Value {
   return cast(g, value, typeAttribute(node, name, 'int32') === 'int64' ? 'int64' : 'int32');

@@ -10,7 +10,8 @@ import { intAttribute, type TfNode } from '../graph.ts';
 import { cut, TO_END } from './dims.ts';
 import { cast, int64 } from './kernels.ts';
 import { axisInTwin } from './layout.ts';
-import { type Context, type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
 /** A number where it is known, else an int64 list of one. */
 type Bound = number | Value;

@@ -5,7 +5,8 @@
 import type { Value } from '../../graph/value.ts';
 import { tensorAttribute, typeAttribute } from '../graph.ts';
 import { isTrainingFlag } from '../switches.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 const first: Rule = (_node, [x]) => x;
 /** Their work is done by the time a graph is served. */

@@ -6,7 +6,8 @@ import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, textAttribute, typeAttribute } from '../graph.ts';
-import { type OpTable, type Rule, refuse, takes } from './rule.ts';
+import { refuse } from './refuse.ts';
+import { type OpTable, type Rule, takes } from './rule.ts';
 
 const stringToNumber: Rule = (node, [x], g) => {
   const dtype = typeAttribute(node, 'out_type', 'float32');

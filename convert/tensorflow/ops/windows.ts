@@ -9,7 +9,7 @@ import type { Attributes, Value } from '../../graph/value.ts';
 import { listAttribute, type TfNode, textAttribute } from '../graph.ts';
 import { type Size, shapeList, sizeOf } from './dims.ts';
 import { emit } from './kernels.ts';
-import { refuse } from './rule.ts';
+import { refuse } from './refuse.ts';
 
 export interface Windows {
   readonly kernel: readonly number[];

@@ -10,6 +10,7 @@ import type { Value } from '../../../graph/value.ts';
 import { flagAttribute, shapeAttribute, type TfNode, typeAttribute } from '../../graph.ts';
 import { cut, reshape, type Size, sizesOf, TO_END, unsqueeze } from '../dims.ts';
 import { cast, int64, oneNumber } from '../kernels.ts';
+import { refuse } from '../refuse.ts';
 import {
   type Context,
   type Facts,
@@ -17,7 +18,6 @@ import {
   type OpTable,
   type Reserved,
   type Rule,
-  refuse,
   takes,
 } from '../rule.ts';
 import { appended, atLeast, countOf, fixedCount, materialize, rowsFor, shapeOfItem } from './rows.ts';

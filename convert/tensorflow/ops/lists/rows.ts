@@ -8,7 +8,8 @@ import { sameDim } from '../../../graph/shapes.ts';
 import type { Shape, Value } from '../../../graph/value.ts';
 import { cut, dimOf, type Size, shapeList, TO_END } from '../dims.ts';
 import { emitAll, oneNumber } from '../kernels.ts';
-import { type Facts, refuse } from '../rule.ts';
+import { refuse } from '../refuse.ts';
+import type { Facts } from '../rule.ts';
 
 /** The shape of an item, static and as an int64 list. */
 export interface ItemShape {
