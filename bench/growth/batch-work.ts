@@ -7,8 +7,9 @@ import { readFile } from 'node:fs/promises';
 import type { SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { type Served, serve } from '../served.ts';
-import type { PointQuestion, Work } from './curve.ts';
+import type { Work } from './curve.ts';
 import { modelOf } from './models.ts';
+import type { PointQuestion } from './point.ts';
 
 interface BatchPoint {
   readonly served: Served;

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Bench } from '../bench.ts';
 import { startChild } from '../processes/child.ts';
 import type { RedisQuestion, RunningRedis } from '../processes/redis.ts';
-import type { PointQuestion, Sample } from './curve.ts';
+import type { PointQuestion, Sample } from './point.ts';
 import type { ObjectServerQuestion } from './processes/object-server.ts';
 import type { QueueServerAnswer, QueueServerQuestion } from './processes/queue-server.ts';
 

@@ -4,9 +4,10 @@
  */
 import { type Spread, shuffled, spreadOf } from '../measure.ts';
 import { randomNumbers } from '../models.ts';
-import { type Curve, type Metric, REPEATS, type Sample } from './curve.ts';
+import { type Curve, type Metric, REPEATS } from './curve.ts';
 import { type Fit, fitGrowth, type Verdict, verdictOf } from './fit.ts';
 import type { Growth } from './growth.ts';
+import type { Sample } from './point.ts';
 
 export interface MeasuredPoint {
   readonly x: number;

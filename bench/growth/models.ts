@@ -100,7 +100,7 @@ const SEED = 71;
 export interface LargeModel {
   readonly folder: string;
   readonly bytes: number;
-  /** As a pointer of lib/model names them. */
+  /** As a model pointer names them (lib/registry/pointer.ts). */
   readonly files: readonly { readonly path: string; readonly bytes: number; readonly sha256: string }[];
 }
 

@@ -4,8 +4,9 @@
  * at; the timed ones come after it, without a look at anything.
  */
 import { quantile } from '../measure.ts';
-import type { Sample, Work } from './curve.ts';
+import type { Work } from './curve.ts';
 import { heldBytes, peakBytes, resetPeak } from './memory.ts';
+import type { Sample } from './point.ts';
 
 const WARM_UP_MS = 150;
 const MIN_WARM_UP_CALLS = 3;

@@ -13,9 +13,10 @@ import { answersFor, assertSame } from '../../raw.ts';
 import { startCountingProxy } from '../../round-trips.ts';
 import { JOB, queueEvent, type Served, serve } from '../../served.ts';
 import { openBatch, readEvent, runEvent } from '../batch-work.ts';
-import { CPU, type Curve, type OpenWork, PEAK, type PointQuestion, RETAINED, TIME } from '../curve.ts';
+import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
 import type { Growth } from '../growth.ts';
 import { modelGiven, modelOf } from '../models.ts';
+import type { PointQuestion } from '../point.ts';
 
 const ROWS = 16;
 const SEED = 61;

@@ -14,8 +14,9 @@ import { toFields } from '../../../lib/redis/result-fields.ts';
 import type { Finished } from '../../../lib/redis/result-writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { JOB, predictEvent } from '../../served.ts';
-import { CPU, type Curve, type OpenWork, type PointQuestion, type Work } from '../curve.ts';
+import { CPU, type Curve, type OpenWork, type Work } from '../curve.ts';
 import type { Growth } from '../growth.ts';
+import type { PointQuestion } from '../point.ts';
 
 const TIMERS: readonly TimerName[] = [
   'zoo.serving.request.predict',

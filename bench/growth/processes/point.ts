@@ -3,7 +3,8 @@
  * Trap: only the file of its curve is loaded, so that one curve's code is no memory of another's.
  */
 import { serveParent } from '../../processes/child.ts';
-import type { OpenWork, PointQuestion, Sample } from '../curve.ts';
+import type { OpenWork } from '../curve.ts';
+import type { PointQuestion, Sample } from '../point.ts';
 import { samplePoint } from '../sample.ts';
 
 if (process.send) {
