@@ -8,11 +8,13 @@ import { promisify } from 'node:util';
 import { contains, type Inspection, inspect, newViolations } from './cruise.ts';
 import {
   CROSSINGS,
+  IMPORTED_BY,
   KNOWN,
   LEVELS,
   MAY_BE_ORPHANS,
   MAY_COMPUTE_IMPORTS,
   MAY_READ_ENVIRONMENT,
+  MAY_SHARE_A_PREFIX,
   ONLY,
   OWNED,
   OWNERS,
@@ -61,15 +63,32 @@ test('every path that a rule names holds a source file', () => {
   const paths = [
     ...LEVELS.flat(),
     ...[...CROSSINGS, ...ONLY].flatMap(({ from, to }) => [from, to].flat()),
-    ...SEPARATE.flatMap(({ folder, shared }) => [folder, ...shared]),
-    ...[PURE, OWNED, WITHOUT_DEV_DEPENDENCIES, MAY_READ_ENVIRONMENT, MAY_BE_ORPHANS].flat(),
-    ...[Object.keys(PURE_NODE_MODULES), Object.values(OWNERS).flat(), MAY_COMPUTE_IMPORTS].flat(),
+    ...IMPORTED_BY.flatMap(({ part, importers }) => [part, ...importers]),
+    ...[SEPARATE, PURE, OWNED, WITHOUT_DEV_DEPENDENCIES, MAY_READ_ENVIRONMENT, MAY_BE_ORPHANS].flat(),
+    ...[
+      Object.keys(PURE_NODE_MODULES),
+      Object.values(OWNERS).flat(),
+      MAY_COMPUTE_IMPORTS,
+      MAY_SHARE_A_PREFIX,
+    ].flat(),
     ...UNREACHABLE.flatMap(({ entry, files = [] }) => [entry, ...files]),
   ];
   assert.deepEqual(
     paths.filter((path) => !found.files.some((file) => contains(file)(path))),
     [],
   );
+});
+
+test('lib/compose is the only part of lib and functions that imports several owners', () => {
+  const owners = LEVELS.find((level) => level.includes('lib/s3/')) ?? [];
+  const parts = LEVELS.flat().filter((part) => /^(lib|functions)\//.test(part));
+  const importing = parts.filter((part) => {
+    const modules = found.modules.filter(({ source }) => contains(source)(part));
+    const imported = modules.flatMap(({ dependencies }) => dependencies.map(({ resolved }) => resolved));
+    const seen = owners.filter((owner) => owner !== part && imported.some((file) => contains(file)(owner)));
+    return seen.length > 1;
+  });
+  assert.deepEqual(importing, ['lib/compose/']);
 });
 
 test('every package with an owner is imported by its owner', () => {

@@ -5,16 +5,18 @@
  */
 import { copyFile, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { transformFile } from '@swc/core';
 import { cruise, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
 import {
   CROSSINGS,
+  IMPORTED_BY,
   KNOWN,
   LEVELS,
   MAY_BE_ORPHANS,
   MAY_COMPUTE_IMPORTS,
   MAY_READ_ENVIRONMENT,
+  MAY_SHARE_A_PREFIX,
   ONLY,
   OWNED,
   OWNERS,
@@ -53,6 +55,7 @@ export async function inspect(root: string): Promise<Inspection> {
   const violations = [
     ...[...written.summary.violations, ...loaded.summary.violations].map(readable),
     ...files.flatMap(misplaced),
+    ...crowded(files),
     ...files.flatMap((file) => unseenImports(root, file, written.modules)),
   ];
   return { files, modules: written.modules, violations };
@@ -161,10 +164,20 @@ const ruleName = (kind: string, path: string) => `${kind}:${path.replace(/\/$/, 
 
 const NO_UNRESOLVABLE: Rule = { name: 'no-unresolvable', from: {}, to: { couldNotResolve: true } };
 
-/** A file that no part holds escapes the rules; one that two parts hold would have to obey both. */
+/** A file that no part holds escapes the rules. */
 function misplaced(file: string): Violation[] {
-  const parts = LEVELS.flat().filter(contains(file));
-  return parts.length === 1 ? [] : [{ rule: 'one-part', from: file, text: `one-part: ${file}` }];
+  return LEVELS.flat().some(contains(file))
+    ? []
+    : [{ rule: 'no-part', from: file, text: `no-part: ${file}` }];
+}
+
+/** Three files of a folder whose names begin with the same word. */
+function crowded(files: readonly string[]): Violation[] {
+  const limited = files.filter((file) => !MAY_SHARE_A_PREFIX.some(contains(file)));
+  const groups = Map.groupBy(limited, (file) => `${dirname(file)}/${basename(file).split(/[-.]/)[0]}`);
+  return [...groups.values()]
+    .filter((group) => group.length >= 3)
+    .map((group) => ({ rule: 'prefix', from: group[0] as string, text: `prefix: ${group.join(', ')}` }));
 }
 
 /** The rules about what is written, whether or not it is loaded. */
@@ -223,11 +236,18 @@ function rulesOfImports(): Rule[] {
         to: { path: LEVELS.flat().map(pattern), pathNot: [from, ...to].map(pattern) },
       }),
     ),
+    ...IMPORTED_BY.map(
+      ({ part, importers }): Rule => ({
+        name: ruleName('imported-by', part),
+        from: { pathNot: [part, ...importers].map(pattern) },
+        to: { path: pattern(part) },
+      }),
+    ),
     ...SEPARATE.map(
-      ({ folder, shared }): Rule => ({
+      (folder): Rule => ({
         name: ruleName('separate', folder),
         from: { path: pattern(folder) },
-        to: { path: pattern(folder), pathNot: shared.map(pattern) },
+        to: { path: pattern(folder) },
       }),
     ),
     ...layerRules(),
@@ -237,12 +257,16 @@ function rulesOfImports(): Rule[] {
 function layerRules(): Rule[] {
   return LEVELS.flatMap((level, index) =>
     level.map((part) => {
-      const allowed = [part, ...CROSSINGS.filter(({ from }) => from === part).map(({ to }) => to)];
-      const others = LEVELS.slice(index).flat();
+      const below = LEVELS.slice(0, index).flat();
+      const crossed = CROSSINGS.filter(({ from }) => from === part).map(({ to }) => to);
+      const inside = below.filter((path) => path.startsWith(part));
       return {
         name: ruleName('layer', part),
-        from: { path: pattern(part) },
-        to: { path: others.map(pattern), pathNot: allowed.map(pattern) },
+        from: { path: pattern(part), pathNot: inside.map(pattern) },
+        to: {
+          path: LEVELS.slice(index).flat().map(pattern),
+          pathNot: [part, ...crossed, ...below].map(pattern),
+        },
       };
     }),
   );

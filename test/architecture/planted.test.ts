@@ -1,4 +1,4 @@
-/** Plants violations in a copy of lib and functions, and runs dependency-cruiser and oxlint on it, once for all tests. */
+/** Plants violations in a copy of the product, and runs dependency-cruiser and oxlint on it, once for all tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { appendFile, copyFile, cp, mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
@@ -28,13 +28,18 @@ const functionOf = (count: number) =>
 const IMPORTS: readonly Plant[] = [
   {
     title: 'a codec that imports results',
-    files: { 'lib/codecs/planted.ts': `export { ResultStore } from '../results/store.ts';` },
+    files: { 'lib/codecs/planted.ts': `export { ResultStore } from '../redis/results.ts';` },
     rule: 'layer:lib/codecs',
   },
   {
     title: 'a codec that imports a type of results',
-    files: { 'lib/codecs/planted-type.ts': `import type {} from '../results/store.ts';` },
+    files: { 'lib/codecs/planted-type.ts': `import type {} from '../redis/results.ts';` },
     rule: 'layer:lib/codecs',
+  },
+  {
+    title: 'a pipeline stage that imports the composition',
+    files: { 'lib/pipeline/planted-compose.ts': `import '../compose/onnx.ts';` },
+    rule: 'layer:lib/pipeline',
   },
   {
     title: 'an import of a higher layer over several lines',
@@ -44,14 +49,34 @@ const IMPORTS: readonly Plant[] = [
   {
     title: 'an import() of a higher layer',
     files: {
-      'lib/model/planted-dynamic.ts': `export const later = async () => (await import('../index.ts')).x;`,
+      'lib/registry/planted-dynamic.ts': `export const later = async () => (await import('../compose/s3.ts')).s3Client;`,
     },
-    rule: 'layer:lib/model',
+    rule: 'layer:lib/registry',
   },
   {
-    title: 'an import of a neighbour of the same level',
-    files: { 'lib/queue/planted.ts': `import '../results/store.ts';` },
+    title: 'an owner that imports another',
+    files: { 'lib/inference/planted-registry.ts': `import '../registry/download.ts';` },
+    rule: 'layer:lib/inference',
+  },
+  {
+    title: 'an owner that imports the composition',
+    files: { 'lib/inference/planted-compose.ts': `import '../compose/onnx.ts';` },
+    rule: 'layer:lib/inference',
+  },
+  {
+    title: 'an owner that imports a type of another',
+    files: { 'lib/queue/planted.ts': `import type {} from '../s3/payloads.ts';` },
     rule: 'layer:lib/queue',
+  },
+  {
+    title: 'a crossing in the opposite direction',
+    files: { 'lib/s3/planted-crossing.ts': `import '../registry/download.ts';` },
+    rule: 'layer:lib/s3',
+  },
+  {
+    title: 'a file of lib that imports a function',
+    files: { 'lib/compose/planted-function.ts': `import '../../functions/status.ts';` },
+    rule: 'layer:lib/compose',
   },
   {
     title: 'a product file that imports bench',
@@ -64,19 +89,93 @@ const IMPORTS: readonly Plant[] = [
     rule: 'layer:functions',
   },
   {
+    title: 'a product file that imports what bench and tests share',
+    files: { 'cli/planted-support.ts': `import '../test/support/target.ts';` },
+    rule: 'layer:cli',
+  },
+  {
     title: 'a bench that imports a test',
     files: { 'bench/planted.ts': `import '../test/target.ts';` },
     rule: 'layer:bench',
   },
   {
+    title: 'a shared test file that imports a test',
+    files: { 'test/support/planted.ts': `import '../target.ts';` },
+    rule: 'layer:test/support',
+  },
+  {
+    title: 'a shared test file that imports bench',
+    files: { 'test/support/planted-bench.ts': `import '../../bench/target.ts';` },
+    rule: 'layer:test/support',
+  },
+  {
+    title: 'an HTTP file that imports an owner',
+    files: { 'lib/http/planted-owner.ts': `import type {} from '../redis/results.ts';` },
+    rule: 'only:lib/http',
+  },
+  {
+    title: 'a function that imports an owner',
+    files: { 'functions/planted-owner.ts': `import '../lib/registry/download.ts';` },
+    rule: 'only:functions',
+  },
+  {
+    title: 'a model import that imports a function',
+    files: { 'convert/planted-function.ts': `import '../functions/status.ts';` },
+    rule: 'layer:convert',
+  },
+  {
+    title: 'a function that imports settings',
+    files: { 'functions/planted-config.ts': `import type {} from '../lib/config/job.ts';` },
+    rule: 'only:functions',
+  },
+  {
+    title: 'an SDK that imports settings',
+    files: { 'sdk/planted-config.ts': `import type {} from '../lib/config/job.ts';` },
+    rule: 'only:sdk',
+  },
+  {
+    title: 'an SDK that imports the composition',
+    files: { 'sdk/planted-compose.ts': `import '../lib/compose/redis.ts';` },
+    rule: 'only:sdk',
+  },
+  {
+    title: 'an embedded Redis that imports the pipeline',
+    files: { 'embedded-redis/planted.ts': `import '../lib/pipeline/serve.ts';` },
+    rule: 'only:embedded-redis',
+  },
+  {
     title: 'an example that imports more than the SDK',
-    files: { 'examples/planted.ts': `import '../lib/tensor.ts';` },
+    files: { 'examples/planted.ts': `import '../lib/contract/tensor.ts';` },
     rule: 'only:examples',
+  },
+  {
+    title: 'an embedded Redis that the command line imports',
+    files: { 'cli/planted-redis.ts': `import '../embedded-redis/server.ts';` },
+    rule: 'imported-by:embedded-redis',
   },
   {
     title: 'a function that imports another',
     files: { 'functions/planted-function.ts': `import './predict.ts';` },
     rule: 'separate:functions',
+  },
+  {
+    title: 'three files that begin with the same word',
+    files: {
+      'lib/s3/crowd-a.ts': `import './crowd.ts';`,
+      'lib/s3/crowd-b.ts': `import './crowd.ts';`,
+      'lib/s3/crowd.ts': 'export const a = 1;',
+    },
+    rule: 'prefix',
+    report: 'lib/s3/crowd-a.ts, lib/s3/crowd-b.ts, lib/s3/crowd.ts',
+  },
+  {
+    title: 'three tests that begin with the same word',
+    files: {
+      'test/long/crowd-a.test.ts': `import '../target.ts';`,
+      'test/long/crowd-b.test.ts': `import '../target.ts';`,
+      'test/long/crowd.test.ts': `import '../target.ts';`,
+    },
+    rule: 'prefix',
   },
   {
     title: 'a pipeline stage that imports node:http',
@@ -136,7 +235,7 @@ const IMPORTS: readonly Plant[] = [
   },
   {
     title: 'a package that package.json does not name',
-    files: { 'lib/results/planted-undeclared.ts': `import 'denque';` },
+    files: { 'lib/redis/planted-undeclared.ts': `import 'denque';` },
     rule: 'no-undeclared-package',
   },
   {
@@ -151,8 +250,8 @@ const IMPORTS: readonly Plant[] = [
   },
   {
     title: 'a file that no part holds',
-    files: { 'lib/new/planted.ts': `import '../errors.ts';` },
-    rule: 'one-part',
+    files: { 'lib/new/planted.ts': `import '../contract/errors.ts';` },
+    rule: 'no-part',
   },
   {
     title: 'an import() whose argument is computed',
@@ -169,13 +268,22 @@ const IMPORTS: readonly Plant[] = [
   {
     title: 'an SDK that reaches onnxruntime through three files',
     files: {
-      'sdk/index.ts': `\nimport './client/planted-1.ts';`,
-      'lib/client/planted-1.ts': `import './planted-2.ts';`,
-      'lib/client/planted-2.ts': `import './planted-3.ts';`,
-      'lib/client/planted-3.ts': `import '../model/session.ts';`,
+      'sdk/index.ts': `\nimport './planted-1.ts';`,
+      'sdk/planted-1.ts': `import './planted-2.ts';`,
+      'sdk/planted-2.ts': `import '../lib/redis/planted-3.ts';`,
+      'lib/redis/planted-3.ts': `import '../inference/session.ts';`,
     },
     rule: 'unreachable:sdk/index.ts',
     report: 'planted-3.ts -> lib/inference/session.ts -> onnxruntime-node',
+  },
+  {
+    title: 'an SDK that reaches settings',
+    files: {
+      'sdk/index.ts': `\nimport './planted-settings.ts';`,
+      'sdk/planted-settings.ts': `import '../lib/config/environment.ts';`,
+    },
+    rule: 'unreachable:sdk/index.ts',
+    report: 'planted-settings.ts -> lib/config/environment.ts',
   },
 ];
 
@@ -188,6 +296,16 @@ const LINTED: readonly Plant[] = [
   {
     title: 'process.env by destructuring',
     files: { 'lib/http/planted-env.ts': 'const { env } = process;\nexport const a = env.A;' },
+    rule: 'eslint(no-restricted-properties)',
+  },
+  {
+    title: 'process.env in a file that nearly has the name of the one that may',
+    files: { 'lib/config/variables.ts': `export const a = process.env['A'];` },
+    rule: 'eslint(no-restricted-properties)',
+  },
+  {
+    title: 'process.env in the SDK',
+    files: { 'sdk/planted-env.ts': `export const a = process.env['A'];` },
     rule: 'eslint(no-restricted-properties)',
   },
   {
@@ -227,18 +345,18 @@ const LINTED: readonly Plant[] = [
   },
   {
     title: 'export * from a package',
-    files: { 'lib/results/planted-star.ts': `export * from 'ioredis';` },
+    files: { 'lib/redis/planted-star.ts': `export * from 'ioredis';` },
     rule: 'oxc(no-barrel-file)',
   },
   {
     title: 'a type from an import() that dependency-cruiser does not see',
-    files: { 'lib/codecs/planted-import-type.ts': `export type A = import('../index.ts').Tensor;` },
+    files: { 'lib/codecs/planted-import-type.ts': `export type A = import('../contract/tensor.ts').Tensor;` },
     rule: 'typescript(consistent-type-imports)',
   },
   {
     title: 'an import of types that is still loaded',
     files: {
-      'lib/http/planted-side-effect.ts': `import { type Tensor } from '../tensor.ts';\nexport type A = Tensor;`,
+      'lib/http/planted-side-effect.ts': `import { type Tensor } from '../contract/tensor.ts';\nexport type A = Tensor;`,
     },
     rule: 'typescript(no-import-type-side-effects)',
   },
@@ -261,22 +379,24 @@ const LINTED: readonly Plant[] = [
 
 /** What no rule forbids, beside what is planted. */
 const INNOCENT: Readonly<Record<string, string>> = {
-  'bench/target.ts': `import '../lib/index.ts';`,
-  'test/target.ts': `import '../bench/target.ts';`,
-  'examples/innocent.ts': `import '../lib/index.ts';`,
+  'bench/target.ts': `import '../test/support/target.ts';\nimport '../embedded-redis/server.ts';`,
+  'test/target.ts': `import '../bench/target.ts';\nimport './support/target.ts';`,
+  'test/support/target.ts': `import '../../lib/compose/onnx.ts';`,
+  'local/innocent.ts': `import '../embedded-redis/server.ts';\nimport '../lib/http/routes.ts';`,
+  'examples/innocent.ts': `import '../sdk/index.ts';`,
   'lib/pipeline/innocent.ts': `import type { Result } from 'aws-lambda';\nimport '../codecs/json.ts';\nexport type A = Result;`,
   'lib/http/innocent-300.ts': `import './cors.ts';\n${lines(299, '// b')}`,
   'lib/http/innocent-60.ts': `import './cors.ts';\n${functionOf(60)}`,
-  'functions/innocent-60.ts': `import './live.ts';\n${lines(59, '// b')}`,
+  'functions/innocent-60.ts': `import '../lib/compose/scope.ts';\n${lines(59, '// b')}`,
 };
 
 const folders: string[] = [];
 
-/** A copy of lib and functions with what is planted there; a file that exists is added to. */
+/** A copy of the parts that are deployed or published, with what is planted there; a file that exists is added to. */
 async function plant(planted: Readonly<Record<string, string>>): Promise<string> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'planted-')));
   folders.push(root);
-  for (const folder of ['lib', 'functions'])
+  for (const folder of ['lib', 'functions', 'sdk', 'embedded-redis'])
     await cp(join(ROOT, folder), join(root, folder), { recursive: true });
   for (const file of ['package.json', '.oxlintrc.json']) await copyFile(join(ROOT, file), join(root, file));
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
@@ -289,8 +409,11 @@ async function plant(planted: Readonly<Record<string, string>>): Promise<string>
 
 let violations: Violation[];
 before(async () => {
-  const all = [...IMPORTS, ...LINTED].map(({ files }) => files);
-  const root = await plant(Object.assign({}, ...all) as Record<string, string>);
+  const all: Record<string, string> = {};
+  for (const { files } of [...IMPORTS, ...LINTED]) {
+    for (const [file, code] of Object.entries(files)) all[file] = (all[file] ?? '') + code;
+  }
+  const root = await plant(all);
   const [inspected, linted] = await Promise.all([inspect(root), lint(root)]);
   violations = [...newViolations(inspected.violations), ...linted];
 });
@@ -317,8 +440,8 @@ test('a file without a violation is not reported', () => {
 });
 
 test('a folder that the table does not know fails', async () => {
-  const root = await plant({ 'sdk/new.ts': `import '../lib/index.ts';` });
-  await assert.rejects(inspect(root), /dependency-cruiser read \d+ of \d+ files, not: sdk\/new\.ts$/);
+  const root = await plant({ 'server/new.ts': `import '../sdk/index.ts';` });
+  await assert.rejects(inspect(root), /dependency-cruiser read \d+ of \d+ files, not: server\/new\.ts$/);
 });
 
 test('a dependency-cruiser that finds no parser for TypeScript, and so no module, fails', async () => {
