@@ -1,6 +1,6 @@
 /**
  * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
- * /v2, the Open Inference Protocol (lib/http/inference/inference.ts), for which the contract of /predict does not hold.
+ * /v2, the Open Inference Protocol (lib/http/open-inference/endpoint.ts), for which the contract of /predict does not hold.
  * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2, Context, SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
+import type * as batchFunction from '../../functions/batch.ts';
+import type * as predictFunction from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { readConfig } from '../../lib/config/file.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -47,20 +49,17 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
     TMPDIR: await temporaryFolder(t, 'cs-call-stack-'),
   });
   const [batch, predict] = await Promise.all([
-    deployed<typeof import('../../functions/batch.ts')>('batch'),
-    deployed<typeof import('../../functions/predict.ts')>('predict'),
+    deployed<typeof batchFunction>('batch'),
+    deployed<typeof predictFunction>('predict'),
   ]);
-  const writes: string[] = [];
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = Number.POSITIVE_INFINITY;
   t.after(() => {
     Error.stackTraceLimit = stackTraceLimit;
   });
-  const original = Redis.prototype.sendCommand;
-  t.mock.method(Redis.prototype, 'sendCommand', function (this: Redis, ...args: Parameters<typeof original>) {
-    if (/evalsha|eval/i.test(args[0].name)) writes.push(new Error('write').stack as string);
-    return original.apply(this, args);
-  });
+  const sent = t.mock.method(Redis.prototype, 'sendCommand');
+  const lastWrite = () =>
+    sent.mock.calls.findLast(({ arguments: [command] }) => /^eval/i.test(command.name))?.stack.stack ?? '';
 
   const image = {
     kind: 'tensor',
@@ -76,9 +75,9 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
     ],
   } as unknown as SQSEvent;
   assert.deepEqual(await batch(event, CONTEXT), { batchItemFailures: [] });
-  const fromQueue = filesOf(writes.at(-1) ?? '');
+  const fromQueue = filesOf(lastWrite());
 
-  writes.length = 0;
+  sent.mock.resetCalls();
   const request = {
     rawPath: '/predict',
     requestContext: { http: { method: 'POST' } },
@@ -90,7 +89,7 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
   t.mock.method(performance, 'now', () => now + 10_000);
   const answer = await predict(request, CONTEXT);
   assert.equal((answer as { statusCode: number }).statusCode, 200, JSON.stringify(answer));
-  const fromRequest = filesOf(writes.at(-1) ?? '');
+  const fromRequest = filesOf(lastWrite());
 
   assert.ok(
     fromQueue.includes('functions/batch.ts') && fromQueue.includes('lib/pipeline/serve.ts'),

@@ -20,7 +20,14 @@ const SOURCES = [
   'package.json',
   'tsconfig.json',
   'examples',
-  ...['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'],
+  'lib',
+  'functions',
+  'sdk',
+  'convert',
+  'local',
+  'embedded-redis',
+  'cli',
+  'infra',
 ];
 
 describe('one line of lib/compose/status.ts replaced', () => {

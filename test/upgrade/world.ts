@@ -1,5 +1,5 @@
 /** Servers that hold the stored data, and one version of the product running on them. */
-import { type FunctionEnvironment } from './function-environment.ts';
+import type { FunctionEnvironment } from './function-environment.ts';
 import { JOB_NAMES, JOBS, type Job } from './jobs.ts';
 import type { FunctionName, InputClient, OutputClient, ParkedPlace, Product } from './product.ts';
 import { openInput, openOutput, openServers, type Servers, startFunctions, writeConfig } from './servers.ts';

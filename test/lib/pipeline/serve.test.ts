@@ -8,7 +8,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../../../lib/contract/values.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
-import type { Finished } from '../../../lib/redis/result-writer.ts';
+import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -32,11 +32,11 @@ function numberOf(record: Inputs): number {
 }
 
 function deps() {
-  const saved: Finished[] = [];
-  const results = {
-    save: async (finished: readonly Finished[]) => {
+  const saved: FinishedRecord[] = [];
+  const sink = {
+    save: async (finished: readonly FinishedRecord[]) => {
       saved.push(...finished);
-      return finished.length;
+      return [];
     },
   };
   const reporter = new Reporter({
@@ -47,7 +47,7 @@ function deps() {
   const model = { use: <T>(work: (runner: never) => Promise<T>) => work(code as never) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  return { saved, results, reporter, model, running, payloads, filter: undefined };
+  return { saved, sink, reporter, model, running, payloads, filter: undefined };
 }
 
 async function post(instances: readonly unknown[]) {
@@ -90,9 +90,9 @@ test('the queue is answered by it, each record with its own outcome', async () =
     })),
   } as unknown as SQSEvent;
   assert.deepEqual(await batch(parts)(event), { batchItemFailures: [] });
-  assert.deepEqual(Object.fromEntries(parts.saved.map(({ uri, fields }) => [uri, fields.status])), {
-    'record-0': 'succeeded',
-    'record-1': 'failed',
-    'record-2': 'succeeded',
+  assert.deepEqual(Object.fromEntries(parts.saved.map(({ uri, outcome }) => [uri, outcome.ok])), {
+    'record-0': true,
+    'record-1': false,
+    'record-2': true,
   });
 });
