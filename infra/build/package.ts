@@ -42,7 +42,9 @@ interface Manifest {
   readonly optionalDependencies: Versions;
 }
 
-interface RepositoryManifest extends Omit<Manifest, 'optionalDependencies'> {
+interface RepositoryManifest extends Omit<Manifest, 'dependencies' | 'optionalDependencies'> {
+  readonly workspaces: readonly string[];
+  readonly dependencies?: Versions;
   readonly devDependencies: Versions;
 }
 
@@ -75,8 +77,12 @@ export async function buildPackage({
     copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
     ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true })),
   ]);
-  const repository = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as RepositoryManifest;
-  const manifest = manifestOf(repository, packagesOf(metafile, root, folder));
+  const read = async (place: string) =>
+    JSON.parse(await readFile(join(root, place, 'package.json'), 'utf8')) as RepositoryManifest;
+  const repository = await read('.');
+  const parts = await Promise.all(repository.workspaces.map(read));
+  const versions = Object.assign({}, ...parts.map((part) => part.dependencies)) as Versions;
+  const manifest = manifestOf(repository, versions, packagesOf(metafile, root, folder));
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   return { folder, manifest };
 }
@@ -186,10 +192,10 @@ function packageName(specifier: string): string {
     .join('/');
 }
 
-function manifestOf(repository: RepositoryManifest, { sdk, cli }: Packages): Manifest {
-  const { name, version, description, license, dependencies, devDependencies } = repository;
+function manifestOf(repository: RepositoryManifest, versions: Versions, { sdk, cli }: Packages): Manifest {
+  const { name, version, description, license, devDependencies } = repository;
   const versionOf = (wanted: string) => {
-    const found = dependencies[wanted] ?? devDependencies[wanted];
+    const found = versions[wanted] ?? devDependencies[wanted];
     if (found === undefined) throw new Error(`${wanted} is imported and not in package.json`);
     return found;
   };

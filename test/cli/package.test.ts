@@ -93,7 +93,7 @@ describe('the package as it is installed', () => {
       ours.filter((name) => /(?<!\.d)\.ts$|test/.test(name)),
       [],
     );
-    for (const name of ['README.md', 'LICENSE', 'sdk.mjs', 'cli.mjs', 'types/index.d.ts']) {
+    for (const name of ['README.md', 'LICENSE', 'sdk.mjs', 'cli.mjs', 'types/sdk/index.d.ts']) {
       assert.ok(ours.includes(name), name);
     }
   });

@@ -127,7 +127,7 @@ test('the project does not run what its packages bring along when it is installe
 });
 
 test('what is deployed is what was tested: every package has one exact version', async () => {
-  const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+  const { dependencies } = JSON.parse(await readFile(join(ROOT, 'lib', 'package.json'), 'utf8')) as {
     dependencies: Readonly<Record<string, string>>;
   };
   for (const [name, version] of Object.entries(dependencies)) assert.match(version, /^\d+\.\d+\.\d+$/, name);
