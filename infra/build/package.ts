@@ -193,7 +193,7 @@ function packageName(specifier: string): string {
 }
 
 function manifestOf(repository: RepositoryManifest, versions: Versions, { sdk, cli }: Packages): Manifest {
-  const { name, version, description, license, devDependencies } = repository;
+  const { version, description, license, devDependencies } = repository;
   const versionOf = (wanted: string) => {
     const found = versions[wanted] ?? devDependencies[wanted];
     if (found === undefined) throw new Error(`${wanted} is imported and not in package.json`);
@@ -203,7 +203,7 @@ function manifestOf(repository: RepositoryManifest, versions: Versions, { sdk, c
   const shared = [...sdk].sort().map((wanted) => [wanted, `^${versionOf(wanted)}`]);
   const own = [...cli].filter((wanted) => !sdk.has(wanted)).sort();
   return {
-    name,
+    name: 'cluster-serving',
     version,
     description,
     license,
