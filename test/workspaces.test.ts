@@ -36,7 +36,9 @@ const UNDECLARED: Readonly<Record<string, string>> = {};
 const NOT_IMPORTED: Readonly<Record<string, string>> = {};
 
 /** Imported at run time by something that is not run by users: a devDependency is right. */
-const DEVELOPERS_ONLY: Readonly<Record<string, string>> = {};
+const DEVELOPERS_ONLY: Readonly<Record<string, string>> = {
+  'infra -> typescript': 'writes the declarations of the published packages',
+};
 
 let root: Manifest;
 let workspaces: Workspace[];

@@ -150,7 +150,8 @@ interface Companion {
 
 /** What a bundle opens by path at run time, read off the bundle itself. */
 async function companions(metafile: Metafile, root: string, processor: Processor): Promise<Companion[]> {
-  const require = createRequire(join(root, 'package.json'));
+  // They are dependencies of lib, which npm need not have hoisted.
+  const require = createRequire(join(root, 'lib', 'package.json'));
   const found: Companion[] = [];
   if (Object.hasOwn(metafile.inputs, JPEG_READER)) {
     const source = require.resolve(JPEG_WASM);
