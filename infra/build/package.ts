@@ -82,7 +82,11 @@ export async function buildPackage({
   const repository = await read('.');
   const parts = await Promise.all(repository.workspaces.map(read));
   const versions = Object.assign({}, ...parts.map((part) => part.dependencies)) as Versions;
-  const manifest = manifestOf(repository, versions, packagesOf(metafile, root, folder));
+  const manifest = manifestOf(
+    { ...repository, bin: (await read('cli')).bin },
+    versions,
+    packagesOf(metafile, root, folder),
+  );
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   return { folder, manifest };
 }
@@ -213,9 +217,7 @@ function manifestOf(repository: RepositoryManifest, versions: Versions, { sdk, c
       '.': { types: `./${TYPES}/sdk/index.d.ts`, default: `./${SDK}` },
       './package.json': './package.json',
     },
-    bin: Object.fromEntries(
-      Object.entries(repository.bin).map(([command, path]) => [command, path.replace('cli/bin/', 'bin/')]),
-    ),
+    bin: repository.bin,
     dependencies: Object.fromEntries(shared) as Versions,
     optionalDependencies: Object.fromEntries(own.map((wanted) => [wanted, versionOf(wanted)])),
   };

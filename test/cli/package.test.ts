@@ -103,7 +103,9 @@ describe('the package as it is installed', () => {
       version: string;
       bin: Record<string, string>;
     };
-    const repository = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as typeof manifest;
+    const repository = JSON.parse(
+      await readFile(join(ROOT, 'cli', 'package.json'), 'utf8'),
+    ) as typeof manifest;
     assert.deepEqual(Object.keys(manifest.bin), Object.keys(repository.bin));
     assert.equal(manifest.version, repository.version);
     for (const path of Object.values(manifest.bin)) {
