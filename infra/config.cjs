@@ -1,14 +1,17 @@
 /**
- * In: osls resolving ${file(infra/config.cjs):...}. Out: what config.ts makes of config.yaml and the parameters.
- * Trap: osls calls functions of .js and .cjs files only (an .mjs it reads as text). It wants the service's name before
- * it knows any parameter but the command line's, so `--param config=...` is read from there, and only from there.
+ * Answers ${file(…/infra/config.cjs):…} of serverless.yml with what config.ts makes of config.yaml and the parameters.
+ * osls calls functions of .js and .cjs files only (an .mjs it reads as text). It wants the service's name before it
+ * knows any parameter but the command line's, so `--param config=...` is read from there, and only from there.
  */
-const { configOf, importTypeScript, root } = require('./typescript.cjs');
+const { configOf, importModule } = require('./load.cjs');
+
+/** The folder with serverless.yml: osls takes no other than the one it is called in. */
+const serviceFolder = process.cwd();
 
 let loading;
 
 async function load() {
-  loading ??= importTypeScript('config.ts');
+  loading ??= importModule('config');
   return loading;
 }
 
@@ -37,11 +40,11 @@ async function requestOf({ options, resolveVariable }) {
 module.exports = {
   async service({ options }) {
     const { readService } = await load();
-    return explained(() => readService(root, configOf(options)));
+    return explained(() => readService(serviceFolder, configOf(options)));
   },
 
   async settings(resolving) {
     const { readSettings } = await load();
-    return explained(async () => readSettings(root, await requestOf(resolving)));
+    return explained(async () => readSettings(serviceFolder, await requestOf(resolving)));
   },
 };

@@ -1,11 +1,11 @@
 /**
- * In: `serverless package`, `deploy` and `publish`. Out: dist/<function>/, fresh, before osls zips it; and the model in
- * the stack's bucket, after a deployment or alone.
- * Trap: osls takes a plugin from the default export only, and may load this file with require: no top-level await.
+ * The plugin of osls behind `serverless package`, `deploy` and `publish`: makes dist/<function>/ of the service before
+ * osls zips it, and uploads the model after a deployment or alone.
+ * osls takes a plugin from the default export only, and may load this file with require: no top-level await.
  */
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { configOf, importTypeScript, root } from './typescript.cjs';
+import { join, relative } from 'node:path';
+import { configOf, importModule, isCheckout, packageFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
 
@@ -45,38 +45,52 @@ class BundlePlugin {
   }
 
   async prepare() {
-    const { prepareModel } = await importTypeScript('publish.ts');
-    const { directory, isThere, notes } = await prepareModel({ root, config: configOf(this.options) });
+    const { prepareModel } = await importModule('publish');
+    const { directory, isThere, notes } = await prepareModel({
+      root: this.serverless.serviceDir,
+      config: configOf(this.options),
+    });
     for (const note of notes) this.log.notice(note);
     if (!isThere) this.log.notice(`no model directory ${directory}: the stack will have no model yet`);
   }
 
   /** Also tells which keys of an old config.yaml something else stands for here. */
   async bundle() {
-    const { readJobConfig } = await importTypeScript('config.ts');
-    for (const note of readJobConfig(root, configOf(this.options)).notes) this.log.notice(note);
-    const { buildFunctions } = await importTypeScript('build/functions.ts');
-    const processor = PROCESSORS[this.serverless.service.provider.architecture];
-    this.bundles = await buildFunctions({ root, processor });
+    const { serviceDir, service } = this.serverless;
+    const { readJobConfig } = await importModule('config');
+    for (const note of readJobConfig(serviceDir, configOf(this.options)).notes) this.log.notice(note);
+    const processor = PROCESSORS[service.provider.architecture];
+    const request = {
+      root: packageFolder,
+      processor,
+      outFolder: relative(packageFolder, join(serviceDir, 'dist')),
+    };
+    this.bundles = await this.makeFunctions(request);
     this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
   }
 
+  /** The published package brings them bundled, so that what is deployed is what was tested. */
+  async makeFunctions(request) {
+    if (isCheckout) return (await importModule('build/functions')).buildFunctions(request);
+    return (await importModule('build/prebuilt')).copyFunctions(request);
+  }
+
   async tellSizes() {
-    const { sizeTable } = await importTypeScript('build/sizes.ts');
+    const { sizeTable } = await importModule('build/sizes');
     const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
       name,
-      path: join(root, '.serverless', `${name}.zip`),
+      path: join(this.serverless.serviceDir, '.serverless', `${name}.zip`),
       // dist/<bundle>/index.handler
       bundle: this.bundles.find((bundle) => bundle.name === handler.split('/')[1]),
     }));
-    for (const line of await sizeTable(root, archives)) this.log.notice(line);
+    for (const line of await sizeTable(archives)) this.log.notice(line);
   }
 
   async publish() {
     const provider = this.serverless.getProvider('aws');
-    const { publishJob } = await importTypeScript('publish.ts');
+    const { publishJob } = await importModule('publish');
     const { directory, version, notes } = await publishJob({
-      root,
+      root: this.serverless.serviceDir,
       config: configOf(this.options),
       bucket: await this.bucket(provider),
       client: await provider.getAwsSdkV3Config(),

@@ -1,44 +1,45 @@
 /**
- * In: the project's folder and a processor. Out: dist/<function>/ with index.mjs and the files it loads at run time.
- * Trap: onnxruntime-node unpacks to 294 MB, over Lambda's 250; only the files named below go along (46 MB). Same
- * input, same bytes: paths are relative to the project, modes and times are fixed, nothing stays from a former build.
+ * Bundles each function of the checkout into dist/<function>/: index.mjs and the files that it loads at run time.
+ * The same source gives the same bytes: paths are relative to the project, modes and times are fixed, and nothing stays
+ * of a former build.
  */
-import { chmod, copyFile, mkdir, readFile, rm, utimes } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import {
+  addRuntime,
+  BINDING,
+  copyFixed,
+  type FolderContents,
+  FUNCTIONS,
+  type FunctionFolder,
+  type FunctionName,
+  type FunctionsRequest,
+  fix,
+  type Processor,
+  partOf,
+  runtimeFolder,
+} from './function-folder.ts';
 
-/** The files of functions/ that Lambda is given; serverless.yml deploys `predictions` twice. */
-export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
+export { FUNCTIONS, type FunctionName };
 
-export type FunctionName = (typeof FUNCTIONS)[number];
-export type Processor = 'x64' | 'arm64';
-
-export interface BuildRequest {
-  /** The folder with serverless.yml, absolute. */
-  readonly root: string;
-  readonly processor: Processor;
-  /** Relative to root. Default "dist". */
-  readonly outFolder?: string;
+export interface BuildRequest extends FunctionsRequest {
+  /** False: without the binaries of onnxruntime. Default true. */
+  readonly withRuntime?: boolean;
 }
 
-export interface Bundle {
-  readonly name: FunctionName;
-  /** Absolute. */
-  readonly folder: string;
+export interface Bundle extends FunctionFolder {
   /** What is inside and who asked for it; its paths are relative to root. */
   readonly metafile: Metafile;
 }
 
-const RUNTIME = 'onnxruntime-node';
 /** The file that asks for the binding, and how. */
 const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;
 const RUNTIME_BINDING =
   'require(`../bin/napi-v6/${process.platform}/${process.arch}/onnxruntime_binding.node`)';
-const BINDING = 'onnxruntime_binding.node';
-/** The binding finds its library in its own folder. */
-const RUNTIME_BINARIES = [BINDING, 'libonnxruntime.so.1'];
 
+const OWN = 'our own';
 const JPEG_READER = 'lib/codecs/image/libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
@@ -54,23 +55,50 @@ const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: strin
 /** CommonJS inside the bundle asks for the binding with `require`, which an ES module does not have. */
 const REQUIRE = "const require=process.getBuiltinModule('module').createRequire(import.meta.url);";
 
-const FIXED_TIME = new Date('2000-01-01T00:00:00Z');
-
 export async function buildFunctions(request: BuildRequest): Promise<Bundle[]> {
   return Promise.all(FUNCTIONS.map((name) => buildFunction(name, request)));
 }
 
 async function buildFunction(name: FunctionName, request: BuildRequest): Promise<Bundle> {
-  const { root, processor, outFolder = 'dist' } = request;
+  const { root, processor, outFolder = 'dist', withRuntime = true } = request;
   const folder = join(root, outFolder, name);
   await rm(folder, { recursive: true, force: true });
   const { metafile } = await build({ ...bundleOptions(name, request), outdir: folder });
   for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
-  for (const companion of await companions(metafile, root, processor)) await copyFixed(companion, folder);
-  return { name, folder, metafile };
+  // Dependencies of lib, which npm need not have hoisted.
+  const lib = join(root, 'lib');
+  if (Object.hasOwn(metafile.inputs, JPEG_READER)) {
+    const decoder = createRequire(join(lib, 'package.json')).resolve(JPEG_WASM);
+    await copyFixed(decoder, join(folder, basename(decoder)));
+  }
+  const contents = contentsOf(metafile, relative(root, folder));
+  if (contents.usesRuntime && withRuntime) await addRuntime(folder, lib, processor);
+  return { name, folder, contents, metafile };
 }
 
-function bundleOptions(name: FunctionName, { root, processor }: BuildRequest) {
+/** @param folder as the metafile's paths begin */
+function contentsOf({ outputs }: Metafile, folder: string): FolderContents {
+  const parts = Object.entries(outputs).map(([path, { bytes, inputs }]) => {
+    const sums: Record<string, number> = {};
+    const add = (part: string, count: number) => {
+      sums[part] = (sums[part] ?? 0) + count;
+      return count;
+    };
+    const named = Object.entries(inputs).map(([input, { bytesInOutput }]) =>
+      add(input.includes('node_modules/') ? partOf(input) : OWN, bytesInOutput),
+    );
+    // What the bundler writes between the parts.
+    add(OWN, bytes - named.reduce((sum, count) => sum + count, 0));
+    return [relative(folder, path), sums] as const;
+  });
+  const imports = Object.values(outputs).flatMap((output) => output.imports);
+  return {
+    parts: Object.fromEntries(parts),
+    usesRuntime: imports.some(({ path }) => path.endsWith(BINDING)),
+  };
+}
+
+function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest) {
   return {
     entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...PROCESSES[name]],
     outExtension: { '.js': '.mjs' },
@@ -135,47 +163,4 @@ function runtimeBinding(processor: Processor): Plugin {
       bundler.onResolve({ filter: /\.node$/ }, () => ({ path, external: true }));
     },
   };
-}
-
-/** Relative to the bundle: where the package has it. */
-function runtimeFolder(processor: Processor): string {
-  return `node_modules/${RUNTIME}/bin/napi-v6/linux/${processor}`;
-}
-
-/** A file beside the bundle: where it comes from (absolute) and where it goes (relative to the bundle). */
-interface Companion {
-  readonly source: string;
-  readonly target: string;
-}
-
-/** What a bundle opens by path at run time, read off the bundle itself. */
-async function companions(metafile: Metafile, root: string, processor: Processor): Promise<Companion[]> {
-  // They are dependencies of lib, which npm need not have hoisted.
-  const require = createRequire(join(root, 'lib', 'package.json'));
-  const found: Companion[] = [];
-  if (Object.hasOwn(metafile.inputs, JPEG_READER)) {
-    const source = require.resolve(JPEG_WASM);
-    found.push({ source, target: basename(source) });
-  }
-  const outputs = Object.values(metafile.outputs);
-  if (outputs.some(({ imports }) => imports.some(({ path }) => path.endsWith(BINDING)))) {
-    const folder = runtimeFolder(processor);
-    const source = join(dirname(require.resolve(`${RUNTIME}/package.json`)), '..', '..', folder);
-    found.push(
-      ...RUNTIME_BINARIES.map((name) => ({ source: join(source, name), target: join(folder, name) })),
-    );
-  }
-  return found;
-}
-
-async function copyFixed({ source, target }: Companion, folder: string): Promise<void> {
-  const path = join(folder, target);
-  await mkdir(dirname(path), { recursive: true });
-  await copyFile(source, path);
-  await fix(path);
-}
-
-async function fix(path: string): Promise<void> {
-  await chmod(path, 0o644);
-  await utimes(path, FIXED_TIME, FIXED_TIME);
 }

@@ -1,0 +1,73 @@
+/**
+ * The folder of a function, ready to be zipped: what it holds, and the binaries of onnxruntime in it.
+ * onnxruntime-node unpacks to 294 MB, over Lambda's limit of 250; only the files named below go along (46 MB).
+ */
+import { chmod, copyFile, mkdir, utimes } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+/** The files of functions/ that Lambda is given; serverless.yml deploys `predictions` twice. */
+export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
+
+export type FunctionName = (typeof FUNCTIONS)[number];
+export type Processor = 'x64' | 'arm64';
+
+export interface FunctionFolder {
+  readonly name: FunctionName;
+  /** Absolute. */
+  readonly folder: string;
+  readonly contents: FolderContents;
+}
+
+export interface FolderContents {
+  /** Bytes of each file of the bundle (relative to the folder) by the package that they come from. */
+  readonly parts: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** The bundle loads onnxruntime, so its binaries lie beside it. */
+  readonly usesRuntime: boolean;
+}
+
+export interface FunctionsRequest {
+  /** The folder this code was installed into, absolute. */
+  readonly root: string;
+  readonly processor: Processor;
+  /** Relative to root. Default "dist". */
+  readonly outFolder?: string;
+}
+
+export const BINDING = 'onnxruntime_binding.node';
+const RUNTIME = 'onnxruntime-node';
+/** The binding finds its library in its own folder. */
+const BINARIES = [BINDING, 'libonnxruntime.so.1'];
+const FIXED_TIME = new Date('2000-01-01T00:00:00Z');
+
+/** Relative to the folder of a function: where the package has it. */
+export function runtimeFolder(processor: Processor): string {
+  return `node_modules/${RUNTIME}/bin/napi-v6/linux/${processor}`;
+}
+
+/** @param from a folder from which onnxruntime-node can be imported */
+export async function addRuntime(folder: string, from: string, processor: Processor): Promise<void> {
+  const { resolve } = createRequire(join(from, 'package.json'));
+  const target = runtimeFolder(processor);
+  const source = join(dirname(resolve(`${RUNTIME}/package.json`)), '..', '..', target);
+  for (const name of BINARIES) await copyFixed(join(source, name), join(folder, target, name));
+}
+
+export async function copyFixed(source: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true });
+  await copyFile(source, target);
+  await fix(target);
+}
+
+/** The same mode and time always, so that the same source gives the same zip. */
+export async function fix(path: string): Promise<void> {
+  await chmod(path, 0o644);
+  await utimes(path, FIXED_TIME, FIXED_TIME);
+}
+
+/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file as it is. */
+export function partOf(path: string): string {
+  const inside = path.split('node_modules/').at(-1) as string;
+  const depth = inside.startsWith('@') ? 2 : 1;
+  return inside.split('/').slice(0, depth).join('/');
+}

@@ -1,0 +1,49 @@
+/**
+ * Lays out the functions that the published package brings bundled: dist/<function>/ of the service, as a build of the
+ * checkout writes it. Only onnxruntime's binaries are not in the package; they come from where npm installed them.
+ */
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import {
+  addRuntime,
+  copyFixed,
+  type FolderContents,
+  FUNCTIONS,
+  type FunctionFolder,
+  type FunctionName,
+  type FunctionsRequest,
+  type Processor,
+} from './function-folder.ts';
+
+export type PrebuiltContents = Readonly<Record<FunctionName, FolderContents>>;
+
+/** What the bundles of a processor hold, beside their folders. */
+export const CONTENTS = 'contents.json';
+
+/** Relative to the package. */
+export function prebuiltFolder(processor: Processor): string {
+  return join('functions', processor);
+}
+
+export async function copyFunctions(request: FunctionsRequest): Promise<FunctionFolder[]> {
+  const { root, processor, outFolder = 'dist' } = request;
+  const source = join(root, prebuiltFolder(processor));
+  const contents = JSON.parse(await readFile(join(source, CONTENTS), 'utf8')) as PrebuiltContents;
+  return Promise.all(
+    FUNCTIONS.map(async (name) => {
+      const folder = join(root, outFolder, name);
+      await rm(folder, { recursive: true, force: true });
+      for (const file of await filesOf(join(source, name)))
+        await copyFixed(join(source, name, file), join(folder, file));
+      if (contents[name].usesRuntime) await addRuntime(folder, root, processor);
+      return { name, folder, contents: contents[name] };
+    }),
+  );
+}
+
+async function filesOf(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+}

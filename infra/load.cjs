@@ -1,0 +1,49 @@
+/**
+ * Loads a module of this folder for osls: built JavaScript in the published package, TypeScript in the checkout.
+ * osls may run on a Node that cannot import TypeScript (before 22.18), so the checkout's is bundled on the fly; the
+ * bundle must lie inside the checkout, because what it imports is looked for from there.
+ */
+const { existsSync, rmSync } = require('node:fs');
+const { dirname, join } = require('node:path');
+const { pathToFileURL } = require('node:url');
+
+/** The folder this code was installed into; that of the service is another one, except in the checkout. */
+const packageFolder = dirname(__dirname);
+const isCheckout = existsSync(join(__dirname, 'config.ts'));
+
+let count = 0;
+
+/** @param name of the file, without its ending */
+async function importModule(name) {
+  const file = isCheckout ? await bundled(name) : join(__dirname, `${name}.mjs`);
+  try {
+    return await import(pathToFileURL(file).href);
+  } finally {
+    if (isCheckout) rmSync(file, { force: true });
+  }
+}
+
+async function bundled(name) {
+  // Not a dependency of the published package.
+  const { build } = require('esbuild');
+  const outfile = join(packageFolder, 'dist', `.infra-${process.pid}-${count++}.mjs`);
+  await build({
+    entryPoints: [join(__dirname, `${name}.ts`)],
+    outfile,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+/** `--param config=other.yaml` of osls's options, or undefined. */
+function configOf({ param }) {
+  const option = [param].flat().findLast((text) => text?.startsWith('config='));
+  return option?.slice('config='.length);
+}
+
+module.exports = { configOf, importModule, isCheckout, packageFolder };
