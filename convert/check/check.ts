@@ -51,6 +51,8 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
  * into a file that is gone by now, and may run on a Node without TypeScript: then there is none, and we run it here.
  */
 function checkScript(): string | undefined {
+  // Before Node 24.2 the started file could not tell that it is the program, and would not answer.
+  if (!('main' in import.meta)) return undefined;
   const source = new URL('./process.ts', import.meta.url);
   const places = process.features.typescript ? [source.href, SCRIPT] : [SCRIPT];
   return places.find((place) => existsSync(fileURLToPath(place)));
