@@ -15,7 +15,7 @@ interface Entry {
 
 export const COMMANDS: Readonly<Record<string, Entry>> = {
   init: {
-    summary: 'write a commented config.yaml',
+    summary: 'write a commented config.yaml, or the serverless.yml of a deployment',
     load: async () => (await import('./commands/init.ts')).init,
   },
   start: {

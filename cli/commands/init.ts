@@ -1,44 +1,74 @@
 /**
- * `cluster-serving init` writes a config.yaml with every key, its meaning and its default. Every setting is commented out,
- * so that the file never contradicts a later version's defaults; the sections are not, so that uncommenting one line is
- * enough.
+ * `cluster-serving init` writes a config.yaml with every key, its meaning and its default, or, with --deploy, the
+ * serverless.yml of a deployment from this folder. Every setting is commented out, so that the file never contradicts a
+ * later version's defaults; the sections are not, so that uncommenting one line is enough.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { COMMON_HELP, defineCommand } from '../command.ts';
-import { EXIT } from '../output.ts';
+import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { deploymentText } from '../deployment.ts';
+import { EXIT, type Output } from '../output.ts';
 
 const HELP = `Usage: cluster-serving init [options]
 
-Writes a config.yaml with every setting, its meaning and its default, all commented out.
+Writes a config.yaml with every setting, its meaning and its default, all commented out. With --deploy it writes a
+serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says.
 
   -c, --config <file>     the file to write (default config.yaml)
+      --deploy            write serverless.yml, and no config.yaml
       --force             replace a file that is there
 ${COMMON_HELP}`;
+
+const DEPLOYMENT = 'serverless.yml';
 
 export const init = defineCommand({
   name: 'init',
   help: HELP,
-  options: { config: { type: 'string', short: 'c' }, force: { type: 'boolean' } },
-  async run({ config = 'config.yaml', force = false }, output) {
-    const path = resolve(config);
-    try {
-      await writeFile(path, configText(), { flag: force ? 'w' : 'wx' });
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const why =
-        code === 'EEXIST' ? 'is there already; --force replaces it' : `cannot be written: ${message}`;
-      throw new ServingError('bad_config', `${config} ${why}`, { cause: error });
-    }
-    output.answer(
-      { config: path },
-      `wrote ${config}; put your *.onnx into ${DEFAULT_JOB.modelPath}/ beside it, then: cluster-serving start -c ${config}`,
-    );
-    return EXIT.ok;
+  options: {
+    config: { type: 'string', short: 'c' },
+    deploy: { type: 'boolean' },
+    force: { type: 'boolean' },
+  },
+  async run({ config, deploy = false, force = false }, output) {
+    if (!deploy) return writeConfig(config ?? 'config.yaml', force, output);
+    if (config !== undefined)
+      throw wrongUse(`init --deploy writes ${DEPLOYMENT}; serverless takes \`--param config=${config}\``);
+    return writeDeployment(force, output);
   },
 });
+
+async function writeConfig(file: string, force: boolean, output: Output): Promise<number> {
+  const config = await write(file, configText(), force);
+  output.answer(
+    { config },
+    `wrote ${file}; put your *.onnx into ${DEFAULT_JOB.modelPath}/ beside it, then: cluster-serving start -c ${file}`,
+  );
+  return EXIT.ok;
+}
+
+async function writeDeployment(force: boolean, output: Output): Promise<number> {
+  const serverless = await write(DEPLOYMENT, await deploymentText(process.cwd()), force);
+  output.answer(
+    { serverless },
+    `wrote ${DEPLOYMENT}; next: npx serverless package, which needs no AWS account, then npx serverless deploy`,
+  );
+  return EXIT.ok;
+}
+
+/** @returns the absolute path */
+async function write(file: string, text: string, force: boolean): Promise<string> {
+  const path = resolve(file);
+  try {
+    await writeFile(path, text, { flag: force ? 'w' : 'wx' });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EEXIST' ? 'is there already; --force replaces it' : `cannot be written: ${message}`;
+    throw new ServingError('bad_config', `${file} ${why}`, { cause: error });
+  }
+  return path;
+}
 
 /** Values come from the defaults themselves; a test holds that no key is missing. */
 export function configText(): string {
