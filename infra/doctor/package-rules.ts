@@ -16,7 +16,7 @@ const zipSize = archiveRule({
   topic: 'Package',
   looksAt: 'size of every zip',
   why: 'Lambda takes 50 MB directly, and every cold start of a new environment fetches the archive; ours keep below 20 MB.',
-  fix: 'look for what came into the bundle (infra/build/functions.ts says which files go along)',
+  fix: 'look for what came into the bundle (infra/build/function-folder.ts says which files go along)',
   check: (archives) =>
     [...archives].flatMap(([name, { bytes }]): Finding[] => {
       if (bytes <= TARGET_BYTES) return [];
@@ -31,7 +31,7 @@ const unzippedSize = archiveRule({
   topic: 'Package',
   looksAt: 'size of every archive when unzipped',
   why: 'Lambda refuses a function over 250 MB unzipped; onnxruntime-node alone unpacks to 294 MB when all of it goes along.',
-  fix: 'infra/build/functions.ts: the files of onnxruntime-node that go along (46 MB)',
+  fix: 'infra/build/function-folder.ts: the files of onnxruntime-node that go along (46 MB)',
   check: (archives) =>
     [...archives]
       .filter(([, { unzippedBytes }]) => unzippedBytes > UNZIPPED_BYTES)
@@ -83,7 +83,7 @@ const runtimeMissing = archiveRule({
   topic: 'Package',
   looksAt: 'onnxruntime in the archives of predict and batch, and in no other',
   why: 'Without its library a model cannot be opened; in a function that opens none it costs 18 MB of every cold start.',
-  fix: 'infra/build/functions.ts: companions of the bundle',
+  fix: 'infra/build/function-folder.ts: which functions get it',
   check: (archives) =>
     [...archives].flatMap(([name, { binaries }]): Finding[] => {
       const has = binaries.some((binary) => binary.name.includes('onnxruntime'));
@@ -100,7 +100,7 @@ const architecture = archiveRule({
   topic: 'Package',
   looksAt: 'the processor each binary in an archive is for, against Architectures of its function',
   why: 'A library for another processor ends every environment in INIT.',
-  fix: '--param arch=x86_64 or arm64, and package again: infra/build/functions.ts takes the binaries of that processor',
+  fix: '--param arch=x86_64 or arm64, and package again: infra/build/function-folder.ts takes the binaries of that processor',
   check: (archives, template) =>
     functionsOf(template).flatMap(({ name, processor }): Finding[] => {
       const wrong = (archives.get(name)?.binaries ?? []).filter((binary) => binary.processor !== processor);

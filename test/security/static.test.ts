@@ -59,7 +59,7 @@ test('processes are started by these files only, never through a shell', () => {
     // Checks an import where a crash does no harm: this very program.
     'convert/check/check.ts',
     // Packaging, on the developer's machine.
-    'infra/build/package.ts',
+    'infra/packages/declarations.ts',
     // A suspicious record's run: this very program.
     'lib/inference/isolated-runner.ts',
     // redis-server, by the name or path that the person at the machine gives.

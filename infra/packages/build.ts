@@ -1,0 +1,49 @@
+/**
+ * `npm run build:packages`: writes the two packages that can be published into dist/packages, each ready for `npm pack`:
+ * `cluster-serving`, the SDK, and `@cluster-serving/cli`, which holds everything else.
+ * They are built because Node strips no types below node_modules, so an installed package must not hold TypeScript.
+ */
+import { rm } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildCli } from './cli.ts';
+import { emitDeclarations } from './declarations.ts';
+import { readManifests, type StagedPackage } from './manifest.ts';
+import { buildSdk } from './sdk.ts';
+
+export interface PackagesRequest {
+  /** The checkout, absolute. */
+  readonly root: string;
+  /** Relative to root, or absolute. Replaced. Default "dist/packages". */
+  readonly outFolder?: string;
+}
+
+export interface Packages {
+  readonly sdk: StagedPackage;
+  readonly cli: StagedPackage;
+}
+
+export async function buildPackages({
+  root,
+  outFolder = 'dist/packages',
+}: PackagesRequest): Promise<Packages> {
+  const folder = resolve(root, outFolder);
+  await rm(folder, { recursive: true, force: true });
+  const manifests = await readManifests(root);
+  const declarations = join(folder, 'types');
+  await emitDeclarations(root, declarations);
+  const parts = { root, declarations, manifests };
+  const [sdk, cli] = await Promise.all([
+    buildSdk({ ...parts, folder: join(folder, 'sdk') }),
+    buildCli({ ...parts, folder: join(folder, 'cli') }),
+  ]);
+  await rm(declarations, { recursive: true });
+  return { sdk, cli };
+}
+
+if (import.meta.main) {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  for (const { folder, manifest } of Object.values(await buildPackages({ root }))) {
+    console.log(`${manifest.name} ${manifest.version} is in ${relative(process.cwd(), folder)}`);
+  }
+}

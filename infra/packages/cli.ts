@@ -1,0 +1,147 @@
+/**
+ * The package `@cluster-serving/cli`: the commands and the local service as JavaScript, the deployment (the plugin of
+ * osls, the parts of the stack, the functions as they are deployed), the digits sample and the documents.
+ */
+import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { build, type Metafile } from 'esbuild';
+import type { Processor } from '../build/function-folder.ts';
+import { buildFunctions } from '../build/functions.ts';
+import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
+import { copyDeclarations } from './declarations.ts';
+import { licensesOf } from './licenses.ts';
+import {
+  dependenciesOf,
+  externalsOf,
+  imported,
+  type Manifests,
+  type PackageParts,
+  type PublishedManifest,
+  type StagedPackage,
+  stage,
+  type WorkspaceManifest,
+} from './manifest.ts';
+
+/** What is bundled into it. */
+const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
+/** Bundles the functions in the checkout; the package brings them bundled. */
+const CHECKOUT_ONLY = new Set(['esbuild']);
+const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
+/** osls may run on it, where the commands themselves do not. */
+const TARGET = 'node20';
+const TYPES = 'types';
+/** What infra/load.cjs loads. */
+const LOADED = ['config', 'publish', 'build/prebuilt', 'build/sizes'];
+/** Of the sample, what a start without a config serves. */
+const COPIED = [
+  'LICENSE',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'docs',
+  'examples/digits/README.md',
+  'examples/digits/config.yaml',
+  'examples/digits/labels.json',
+  'examples/digits/images',
+  'examples/digits/model',
+  'infra/config.cjs',
+  'infra/load.cjs',
+  'infra/plugin.mjs',
+  'infra/stack',
+  // `init --deploy` rewrites it for the user's folder, and doctor reads the parameters' defaults.
+  'serverless.yml',
+];
+
+export async function buildCli({
+  root,
+  folder,
+  declarations,
+  manifests,
+}: PackageParts): Promise<StagedPackage> {
+  await mkdir(folder, { recursive: true });
+  const [metafile] = await Promise.all([
+    bundle(root, folder),
+    copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
+    bundleFunctions(root, folder),
+    cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
+    ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true })),
+  ]);
+  const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
+  const manifest = manifestOf(manifests);
+  // Every one is declared, or this throws.
+  imported([...externalsOf(metafile), ...types], manifest.dependencies);
+  return stage(folder, manifest);
+}
+
+async function bundle(root: string, folder: string): Promise<Metafile> {
+  const { metafile } = await build({
+    entryPoints: {
+      cli: 'cli/main.ts',
+      // Looked for beside the chunk that starts it.
+      'chunks/isolated-process': 'lib/inference/isolated-process.ts',
+      ...Object.fromEntries(LOADED.map((name) => [`infra/${name}`, `infra/${name}.ts`])),
+    },
+    absWorkingDir: root,
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'chunks/[name]-[hash]',
+    bundle: true,
+    packages: 'external',
+    // A command loads its own part.
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: TARGET,
+    metafile: true,
+    logLevel: 'warning',
+  });
+  return metafile;
+}
+
+/** As they are deployed, for both processors, but for onnxruntime's binaries; with the licenses of what is in them. */
+async function bundleFunctions(root: string, folder: string): Promise<void> {
+  const metafiles: Metafile[] = [];
+  for (const processor of PROCESSORS) {
+    const target = join(folder, prebuiltFolder(processor));
+    const request = { root, processor, outFolder: relative(root, target), withRuntime: false };
+    const bundles = await buildFunctions(request);
+    metafiles.push(...bundles.map(({ metafile }) => metafile));
+    const contents = Object.fromEntries(bundles.map((made) => [made.name, made.contents]));
+    await writeFile(join(target, CONTENTS), `${JSON.stringify(contents, null, 1)}\n`);
+  }
+  await writeFile(join(folder, 'functions', 'THIRD-PARTY-LICENSES.txt'), await licensesOf(metafiles, root));
+}
+
+/** The commands' scripts, which load the bundle in place of the source. */
+async function copyScripts(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true });
+  for (const name of await readdir(from)) {
+    const text = await readFile(join(from, name), 'utf8');
+    const path = join(to, name);
+    await writeFile(path, text.replace("'../main.ts'", "'../cli.mjs'"));
+    if (text.startsWith('#!')) await chmod(path, 0o755);
+  }
+}
+
+/** Runs with the very versions that it was tested with. */
+function manifestOf(manifests: Manifests): PublishedManifest {
+  const { name, version, description, license, engines, bin } = manifests['cli'] as WorkspaceManifest;
+  const all = Object.entries(dependenciesOf(manifests, WORKSPACES));
+  const optional = dependenciesOf(manifests, WORKSPACES, 'optionalDependencies');
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    ...(engines && { engines }),
+    publishConfig: { access: 'public' },
+    ...(bin && { bin }),
+    exports: {
+      '.': { types: `./${TYPES}/cli/main.d.ts`, default: './cli.mjs' },
+      './infra/plugin.mjs': './infra/plugin.mjs',
+      './package.json': './package.json',
+    },
+    dependencies: Object.fromEntries(all.filter(([wanted]) => !CHECKOUT_ONLY.has(wanted))),
+    ...(Object.keys(optional).length > 0 && { optionalDependencies: optional }),
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * The packages as npm itself installs them into an empty folder: with this machine's npm and, where there is one, a Node
+ * before 24. It asks the registry for what they depend on, and is skipped where that cannot be reached.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { cleaningUp, serviceFolder } from '../cli/cli.ts';
+import { childEnvironment } from '../support/environment.ts';
+import { type Archives, olderNode, packPackages } from '../support/installed.ts';
+
+const execute = promisify(execFile);
+const MAX_BUFFER = 16 * 1024 * 1024;
+const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
+
+describe('both packages, installed by npm', () => {
+  const cleanups: (() => Promise<void>)[] = [];
+  const newFolder = () => serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
+  let archives: Archives;
+  /** The Node of the user's shell. */
+  let node: string;
+  let folder: string;
+  let unreachable = false;
+
+  before(
+    cleaningUp(cleanups, async () => {
+      archives = await packPackages(await newFolder());
+      node = (await olderNode()) ?? process.execPath;
+      folder = await installation();
+    }),
+  );
+
+  after(async () => {
+    for (const cleanup of cleanups) await cleanup();
+  });
+
+  /** A shell of the user, in which nothing of this checkout is on the PATH. */
+  function run(cwd: string, command: string, words: readonly string[]) {
+    const path = (process.env['PATH'] ?? '')
+      .split(delimiter)
+      .filter((place) => !place.includes('node_modules'));
+    // onnxruntime-node fetches GPU libraries unless it is told not to, which may not be reached.
+    const env = childEnvironment({
+      PATH: [dirname(node), ...path].join(delimiter),
+      ONNXRUNTIME_NODE_INSTALL: 'skip',
+      npm_config_loglevel: 'error',
+    });
+    return execute(command, words, { cwd, env, maxBuffer: MAX_BUFFER });
+  }
+
+  async function installation(...options: string[]): Promise<string> {
+    const place = await newFolder();
+    await writeFile(join(place, 'package.json'), '{ "private": true }\n');
+    const words = ['install', archives.sdk, archives.cli, '--prefer-offline', '--no-audit', ...options];
+    try {
+      await run(place, 'npm', words);
+    } catch (error) {
+      if (!UNREACHABLE.test((error as { stderr?: string }).stderr ?? '')) throw error;
+      unreachable = true;
+    }
+    return place;
+  }
+
+  function skipped(t: TestContext): boolean {
+    if (unreachable) t.skip('the registry cannot be reached');
+    return unreachable;
+  }
+
+  const zipsOf = async (place: string) => {
+    const names = (await readdir(join(place, '.serverless'))).filter((name) => name.endsWith('.zip'));
+    const found = names.map(async (name) => {
+      const bytes = await readFile(join(place, '.serverless', name));
+      return [name, createHash('sha256').update(bytes).digest('hex')] as const;
+    });
+    return new Map(await Promise.all(found));
+  };
+
+  test('the commands run on Node 24 whatever the Node of the shell is, and the sample is right', async (t) => {
+    if (skipped(t)) return;
+    const { stdout } = await run(folder, 'npx', ['cluster-serving', '--version', '--json']);
+    assert.match(stdout, /"node":"2[4-9]\./);
+    const sample = await run(folder, 'npx', ['cluster-serving', 'start', '--once', '--port', '0']);
+    assert.match(sample.stdout, /10 of 10 right, both ways the same/);
+  });
+
+  test('the SDK is imported and required', async (t) => {
+    if (skipped(t)) return;
+    await writeFile(join(folder, 'a.mjs'), "import { InputQueue } from 'cluster-serving'; new InputQueue();");
+    await writeFile(join(folder, 'b.cjs'), "new (require('cluster-serving').InputQueue)();");
+    for (const file of ['a.mjs', 'b.cjs']) await run(folder, node, [file]);
+  });
+
+  test('serverless package makes the same archives on Node 24 and on the Node of the shell', async (t) => {
+    if (skipped(t)) return;
+    await run(folder, 'npx', ['cluster-serving', 'init', '--deploy']);
+    await run(folder, 'npx', ['serverless', 'package']);
+    const zips = await zipsOf(folder);
+    assert.equal(zips.size, 6);
+    await run(folder, node, [join('node_modules', 'serverless', 'bin', 'serverless.js'), 'package']);
+    assert.deepEqual(await zipsOf(folder), zips);
+  });
+
+  test('without optional dependencies and install scripts an older Node is told what it needs, and can still package', async (t) => {
+    if (skipped(t)) return;
+    if (node === process.execPath) return t.skip('no Node before 24 here');
+    const bare = await installation('--omit=optional', '--ignore-scripts');
+    await assert.rejects(run(bare, 'npx', ['cluster-serving', '--version']), {
+      code: 1,
+      stderr: /^error: cluster-serving needs Node 24 or newer, this is Node 2/,
+    });
+    const text = await readFile(join(folder, 'serverless.yml'), 'utf8');
+    await writeFile(join(bare, 'serverless.yml'), text);
+    await run(bare, 'npx', ['serverless', 'package']);
+    assert.deepEqual(await zipsOf(bare), await zipsOf(folder));
+  });
+});

