@@ -102,7 +102,7 @@ function shown(path: string): string {
   return below.startsWith('..') ? path : below;
 }
 
-/** Where serverless.yml is: here, or where this code was cloned to. */
+/** Where serverless.yml is: here, or where this code was installed to. */
 function projectFolder(): string {
   const here = process.cwd();
   return existsSync(join(here, 'serverless.yml')) ? here : packageFolder();
@@ -120,7 +120,10 @@ function parametersOf(texts: readonly string[]): Record<string, string> {
 
 /** As `npx serverless package` with the same options; what it writes stays, as it would. */
 async function packageNow({ root, project, config, stage, parameters }: Omit<FactsRequest, 'packageFolder'>) {
-  if (project !== root) throw wrongUse('doctor --package-now: there is no serverless.yml in this folder');
+  if (project !== root)
+    throw wrongUse(
+      'doctor --package-now: there is no serverless.yml in this folder; `cluster-serving init --deploy` writes one',
+    );
   const all = config === undefined ? parameters : { ...parameters, config };
   const args = Object.entries(all).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
   const line = ['package', ...(stage === undefined ? [] : ['--stage', stage]), ...args];
@@ -138,6 +141,6 @@ function serverlessScript(project: string): string {
   try {
     return createRequire(join(project, 'package.json')).resolve('serverless/bin/serverless.js');
   } catch (error) {
-    throw new ServingError('bad_config', 'serverless is not installed here: npm ci', { cause: error });
+    throw new ServingError('bad_config', 'serverless is not installed here: npm install', { cause: error });
   }
 }

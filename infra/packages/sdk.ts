@@ -19,8 +19,8 @@ import {
   type WorkspaceManifest,
 } from './manifest.ts';
 
-/** The oldest Node that it is tested on. */
-const TARGET = 'node20';
+/** The oldest Node that has all it calls: AbortSignal.any came with 20.3. */
+const TARGET = 'node20.3';
 const TYPES = 'types/sdk/index.d.ts';
 
 export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
