@@ -12,7 +12,7 @@ import type { StackEvent } from './stacks.ts';
 
 export const ACCESS_KEY = 'AKIDMADEUP';
 
-/** A copy of the project, and an AWS account that has nobody else. */
+/** A project, and an AWS account that has nobody else. */
 export interface Account {
   readonly folder: string;
   readonly aws: LocalAws;
@@ -40,9 +40,10 @@ export interface Seen extends Run {
   readonly bucket: Readonly<Record<string, string>> | undefined;
 }
 
-export async function startAccount(): Promise<Account> {
+/** @param service a folder with serverless.yml, which stays. Default: a copy of the project, which does not */
+export async function startAccount(service?: string): Promise<Account> {
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const [folder, aws] = await Promise.all([copyProject(), startAws({ port: 0, log: quiet })]);
+  const [folder, aws] = await Promise.all([service ?? copyProject(), startAws({ port: 0, log: quiet })]);
   const { s3, region } = aws;
   const cloudFormation = await startCloudFormation({ s3, region, accessKeyId: ACCESS_KEY });
   const variables = {
@@ -68,7 +69,7 @@ export async function startAccount(): Promise<Account> {
     close: async () => {
       await cloudFormation.close();
       await aws.close();
-      await rm(folder, { recursive: true, force: true });
+      if (service === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
 }

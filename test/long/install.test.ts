@@ -5,13 +5,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { cleaningUp, serviceFolder } from '../cli/cli.ts';
+import { look, startAccount } from '../infra/account.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { type Archives, olderNode, packPackages } from '../support/installed.ts';
+import { identityModel } from '../support/onnx.ts';
 
 const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
@@ -102,6 +104,19 @@ describe('both packages, installed by npm', () => {
     assert.equal(zips.size, 6);
     await run(folder, node, [join('node_modules', 'serverless', 'bin', 'serverless.js'), 'package']);
     assert.deepEqual(await zipsOf(folder), zips);
+  });
+
+  test('serverless deploy creates the stack from it and publishes the model', async (t) => {
+    if (skipped(t)) return;
+    await mkdir(join(folder, 'model'));
+    const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['n', 2] }]);
+    await writeFile(join(folder, 'model', 'identity.onnx'), model);
+    const account = await startAccount(folder);
+    t.after(() => account.close());
+    const seen = await look(account, 'cluster-serving-dev', await account.serverless('deploy'));
+    assert.equal(seen.exitCode, 0, seen.output);
+    assert.equal(seen.status, 'UPDATE_COMPLETE', seen.output);
+    assert.ok(Object.keys(seen.bucket ?? {}).includes('models/serving_stream/current.json'), seen.output);
   });
 
   test('without optional dependencies and install scripts an older Node is told what it needs, and can still package', async (t) => {
