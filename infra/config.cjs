@@ -3,10 +3,7 @@
  * osls calls functions of .js and .cjs files only (an .mjs it reads as text). It wants the service's name before it
  * knows any parameter but the command line's, so `--param config=...` is read from there, and only from there.
  */
-const { configOf, importModule } = require('./load.cjs');
-
-/** The folder with serverless.yml: osls takes no other than the one it is called in. */
-const serviceFolder = process.cwd();
+const { configOf, importModule, serviceFolder } = require('./load.cjs');
 
 let loading;
 

@@ -7,8 +7,10 @@ const { existsSync, rmSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { pathToFileURL } = require('node:url');
 
-/** The folder this code was installed into; that of the service is another one, except in the checkout. */
+/** The folder this code was installed into. */
 const packageFolder = dirname(__dirname);
+/** The folder with serverless.yml: osls takes no other than the one it is called in. In the checkout it is the same. */
+const serviceFolder = process.cwd();
 const isCheckout = existsSync(join(__dirname, 'config.ts'));
 
 let count = 0;
@@ -46,4 +48,4 @@ function configOf({ param }) {
   return option?.slice('config='.length);
 }
 
-module.exports = { configOf, importModule, isCheckout, packageFolder };
+module.exports = { configOf, importModule, isCheckout, packageFolder, serviceFolder };

@@ -5,7 +5,7 @@
  */
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
-import { configOf, importModule, isCheckout, packageFolder } from './load.cjs';
+import { configOf, importModule, isCheckout, packageFolder, serviceFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
 
@@ -47,7 +47,7 @@ class BundlePlugin {
   async prepare() {
     const { prepareModel } = await importModule('publish');
     const { directory, isThere, notes } = await prepareModel({
-      root: this.serverless.serviceDir,
+      root: serviceFolder,
       config: configOf(this.options),
     });
     for (const note of notes) this.log.notice(note);
@@ -56,14 +56,13 @@ class BundlePlugin {
 
   /** Also tells which keys of an old config.yaml something else stands for here. */
   async bundle() {
-    const { serviceDir, service } = this.serverless;
     const { readJobConfig } = await importModule('config');
-    for (const note of readJobConfig(serviceDir, configOf(this.options)).notes) this.log.notice(note);
-    const processor = PROCESSORS[service.provider.architecture];
+    for (const note of readJobConfig(serviceFolder, configOf(this.options)).notes) this.log.notice(note);
+    const processor = PROCESSORS[this.serverless.service.provider.architecture];
     const request = {
       root: packageFolder,
       processor,
-      outFolder: relative(packageFolder, join(serviceDir, 'dist')),
+      outFolder: relative(packageFolder, join(serviceFolder, 'dist')),
     };
     this.bundles = await this.makeFunctions(request);
     this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
@@ -79,7 +78,7 @@ class BundlePlugin {
     const { sizeTable } = await importModule('build/sizes');
     const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
       name,
-      path: join(this.serverless.serviceDir, '.serverless', `${name}.zip`),
+      path: join(serviceFolder, '.serverless', `${name}.zip`),
       // dist/<bundle>/index.handler
       bundle: this.bundles.find((bundle) => bundle.name === handler.split('/')[1]),
     }));
@@ -90,7 +89,7 @@ class BundlePlugin {
     const provider = this.serverless.getProvider('aws');
     const { publishJob } = await importModule('publish');
     const { directory, version, notes } = await publishJob({
-      root: this.serverless.serviceDir,
+      root: serviceFolder,
       config: configOf(this.options),
       bucket: await this.bucket(provider),
       client: await provider.getAwsSdkV3Config(),

@@ -9,9 +9,9 @@ import { promisify } from 'node:util';
 import { buildFunctions } from '../infra/build/functions.ts';
 import { cleaningUp, IMAGES, serviceFolder } from './cli/cli.ts';
 import { readArchive } from './infra/archive.ts';
-import { packageProject, withoutNetwork } from './infra/packaging.ts';
 import { childEnvironment } from './support/environment.ts';
 import { type Archives, type Installed, install, olderNode, packPackages } from './support/installed.ts';
+import { packageProject, withoutNetwork } from './support/packaging.ts';
 import { testStack } from './support/stack.ts';
 import { ROOT } from './support/start.ts';
 

@@ -10,7 +10,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { nestedTensor } from '../../lib/pipeline/nested.ts';
 import { outputsText } from '../../lib/pipeline/postprocess.ts';
-import { fromFields, toFields } from '../../lib/redis/result-fields.ts';
+import { fromFields, toFields } from '../../lib/redis/result/fields.ts';
 import type { Scenario } from '../bench.ts';
 import { type BenchImage, makeImage } from '../images.ts';
 import {

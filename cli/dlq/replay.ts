@@ -10,7 +10,7 @@ import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { HandedOver, HandedRecord } from '../../lib/redis/replace-result.ts';
-import { toFields } from '../../lib/redis/result-fields.ts';
+import { toFields } from '../../lib/redis/result/fields.ts';
 import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import type { DlqPlace } from './place.ts';

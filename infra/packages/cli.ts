@@ -77,7 +77,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
     entryPoints: {
       cli: 'cli/main.ts',
       // Looked for beside the chunk that starts it.
-      'chunks/isolated-process': 'lib/inference/isolated-process.ts',
+      'chunks/isolated-process': 'lib/compose/isolated-process.ts',
       ...Object.fromEntries(LOADED.map((name) => [`infra/${name}`, `infra/${name}.ts`])),
     },
     absWorkingDir: root,

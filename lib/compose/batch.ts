@@ -1,6 +1,6 @@
 /** What the batch function needs: queue to results. */
 import { parseFilter } from '../pipeline/postprocess.ts';
-import { resultSink } from '../redis/sink.ts';
+import { resultSink } from '../redis/result/sink.ts';
 import { readyModel } from './model.ts';
 import { reporter, results, runningNotices } from './redis.ts';
 import { payloads } from './s3.ts';

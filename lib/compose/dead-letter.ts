@@ -1,5 +1,5 @@
 /** What the dead-letter function needs. */
-import { resultSink } from '../redis/sink.ts';
+import { resultSink } from '../redis/result/sink.ts';
 import { results } from './redis.ts';
 import { archive } from './s3.ts';
 import type { Scope } from './scope.ts';

@@ -9,7 +9,7 @@ import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
-import type { StoredFields } from './result-fields.ts';
+import type { StoredFields } from './result/fields.ts';
 import { TODAY } from './scripts.ts';
 
 /**

@@ -10,8 +10,8 @@ import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
 import { DoneNews } from './notifications.ts';
-import { fromFields } from './result-fields.ts';
-import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result-writer.ts';
+import { fromFields } from './result/fields.ts';
+import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 const DRAIN_PAGE = 100;

@@ -230,7 +230,10 @@ const IMPORTS: readonly Plant[] = [
   },
   {
     title: 'a product file that imports a devDependency',
-    files: { 'lib/metrics/planted-dev.ts': `import 'fast-check';` },
+    files: {
+      'lib/metrics/planted-dev/file.ts': `import 'fast-check';`,
+      'lib/metrics/planted-dev/package.json': `{ "devDependencies": { "fast-check": "4.10.2" } }`,
+    },
     rule: 'no-dev-dependency',
   },
   {

@@ -96,15 +96,16 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };
 
-/**
- * Folders that run where no devDependency is installed.
- * `local`, `cli` and `infra` join them once what they need has become a dependency.
- */
+/** Folders that run where no devDependency is installed. */
 export const WITHOUT_DEV_DEPENDENCIES: readonly string[] = [
   'lib/',
   'functions/',
   'sdk/',
   'convert/',
+  'embedded-redis/',
+  'local/',
+  'cli/',
+  'infra/',
   'examples/',
 ];
 
@@ -149,7 +150,7 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
   'bench/',
   'test/',
   // Loads the bundle of a TypeScript file that it has just written.
-  'infra/typescript.cjs',
+  'infra/load.cjs',
   // Replaces a part of fauxqs that the package does not export.
   'local/aws/storage.ts',
 ];
@@ -159,8 +160,6 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
  * no longer found: remove it then. A cycle starts at its alphabetically first file.
  */
 export const KNOWN: readonly string[] = [
-  // `npm start` and the CLI read config.yaml with it; it is to become a dependency.
-  'no-dev-dependency: lib/config/file.ts -> yaml',
   // They run on this project's onnxruntime-node; their own package.json lists what is compared.
   'no-undeclared-package: bench/peers/bullmq/program.mjs -> onnxruntime-node',
   'no-undeclared-package: bench/peers/fastify/server.mjs -> onnxruntime-node',

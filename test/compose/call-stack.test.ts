@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2, Context, SQSEvent } from 'aws-lambda';
 import { Redis } from 'ioredis';
-import type * as batchFunction from '../../functions/batch.ts';
-import type * as predictFunction from '../../functions/predict.ts';
+import type * as batchFile from '../../functions/batch.ts';
+import type * as predictFile from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { readConfig } from '../../lib/config/file.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -49,17 +49,17 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
     TMPDIR: await temporaryFolder(t, 'cs-call-stack-'),
   });
   const [batch, predict] = await Promise.all([
-    deployed<typeof batchFunction>('batch'),
-    deployed<typeof predictFunction>('predict'),
+    deployed<typeof batchFile>('batch'),
+    deployed<typeof predictFile>('predict'),
   ]);
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = Number.POSITIVE_INFINITY;
   t.after(() => {
     Error.stackTraceLimit = stackTraceLimit;
   });
-  const sent = t.mock.method(Redis.prototype, 'sendCommand');
+  const { mock } = t.mock.method(Redis.prototype, 'sendCommand');
   const lastWrite = () =>
-    sent.mock.calls.findLast(({ arguments: [command] }) => /^eval/i.test(command.name))?.stack.stack ?? '';
+    mock.calls.findLast(({ arguments: [command] }) => /evalsha|eval/i.test(command.name))?.stack.stack ?? '';
 
   const image = {
     kind: 'tensor',
@@ -77,7 +77,7 @@ test('at the write to Redis at most eight files of functions/ and lib/ are on th
   assert.deepEqual(await batch(event, CONTEXT), { batchItemFailures: [] });
   const fromQueue = filesOf(lastWrite());
 
-  sent.mock.resetCalls();
+  mock.resetCalls();
   const request = {
     rawPath: '/predict',
     requestContext: { http: { method: 'POST' } },

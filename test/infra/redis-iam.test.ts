@@ -13,7 +13,7 @@ import { RedisConnection, type SignIn } from '../../lib/redis/connection.ts';
 import { cachePassword, presign } from '../../lib/redis/iam.ts';
 import { RateLimiter } from '../../lib/redis/rate-limiter.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
-import { toFields } from '../../lib/redis/result-fields.ts';
+import { toFields } from '../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';

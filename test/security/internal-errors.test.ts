@@ -14,8 +14,8 @@ import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelHost } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
-import { toFields } from '../../lib/redis/result-fields.ts';
-import { resultSink } from '../../lib/redis/sink.ts';
+import { toFields } from '../../lib/redis/result/fields.ts';
+import { resultSink } from '../../lib/redis/result/sink.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { quietReporter } from '../support/reporter.ts';
 

@@ -17,7 +17,7 @@ import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import { resultSink } from '../../lib/redis/sink.ts';
+import { resultSink } from '../../lib/redis/result/sink.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { Models } from '../bad-input/models.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { fromFields } from '../../lib/redis/result-fields.ts';
+import { fromFields } from '../../lib/redis/result/fields.ts';
 import { deliver, predictDoor, predictionsDoor } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';
 

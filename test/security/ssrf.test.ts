@@ -17,7 +17,7 @@ import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
-import { resultSink } from '../../lib/redis/sink.ts';
+import { resultSink } from '../../lib/redis/result/sink.ts';
 import { predictDoor, predictionsDoor } from '../bad-input/doors.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
 import { quietReporter } from '../support/reporter.ts';

@@ -6,7 +6,7 @@
 import { Redis } from 'ioredis';
 import { doneChannel } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result-fields.ts';
+import { toFields } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { JOB } from '../../served.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';

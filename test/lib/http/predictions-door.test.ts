@@ -9,8 +9,8 @@ import { predictionTexts, preferredWaitMs } from '../../../lib/http/predictions.
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toFields } from '../../../lib/redis/result-fields.ts';
-import type { Finished } from '../../../lib/redis/result-writer.ts';
+import { toFields } from '../../../lib/redis/result/fields.ts';
+import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { redisUrl } from '../../support/redis.ts';

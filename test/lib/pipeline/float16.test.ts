@@ -6,7 +6,7 @@ import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
 import { resultText } from '../../../lib/http/predictions.ts';
 import { float16Bits } from '../../../lib/pipeline/cast.ts';
-import { fromFields, toFields } from '../../../lib/redis/result-fields.ts';
+import { fromFields, toFields } from '../../../lib/redis/result/fields.ts';
 import { HttpResults } from '../../../sdk/http-results.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { identityModel } from '../../support/onnx.ts';

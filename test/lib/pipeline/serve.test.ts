@@ -6,9 +6,10 @@ import { batch } from '../../../functions/batch.ts';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import type { Inputs, Outcome, Runner } from '../../../lib/contract/values.ts';
+import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/values.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
+import type { Sink } from '../../../lib/pipeline/serve.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -33,8 +34,8 @@ function numberOf(record: Inputs): number {
 
 function deps() {
   const saved: FinishedRecord[] = [];
-  const sink = {
-    save: async (finished: readonly FinishedRecord[]) => {
+  const sink: Sink = {
+    async save(finished) {
       saved.push(...finished);
       return [];
     },
@@ -44,7 +45,7 @@ function deps() {
     now: () => performance.now(),
     onError: (error) => assert.fail(String(error)),
   });
-  const model = { use: <T>(work: (runner: never) => Promise<T>) => work(code as never) };
+  const model: Model = { use: (work) => work(code) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
   return { saved, sink, reporter, model, running, payloads, filter: undefined };

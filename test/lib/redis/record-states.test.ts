@@ -5,7 +5,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { sendClaimed } from '../../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toFields } from '../../../lib/redis/result-fields.ts';
+import { toFields } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { redisUrl } from '../../support/redis.ts';

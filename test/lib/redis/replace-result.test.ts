@@ -6,7 +6,7 @@ import { resultKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultHandover } from '../../../lib/redis/replace-result.ts';
-import { toFields } from '../../../lib/redis/result-fields.ts';
+import { toFields } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
 

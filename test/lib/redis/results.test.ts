@@ -5,7 +5,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result-fields.ts';
+import { toFields } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
 

@@ -1,10 +1,10 @@
 /** The end of the path of a queued record: its outcome is postprocessed and saved as its result in Redis. */
-import { logError } from '../contract/log.ts';
-import type { Timers } from '../metrics/timers.ts';
-import type { Filter } from '../pipeline/postprocess.ts';
-import type { Sink } from '../pipeline/serve.ts';
-import { toFields } from './result-fields.ts';
-import type { ResultStore } from './results.ts';
+import { logError } from '../../contract/log.ts';
+import type { Timers } from '../../metrics/timers.ts';
+import type { Filter } from '../../pipeline/postprocess.ts';
+import type { Sink } from '../../pipeline/serve.ts';
+import type { ResultStore } from '../results.ts';
+import { toFields } from './fields.ts';
 
 export interface SaveSettings {
   readonly filter?: Filter | undefined;

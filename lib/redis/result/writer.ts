@@ -3,13 +3,13 @@
  * workers may hold one record: the script writes a hash only where there is no `status` yet, so the first result stays.
  */
 import type { Redis } from 'ioredis';
-import { ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
-import { toIncrements } from '../metrics/fields.ts';
-import type { Timers } from '../metrics/timers.ts';
-import type { RedisConnection } from './connection.ts';
-import type { StoredFields } from './result-fields.ts';
-import { SAVE } from './scripts.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../../contract/names.ts';
+import { toIncrements } from '../../metrics/fields.ts';
+import type { Timers } from '../../metrics/timers.ts';
+import type { RedisConnection } from '../connection.ts';
+import { SAVE } from '../scripts.ts';
+import type { StoredFields } from './fields.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;

@@ -3,14 +3,14 @@
  * Trap: `value` belongs to the old contract (base64 Arrow, filter text or "NaN") and is all that old clients read;
  * it is float32 only, so other dtypes travel once more, exactly, beside it.
  */
-import { decodeArrowResult, encodeArrowResult } from '../codecs/arrow/result.ts';
-import { decodeBase64 } from '../codecs/base64.ts';
-import { decodeTensors, encodeTensors } from '../codecs/safetensors.ts';
-import { isErrorCode, ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
-import type { Result } from '../contract/result.ts';
-import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, outputsText } from '../pipeline/postprocess.ts';
+import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
+import { decodeBase64 } from '../../codecs/base64.ts';
+import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
+import { isErrorCode, ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import type { Result } from '../../contract/result.ts';
+import type { NamedTensor, Outcome } from '../../contract/values.ts';
+import { type Filter, filterText, outputsText } from '../../pipeline/postprocess.ts';
 
 /** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */
 export interface StoredFields {
