@@ -1,7 +1,6 @@
 /**
- * In: a template with `monitoring=full`. Out: one test for each promise about its alarms and its dashboard.
- * Trap: an alarm on a metric or a dimension that does not exist is never red; so every name an alarm uses is compared
- * with the resource it means, or with the metrics of lib/metrics/emf.ts.
+ * What the alarms and the dashboard of a stack with `monitoring=full` promise. An alarm on a metric or a dimension that
+ * does not exist is never red, so every name is compared with its resource or with the metrics of lib/metrics/emf.ts.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -116,8 +115,17 @@ export function monitoringTests(template: () => Template, service: string): void
 
   test('an alarm about Redis looks at each of its nodes, for any may become the primary', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
-    for (const name of ['RedisEvictionsAlarm', 'RedisConnectionsAlarm', 'RedisCpuAlarm']) {
-      const values = metricsOf(propertiesOf(template(), name)).map(({ Dimensions }) => Dimensions[0]?.Value);
+    for (const [name, metric] of [
+      ['RedisEvictionsAlarm', 'Evictions'],
+      ['RedisConnectionsAlarm', 'CurrConnections'],
+      ['RedisCpuAlarm', 'EngineCPUUtilization'],
+    ] as const) {
+      const metrics = metricsOf(propertiesOf(template(), name));
+      assert.ok(
+        metrics.every(({ MetricName }) => MetricName === metric),
+        name,
+      );
+      const values = metrics.map(({ Dimensions }) => Dimensions[0]?.Value);
       assert.deepEqual(
         values,
         Array.from({ length: nodes }, (_, i) => ({ 'Fn::Sub': `\${Redis}-00${i + 1}` })),

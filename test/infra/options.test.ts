@@ -25,6 +25,7 @@ import {
   type Template,
 } from '../support/template.ts';
 import { readArchive } from './archive.ts';
+import { everyStackTests } from './every-stack-tests.ts';
 import { lintTest } from './lint.ts';
 import { monitoringTests } from './monitoring-tests.ts';
 
@@ -175,6 +176,7 @@ describe('serverless package with a config.yaml and parameters', () => {
   describe('the monitoring of a prod stack', () =>
     monitoringTests(() => template, serviceName('night_shift')));
   lintTest(() => packaged);
+  describe('the template, as that of every stack', () => everyStackTests(() => packaged));
 
   test('a prod stack keeps its data, traces its requests and has a topic for its alarms', () => {
     const { Bucket, Redis } = template.Resources;

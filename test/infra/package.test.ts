@@ -6,6 +6,7 @@ import { type Packaged, packageProject, withoutNetwork } from '../support/packag
 import { resourcesOf } from '../support/template.ts';
 import { readArchive } from './archive.ts';
 import { archiveTests } from './archive-tests.ts';
+import { everyStackTests } from './every-stack-tests.ts';
 import { lintTest } from './lint.ts';
 import { templateTests } from './template-tests.ts';
 
@@ -41,6 +42,7 @@ describe('what serverless package writes without a config.yaml', () => {
   });
 
   lintTest(() => packaged);
+  describe('the template, as that of every stack', () => everyStackTests(() => packaged));
   describe('the template', () => templateTests(() => packaged));
   describe('the archives', () => archiveTests(() => packaged));
 });

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { everyStackTests } from '../infra/every-stack-tests.ts';
 import { lintTest } from '../infra/lint.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import {
@@ -48,6 +49,7 @@ describe('serverless package into a network that is there, with a name, tokens a
   after(() => packaged?.remove());
 
   lintTest(() => packaged);
+  describe('the template, as that of every stack', () => everyStackTests(() => packaged));
 
   test('no network of its own is made: functions and Redis sit in the subnets that were named', () => {
     const types = new Set(Object.values(template.Resources).map(({ Type }) => Type));
@@ -175,13 +177,6 @@ describe('serverless package into a network that is there, with a name, tokens a
     const mail = propertiesOf(template, 'AlarmMail');
     assert.deepEqual([mail['Protocol'], mail['Endpoint']], ['email', 'ops@example.com']);
     assert.deepEqual(propertiesOf(template, 'QueueAgeAlarm')['AlarmActions'], [{ Ref: 'AlarmTopic' }]);
-  });
-
-  test('every reference finds its resource', () => {
-    const missing = referencesOf([template.Resources, template.Outputs]).filter(
-      (name) => !Object.hasOwn(template.Resources, name),
-    );
-    assert.deepEqual(missing, []);
   });
 });
 

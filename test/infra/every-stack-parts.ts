@@ -1,0 +1,53 @@
+/** What the checks of every-stack-tests.ts read in a packaged template: functions, queues and their variables. */
+import assert from 'node:assert/strict';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+
+export type Check = readonly [title: string, check: (template: Template) => void];
+
+export type Properties = Readonly<Record<string, unknown>>;
+
+export interface PackagedFunction {
+  readonly logicalName: string;
+  /** `predict` */
+  readonly name: string;
+  readonly properties: Properties;
+  readonly variables: Properties;
+  readonly subnets: readonly unknown[];
+}
+
+/** Names of the variables of functions. */
+export const VARIABLES = {
+  bucket: 'CLUSTER_SERVING_BUCKET',
+  config: 'CLUSTER_SERVING_CONFIG',
+  queue: 'CLUSTER_SERVING_QUEUE_URL',
+  redis: 'CLUSTER_SERVING_REDIS_URL',
+} as const;
+
+export function functionsOf(template: Template): PackagedFunction[] {
+  return resourcesOf(template, 'AWS::Lambda::Function').map(([logicalName, properties]) => ({
+    logicalName,
+    name: String((properties['Code'] as Properties)['S3Key']).replace(/^.*\/|\.zip$/g, ''),
+    properties,
+    variables: (properties['Environment'] as { Variables: Properties }).Variables,
+    subnets: ((properties['VpcConfig'] as Properties | undefined)?.['SubnetIds'] ?? []) as unknown[],
+  }));
+}
+
+/** What a queue feeds, with the queue and the function. */
+export function mappingsOf(template: Template) {
+  return resourcesOf(template, 'AWS::Lambda::EventSourceMapping').map(([name, mapping]) => {
+    const [queue] = referencesOf(mapping['EventSourceArn']) as [string];
+    const [fed] = referencesOf(mapping['FunctionName']) as [string];
+    return { name, mapping, queue: propertiesOf(template, queue), fed: propertiesOf(template, fed) };
+  });
+}
+
+/** The only resource of a type. */
+export const single = (template: Template, type: string): [string, Properties] => {
+  const found = resourcesOf(template, type);
+  assert.equal(found.length, 1, type);
+  return found[0] as [string, Properties];
+};
+
+/** How long a queue keeps a message. */
+export const days = (queue: Properties) => Number(queue['MessageRetentionPeriod']) / 86_400;
