@@ -1,7 +1,6 @@
 /**
- * In: a zip archive as osls writes it. Out: its size, its entries, and for which processor its binaries are.
- * Trap: sizes stand in the central directory at the end only; and a library of 40 MB is not inflated for the 20 bytes
- * that name its processor.
+ * Reads the size, the entries and the processor of the binaries of a zip archive from its central directory, without
+ * unpacking it: only the first bytes of a binary are inflated.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { constants, inflateRawSync } from 'node:zlib';
@@ -37,7 +36,7 @@ const CENTRAL = 0x02014b50;
 const CENTRAL_BYTES = 46;
 const LOCAL_BYTES = 30;
 const DEFLATED = 8;
-/** Of the comment at the end. */
+/** The comment at the end of the archive. */
 const MAX_COMMENT_BYTES = 65_535;
 const MAX_DIRECTORY_BYTES = 16 * 1024 * 1024;
 /** Enough for an ELF header; deflate may need a table before the first byte. */
@@ -106,7 +105,7 @@ async function processorOf(file: FileHandle, entry: Entry): Promise<Processor> {
   return PROCESSORS[head.readUInt16LE(18)] ?? 'another processor';
 }
 
-/** Of data that breaks off. */
+/** Inflates data that is cut off. */
 function inflatedStart(packed: Buffer): Buffer {
   try {
     return inflateRawSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });

@@ -1,7 +1,4 @@
-/**
- * In: facts. Out: what every rule has to say of them, worst first within a topic.
- * Trap: a template may hold hundreds of what a rule dislikes; a report of a thousand lines is read by nobody.
- */
+/** Runs every rule over the facts, and lists its findings by topic, the most severe first and at most 20 of a rule. */
 import { type Facts, type Finding, type Rule, type Severity, TOPICS, type Topic } from './rule.ts';
 import { RULES } from './rules.ts';
 
@@ -13,15 +10,14 @@ export interface Diagnosis extends Required<Finding> {
 export interface Examination {
   readonly findings: readonly Diagnosis[];
   readonly counts: Readonly<Record<Severity, number>>;
-  /** Rules that looked. */
+  /** How many rules were checked. */
   readonly checked: number;
-  /** Rules that could not, for want of a template or of archives. */
+  /** Ids of the rules that need a template or archives that were not there. */
   readonly unchecked: readonly string[];
-  /** Findings of one rule beyond MAX_PER_RULE, which are counted and not listed. */
+  /** Findings beyond MAX_PER_RULE, which are counted but not listed. */
   readonly unlisted: number;
 }
 
-/** Of one rule in a report. */
 const MAX_PER_RULE = 20;
 const ORDER: readonly Severity[] = ['error', 'warning', 'info'];
 

@@ -1,7 +1,6 @@
 /**
- * In: which settings, parameters and package a person means. Out: the facts the rules look at, all files read.
- * Trap: without a package there is still much to say; with one that was named and is not there, the person meant
- * something else, and is told so.
+ * Reads the settings, parameters, template and archives that the rules look at. A missing package is fine unless it was
+ * named on the command line.
  */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
@@ -11,23 +10,22 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
 import type { Parameters } from '../parameters.ts';
 import { type ArchiveFacts, readArchiveFacts } from './archive.ts';
-import { stageOf } from './deployment.ts';
 import { readModelFacts } from './model-facts.ts';
 import type { Facts } from './rule.ts';
-import { recordOf, type Template } from './template.ts';
+import { recordOf, stageOf, type Template } from './template.ts';
 
 export interface FactsRequest {
-  /** Where relative paths start, and config.yaml and .serverless are looked for. Absolute. */
+  /** Base of relative paths, with config.yaml and .serverless. Absolute. */
   readonly root: string;
   /** The folder with serverless.yml. Absolute. */
   readonly project: string;
   /** Default: config.yaml of root when there is one. */
   readonly config: string | undefined;
-  /** Default: that of the template, else dev. */
+  /** Default: the template's, else dev. */
   readonly stage: string | undefined;
   /** Each `--param`. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** Default: that of the package's folder. */
+  /** Default: the one in the package's folder. */
   readonly template: string | undefined;
   /** Default: the folder of the template, else .serverless. */
   readonly packageFolder: string | undefined;
@@ -35,9 +33,9 @@ export interface FactsRequest {
 
 export interface FactsReading {
   readonly facts: Facts;
-  /** Undefined where the defaults serve. */
+  /** Undefined if there is no config.yaml. */
   readonly configFile: string | undefined;
-  /** Undefined where none was found. */
+  /** Undefined if none was found. */
   readonly templateFile: string | undefined;
 }
 
@@ -53,8 +51,8 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
   const { root, project, config, parameters: given } = request;
   const { job, notes } = readJobConfig(root, config);
   const templateFile = templatePath(request);
-  const packaged = templateFile === undefined ? undefined : await readTemplate(templateFile);
-  const stage = request.stage ?? (packaged && stageOf(packaged.template)) ?? DEFAULT_STAGE;
+  const template = templateFile === undefined ? undefined : await readTemplate(templateFile);
+  const stage = request.stage ?? (template && stageOf(template)) ?? DEFAULT_STAGE;
   const parameters = await readParameters(project, stage, given);
   const named = Object.keys(given);
   const settings = readSettings(root, {
@@ -77,9 +75,8 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
       parameters: recordOf(parameters) as Facts['parameters'],
       given: new Set(named),
       model: await readModelFacts(resolve(dirname(settingsFile), job.modelPath)),
-      template: packaged?.template,
-      templateBytes: packaged?.bytes ?? 0,
-      archives: packaged && folder ? await readArchives(resolve(root, folder)) : undefined,
+      template,
+      archives: template && folder ? await readArchives(resolve(root, folder)) : undefined,
     },
   };
 }
@@ -94,7 +91,7 @@ function templatePath({ root, template, packageFolder }: FactsRequest): string |
   );
 }
 
-async function readTemplate(path: string): Promise<{ template: Template; bytes: number }> {
+async function readTemplate(path: string): Promise<Template> {
   const text = await readText(path, MAX_TEMPLATE_BYTES, 'template');
   let document: unknown;
   try {
@@ -107,10 +104,10 @@ async function readTemplate(path: string): Promise<{ template: Template; bytes: 
   const isTemplate =
     resources.length > 0 && resources.every((one) => typeof recordOf(one)['Type'] === 'string');
   if (!isTemplate) throw wrong(`template ${path}: expected CloudFormation's Resources, each with a Type`);
-  return { template: document as Template, bytes: Buffer.byteLength(text) };
+  return document as Template;
 }
 
-/** What serverless.yml says for this stage, and over it the command line; as osls does it. */
+/** The values of serverless.yml for this stage, overridden by the command line, as in osls. */
 async function readParameters(
   project: string,
   stage: string,
@@ -123,11 +120,11 @@ async function readParameters(
   const stages = recordOf(recordOf(document.toJS({ maxAliasCount: 100 }))['params']);
   const all = { ...recordOf(stages['default']), ...recordOf(stages[stage]), ...given };
   const missing = PARAMETER_NAMES.filter((name) => !Object.hasOwn(all, name));
-  if (missing.length > 0) throw wrong(`${path}: params.default says nothing of ${missing.join(', ')}`);
+  if (missing.length > 0) throw wrong(`${path}: params.default lacks ${missing.join(', ')}`);
   return Object.fromEntries(PARAMETER_NAMES.map((name) => [name, all[name]]));
 }
 
-/** Undefined where there are none. */
+/** Undefined if there are none. */
 async function readArchives(folder: string): Promise<Map<string, ArchiveFacts> | undefined> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.zip')).slice(0, MAX_ARCHIVES);
   if (names.length === 0) return undefined;

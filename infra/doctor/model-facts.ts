@@ -1,7 +1,4 @@
-/**
- * In: a model directory on this machine. Out: what a deployment would find there.
- * Trap: only names, sizes and first bytes are looked at; whether a model loads is for `model check`.
- */
+/** Describes a model directory by the names, sizes and first bytes of its files; `model check` tests whether it loads. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MemoryPoint } from '../../convert/check/memory.ts';
@@ -14,7 +11,7 @@ import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
 const MAX_FILES = 10_000;
 const MAX_PASSPORT_BYTES = 4 * 1024 * 1024;
-/** Base64 in a message. */
+/** Growth of tensors by base64 in a message. */
 const BASE64 = 4 / 3;
 const ELEMENT_BYTES: Readonly<Record<string, number>> = {
   bool: 1,
@@ -80,14 +77,14 @@ async function readPassport(directory: string): Promise<PassportReading> {
   }
 }
 
-/** Undefined when what the rules need is not in it. */
+/** Undefined if a field that the rules need is missing. */
 export function passportOf(document: unknown): ModelPassport | undefined {
   const { measured, model, inputs, images } = recordOf(document);
   const { memoryMB: said, ...lambda } = recordOf(recordOf(measured)['lambda']);
   const memoryMB = numberOf(said);
   const [first] = listOf(recordOf(model)['files']).map(recordOf);
   const modelFileBytes = numberOf(first?.['bytes']);
-  // Null is what an import says that could not run the model.
+  // An import that could not run the model writes null.
   if ((memoryMB === undefined && said !== null) || first === undefined || modelFileBytes === undefined)
     return undefined;
   const takesPictures = listOf(images).length > 0;
@@ -109,12 +106,12 @@ function memoryOf(byRows: readonly unknown[], lambda: Readonly<Record<string, un
   if (points.length === 0) return {};
   const rows = numberOf(lambda['rows']);
   const isWhole = numberOf(lambda['batchSize']) === undefined;
-  // Fewer than the default batchSize: the model, or the bytes of its rows, allow no more.
+  // Fewer than the default batchSize: the model, or the size of its rows, allows no more.
   const isMost = isWhole && rows !== undefined && rows < DEFAULT_JOB.batchSize;
   return { memory: { points, mostRows: isMost ? rows : undefined } };
 }
 
-/** The first axis is the batch: a record has one row. Undefined where another axis is free, or nothing is said. */
+/** A record has one row of the batch axis. Undefined if another axis is dynamic or the shape is missing. */
 function recordBytes(inputs: readonly unknown[]): number | undefined {
   let total = 0;
   for (const input of inputs) {

@@ -1,6 +1,6 @@
 /**
- * In: what lies in the model directory of the settings. Out: whether a deployment would find a model, and which.
- * Trap: a deployment without a model succeeds; that nothing serves is seen by the first caller.
+ * Rules about the model directory of the settings. A deployment without a model succeeds, and the first caller finds that
+ * nothing serves.
  */
 import { KINDS } from '../../convert/kinds.ts';
 import { type Finding, isProduction, megabytes, settingsRule } from './rule.ts';
@@ -9,7 +9,7 @@ const missing = settingsRule({
   id: 'model-missing',
   topic: 'Model',
   looksAt: 'the directory that modelPath names',
-  why: 'The stack is deployed all the same, and every request and /ready answer 503 until a model is published.',
+  why: 'The stack is deployed without a model: every request and /ready are answered with 503 until one is published.',
   fix: 'modelPath in config.yaml (relative to that file); later: npx serverless publish',
   check: (facts) => {
     if (facts.model.state !== 'missing') return [];
@@ -27,9 +27,9 @@ const missing = settingsRule({
 const unusable = settingsRule({
   id: 'model-unusable',
   topic: 'Model',
-  looksAt: 'what kind of model the directory holds, by its file names and their first bytes',
-  why: 'The deployment creates the stack, then fails at the model.',
-  fix: 'modelPath in config.yaml, or a directory of its own for the model that is meant',
+  looksAt: 'the kind of model in the directory, by file names and first bytes',
+  why: 'The deployment stops before it creates anything.',
+  fix: 'modelPath in config.yaml, or a separate directory for the model',
   check: ({ model }) => {
     if (model.state !== 'unusable') return [];
     return [{ severity: 'error', where: 'modelPath', found: model.problem, expected: 'one model' }];
@@ -39,9 +39,9 @@ const unusable = settingsRule({
 const foreign = settingsRule({
   id: 'model-foreign',
   topic: 'Model',
-  looksAt: 'models that are no ONNX',
-  why: 'TensorFlow and Caffe models are imported by every deployment that finds them changed, unseen; other kinds are refused.',
-  fix: 'cluster-serving model import <dir> shows what comes of it; then modelPath: <dir>-onnx in config.yaml',
+  looksAt: 'models in a format other than ONNX',
+  why: 'A deployment imports TensorFlow and Caffe models whenever they changed, without a review of the result; other formats are refused.',
+  fix: 'review the result of cluster-serving model import <dir>, then set modelPath: <dir>-onnx in config.yaml',
   check: ({ model }) => {
     if (model.state !== 'found' || model.kind === 'onnx') return [];
     const { title, recipe } = KINDS[model.kind];
@@ -57,8 +57,8 @@ const passport = settingsRule({
   id: 'model-passport',
   topic: 'Model',
   looksAt: 'passport.json beside the model: readable, and of this model',
-  why: 'The memory in it was measured for another file; the memory rule would judge by it.',
-  fix: 'cluster-serving model import again, or take passport.json away',
+  why: 'The memory in it may have been measured for another file, and memory-model relies on it.',
+  fix: 'cluster-serving model import again, or delete passport.json',
   check: ({ model }) => {
     if (model.state !== 'found') return [];
     const where = 'passport.json';
@@ -72,7 +72,7 @@ const passport = settingsRule({
     const bytes = model.fileBytes[modelFile];
     if (bytes === modelFileBytes) return [];
     const found =
-      bytes === undefined ? `it is of ${modelFile}, which is not there` : `${modelFile} has ${bytes} bytes`;
+      bytes === undefined ? `it describes ${modelFile}, which is missing` : `${modelFile} has ${bytes} bytes`;
     return [{ severity: 'warning', where, found, expected: `${modelFile} with ${modelFileBytes} bytes` }];
   },
 });
@@ -83,8 +83,8 @@ const large = settingsRule({
   id: 'model-large',
   topic: 'Model',
   looksAt: 'size of the model',
-  why: 'S3 gives about 55 MB/s a stream and eight streams at once; INIT has 10 s for download, check and warm-up, and is run again under the timeout of the request when it takes longer.',
-  fix: 'a smaller model (fp16, int8), more function.memoryMB for the network, --param provisioned against the cold start',
+  why: 'The download reaches about 55 MB/s in each of eight streams. INIT has 10 s for download, verification and warm-up; if that is not enough, Lambda runs it again within the timeout of the request.',
+  fix: 'a smaller model (fp16, int8), more function.memoryMB for network bandwidth, --param provisioned to avoid cold starts',
   check: ({ model }) => {
     if (model.state !== 'found' || model.bytes <= MOST_MODEL_BYTES) return [];
     const expected = `up to ${megabytes(MOST_MODEL_BYTES)}`;

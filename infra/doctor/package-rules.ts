@@ -1,13 +1,12 @@
 /**
- * In: the archives beside a template. Out: what Lambda would refuse, or could not start.
- * Trap: a library for another processor fails in INIT, at the first request after a deployment that went well.
+ * Rules about the archives beside a template: what Lambda would refuse, or could not start. A library for another
+ * processor fails in INIT only, at the first request after a deployment that succeeded.
  */
-import { functionsOf, MODEL_FUNCTIONS } from './deployment.ts';
-import { archiveRule, counted, type Finding, listed, megabytes, templateRule } from './rule.ts';
-import { textOf } from './template.ts';
+import { archiveRule, counted, type Finding, listed, megabytes, settingsRule } from './rule.ts';
+import { functionsOf, MODEL_FUNCTIONS, textOf } from './template.ts';
 
 const DIRECT_BYTES = 50 * 1024 * 1024;
-/** What we keep to: the functions with onnxruntime come to 18.4 MB. */
+/** Our own target: the functions with onnxruntime have 18.4 MB. */
 const TARGET_BYTES = 20 * 1024 * 1024;
 const UNZIPPED_BYTES = 250 * 1024 * 1024;
 
@@ -15,13 +14,13 @@ const zipSize = archiveRule({
   id: 'package-zip-size',
   topic: 'Package',
   looksAt: 'size of every zip',
-  why: 'Lambda takes 50 MB directly, and every cold start of a new environment fetches the archive; ours keep below 20 MB.',
-  fix: 'look for what came into the bundle (infra/build/function-folder.ts says which files go along)',
+  why: 'Lambda accepts 50 MB in a direct upload, and every new environment downloads the archive; ours stay below 20 MB.',
+  fix: 'find what was added to the bundle (infra/build/function-folder.ts lists the files beside it)',
   check: (archives) =>
     [...archives].flatMap(([name, { bytes }]): Finding[] => {
       if (bytes <= TARGET_BYTES) return [];
       const severity = bytes > DIRECT_BYTES ? 'error' : 'warning';
-      const expected = `at most ${megabytes(TARGET_BYTES)}; ${megabytes(DIRECT_BYTES)} is what Lambda takes directly`;
+      const expected = `at most ${megabytes(TARGET_BYTES)}; Lambda accepts ${megabytes(DIRECT_BYTES)} in a direct upload`;
       return [{ severity, where: `${name}.zip`, found: megabytes(bytes), expected }];
     }),
 });
@@ -30,8 +29,8 @@ const unzippedSize = archiveRule({
   id: 'package-unzipped-size',
   topic: 'Package',
   looksAt: 'size of every archive when unzipped',
-  why: 'Lambda refuses a function over 250 MB unzipped; onnxruntime-node alone unpacks to 294 MB when all of it goes along.',
-  fix: 'infra/build/function-folder.ts: the files of onnxruntime-node that go along (46 MB)',
+  why: 'Lambda refuses a function over 250 MB unzipped; the whole of onnxruntime-node alone has 294 MB.',
+  fix: 'infra/build/function-folder.ts: the files of onnxruntime-node that are included (46 MB)',
   check: (archives) =>
     [...archives]
       .filter(([, { unzippedBytes }]) => unzippedBytes > UNZIPPED_BYTES)
@@ -47,7 +46,7 @@ const missing = archiveRule({
   id: 'package-missing',
   topic: 'Package',
   looksAt: 'an archive for every function',
-  why: 'The deployment uploads the archives beside the template; a function without one cannot be made.',
+  why: 'The deployment uploads the archives beside the template; a function without one cannot be created.',
   fix: 'npx serverless package',
   check: (archives, template) =>
     functionsOf(template)
@@ -64,7 +63,7 @@ const handler = archiveRule({
   id: 'package-handler',
   topic: 'Package',
   looksAt: 'the file that Handler names, in the archive',
-  why: 'Lambda answers Runtime.ImportModuleError to every request when the file is not there.',
+  why: 'If the file is missing, every invocation fails with Runtime.ImportModuleError.',
   fix: 'handler and package.patterns of the function in serverless.yml',
   check: (archives, template) =>
     functionsOf(template).flatMap(({ name, properties }): Finding[] => {
@@ -82,8 +81,8 @@ const runtimeMissing = archiveRule({
   id: 'package-onnxruntime',
   topic: 'Package',
   looksAt: 'onnxruntime in the archives of predict and batch, and in no other',
-  why: 'Without its library a model cannot be opened; in a function that opens none it costs 18 MB of every cold start.',
-  fix: 'infra/build/function-folder.ts: which functions get it',
+  why: 'Without the library a model cannot be opened; in a function that opens no model it adds 18 MB to every cold start.',
+  fix: 'infra/build/function-folder.ts: companions of the bundle',
   check: (archives) =>
     [...archives].flatMap(([name, { binaries }]): Finding[] => {
       const has = binaries.some((binary) => binary.name.includes('onnxruntime'));
@@ -98,9 +97,9 @@ const runtimeMissing = archiveRule({
 const architecture = archiveRule({
   id: 'package-architecture',
   topic: 'Package',
-  looksAt: 'the processor each binary in an archive is for, against Architectures of its function',
-  why: 'A library for another processor ends every environment in INIT.',
-  fix: '--param arch=x86_64 or arm64, and package again: infra/build/function-folder.ts takes the binaries of that processor',
+  looksAt: 'the processor of each binary in an archive, against Architectures of its function',
+  why: 'With a library for another processor, every environment fails in INIT.',
+  fix: '--param arch=x86_64 or arm64, and package again: infra/build/function-folder.ts includes the binaries of that processor',
   check: (archives, template) =>
     functionsOf(template).flatMap(({ name, processor }): Finding[] => {
       const wrong = (archives.get(name)?.binaries ?? []).filter((binary) => binary.processor !== processor);
@@ -111,25 +110,16 @@ const architecture = archiveRule({
     }),
 });
 
-const arm64 = templateRule({
+const arm64 = settingsRule({
   id: 'arm64-onnxruntime',
   topic: 'Package',
-  looksAt: 'Architectures of predict and batch',
-  why: 'On arm64 Lambda has no /sys/devices/system/cpu: onnxruntime before 1.25 aborted there, later ones only warn. Our arm64 archives are checked for their contents, and have not run on Lambda.',
-  fix: 'try one stage first; --param arch=x86_64 goes back',
-  check: (template) => {
-    const found = functionsOf(template)
-      .filter(({ name, processor }) => MODEL_FUNCTIONS.has(name) && processor === 'arm64')
-      .map(({ name }) => name);
-    if (found.length === 0) return [];
-    return [
-      {
-        severity: 'info',
-        where: found.join(', '),
-        found: 'arm64',
-        expected: 'onnxruntime 1.25 or later (1.30 goes along)',
-      },
-    ];
+  looksAt: 'the processor of predict and batch',
+  why: 'Lambda on arm64 has no /sys/devices/system/cpu: onnxruntime before 1.25 aborted there, later versions only warn. The contents of our arm64 archives are tested, but they have not run on Lambda.',
+  fix: 'test it in one stage first; --param arch=x86_64 switches back',
+  check: ({ parameters }) => {
+    if (parameters['arch'] !== 'arm64') return [];
+    const expected = 'onnxruntime 1.25 or later (1.30 is included)';
+    return [{ severity: 'info', where: '--param arch', found: 'arm64', expected }];
   },
 });
 

@@ -1,240 +1,159 @@
 /**
- * In: the queues of a template and what they feed. Out: how messages would be delivered twice, or lost.
- * Trap: what goes wrong here goes wrong under load only; a test with one record passes.
+ * Rules about the settings of the queue and what they demand of Lambda. What they find shows under load only: a test with
+ * one record passes.
  */
-import { deadLetterQueues, type EventSource, eventSourcesOf } from './deployment.ts';
-import { counted, type Finding, settingsRule, templateRule } from './rule.ts';
-import {
-  isTrue,
-  listOf,
-  namesIn,
-  numberOf,
-  propertiesOf,
-  recordOf,
-  resourcesOf,
-  textOf,
-} from './template.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { type Facts, type Finding, megabytes, settingsRule, templateRule } from './rule.ts';
+import { functionsOf, recordOf, resourcesOf } from './template.ts';
 
-/** SQS's own, where a template says nothing. */
-const DEFAULT_VISIBILITY_SECONDS = 30;
-const DEFAULT_RETENTION_SECONDS = 345_600;
 const LEAST_RECEIVES = 3;
-const MAX_UNGATHERED = 10;
-const MAX_MESSAGE_BYTES = 1_048_576;
+/** Payload limit of a Lambda invocation. */
+const INVOKE_BYTES = 6 * 1024 * 1024;
+/** SQS's own fields of a message in an event. */
+const ENVELOPE_BYTES = 1024;
+/** Default limit of a new account, for all its functions together. */
+const ACCOUNT_CONCURRENCY = 1_000;
+/** AWS keeps these unreserved. */
+const UNRESERVED = 100;
+/** maximumConcurrency of dead-letter in serverless.yml. */
+const DEAD_LETTER_CONCURRENCY = 2;
 
-const visibilitySeconds = (queue: EventSource['queueProperties']) =>
-  numberOf(queue['VisibilityTimeout']) ?? DEFAULT_VISIBILITY_SECONDS;
-
-export const retentionSeconds = (queue: EventSource['queueProperties']) =>
-  numberOf(queue['MessageRetentionPeriod']) ?? DEFAULT_RETENTION_SECONDS;
-
-const isFifo = (queue: EventSource['queueProperties']) =>
-  isTrue(queue['FifoQueue']) || textOf(queue['QueueName']).endsWith('.fifo');
-
-const visibility = templateRule({
-  id: 'queue-visibility',
-  topic: 'Queue',
-  looksAt: 'VisibilityTimeout of a queue against the timeout of the function it feeds',
-  why: 'A message that shows again while its batch still runs is delivered twice, and each time costs it a try; Lambda asks for six times the timeout.',
-  fix: 'VisibilityTimeout in infra/stack/queue.yml: 6 x function.timeoutSeconds + queue.windowSeconds',
-  check: (template) =>
-    eventSourcesOf(template).flatMap(({ queue, queueProperties, fed, windowSeconds }): Finding[] => {
-      if (queue === undefined || fed === undefined) return [];
-      const [has, needs] = [visibilitySeconds(queueProperties), 6 * fed.timeoutSeconds + windowSeconds];
-      if (has >= needs) return [];
-      return [
-        {
-          severity: has < fed.timeoutSeconds ? 'error' : 'warning',
-          where: queue,
-          found: `VisibilityTimeout ${has} s, and ${fed.name} may take ${fed.timeoutSeconds} s`,
-          expected: `at least ${needs} s (6 x ${fed.timeoutSeconds} s + a window of ${windowSeconds} s)`,
-        },
-      ];
-    }),
-});
-
-const retention = templateRule({
-  id: 'queue-dead-letter-retention',
-  topic: 'Queue',
-  looksAt: 'MessageRetentionPeriod of a queue and of its dead letters',
-  why: 'SQS counts from the first send, also in the dead letters: with a shorter time there, a message is gone the moment it arrives.',
-  fix: 'MessageRetentionPeriod of DeadLetterQueue in infra/stack/queue.yml; 1209600 (14 days) is the most there is',
-  check: (template) =>
-    resourcesOf(template, 'AWS::SQS::Queue').flatMap(([queue, properties]): Finding[] => {
-      const [target] = namesIn(recordOf(properties['RedrivePolicy'])['deadLetterTargetArn']);
-      if (target === undefined) return [];
-      const has = retentionSeconds(propertiesOf(template, target));
-      const queued = retentionSeconds(properties);
-      if (has > queued) return [];
-      const expected = `more than the ${queued} s of ${queue}`;
-      return [{ severity: 'error', where: target, found: `MessageRetentionPeriod ${has} s`, expected }];
-    }),
-});
+/** Functions that queues invoke, with the concurrency of their event sources. */
+function queueConcurrency({ job }: Facts): ReadonlyMap<string, number> {
+  return new Map([
+    ['batch', job.queue.maximumConcurrency],
+    ['dead-letter', DEAD_LETTER_CONCURRENCY],
+  ]);
+}
 
 const maxReceiveCount = settingsRule({
   id: 'queue-max-receive-count',
   topic: 'Queue',
   looksAt: 'how often a message is delivered before it goes to the dead letters',
-  why: 'A throttled poller and a cold start that fails each use up a try without the record having been looked at.',
+  why: 'A throttled poller or a failed cold start uses up an attempt before the record has been looked at.',
   fix: 'queue.maxReceiveCount in config.yaml',
-  check: ({ template, job }) => {
-    const counts = template
-      ? resourcesOf(template, 'AWS::SQS::Queue').flatMap(([queue, { RedrivePolicy }]) => {
-          const count = numberOf(recordOf(RedrivePolicy)['maxReceiveCount']);
-          return count === undefined ? [] : [{ where: queue, count }];
-        })
-      : [{ where: 'queue.maxReceiveCount', count: job.queue.maxReceiveCount }];
-    return counts
-      .filter(({ count }) => count < LEAST_RECEIVES)
-      .map(({ where, count }) => ({
-        severity: 'warning',
-        where,
-        found: `maxReceiveCount ${count}`,
-        expected: `at least ${LEAST_RECEIVES}`,
-      }));
+  check: ({ job }) => {
+    const count = job.queue.maxReceiveCount;
+    if (count >= LEAST_RECEIVES) return [];
+    const expected = `at least ${LEAST_RECEIVES}`;
+    const where = 'queue.maxReceiveCount';
+    return [{ severity: 'warning', where, found: `maxReceiveCount ${count}`, expected }];
   },
 });
 
+/** Kept for those who remove the dead letters from the stack by hand: nothing else reports the records that are lost. */
 const redriveMissing = templateRule({
   id: 'queue-redrive-missing',
   topic: 'Queue',
-  looksAt: 'RedrivePolicy of a queue that feeds a function and is no dead-letter queue itself',
-  why: 'Without dead letters a record that always fails is delivered again and again until it is 4 days old, and then vanishes without a result.',
-  fix: 'RedrivePolicy of the queue in infra/stack/queue.yml',
-  check: (template) => {
-    const dead = deadLetterQueues(template);
-    return eventSourcesOf(template)
-      .filter(({ queue }) => queue !== undefined && !dead.has(queue))
-      .filter(({ queueProperties }) => {
-        const policy = recordOf(queueProperties['RedrivePolicy']);
-        return policy['deadLetterTargetArn'] === undefined;
-      })
-      .map(({ queue }) => ({
+  looksAt: 'RedrivePolicy of the queue',
+  why: 'Without a dead-letter queue, a record that always fails is delivered again and again for 4 days, and is then deleted without a result.',
+  fix: 'RedrivePolicy of Queue in infra/stack/queue.yml',
+  check: (template) =>
+    resourcesOf(template, 'AWS::SQS::Queue')
+      .filter(([name]) => name === 'Queue')
+      .filter(([, { RedrivePolicy }]) => recordOf(RedrivePolicy)['deadLetterTargetArn'] === undefined)
+      .map(([where]) => ({
         severity: 'error',
-        where: queue as string,
+        where,
         found: 'no RedrivePolicy',
         expected: 'a deadLetterTargetArn and a maxReceiveCount',
-      }));
+      })),
+});
+
+const batchPayload = settingsRule({
+  id: 'queue-batch-payload',
+  topic: 'Queue',
+  looksAt: 'queue.batchSize times the size of a record, against the 6 MB of one invocation',
+  why: 'Lambda passes at most 6 MB to an invocation: batches of large messages are smaller than queue.batchSize.',
+  fix: 'queue.batchSize in config.yaml; or send large records through S3 (the SDK does above 1 MiB)',
+  check: ({ model, job }) => {
+    const { batchSize } = job.queue;
+    const worst = Math.floor(INVOKE_BYTES / (LIMITS.messageBytes + ENVELOPE_BYTES));
+    if (batchSize <= worst) return [];
+    const where = 'queue.batchSize';
+    const record = model.state === 'found' ? model.passport?.recordBytes : undefined;
+    const isInMessage = record !== undefined && record <= LIMITS.messageBytes;
+    const fitting = isInMessage ? Math.floor(INVOKE_BYTES / (record + ENVELOPE_BYTES)) : batchSize;
+    if (isInMessage && fitting < batchSize) {
+      const found = `${batchSize} records; one as tensors of this model is ${megabytes(record)} in a message`;
+      return [{ severity: 'warning', where, found, expected: `at most ${fitting}, which fit into 6 MB` }];
+    }
+    const average = Math.floor((INVOKE_BYTES / batchSize - ENVELOPE_BYTES) / 1024);
+    const found = `${batchSize} records, up to ${megabytes(batchSize * LIMITS.messageBytes)} when each fills a message of 1 MiB`;
+    const expected = `batches of ${worst} for messages of 1 MiB; of ${batchSize} below ${average} KiB a record`;
+    return [{ severity: 'info', where, found, expected }];
   },
 });
 
-const redriveAllow = templateRule({
-  id: 'queue-redrive-allow-policy',
+const batchDuration = settingsRule({
+  id: 'batch-duration',
   topic: 'Queue',
-  looksAt: 'RedriveAllowPolicy of a dead-letter queue',
-  why: 'Any queue of the account may give up to this one; its messages would be parked and answered as if they were ours.',
-  fix: 'RedriveAllowPolicy of DeadLetterQueue in infra/stack/queue.yml: byQueue with the one queue',
-  check: (template) =>
-    [...deadLetterQueues(template)].flatMap((queue): Finding[] => {
-      const { redrivePermission, sourceQueueArns } = recordOf(
-        propertiesOf(template, queue)['RedriveAllowPolicy'],
-      );
-      if (redrivePermission === 'byQueue' && listOf(sourceQueueArns).length > 0) return [];
-      const found = redrivePermission === undefined ? 'none' : textOf(redrivePermission);
-      return [
-        { severity: 'warning', where: queue, found: `RedriveAllowPolicy: ${found}`, expected: 'byQueue' },
-      ];
-    }),
+  looksAt: "queue.batchSize times the latency in the model's passport, against the timeout of batch",
+  why: 'Records that do not finish within the timeout are delivered again, which uses up an attempt; after queue.maxReceiveCount deliveries they become dead letters.',
+  fix: 'a smaller queue.batchSize, a longer function.timeoutSeconds (up to 900) or more function.memoryMB in config.yaml',
+  check: ({ model, template, job }) => {
+    const { batchSize } = job.queue;
+    const latencyMs = model.state === 'found' ? model.passport?.latencyMs : undefined;
+    if (latencyMs === undefined) return [];
+    const deployed = template && functionsOf(template).find(({ name }) => name === 'batch');
+    const timeoutSeconds = deployed?.timeoutSeconds ?? job.function.timeoutSeconds;
+    const seconds = (batchSize * latencyMs) / 1000;
+    if (seconds <= timeoutSeconds / 2) return [];
+    const most = Math.max(1, Math.floor((timeoutSeconds * 1000) / 2 / latencyMs));
+    return [
+      {
+        severity: seconds > timeoutSeconds ? 'warning' : 'info',
+        where: 'queue.batchSize',
+        found: `${batchSize} records of ${latencyMs.toFixed(1)} ms each are ${seconds.toFixed(1)} s one by one, of ${timeoutSeconds} s`,
+        expected: `about ${most}, half of the timeout (latency as measured at import)`,
+      },
+    ];
+  },
 });
 
-const batchWindow = templateRule({
-  id: 'queue-batch-window',
+/** Kept because reservedConcurrency in serverless.yml is the usual way to cap a function, and is wrong here. */
+const reservedConcurrency = templateRule({
+  id: 'queue-reserved-concurrency',
   topic: 'Queue',
-  looksAt: 'BatchSize and MaximumBatchingWindowInSeconds of an event source',
-  why: 'SQS gathers more than 10 messages only in a window of at least a second; CloudFormation refuses the stack.',
-  fix: 'queue.windowSeconds: 1 or more in config.yaml, or queue.batchSize: 10 or less',
-  check: (template) =>
-    eventSourcesOf(template)
-      .filter(({ queueProperties }) => !isFifo(queueProperties))
-      .filter(({ batchSize, windowSeconds }) => batchSize > MAX_UNGATHERED && windowSeconds < 1)
-      .map(({ logicalName, batchSize, windowSeconds }) => ({
-        severity: 'error',
-        where: logicalName,
-        found: `BatchSize ${batchSize} with a window of ${windowSeconds} s`,
-        expected: `at most ${MAX_UNGATHERED}, or a window of 1 to 300 s`,
-      })),
+  looksAt: 'ReservedConcurrentExecutions of a function that a queue invokes',
+  why: 'Throttled pollers return their messages to the queue, which uses up an attempt each time: good records become dead letters.',
+  fix: 'no reservedConcurrency in serverless.yml, or one not below queue.maximumConcurrency',
+  check: (template, facts) => {
+    const concurrency = queueConcurrency(facts);
+    return functionsOf(template).flatMap(({ name, reservedConcurrency: reserved }): Finding[] => {
+      const most = concurrency.get(name);
+      if (most === undefined || reserved === undefined || reserved >= most) return [];
+      const found = `ReservedConcurrentExecutions ${reserved}, and its queue may start ${most}`;
+      return [{ severity: 'error', where: name, found, expected: `at least ${most}, or none` }];
+    });
+  },
 });
 
-const fifo = templateRule({
-  id: 'queue-fifo',
-  topic: 'Queue',
-  looksAt: 'window and batch size of a FIFO queue',
-  why: 'A FIFO queue knows no window and at most 10 messages a batch; and one message of a group that fails holds all after it (p99 645 ms against 105).',
-  fix: 'a standard queue (the first result of a uri stays, so twice does no harm); else windowSeconds 0 and batchSize 10',
-  check: (template) =>
-    eventSourcesOf(template)
-      .filter(({ queueProperties }) => isFifo(queueProperties))
-      .map(({ logicalName, queue, batchSize, windowSeconds }) => {
-        const isRefused = windowSeconds > 0 || batchSize > MAX_UNGATHERED;
-        return {
-          severity: isRefused ? 'error' : 'warning',
-          where: logicalName,
-          found: `FIFO queue ${queue ?? ''} with BatchSize ${batchSize} and a window of ${windowSeconds} s`,
-          expected: 'a standard queue; for FIFO no window and at most 10',
-        };
-      }),
-});
-
-const partialFailures = templateRule({
-  id: 'queue-partial-failures',
-  topic: 'Queue',
-  looksAt: 'FunctionResponseTypes of an event source',
-  why: 'Our functions answer which records to deliver again; without this Lambda takes that answer for a success and deletes the failed ones too.',
-  fix: 'functionResponseType: ReportBatchItemFailures of the sqs event in serverless.yml',
-  check: (template) =>
-    eventSourcesOf(template)
-      .filter(
-        ({ properties }) => !listOf(properties['FunctionResponseTypes']).includes('ReportBatchItemFailures'),
-      )
-      .map(({ logicalName, properties }) => ({
-        severity: 'error',
-        where: logicalName,
-        found: `FunctionResponseTypes ${JSON.stringify(properties['FunctionResponseTypes'] ?? [])}`,
-        expected: 'ReportBatchItemFailures',
-      })),
-});
-
-const encryption = templateRule({
-  id: 'queue-encryption',
-  topic: 'Queue',
-  looksAt: 'SqsManagedSseEnabled or KmsMasterKeyId of every queue',
-  why: 'Messages hold whole records; whoever runs an audit asks for encryption at rest, and SQS-managed keys cost nothing.',
-  fix: 'SqsManagedSseEnabled: true in infra/stack/queue.yml',
-  check: (template) =>
-    resourcesOf(template, 'AWS::SQS::Queue')
-      .filter(([, queue]) => !isTrue(queue['SqsManagedSseEnabled']) && queue['KmsMasterKeyId'] === undefined)
-      .map(([where]) => ({
-        severity: 'warning',
-        where,
-        found: 'neither SqsManagedSseEnabled nor KmsMasterKeyId',
-        expected: 'SqsManagedSseEnabled: true',
-      })),
-});
-
-const messageSize = templateRule({
-  id: 'queue-message-size',
-  topic: 'Queue',
-  looksAt: 'MaximumMessageSize of every queue',
-  why: 'Our sender puts records of up to 1,048,576 bytes into a message and larger ones into S3; a smaller limit refuses what it sends.',
-  fix: 'MaximumMessageSize: 1048576 in infra/stack/queue.yml',
-  check: (template) =>
-    resourcesOf(template, 'AWS::SQS::Queue').flatMap(([where, { MaximumMessageSize }]): Finding[] => {
-      const bytes = numberOf(MaximumMessageSize);
-      if (bytes === undefined || bytes >= MAX_MESSAGE_BYTES) return [];
-      const found = `MaximumMessageSize ${counted(bytes, 'byte')}`;
-      return [{ severity: 'warning', where, found, expected: counted(MAX_MESSAGE_BYTES, 'byte') }];
-    }),
+const accountConcurrency = settingsRule({
+  id: 'concurrency-account',
+  topic: 'Functions',
+  looksAt: 'what queues, reserved and provisioned concurrency take of the 1,000 environments of an account',
+  why: 'All functions of an account and region share 1,000 environments unless AWS raised the limit, and 100 must stay unreserved. POST /predict gets what the queue leaves.',
+  fix: 'queue.maximumConcurrency in config.yaml, --param provisioned; or ask AWS for a higher limit and ignore this',
+  check: (facts) => {
+    const queued = queueConcurrency(facts);
+    const reserved = (facts.template ? functionsOf(facts.template) : [])
+      .filter(({ name }) => !queued.has(name))
+      .map(({ reservedConcurrency: count }) => count ?? 0);
+    const counts = [...queued.values(), ...reserved, facts.settings.provisioned];
+    const taken = counts.reduce((sum, count) => sum + count, 0);
+    const most = ACCOUNT_CONCURRENCY - UNRESERVED;
+    if (taken <= most) return [];
+    const found = `up to ${taken.toLocaleString('en-US')} of ${ACCOUNT_CONCURRENCY.toLocaleString('en-US')}`;
+    return [{ severity: 'warning', where: 'all functions', found, expected: `at most ${most}` }];
+  },
 });
 
 export const QUEUE_RULES = [
-  visibility,
-  retention,
   maxReceiveCount,
   redriveMissing,
-  redriveAllow,
-  batchWindow,
-  fifo,
-  partialFailures,
-  encryption,
-  messageSize,
+  batchPayload,
+  batchDuration,
+  reservedConcurrency,
+  accountConcurrency,
 ];

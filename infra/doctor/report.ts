@@ -1,7 +1,4 @@
-/**
- * In: an examination. Out: the report for a person, by topic, with what to do.
- * Trap: colours are for a terminal; symbols and words say the same without them.
- */
+/** Formats an examination as text, by topic. Colours add nothing that symbols and words do not say as well. */
 import type { Diagnosis, Examination } from './examine.ts';
 import { counted, type Severity, TOPICS } from './rule.ts';
 
@@ -9,7 +6,7 @@ export interface ReportOptions {
   readonly colours: boolean;
   /** Of the terminal. */
   readonly columns: number;
-  /** First line: what was looked at. */
+  /** First line: what was examined. */
   readonly title: string;
 }
 
@@ -57,7 +54,7 @@ function findingText(
   return [head, ...lines].join('\n');
 }
 
-/** At spaces; a word that is longer than the line stands alone. */
+/** Breaks at spaces; a word that is longer than the line gets a line of its own. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

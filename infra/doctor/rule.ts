@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: what a rule is, what it finds, and what it may look at.
- * Trap: a rule is pure. It reads no file and no clock, so that a test can trip it with a changed copy of real facts.
+ * What a rule is, what it finds, and the facts that it may look at. Rules are pure: they read no file and no clock, so
+ * that a test can trip each of them with a changed copy of real facts.
  */
 import type { MemoryPoint } from '../../convert/check/memory.ts';
 import type { ModelKind } from '../../convert/kinds.ts';
@@ -9,7 +9,7 @@ import type { Settings } from '../config.ts';
 import type { ArchiveFacts } from './archive.ts';
 import type { Template } from './template.ts';
 
-/** error: it will fail or lose something. warning: it will hurt some day. info: good to know. */
+/** error: it will fail or lose data. warning: it will cause trouble under load or over time. info: costs and limits. */
 export type Severity = 'error' | 'warning' | 'info';
 
 export const TOPICS = [
@@ -30,19 +30,19 @@ export const TOPICS = [
 export type Topic = (typeof TOPICS)[number];
 
 export interface ModelPassport {
-  /** The least function.memoryMB, as measured at import for the default batchSize. Undefined where it was not run. */
+  /** Minimum function.memoryMB, measured at import with the default batchSize. Undefined if the model was not run. */
   readonly memoryMB: number | undefined;
-  /** The peak by rows of a run, for other batchSizes; older passports do not have it. */
+  /** Peak memory by rows of a run, for other batch sizes. Older passports do not have it. */
   readonly memory?: {
     readonly points: readonly MemoryPoint[];
-    /** A run has no more, whatever batchSize says. Undefined: batchSize rows. */
+    /** Upper limit of the rows of one run, whatever batchSize says. Undefined if there is none. */
     readonly mostRows: number | undefined;
   };
-  /** Of one row, on the machine of the import. Undefined where it was not run. */
+  /** Of one row, on the machine of the import. Undefined if the model was not run. */
   readonly latencyMs: number | undefined;
   readonly modelFile: string;
   readonly modelFileBytes: number;
-  /** One record as tensors in a message (base64). Undefined where a size is free or the model takes pictures. */
+  /** One record as tensors in a message (base64). Undefined if a size is dynamic or the model takes images. */
   readonly recordBytes: number | undefined;
 }
 
@@ -52,33 +52,31 @@ export type ModelFacts = { readonly directory: string } & (
   | {
       readonly state: 'found';
       readonly kind: ModelKind;
-      /** Of all its files. */
+      /** Of all files. */
       readonly bytes: number;
       /** By name relative to the directory. */
       readonly fileBytes: Readonly<Record<string, number>>;
       readonly passport: ModelPassport | undefined;
-      /** Why there is a passport.json and no passport. */
+      /** Why passport.json could not be used. */
       readonly passportProblem: string | undefined;
     }
 );
 
 export interface Facts {
   readonly stage: string;
-  /** What `--stage` said; undefined when the stage follows from the template or is the default. */
+  /** The value of `--stage`; undefined if the stage is the template's or the default. */
   readonly stageGiven: string | undefined;
   readonly job: JobConfig;
   readonly settings: Settings;
-  /** What readConfig has to say of the file. */
+  /** Notes of readConfig about config.yaml. */
   readonly notes: readonly string[];
-  /** Every `--param`, and the defaults of the others. */
+  /** Every parameter: its `--param`, or its default for the stage. */
   readonly parameters: Readonly<Record<string, string | number>>;
   /** Names of the `--param` that were given. */
   readonly given: ReadonlySet<string>;
   readonly model: ModelFacts;
   readonly template: Template | undefined;
-  /** Of the file; 0 without one. */
-  readonly templateBytes: number;
-  /** By function name. Undefined where there is no folder of archives. */
+  /** By function name. Undefined if there are no archives. */
   readonly archives: ReadonlyMap<string, ArchiveFacts> | undefined;
 }
 
@@ -89,16 +87,16 @@ export interface Finding {
   /** The value, never a secret. */
   readonly found: string;
   readonly expected: string;
-  /** Where the rule's own sentence is too general. */
+  /** These replace the rule's own text where it is too general. */
   readonly why?: string;
   readonly fix?: string;
 }
 
-/** What must be there for a rule to look at anything. */
+/** What must be there for a rule to be checked. */
 export type Needs = 'settings' | 'template' | 'archives';
 
 interface RuleText {
-  /** Lower case, words by hyphens; scripts rely on it. */
+  /** Lower case words with hyphens. Part of the public output: scripts rely on it. */
   readonly id: string;
   readonly topic: Topic;
   readonly looksAt: string;
@@ -126,16 +124,14 @@ export function templateRule(
 type Archives = ReadonlyMap<string, ArchiveFacts>;
 
 export function archiveRule(
-  rule: RuleText & {
-    readonly check: (archives: Archives, template: Template, facts: Facts) => readonly Finding[];
-  },
+  rule: RuleText & { readonly check: (archives: Archives, template: Template) => readonly Finding[] },
 ): Rule {
-  const check = (facts: Facts) =>
-    facts.archives && facts.template ? rule.check(facts.archives, facts.template, facts) : [];
+  const check = ({ archives, template }: Facts) =>
+    archives && template ? rule.check(archives, template) : [];
   return { ...rule, needs: 'archives', check };
 }
 
-/** A stage that others rely on, by its name. */
+/** Stages with such a name are judged more strictly. */
 export function isProduction({ stage }: Pick<Facts, 'stage'>): boolean {
   return /^(prod|prd|live)/i.test(stage);
 }

@@ -65,7 +65,7 @@ test('without a package it looks at the settings alone, and says so', async (t) 
   assert.ok(!stdout.includes('\u001b'));
   const { answer } = await answerOf([], cwd);
   assert.deepEqual([answer.ok, answer.template, answer.archives], [true, null, 0]);
-  assert.ok(answer.unchecked.includes('queue-visibility'));
+  assert.ok(answer.unchecked.includes('queue-redrive-missing'));
 });
 
 test('an error is exit code 1, and says what was found, why it matters and what to change', async (t) => {
@@ -94,17 +94,25 @@ test('a warning is exit code 0, and 1 with --strict', async (t) => {
 
 test('the template of .serverless is found, and another one is taken when it is named', async (t) => {
   const cwd = await folderWith(t);
-  const path = await writeTemplate(cwd, { Nat: resource('AWS::EC2::NatGateway') });
+  const path = await writeTemplate(cwd, {
+    Open: resource('AWS::ApiGatewayV2::Route', { RouteKey: 'GET /' }),
+  });
   const { answer } = await answerOf([], cwd);
   assert.equal(answer.template, path);
   assert.deepEqual(
     answer.findings.filter(({ severity }) => severity === 'warning').map(({ rule, where }) => [rule, where]),
-    [['network-nat', 'Nat'], ...['alarm-redis-memory'].map((rule) => [rule, 'alarms'])],
+    [['api-auth', 'HTTP API']],
   );
-  await writeFile(join(cwd, 'other.json'), JSON.stringify({ Resources: { Q: resource('AWS::SQS::Queue') } }));
+  const other = { Resources: { Queue: resource('AWS::SQS::Queue') } };
+  await writeFile(join(cwd, 'other.json'), JSON.stringify(other));
   const named = await answerOf(['--template', 'other.json'], cwd);
   assert.equal(named.answer.template, join(cwd, 'other.json'));
-  assert.ok(named.answer.findings.some(({ rule, where }) => rule === 'queue-encryption' && where === 'Q'));
+  assert.deepEqual(
+    named.answer.findings
+      .filter(({ severity }) => severity === 'error')
+      .map(({ rule, where }) => [rule, where]),
+    [['queue-redrive-missing', 'Queue']],
+  );
 });
 
 test('the parameters of a stage are those of serverless.yml, and the command line is over them', async (t) => {
@@ -260,9 +268,8 @@ test('two models in one directory, and a file in its place, are no model', async
 test('on a terminal the report has colours, and its lines fit', async (t) => {
   const root = await folderWith(t);
   await writeTemplate(root, {
-    Nat: resource('AWS::EC2::NatGateway'),
     Queue: resource('AWS::SQS::Queue'),
-    Redis: resource('AWS::ElastiCache::ReplicationGroup'),
+    Open: resource('AWS::ApiGatewayV2::Route', { RouteKey: 'GET /' }),
   });
   const { facts } = await readFacts(requestFor(root));
   const examination = examine(facts);
@@ -272,7 +279,7 @@ test('on a terminal the report has colours, and its lines fit', async (t) => {
   assert.equal(coloured.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g'), ''), plain);
   for (const line of plain.split('\n').slice(0, -1)) assert.ok(line.length < 80, line);
   const topics = plain.split('\n').filter((line) => /^[A-Z]/.test(line));
-  assert.deepEqual(topics, ['Settings', 'Queue', 'Redis', 'Network', 'Storage', 'Logs and alarms']);
+  assert.deepEqual(topics, ['Settings', 'Queue', 'Functions', 'Redis', 'HTTP', 'Logs and alarms']);
   for (const { rule, severity } of examination.findings)
     assert.ok(plain.includes(`${severity.padEnd(7)} `) && plain.includes(rule));
 });

@@ -74,10 +74,8 @@ const QUEUES: readonly Check[] = [
       const queues = resourcesOf(template, 'AWS::SQS::Queue');
       assert.equal(queues.length, 2);
       for (const [name, queue] of queues) {
-        assert.deepEqual(
-          [queue['FifoQueue'], /\.fifo$/.test(String(queue['QueueName']))],
-          [undefined, false],
-        );
+        assert.equal(queue['FifoQueue'], undefined, name);
+        assert.doesNotMatch(String(queue['QueueName']), /\.fifo$/);
         assert.equal(queue['SqsManagedSseEnabled'], true, name);
         assert.equal(queue['MaximumMessageSize'], 1_048_576, name);
       }

@@ -108,7 +108,7 @@ const STORAGE: readonly Check[] = [
       };
       const enabled = Rules.filter(({ Status }) => Status === 'Enabled');
       const expiring = enabled.filter(({ ExpirationInDays }) => ExpirationInDays !== undefined);
-      assert.deepEqual(expiring.map(({ Prefix }) => Prefix).sort(), ['parked/', 'payloads/']);
+      assert.deepEqual(expiring.map(({ Prefix }) => String(Prefix)).sort(), ['parked/', 'payloads/']);
       const parked = expiring.find(({ Prefix }) => Prefix === 'parked/')?.['ExpirationInDays'];
       const payloads = expiring.find(({ Prefix }) => Prefix === 'payloads/')?.['ExpirationInDays'];
       assert.ok(Number(payloads) > days(propertiesOf(template, 'DeadLetterQueue')) + Number(parked));

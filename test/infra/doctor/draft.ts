@@ -1,11 +1,15 @@
 /**
- * In: the facts of a real package. Out: a copy of them to spoil, one change at a time.
- * Trap: a change of something that is not there would test nothing; the draft refuses it.
+ * A copy of the facts of a real package, to be changed by a test. It refuses to change what is not there, because that
+ * would test nothing.
  */
 import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
+import { readSettings } from '../../../infra/config.ts';
 import type { ArchiveFacts } from '../../../infra/doctor/archive.ts';
 import type { Facts, ModelFacts, Severity } from '../../../infra/doctor/rule.ts';
-import type { Resource, Template } from '../../../infra/doctor/template.ts';
+import type { Template } from '../../../infra/doctor/template.ts';
+import type { Parameters } from '../../../infra/parameters.ts';
+import type { JobConfig } from '../../../lib/config/job.ts';
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 type Tree = Record<string, unknown>;
@@ -23,6 +27,9 @@ export interface Case {
 
 /** What looks alike and is right: the rule says neither error nor warning. */
 export type QuietCase = Omit<Case, 'severity' | 'found'>;
+
+/** Without a config.yaml. */
+const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 
 export class Draft {
   readonly facts: Writable<Facts>;
@@ -59,15 +66,6 @@ export class Draft {
     return resources[name] as Tree;
   }
 
-  add(name: string, Type: string, Properties: Resource['Properties']): void {
-    (this.template.Resources as Tree)[name] = { Type, Properties };
-  }
-
-  remove(name: string): void {
-    this.resource(name);
-    delete (this.template.Resources as Tree)[name];
-  }
-
   /** A variable of a function, by its logical name. */
   variable(resource: string, name: string, value: unknown): void {
     const { Variables } = (this.resource(resource)['Properties'] as Tree)['Environment'] as {
@@ -76,12 +74,16 @@ export class Draft {
     Variables[name] = value;
   }
 
-  /** Adds an Allow to a role. */
-  allow(role: string, Action: unknown, Resource: unknown): void {
-    const policies = (this.resource(role)['Properties'] as Tree)['Policies'] as [
-      { PolicyDocument: { Statement: unknown[] } },
-    ];
-    policies[0].PolicyDocument.Statement.push({ Sid: 'Added', Effect: 'Allow', Action, Resource });
+  job(change: Partial<JobConfig>): void {
+    this.facts.job = { ...this.facts.job, ...change };
+  }
+
+  /** As `--param name=value`, on the command line of the doctor alone: the package stays as it is. */
+  parameters(change: Partial<Parameters>): void {
+    const { stage } = this.facts;
+    const parameters = { ...this.facts.parameters, ...change } as unknown as Parameters & Facts['parameters'];
+    this.facts.parameters = parameters;
+    this.facts.settings = readSettings(FOLDER, { stage, config: undefined, parameters });
   }
 
   archive(name: string, change: Partial<ArchiveFacts>): void {
@@ -100,7 +102,6 @@ export class Draft {
   withoutTemplate(): void {
     this.facts.template = undefined;
     this.facts.archives = undefined;
-    this.facts.templateBytes = 0;
   }
 }
 

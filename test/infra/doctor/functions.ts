@@ -1,4 +1,4 @@
-/** In: nothing. Out: what can be wrong with the model, functions and archives, and what only looks so; for doctor.test.ts. */
+/** What can be wrong with the model, functions and archives, and what only looks wrong; for test/long/doctor.test.ts. */
 import { type Case, passport, type QuietCase } from './draft.ts';
 
 const MB = 1024 * 1024;
@@ -68,31 +68,6 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     change: (draft) => draft.model({ bytes: 2048 * MB }),
   },
   {
-    rule: 'function-runtime',
-    name: 'Node 20',
-    severity: 'error',
-    found: /nodejs20\.x/,
-    change: (draft) => draft.set('PredictLambdaFunction', 'Runtime', 'nodejs20.x'),
-  },
-  {
-    rule: 'http-timeout',
-    name: 'predict waits longer than the gateway',
-    severity: 'error',
-    found: /Timeout 31 s/,
-    change: (draft) => draft.set('PredictLambdaFunction', 'Timeout', 31),
-  },
-  {
-    rule: 'http-timeout',
-    name: 'predict behind an alias waits as long as the gateway',
-    severity: 'warning',
-    found: /Timeout 30 s/,
-    change: (draft) => {
-      draft.set('PredictLambdaFunction', 'Timeout', 30);
-      draft.add('Alias', 'AWS::Lambda::Alias', { FunctionName: { Ref: 'PredictLambdaFunction' } });
-      draft.set('HttpApiIntegrationPredict', 'IntegrationUri', { Ref: 'Alias' });
-    },
-  },
-  {
     rule: 'memory-onnxruntime',
     name: '256 MB',
     severity: 'warning',
@@ -106,8 +81,7 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     found: /^256 MB$/,
     change: (draft) => {
       draft.withoutTemplate();
-      const { job } = draft.facts;
-      draft.facts.job = { ...job, function: { ...job.function, memoryMB: 256 } };
+      draft.job({ function: { memoryMB: 256, timeoutSeconds: 30 } });
     },
   },
   {
@@ -142,37 +116,19 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     },
   },
   {
-    rule: 'environment-size',
-    name: 'over 4 KB',
-    severity: 'error',
-    found: /^about [45]\d{3} bytes$/,
-    change: (draft) => draft.variable('PredictLambdaFunction', 'LABELS', 'x'.repeat(4_000)),
-  },
-  {
-    rule: 'environment-size',
-    name: 'near 4 KB',
-    severity: 'warning',
-    found: /^about 3[5-9]\d\d bytes$|^about 40[0-8]\d bytes$/,
-    change: (draft) => draft.variable('PredictLambdaFunction', 'LABELS', 'x'.repeat(2_950)),
-  },
-  {
     rule: 'tracing',
-    name: 'X-Ray off in one function',
+    name: 'X-Ray off in prod',
     severity: 'info',
     stage: 'prod',
     found: /X-Ray is off/,
-    change: (draft) => draft.set('StatusLambdaFunction', 'TracingConfig.Mode', 'PassThrough'),
+    change: (draft) => draft.parameters({ tracing: 'off' }),
   },
   {
     rule: 'provisioned-concurrency',
     name: 'ten environments all month',
     severity: 'info',
     found: /^10 environments, 45,399,727 GB-seconds a month$/,
-    change: (draft) =>
-      draft.add('Alias', 'AWS::Lambda::Alias', {
-        FunctionName: { Ref: 'PredictLambdaFunction' },
-        ProvisionedConcurrencyConfig: { ProvisionedConcurrentExecutions: 10 },
-      }),
+    change: (draft) => draft.parameters({ provisioned: '10' }),
   },
   {
     rule: 'package-zip-size',
@@ -246,7 +202,7 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     name: 'predict on arm64',
     severity: 'info',
     found: /^arm64$/,
-    change: (draft) => draft.set('PredictLambdaFunction', 'Architectures', ['arm64']),
+    change: (draft) => draft.parameters({ arch: 'arm64' }),
   },
 ];
 

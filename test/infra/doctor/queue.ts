@@ -1,8 +1,10 @@
-/** In: nothing. Out: what can be wrong with settings and queues, and what only looks so; for doctor.test.ts. */
+/** What can be wrong with the settings of the queue, and what only looks wrong; for test/long/doctor.test.ts. */
+import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { type Case, passport, type QuietCase } from './draft.ts';
 
 const MB = 1024 * 1024;
-const MAPPING = 'BatchEventSourceMappingSQSQueue';
+/** With the other settings of the queue at their defaults. */
+const queue = (change: Partial<JobConfig['queue']>) => ({ queue: { ...DEFAULT_JOB.queue, ...change } });
 
 export const QUEUE_CASES: readonly Case[] = [
   {
@@ -19,53 +21,21 @@ export const QUEUE_CASES: readonly Case[] = [
     name: 'results that expire before the last delivery',
     severity: 'warning',
     found: /^600 s$/,
-    change: ({ facts }) => {
-      facts.job = { ...facts.job, resultTtlSeconds: 600 };
-    },
+    change: (draft) => draft.job({ resultTtlSeconds: 600 }),
   },
   {
     rule: 'result-ttl',
     name: 'results that expire before the queue gives up',
     severity: 'info',
     found: /^172800 s$/,
-    change: ({ facts }) => {
-      facts.job = { ...facts.job, resultTtlSeconds: 172_800 };
-    },
-  },
-  {
-    rule: 'queue-visibility',
-    name: 'hidden for less than six times the timeout',
-    severity: 'warning',
-    found: /VisibilityTimeout 179 s, and batch may take 30 s/,
-    change: (draft) => draft.set('Queue', 'VisibilityTimeout', 179),
-  },
-  {
-    rule: 'queue-visibility',
-    name: 'shown again while the function still runs',
-    severity: 'error',
-    found: /VisibilityTimeout 29 s/,
-    change: (draft) => draft.set('Queue', 'VisibilityTimeout', '29'),
-  },
-  {
-    rule: 'queue-visibility',
-    name: 'a window that is not added',
-    severity: 'warning',
-    found: /VisibilityTimeout 180 s/,
-    change: (draft) => draft.set(MAPPING, 'MaximumBatchingWindowInSeconds', 1),
-  },
-  {
-    rule: 'queue-dead-letter-retention',
-    name: 'dead letters kept as long as the queue',
-    severity: 'error',
-    found: /MessageRetentionPeriod 345600 s/,
-    change: (draft) => draft.set('DeadLetterQueue', 'MessageRetentionPeriod', 345_600),
+    change: (draft) => draft.job({ resultTtlSeconds: 172_800 }),
   },
   {
     rule: 'queue-max-receive-count',
     name: 'two tries',
     severity: 'warning',
     found: /maxReceiveCount 2/,
-    change: (draft) => draft.set('Queue', 'RedrivePolicy.maxReceiveCount', 2),
+    change: (draft) => draft.job(queue({ maxReceiveCount: 2 })),
   },
   {
     rule: 'queue-max-receive-count',
@@ -74,8 +44,7 @@ export const QUEUE_CASES: readonly Case[] = [
     found: /maxReceiveCount 1/,
     change: (draft) => {
       draft.withoutTemplate();
-      const { job } = draft.facts;
-      draft.facts.job = { ...job, queue: { ...job.queue, maxReceiveCount: 1 } };
+      draft.job(queue({ maxReceiveCount: 1 }));
     },
   },
   {
@@ -84,65 +53,6 @@ export const QUEUE_CASES: readonly Case[] = [
     severity: 'error',
     found: /no RedrivePolicy/,
     change: (draft) => draft.set('Queue', 'RedrivePolicy', undefined),
-  },
-  {
-    rule: 'queue-redrive-allow-policy',
-    name: 'dead letters of any queue',
-    severity: 'warning',
-    found: /RedriveAllowPolicy: none/,
-    change: (draft) => draft.set('DeadLetterQueue', 'RedriveAllowPolicy', undefined),
-  },
-  {
-    rule: 'queue-redrive-allow-policy',
-    name: 'dead letters of any queue, said so',
-    severity: 'warning',
-    found: /allowAll/,
-    change: (draft) => draft.set('DeadLetterQueue', 'RedriveAllowPolicy', { redrivePermission: 'allowAll' }),
-  },
-  {
-    rule: 'queue-batch-window',
-    name: 'eleven records without a window',
-    severity: 'error',
-    found: /BatchSize 11 with a window of 0 s/,
-    change: (draft) => draft.set(MAPPING, 'BatchSize', 11),
-  },
-  {
-    rule: 'queue-fifo',
-    name: 'a FIFO queue with a window',
-    severity: 'error',
-    found: /window of 5 s/,
-    change: (draft) => {
-      draft.set('Queue', 'FifoQueue', true);
-      draft.set(MAPPING, 'MaximumBatchingWindowInSeconds', 5);
-    },
-  },
-  {
-    rule: 'queue-fifo',
-    name: 'a FIFO queue by its name',
-    severity: 'warning',
-    found: /FIFO queue Queue with BatchSize 10/,
-    change: (draft) => draft.set('Queue', 'QueueName', 'jobs.fifo'),
-  },
-  {
-    rule: 'queue-partial-failures',
-    name: 'an answer that nobody reads',
-    severity: 'error',
-    found: /FunctionResponseTypes \[\]/,
-    change: (draft) => draft.set(MAPPING, 'FunctionResponseTypes', undefined),
-  },
-  {
-    rule: 'queue-encryption',
-    name: 'a queue in plain text',
-    severity: 'warning',
-    found: /neither SqsManagedSseEnabled nor KmsMasterKeyId/,
-    change: (draft) => draft.set('Queue', 'SqsManagedSseEnabled', false),
-  },
-  {
-    rule: 'queue-message-size',
-    name: 'the limit of before 2025',
-    severity: 'warning',
-    found: /262,144 bytes/,
-    change: (draft) => draft.set('Queue', 'MaximumMessageSize', 262_144),
   },
   {
     rule: 'batch-duration',
@@ -166,14 +76,14 @@ export const QUEUE_CASES: readonly Case[] = [
     name: 'a queue that takes nearly all',
     severity: 'warning',
     found: /^up to 902 of 1,000$/,
-    change: (draft) => draft.set(MAPPING, 'ScalingConfig.MaximumConcurrency', 900),
+    change: (draft) => draft.job(queue({ maximumConcurrency: 900 })),
   },
   {
     rule: 'queue-batch-payload',
     name: 'a hundred records of up to 1 MiB',
     severity: 'info',
     found: /^100 records, up to 100\.0 MB/,
-    change: (draft) => draft.set(MAPPING, 'BatchSize', 100),
+    change: (draft) => draft.job(queue({ batchSize: 100 })),
   },
   {
     rule: 'queue-batch-payload',
@@ -181,34 +91,6 @@ export const QUEUE_CASES: readonly Case[] = [
     severity: 'warning',
     found: /^10 records; one as tensors of this model is 0\.8 MB/,
     change: (draft) => draft.model({ passport: passport({ recordBytes: 0.8 * MB }) }),
-  },
-  {
-    rule: 'queue-maximum-concurrency',
-    name: 'no limit',
-    severity: 'warning',
-    found: /no MaximumConcurrency/,
-    change: (draft) => draft.set(MAPPING, 'ScalingConfig', undefined),
-  },
-  {
-    rule: 'queue-maximum-concurrency',
-    name: 'one, which AWS refuses',
-    severity: 'error',
-    found: /MaximumConcurrency 1$/,
-    change: (draft) => draft.set(MAPPING, 'ScalingConfig.MaximumConcurrency', 1),
-  },
-  {
-    rule: 'queue-maximum-concurrency',
-    name: 'more than a thousand',
-    severity: 'error',
-    found: /MaximumConcurrency 1001$/,
-    change: (draft) => draft.set(MAPPING, 'ScalingConfig.MaximumConcurrency', 1001),
-  },
-  {
-    rule: 'queue-maximum-concurrency',
-    name: 'provisioned pollers beside it',
-    severity: 'error',
-    found: /ProvisionedPollerConfig/,
-    change: (draft) => draft.set(MAPPING, 'ProvisionedPollerConfig', { MinimumPollers: 2 }),
   },
   {
     rule: 'queue-reserved-concurrency',
@@ -219,12 +101,19 @@ export const QUEUE_CASES: readonly Case[] = [
   },
   {
     rule: 'queue-reserved-concurrency',
-    name: 'reserved, and the queue without a limit',
+    name: 'one reserved for the dead letters, two invoked',
     severity: 'error',
-    found: /may start 1250/,
+    found: /ReservedConcurrentExecutions 1, and its queue may start 2/,
+    change: (draft) => draft.set('DeadDashletterLambdaFunction', 'ReservedConcurrentExecutions', 1),
+  },
+  {
+    rule: 'concurrency-account',
+    name: 'reserved and provisioned environments beside the queue',
+    severity: 'warning',
+    found: /^up to 1,012 of 1,000$/,
     change: (draft) => {
-      draft.set('BatchLambdaFunction', 'ReservedConcurrentExecutions', 500);
-      draft.set(MAPPING, 'ScalingConfig', undefined);
+      draft.set('StatusLambdaFunction', 'ReservedConcurrentExecutions', 500);
+      draft.parameters({ provisioned: 500 });
     },
   },
 ];
@@ -238,44 +127,12 @@ export const QUEUE_QUIET: readonly QuietCase[] = [
   {
     rule: 'concurrency-account',
     name: 'all that may be reserved',
-    change: (draft) => draft.set(MAPPING, 'ScalingConfig.MaximumConcurrency', 898),
-  },
-  {
-    rule: 'queue-batch-window',
-    name: 'a hundred records in a window of one second',
-    change: (draft) => {
-      draft.set(MAPPING, 'BatchSize', 100);
-      draft.set(MAPPING, 'MaximumBatchingWindowInSeconds', 1);
-    },
-  },
-  {
-    rule: 'queue-visibility',
-    name: 'a window that is added',
-    change: (draft) => {
-      draft.set(MAPPING, 'MaximumBatchingWindowInSeconds', 20);
-      draft.set('Queue', 'VisibilityTimeout', 200);
-    },
+    change: (draft) => draft.job(queue({ maximumConcurrency: 898 })),
   },
   {
     rule: 'queue-reserved-concurrency',
     name: 'as many reserved as fed',
     change: (draft) => draft.set('BatchLambdaFunction', 'ReservedConcurrentExecutions', 10),
-  },
-  {
-    rule: 'queue-maximum-concurrency',
-    name: 'provisioned pollers alone',
-    change: (draft) => {
-      draft.set(MAPPING, 'ScalingConfig', undefined);
-      draft.set(MAPPING, 'ProvisionedPollerConfig', { MinimumPollers: 2 });
-    },
-  },
-  {
-    rule: 'queue-encryption',
-    name: 'a key of KMS',
-    change: (draft) => {
-      draft.set('Queue', 'SqsManagedSseEnabled', undefined);
-      draft.set('Queue', 'KmsMasterKeyId', 'alias/aws/sqs');
-    },
   },
   {
     rule: 'queue-batch-payload',
