@@ -1,7 +1,6 @@
 /**
- * `cluster-serving doctor`. In: the settings and what `serverless package` made of them. Out: the pitfalls in them, each
- * with its reason and what to do.
- * Trap: nothing is asked of AWS and nothing is changed; what is deployed already may differ.
+ * `cluster-serving doctor`: reports pitfalls in the settings and in the package, each with its reason and a fix. It asks
+ * nothing of AWS and changes nothing; what is deployed may differ.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -102,7 +101,7 @@ function shown(path: string): string {
   return below.startsWith('..') ? path : below;
 }
 
-/** Where serverless.yml is: here, or where this code was installed to. */
+/** The folder with serverless.yml: this one, or the package's own. */
 function projectFolder(): string {
   const here = process.cwd();
   return existsSync(join(here, 'serverless.yml')) ? here : packageFolder();
@@ -118,7 +117,7 @@ function parametersOf(texts: readonly string[]): Record<string, string> {
   return parameters;
 }
 
-/** As `npx serverless package` with the same options; what it writes stays, as it would. */
+/** Runs `serverless package` with the same options, and leaves its output in place. */
 async function packageNow({ root, project, config, stage, parameters }: Omit<FactsRequest, 'packageFolder'>) {
   if (project !== root)
     throw wrongUse(

@@ -20,24 +20,29 @@ const EMPTY_MB = 128;
 const MB = 1024 * 1024;
 const SECONDS_A_MONTH = 2_628_000;
 
-const modelFunctions = ({ template }: Facts) =>
-  template && functionsOf(template).filter(({ name }) => MODEL_FUNCTIONS.has(name));
-
-interface Memory {
+interface Place {
   readonly where: string;
   readonly memoryMB: number;
+  readonly tmpMB: number;
 }
 
-/** Findings for each function that loads the model and has less memory than this. */
+/** predict and batch as deployed; without a template, as configured. */
+function modelFunctions({ template, job }: Facts): Place[] {
+  if (!template)
+    return [{ where: 'predict and batch', memoryMB: job.function.memoryMB, tmpMB: DEFAULT_TMP_MB }];
+  return functionsOf(template)
+    .filter(({ name }) => MODEL_FUNCTIONS.has(name))
+    .map(({ name, memoryMB, properties }) => {
+      const size = numberOf(recordOf(properties['EphemeralStorage'])['Size']);
+      return { where: name, memoryMB, tmpMB: size ?? DEFAULT_TMP_MB };
+    });
+}
+
+/** Findings about the functions with less memory than this. */
 function below(facts: Facts, leastMB: number, rest: Pick<Finding, 'severity' | 'expected'>): Finding[] {
-  const { memoryMB } = facts.job.function;
-  const places: Memory[] = modelFunctions(facts)?.map((one) => ({
-    where: one.name,
-    memoryMB: one.memoryMB,
-  })) ?? [{ where: 'function.memoryMB', memoryMB }];
-  return places
-    .filter((place) => place.memoryMB < leastMB)
-    .map((place) => ({ ...rest, where: place.where, found: `${place.memoryMB} MB` }));
+  return modelFunctions(facts)
+    .filter(({ memoryMB }) => memoryMB < leastMB)
+    .map(({ where, memoryMB }) => ({ ...rest, where, found: `${memoryMB} MB` }));
 }
 
 const memoryRuntime = settingsRule({
@@ -86,11 +91,7 @@ const ephemeralStorage = settingsRule({
   check: (facts) => {
     const { model } = facts;
     if (model.state !== 'found') return [];
-    const places = modelFunctions(facts)?.map(({ name, properties }) => ({
-      where: name,
-      tmpMB: numberOf(recordOf(properties['EphemeralStorage'])['Size']) ?? DEFAULT_TMP_MB,
-    })) ?? [{ where: 'predict and batch', tmpMB: DEFAULT_TMP_MB }];
-    return places
+    return modelFunctions(facts)
       .filter(({ tmpMB }) => 2 * model.bytes > tmpMB * MB)
       .map(({ where, tmpMB }) => ({
         severity: model.bytes > tmpMB * MB ? 'error' : 'warning',
