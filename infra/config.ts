@@ -1,7 +1,6 @@
 /**
- * In: config.yaml of the project (absent: all defaults) and the parameters of the deployment. Out: every value
- * serverless.yml and the files beside it need. Trap: two jobs must never get one stack, the second would replace the
- * first; and AWS takes fewer characters in names than a job's name may have.
+ * Computes every value that serverless.yml and infra/stack/ read, from config.yaml and the parameters of the deployment.
+ * Each job gets a stack of its own, with a name within the limits of AWS.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -47,7 +46,7 @@ export interface Settings extends SettingsOfResources {
   readonly jobName: string;
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
-  /** Without the stage: a client that knows only the job finds its queue by this name. */
+  /** Without the stage, so that a client that knows only the job finds its queue. */
   readonly queueName: string;
   readonly deadLetterQueueName: string;
   readonly batchSize: number;
@@ -61,7 +60,7 @@ export interface Settings extends SettingsOfResources {
   readonly modelPrefix: string;
   readonly parkedPrefix: string;
   readonly payloadPrefix: string;
-  /** For osls: false is no page of any origin. */
+  /** For osls: false allows no origin. */
   readonly cors: CorsRules | false;
   readonly requestsPerSecond: number;
   readonly redisNodes: number;
@@ -71,16 +70,16 @@ export interface Settings extends SettingsOfResources {
   readonly alarmEmail: string;
   readonly domain: string;
   readonly certificateArn: string;
-  /** A part of the template. */
+  /** Added to the template. */
   readonly monitoring: Monitoring;
-  /** Which of several files a part of the stack is made of: infra/<part>/<value>.yml. */
+  /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
   readonly files: Readonly<Record<'respondAsync' | 'sqsEndpoint' | 'network' | 'functionGroup', string>> &
     Readonly<Record<'redisAuth' | 'alarmTopic' | 'tracing' | 'domain', string>>;
 }
 
-/** Lambda takes 4 KB of environment in all; names, urls and the rest need less than 1. */
+/** Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB. */
 const MAX_JOB_BYTES = 3 * 1024;
-/** With these two and "dead-letter" a function's name has 64 characters. */
+/** With "dead-letter", these limits keep a function's name within 64 characters. */
 const MAX_STAGE_LENGTH = 15;
 const MAX_SERVICE_LENGTH = 36;
 const SERVICE = 'cluster-serving';
@@ -163,12 +162,12 @@ function filesOf(deployment: Deployment): Settings['files'] {
   };
 }
 
-/** Name of the stack without its stage. @throws bad_config */
+/** Name of the stack, without the stage. @throws bad_config */
 export function readService(root: string, config: string | undefined): string {
   return serviceName(readJobConfig(root, config).job.jobName);
 }
 
-/** A file that was named must be there; the usual one may be absent, and all settings are the defaults. */
+/** Without config.yaml all settings are the defaults; a file that was named must exist. */
 export function readJobConfig(root: string, config: string | undefined): ConfigReading {
   const path = configPath(root, config);
   return config !== undefined || existsSync(path) ? readConfig(path) : { job: DEFAULT_JOB, notes: [] };
@@ -178,7 +177,7 @@ export function configPath(root: string, config: string | undefined): string {
   return resolve(root, config ?? 'config.yaml');
 }
 
-/** Without `modelPath` and `import`: where the model comes from is nobody's business in Lambda. */
+/** Without `modelPath` and `import`, which Lambda does not need: they name files of this machine. */
 function deployedJob({ modelPath: _here, import: _made, ...job }: JobConfig, problems: string[]): string {
   const text = JSON.stringify(job);
   const bytes = Buffer.byteLength(text);
@@ -188,7 +187,7 @@ function deployedJob({ modelPath: _here, import: _made, ...job }: JobConfig, pro
   return text;
 }
 
-/** The job's name where it can be one; else its start and a digest, so that a_b and a-b stay apart. */
+/** The job's name if it is a valid stack name; else its start and a digest, so that a_b and a-b differ. */
 export function serviceName(jobName: string): string {
   if (jobName === DEFAULT_JOB_NAME) return SERVICE;
   const plain = `${SERVICE}-${jobName}`;

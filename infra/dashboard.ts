@@ -1,10 +1,9 @@
 /**
- * In: a deployment's names. Out: its dashboard: functions, HTTP API, queue, Redis, and our own metrics.
- * Trap: the body is one text in which CloudFormation fills in names; what is no name must not look like one (`${...}`).
+ * The CloudWatch dashboard of a deployment. Its body is one Fn::Sub text: CloudFormation replaces every `${...}` in it.
  */
 import { type MonitoringRequest, OURS, type Resource, redisNode, watchedFunctions } from './watched.ts';
 
-/** Metrics of a widget: namespace, name, dimensions one after the other, then how to draw it. */
+/** A metric of a widget: namespace, name, names and values of dimensions, then how to draw it. */
 type Line = readonly unknown[];
 
 interface Widget {

@@ -1,8 +1,6 @@
 /**
- * In: a stack's names, time-outs and whom to tell. Out: its alarms and its dashboard, for `--param monitoring=full`;
- * the three of alarms.yml are always there. Every alarm has an entry in docs/runbook.md.
- * Trap: our handlers answer for every error they know, so Lambda's own Errors count only what ended a function: a crash,
- * a time-out, a failed INIT. What a record failed of is in our own metrics (lib/metrics/emf.ts).
+ * Alarms and dashboard for `--param monitoring=full`; the three alarms of alarms.yml are always there. Lambda's Errors
+ * count crashes, timeouts and failed INITs only: our handlers answer known errors and count them in lib/metrics/emf.ts.
  */
 import { dashboard } from './dashboard.ts';
 import {
@@ -18,11 +16,11 @@ export interface Monitoring {
   readonly Resources: Readonly<Record<string, Resource>>;
 }
 
-/** A function that needs this much of its time is about to be ended by Lambda. */
+/** A function that uses this share of its timeout is close to being ended by Lambda. */
 const LATE_SHARE = 0.9;
-/** Waiting GETs end after 20 s and predict after 29; what takes longer than this has no good reason. */
+/** A GET waits up to 20 s; only predict may take longer, up to 29 s. */
 const LATE_ANSWER_MS = 25_000;
-/** An environment has one connection, two while it waits; 1,000 environments are an account's usual limit. */
+/** The 1,000 environments of an account open up to two connections each. */
 const MANY_CONNECTIONS = 10_000;
 const MANY_PARKED = 100;
 
@@ -49,9 +47,9 @@ interface Rule {
   readonly metric: Readonly<Record<string, unknown>>;
   /** "Sum", "Maximum", or a percentile as "p99". */
   readonly statistic: string;
-  /** Red when the value reaches it. */
+  /** Threshold. */
   readonly from: number;
-  /** Red when this many of the last `periods` are over. */
+  /** In alarm when this many of the last `periods` reach the threshold. */
   readonly times?: number;
   readonly periods?: number;
   readonly seconds?: number;
@@ -78,13 +76,13 @@ function functionAlarms({ name, logicalName, timeoutSeconds }: Watched): Alarm[]
     Dimensions: [{ Name: 'FunctionName', Value: { Ref: `${logicalName}LambdaFunction` } }],
   });
   const errors = alarm({
-    says: `${name} crashed, ran into its time-out or could not start`,
+    says: `${name} crashed, timed out or failed to start`,
     metric: metric('Errors'),
     statistic: 'Sum',
     from: 1,
   });
   const throttles = alarm({
-    says: `${name} was called and Lambda refused: the account has no concurrency left`,
+    says: `Lambda throttled ${name}: the account has no concurrency left`,
     metric: metric('Throttles'),
     statistic: 'Sum',
     from: 1,
@@ -92,7 +90,7 @@ function functionAlarms({ name, logicalName, timeoutSeconds }: Watched): Alarm[]
     periods: 3,
   });
   const duration = alarm({
-    says: `${name} needs over ${100 * LATE_SHARE} % of its ${timeoutSeconds} s`,
+    says: `${name} takes over ${100 * LATE_SHARE} % of its timeout of ${timeoutSeconds} s`,
     metric: metric('Duration'),
     statistic: 'Maximum',
     from: LATE_SHARE * timeoutSeconds * 1000,
@@ -116,7 +114,7 @@ function gatewayAlarms(): Alarm[] {
     [
       'ApiErrorsAlarm',
       alarm({
-        says: 'The HTTP API answered with 5xx five times within 5 minutes, twice in a quarter of an hour',
+        says: 'The HTTP API answered five requests with 5xx in each of two 5-minute periods out of three',
         metric: metric('5xx'),
         statistic: 'Sum',
         from: 5,
@@ -127,7 +125,7 @@ function gatewayAlarms(): Alarm[] {
     [
       'ApiLatencyAlarm',
       alarm({
-        says: `One in a hundred answers takes over ${LATE_ANSWER_MS / 1000} s; the gateway gives up at 30`,
+        says: `1 % of answers take over ${LATE_ANSWER_MS / 1000} s; the gateway times out after 30 s`,
         metric: metric('Latency'),
         statistic: 'p99',
         from: LATE_ANSWER_MS,
@@ -143,7 +141,7 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
     [
       'DeadLetterAgeAlarm',
       alarm({
-        says: 'A dead letter has waited for 15 minutes: the function that parks it does not',
+        says: 'A dead letter has waited for 15 minutes: the dead-letter function does not take it',
         metric: {
           Namespace: 'AWS/SQS',
           MetricName: 'ApproximateAgeOfOldestMessage',
@@ -156,7 +154,7 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
     [
       'ParkedAlarm',
       alarm({
-        says: `${MANY_PARKED} records were parked within an hour: not one bad record, but something they share`,
+        says: `${MANY_PARKED} records became dead letters within an hour, which points to a common cause`,
         metric: {
           Namespace: OURS,
           MetricName: 'Parked',
@@ -174,46 +172,40 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
 }
 
 function redisAlarms({ redisNodes }: MonitoringRequest): Alarm[] {
+  const on = (says: string, name: string, statistic: string, from: number) => {
+    const metrics = Array.from({ length: redisNodes }, (_, i) => ({
+      Namespace: 'AWS/ElastiCache',
+      MetricName: name,
+      Dimensions: [{ Name: 'CacheClusterId', Value: redisNode(i + 1) }],
+    }));
+    const rule = { says, statistic, from, times: 2, periods: 3 };
+    const [metric, ...others] = metrics;
+    if (metric && others.length === 0) return alarm({ ...rule, metric });
+    // The maximum of all nodes: which of them is the primary changes with a failover.
+    const {
+      Statistic: _,
+      Period,
+      ...rest
+    }: Readonly<Record<string, unknown>> = alarm({ ...rule, metric: {} });
+    const worst = { Id: 'worst', Expression: 'MAX(METRICS())', Label: name, ReturnData: true };
+    const nodes = metrics.map((Metric, i) => ({
+      Id: `node${i + 1}`,
+      MetricStat: { Metric, Period, Stat: statistic },
+      ReturnData: false,
+    }));
+    return { ...rest, Metrics: [worst, ...nodes] };
+  };
   return [
-    ['RedisEvictionsAlarm', redisAlarm('Redis threw results away before their time', 'Evictions', 'Sum', 1)],
+    ['RedisEvictionsAlarm', on('Redis evicted results before they expired', 'Evictions', 'Sum', 1)],
     [
       'RedisConnectionsAlarm',
-      redisAlarm(
-        'Redis has far more connections than functions',
+      on(
+        'Redis has more connections than the functions can open',
         'CurrConnections',
         'Maximum',
         MANY_CONNECTIONS,
       ),
     ],
-    ['RedisCpuAlarm', redisAlarm('Redis has no time left', 'EngineCPUUtilization', 'Average', 90)],
+    ['RedisCpuAlarm', on('The CPU of Redis is over 90 % busy', 'EngineCPUUtilization', 'Average', 90)],
   ];
-
-  /** Any node: which of them is the primary changes with a failover. */
-  function redisAlarm(says: string, name: string, statistic: string, from: number) {
-    const metric = (node: number) => ({
-      Namespace: 'AWS/ElastiCache',
-      MetricName: name,
-      Dimensions: [{ Name: 'CacheClusterId', Value: redisNode(node) }],
-    });
-    if (redisNodes === 1) return alarm({ says, metric: metric(1), statistic, from, times: 2, periods: 3 });
-    const {
-      Statistic: _,
-      Period,
-      ...rest
-    } = alarm({
-      says,
-      metric: {},
-      statistic,
-      from,
-      times: 2,
-      periods: 3,
-    }) as Record<string, unknown>;
-    const nodes = Array.from({ length: redisNodes }, (_each, i) => ({
-      Id: `node${i + 1}`,
-      MetricStat: { Metric: metric(i + 1), Period, Stat: statistic },
-      ReturnData: false,
-    }));
-    const worst = { Id: 'worst', Expression: 'MAX(METRICS())', Label: name, ReturnData: true };
-    return { ...rest, Metrics: [worst, ...nodes] };
-  }
 }

@@ -1,11 +1,10 @@
 /**
- * In: what `--param name=value` and serverless.yml say of a deployment. Out: the same, checked.
- * Trap: osls passes over a parameter that nobody asks for, so a typo would silently deploy the default; and it knows no
- * empty value on the command line, so an empty text is what stands for "not given".
+ * Validates the parameters of a deployment (`--param name=value`, with defaults in serverless.yml). osls ignores unknown
+ * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
 import { suggest } from '../lib/config/suggest.ts';
 
-/** Texts from the command line, numbers perhaps from serverless.yml, where the defaults of each stage are. */
+/** Texts from the command line; values from serverless.yml may be numbers. */
 export interface Parameters {
   /** "x86_64" or "arm64". */
   readonly arch: string;
@@ -13,44 +12,44 @@ export interface Parameters {
   readonly auth: string;
   /** With auth=jwt: the https address whose keys sign the tokens. */
   readonly jwtIssuer: string;
-  /** With auth=jwt: who a token must be for, separated by commas. */
+  /** With auth=jwt: the accepted audiences, separated by commas. */
   readonly jwtAudience: string;
-  /** Requests a second the HTTP API lets through before it answers 429. */
+  /** Above this rate the HTTP API answers 429. */
   readonly requestsPerSecond: string | number;
-  /** "on": POST /predict may queue what it is sent, over an endpoint of ours; "routed": over a way the VPC has. */
+  /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   readonly respondAsync: string;
   readonly redisNodeType: string;
   /** One node, or a primary with up to 5 replicas that take over. */
   readonly redisNodes: string | number;
-  /** "iam": functions sign in with their role; "none": whoever the security group lets in. */
+  /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
   readonly redisAuth: string;
-  /** How long CloudWatch keeps logs. */
+  /** Retention of logs in CloudWatch. */
   readonly logDays: string | number;
-  /** "on": bucket and a last snapshot of Redis outlive the stack. */
+  /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
   readonly keepData: string;
-  /** "basic": three alarms; "full": an alarm for everything in docs/runbook.md, and a dashboard. */
+  /** "basic": three alarms; "full": every alarm in docs/runbook.md, and a dashboard. */
   readonly monitoring: string;
-  /** "on": functions write metrics of their own (lib/metrics/emf.ts). */
+  /** "on": functions write the metrics of lib/metrics/emf.ts. */
   readonly metrics: string;
-  /** Who hears of alarms, by e-mail. */
+  /** E-mail address that alarms notify. */
   readonly alarmEmail: string;
   /** "none", "own" (a topic of this stack) or the ARN of a topic. */
   readonly alarmTopic: string;
-  /** "on": X-Ray follows requests. */
+  /** "on": X-Ray traces requests. */
   readonly tracing: string;
-  /** Environments of predict that are kept warm; 0: none. */
+  /** Provisioned environments of predict. */
   readonly provisioned: string | number;
-  /** A VPC that is there already. Empty: one of this stack. */
+  /** An existing VPC. Empty: the stack creates one. */
   readonly vpcId: string;
-  /** Two or more of its subnets, separated by commas. */
+  /** Two or more subnets of it, separated by commas. */
   readonly subnetIds: string;
-  /** Their route tables, which then get a gateway endpoint for S3. Empty: they know a way to S3. */
+  /** Their route tables, which get a gateway endpoint for S3. Empty: the subnets have a route to S3. */
   readonly routeTableIds: string;
-  /** A security group for the functions. Empty: one of this stack. */
+  /** An existing security group for the functions. Empty: the stack creates one. */
   readonly securityGroup: string;
-  /** The API's own name. */
+  /** Custom domain of the API. */
   readonly domain: string;
-  /** Its certificate in ACM, in the stack's region. */
+  /** The certificate of the domain in ACM, in the stack's region. */
   readonly certificateArn: string;
 }
 
@@ -80,12 +79,12 @@ export const PARAMETER_NAMES = [
   'certificateArn',
 ] as const satisfies readonly (keyof Parameters)[];
 
-/** What CloudWatch takes as a retention; any other number fails in the middle of a deployment. */
+/** Retentions that CloudWatch accepts; any other number fails in the middle of a deployment. */
 const RETENTION_DAYS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
-/** A role's session, a subnet, a group: AWS's ids are a prefix and 8 or 17 hexadecimal digits. */
+/** Ids of EC2 are a prefix and 8 or 17 hexadecimal digits. */
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
 const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
@@ -116,7 +115,7 @@ export interface Deployment {
   readonly certificateArn: string;
 }
 
-/** Hears of each problem and goes on. */
+/** Adds each problem to `problems` and continues. */
 export function readDeployment(given: Parameters, problems: string[]): Deployment {
   const check = new Checks(given, problems);
   check.oneOf('arch', ['x86_64', 'arm64']);
@@ -156,7 +155,7 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
   return read;
 }
 
-/** Rules between parameters, each in a sentence. */
+/** Parameters that contradict each other. */
 function contradictions(read: Deployment): string[] {
   const { auth, vpcId, subnetIds } = read;
   const jwt = auth === 'jwt';
@@ -225,7 +224,7 @@ class Checks {
     return number;
   }
 
-  /** Empty is always allowed: not given. */
+  /** Empty is allowed and means not given. */
   matches(name: keyof Parameters, pattern: RegExp, expected: string): string {
     const text = String(this.#given[name]);
     if (text !== '' && !pattern.test(text)) this.#refuse(name, expected);
@@ -257,7 +256,7 @@ class Checks {
   }
 }
 
-/** Names on the command line that are no parameter, one problem each. `config` is read before all others. */
+/** One problem for each name on the command line that is not a parameter. `config` is read by infra/config.cjs. */
 export function unknownParameters(names: readonly string[]): string[] {
   const known: readonly string[] = ['config', ...PARAMETER_NAMES];
   return names

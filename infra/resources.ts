@@ -1,27 +1,25 @@
 /**
- * In: a checked deployment. Out: what several resources share and its parameters decide: the network, the variables of
- * each function, who may call.
- * Trap: osls merges `extensions` by the first level of Properties: adding one variable that way takes all others away.
- * So a function's variables are made in this one place.
+ * The values that several resources share and the parameters decide: network, variables, authorization. All variables of
+ * a function are built here, because adding one by `extensions` in osls would replace the others.
  */
 import { createHash } from 'node:crypto';
 import type { Deployment } from './parameters.ts';
 
-/** A reference of CloudFormation, or a text. */
+/** A text or a CloudFormation reference. */
 export type CfnValue = string | { readonly Ref: string } | { readonly 'Fn::Sub': string };
 
 export type Variables = Readonly<Record<string, CfnValue>>;
 
 const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
 
-/** What serverless.yml and infra/*.yml read as ${self:custom.settings.<name>}. */
+/** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
 export interface SettingsOfResources {
   readonly vpcId: CfnValue;
   readonly subnetIds: readonly CfnValue[];
   readonly routeTableIds: readonly string[];
   readonly functionGroup: CfnValue;
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
-  /** For osls: null is no authorizer. */
+  /** For osls: null means no authorizer. */
   readonly authorizer: { readonly type: 'aws_iam' } | { readonly name: 'jwt' } | null;
   readonly authorizers: Readonly<Record<string, unknown>>;
   readonly alarmActions: readonly CfnValue[];
@@ -29,7 +27,7 @@ export interface SettingsOfResources {
   readonly provisioned: number;
   readonly bucketDeletionPolicy: 'Retain' | 'Delete';
   readonly redisDeletionPolicy: 'Snapshot' | 'Delete';
-  /** Daily snapshots of Redis that are kept; 0: none are made. */
+  /** Number of daily snapshots of Redis to keep; 0 disables them. */
   readonly redisSnapshots: number;
 }
 
@@ -59,13 +57,13 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   };
 }
 
-/** Whom an alarm tells. */
+/** The topics that an alarm notifies. */
 export function alarmActions({ alarmTopic, alarmEmail }: Deployment): readonly CfnValue[] {
   if (alarmTopic === 'own' || alarmEmail !== '') return [{ Ref: 'AlarmTopic' }];
   return alarmTopic === 'none' ? [] : [alarmTopic];
 }
 
-/** ElastiCache takes 40 small letters, digits and "-" for a user; one account's users share their names. */
+/** Unique in the account; ElastiCache accepts 40 lower case letters, digits and "-". */
 export function redisUser(service: string, stage: string): string {
   const digest = createHash('sha256').update(`${service}/${stage}`).digest('hex');
   return `cluster-serving-${digest.slice(0, 12)}`;

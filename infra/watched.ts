@@ -1,6 +1,6 @@
 /**
- * In: a deployment's names. Out: what there is to watch: its functions, its Redis nodes, our own metrics.
- * Trap: names and time-outs stand in serverless.yml too; test/infra/monitoring-tests.ts compares them.
+ * What alarms and dashboard watch: functions, Redis nodes and our own metrics. Names and timeouts are in serverless.yml
+ * too; test/infra/monitoring-tests.ts compares them.
  */
 import type { CfnValue } from './resources.ts';
 
@@ -8,7 +8,7 @@ export interface MonitoringRequest {
   readonly service: string;
   readonly stage: string;
   readonly jobName: string;
-  /** Of batch. */
+  /** Timeout of batch. */
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;
   readonly redisNodes: number;
@@ -20,7 +20,7 @@ export interface Resource {
   readonly Properties: Readonly<Record<string, unknown>>;
 }
 
-/** A function's name, osls's word for it in logical names, and its time-out as in serverless.yml. */
+/** A function with its name, the start of its logical name in osls, and its timeout. */
 export interface Watched {
   readonly name: string;
   readonly logicalName: string;
@@ -30,7 +30,7 @@ export interface Watched {
 /** Namespace of our own metrics. */
 export const OURS = 'ClusterServing';
 
-/** What serverless.yml deploys. */
+/** The functions in serverless.yml. */
 export function watchedFunctions({ timeoutSeconds, predictTimeoutSeconds }: MonitoringRequest): Watched[] {
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -42,7 +42,7 @@ export function watchedFunctions({ timeoutSeconds, predictTimeoutSeconds }: Moni
   ];
 }
 
-/** Id of a node, counted from 1. Every node of a group has one, whichever is the primary. */
+/** Id of a node, counted from 1. A failover does not change the ids. */
 export function redisNode(node: number): { readonly 'Fn::Sub': string } {
   return { 'Fn::Sub': `\${Redis}-${String(node).padStart(3, '0')}` };
 }
