@@ -1,19 +1,18 @@
 /**
- * In: a file of any size and its SHA-256. Out: the same bytes in S3, and the certainty that they are.
- * Trap: a large file goes in parts, and parts that were never put together stay and are billed: whatever goes wrong,
- * the upload is called off. (A killed process cannot; the bucket's lifecycle does it a day later.)
+ * Uploads a file of any size, in parts where it is large, and makes sure that S3 then holds the same bytes.
+ * Parts that were never put together stay in S3 and are billed, so every failure aborts the upload. Only a killed
+ * process cannot do that; the bucket's lifecycle rule removes its parts a day later.
  */
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
-  type CompletedPart,
-  CompleteMultipartUploadCommand,
-  CreateMultipartUploadCommand,
   HeadObjectCommand,
-  PutObjectCommand,
-  UploadPartCommand,
+  type PutObjectCommand,
+  type UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
 import { ServingError } from '../contract/errors.ts';
 import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
 
@@ -25,14 +24,15 @@ export interface LocalFile {
 }
 
 export interface UploadOptions {
-  /** Ends the upload, and what of it is in S3. */
+  /** Aborts the upload. */
   readonly signal?: AbortSignal | undefined;
-  /** Hears of bytes that S3 has taken. */
+  /** Called with the size of each part that S3 has stored. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
   /** Default 8 MiB, and more where 10,000 parts would not do. */
   readonly partBytes?: number | undefined;
 }
 
+const READ_BYTES = 256 * 1024;
 const PART_BYTES = 8 * 1024 * 1024;
 /** S3's limit. */
 const MOST_PARTS = 10_000;
@@ -50,123 +50,71 @@ const BYTES_PER_MS = 100;
  */
 export async function uploadFile(
   s3: S3Client,
-  address: ObjectAddress,
+  { bucket, key }: ObjectAddress,
   file: LocalFile,
-  options: UploadOptions = {},
+  { signal, onBytes, partBytes = PART_BYTES }: UploadOptions = {},
 ): Promise<void> {
-  const least = options.partBytes ?? PART_BYTES;
-  const partBytes = Math.max(least, Math.ceil(file.bytes / MOST_PARTS));
-  const handle = await open(file.path);
-  try {
-    const digest =
-      file.bytes <= partBytes
-        ? await putWhole(s3, address, file, handle, options)
-        : await putParts(s3, address, file, handle, partBytes, options);
-    await verifyUpload(s3, address, file, digest, options.signal);
-  } finally {
-    await handle.close();
-  }
-}
-
-async function putWhole(
-  s3: S3Client,
-  { bucket, key }: ObjectAddress,
-  file: LocalFile,
-  handle: FileHandle,
-  { signal, onBytes }: UploadOptions,
-): Promise<string> {
-  const body = await readPart(handle, 0, file.bytes);
-  assertSame(file, createHash('sha256').update(body).digest('hex'));
-  const checksum = Buffer.from(file.sha256, 'hex').toString('base64');
-  await repeated(signal, body.length, async (abortSignal) => {
-    const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ChecksumSHA256: checksum });
-    await s3.send(put, { abortSignal });
+  const digests: string[] = [];
+  const upload = new Upload({
+    client: uploadClient(s3, new AbortController(), signal, digests),
+    params: { Bucket: bucket, Key: key, Body: Readable.from(contentOf(file)), ChecksumAlgorithm: 'SHA256' },
+    partSize: Math.max(partBytes, Math.ceil(file.bytes / MOST_PARTS)),
+    queueSize: PARALLEL_PARTS,
   });
-  onBytes?.(file.bytes);
-  return checksum;
+  let done = 0;
+  upload.on('httpUploadProgress', ({ loaded = 0 }) => {
+    onBytes?.(loaded - done);
+    done = loaded;
+  });
+  await upload.done();
+  await verifyUpload(s3, { bucket, key }, file, digests, signal);
 }
 
-async function putParts(
-  s3: S3Client,
-  { bucket, key }: ObjectAddress,
-  file: LocalFile,
-  handle: FileHandle,
-  partBytes: number,
-  { signal, onBytes }: UploadOptions,
-): Promise<string> {
-  const upload = { Bucket: bucket, Key: key };
-  const { UploadId } = await s3.send(
-    new CreateMultipartUploadCommand({ ...upload, ChecksumAlgorithm: 'SHA256' }),
-    { abortSignal: AbortSignal.timeout(TRY_MS) },
-  );
-  const stop = new AbortController();
-  const either = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
-  const flying = new Set<Promise<void>>();
-  try {
-    const whole = createHash('sha256');
-    const parts: (CompletedPart & { ChecksumSHA256: string })[] = [];
-    const send = async (body: Buffer, i: number) => {
-      const ChecksumSHA256 = createHash('sha256').update(body).digest('base64');
-      const part = { ...upload, UploadId, PartNumber: i + 1, Body: body, ChecksumSHA256 };
-      const etag = await repeated(either, body.length, async (abortSignal) => {
-        return (await s3.send(new UploadPartCommand(part), { abortSignal })).ETag;
-      });
-      parts[i] = { PartNumber: i + 1, ETag: etag, ChecksumSHA256 };
-      onBytes?.(body.length);
-    };
-    for (let i = 0; i * partBytes < file.bytes; i++) {
-      while (flying.size >= PARALLEL_PARTS) await Promise.race(flying);
-      either.throwIfAborted();
-      const start = i * partBytes;
-      const body = await readPart(handle, start, Math.min(partBytes, file.bytes - start));
-      whole.update(body);
-      const sending = send(body, i).finally(() => flying.delete(sending));
-      // Told to whoever waits for it next.
-      sending.catch(() => undefined);
-      flying.add(sending);
-    }
-    await Promise.all(flying);
-    assertSame(file, whole.digest('hex'));
-    await s3.send(
-      new CompleteMultipartUploadCommand({ ...upload, UploadId, MultipartUpload: { Parts: parts } }),
-      { abortSignal: AbortSignal.timeout(TRY_MS) },
-    );
-    return digestOfParts(parts.map(({ ChecksumSHA256 }) => ChecksumSHA256));
-  } catch (error) {
-    stop.abort(error);
-    await Promise.allSettled(flying);
-    await callOff(s3, { ...upload, UploadId });
-    throw error;
-  }
-}
-
-/** What S3 calls the checksum of an object of many parts: that of the parts' checksums, without their count. */
-function digestOfParts(checksums: readonly string[]): string {
+/** The file's content. @throws bad_request at its end, before the last part is sent, when the file has changed */
+async function* contentOf({ path, sha256 }: LocalFile): AsyncGenerator<Buffer> {
   const hash = createHash('sha256');
-  for (const checksum of checksums) hash.update(Buffer.from(checksum, 'base64'));
-  return hash.digest('base64');
-}
-
-/** What cannot be called off now, the bucket's lifecycle will. */
-async function callOff(s3: S3Client, upload: { Bucket: string; Key: string; UploadId: string | undefined }) {
-  const abort = new AbortMultipartUploadCommand(upload);
-  await s3.send(abort, { abortSignal: AbortSignal.timeout(TRY_MS) }).catch(() => undefined);
-}
-
-async function readPart(handle: FileHandle, start: number, bytes: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(bytes);
-  let read = 0;
-  while (read < bytes) {
-    const { bytesRead } = await handle.read(buffer, read, bytes - read, start + read);
-    if (bytesRead === 0) break;
-    read += bytesRead;
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
+    hash.update(chunk as Buffer);
+    yield chunk as Buffer;
   }
-  return buffer.subarray(0, read);
+  if (hash.digest('hex') === sha256) return;
+  throw new ServingError('bad_request', `${path} has changed while it was uploaded; upload it again`);
 }
 
-function assertSame({ path, sha256 }: LocalFile, actual: string): void {
-  if (actual === sha256) return;
-  throw new ServingError('bad_request', `${path} has changed while it was uploaded; upload it again`);
+/**
+ * The client as Upload sees it. Upload has no time limits, lets requests run on when it is aborted, and sends all other
+ * parts although one has failed; here each request has a limit, is repeated, and ends with `stop` or `signal`.
+ * @param digests receives the SHA-256 of each part, with which it is sent, so that S3 compares it
+ */
+function uploadClient(
+  s3: S3Client,
+  stop: AbortController,
+  signal: AbortSignal | undefined,
+  digests: string[],
+): S3Client {
+  const either = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+  const send = async (command: UploadPartCommand | PutObjectCommand | AbortMultipartUploadCommand) => {
+    let bytes = 0;
+    if ('Body' in command.input && command.input.Body !== undefined) {
+      const { input } = command as UploadPartCommand;
+      const body = input.Body as Uint8Array;
+      bytes = body.byteLength;
+      input.ChecksumSHA256 = createHash('sha256').update(body).digest('base64');
+      digests[(input.PartNumber ?? 1) - 1] = input.ChecksumSHA256;
+    }
+    const isAbort = command instanceof AbortMultipartUploadCommand;
+    try {
+      return await repeated(isAbort ? undefined : either, bytes, (abortSignal) =>
+        s3.send(command as UploadPartCommand, { abortSignal }),
+      );
+    } catch (error) {
+      // Parts that cannot be removed now are removed by the bucket's lifecycle rule.
+      if (isAbort) return undefined;
+      stop.abort(error);
+      throw error;
+    }
+  };
+  return Object.assign(Object.create(s3) as S3Client, { send });
 }
 
 /** The SDK repeats what fails at once; what hangs is broken off here and tried again. */
@@ -195,51 +143,39 @@ function isRefusal(error: unknown): boolean {
   return status >= 400 && status < 500 && ![408, 429].includes(status) && name !== 'BadDigest';
 }
 
-/**
- * Size and checksum as S3 has them now.
- * @param digest base64, as S3 reckons it
- */
+/** Compares size and checksum with what S3 has now. @param digests SHA-256 of the parts, base64 */
 async function verifyUpload(
   s3: S3Client,
-  address: ObjectAddress,
+  { bucket, key }: ObjectAddress,
   file: LocalFile,
-  digest: string,
+  digests: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { bucket, key } = address;
-  const head = await repeated(signal, 0, (abortSignal) =>
+  const { ContentLength = 0, ChecksumSHA256 } = await repeated(signal, 0, (abortSignal) =>
     s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' }), { abortSignal }),
   );
-  const { ContentLength = 0, ChecksumSHA256 } = head;
-  if (ContentLength !== file.bytes) {
-    throw differs(address, `${file.bytes} bytes`, `${ContentLength}`);
-  }
+  if (ContentLength !== file.bytes) throw differs(`${file.bytes} bytes`, `${ContentLength}`);
+  // Of several parts S3 keeps the checksum of their checksums, and their count behind a dash.
+  const parts = digests.map((digest) => Buffer.from(digest, 'base64'));
+  const composite = createHash('sha256').update(Buffer.concat(parts)).digest('base64');
+  const expected = digests.length === 1 ? digests[0] : composite;
   const stored = ChecksumSHA256?.replace(/-\d+$/, '');
-  if (stored === digest) return;
-  if (stored !== undefined) throw differs(address, `SHA-256 ${digest}`, stored);
-  // A store that keeps no checksums: read what it holds.
-  const actual = await digestObject(s3, address, file.bytes, signal);
-  if (actual !== file.sha256) throw differs(address, `SHA-256 ${file.sha256}`, actual);
-}
-
-async function digestObject(
-  s3: S3Client,
-  address: ObjectAddress,
-  bytes: number,
-  signal: AbortSignal | undefined,
-): Promise<string> {
+  if (stored === expected) return;
+  if (stored !== undefined) throw differs(`SHA-256 ${expected}`, stored);
+  // This store keeps no checksums: read what it holds.
   const hash = createHash('sha256');
-  for (let start = 0; start < bytes; start += PART_BYTES) {
+  for (let start = 0; start < file.bytes; start += PART_BYTES) {
     signal?.throwIfAborted();
-    const part = await getRange(s3, address, { start, end: Math.min(start + PART_BYTES, bytes) });
-    hash.update(part.bytes);
+    const end = Math.min(start + PART_BYTES, file.bytes);
+    hash.update((await getRange(s3, { bucket, key }, { start, end })).bytes);
   }
-  return hash.digest('hex');
-}
+  const actual = hash.digest('hex');
+  if (actual !== file.sha256) throw differs(`SHA-256 ${file.sha256}`, actual);
 
-function differs({ bucket, key }: ObjectAddress, expected: string, got: string): ServingError {
-  return new ServingError(
-    'model_unavailable',
-    `s3://${bucket}/${key} is not what was uploaded: expected ${expected}, got ${got}`,
-  );
+  function differs(wanted: string, got: string): ServingError {
+    return new ServingError(
+      'model_unavailable',
+      `s3://${bucket}/${key} is not what was uploaded: expected ${wanted}, got ${got}`,
+    );
+  }
 }

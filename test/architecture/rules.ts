@@ -90,6 +90,7 @@ export const OWNED: readonly string[] = ['lib/', 'functions/'];
 export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   'onnxruntime-node': ['lib/inference/session.ts'],
   '@aws-sdk/client-s3': ['lib/s3/'],
+  '@aws-sdk/lib-storage': ['lib/s3/upload.ts'],
   '@aws-sdk/client-sqs': ['lib/queue/'],
   ioredis: ['lib/redis/'],
   yaml: ['lib/config/file.ts'],
@@ -127,17 +128,33 @@ export interface Entry {
 
 /** What an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
-  { entry: 'functions/predict.ts', packages: ['@aws-sdk/client-sqs', 'ioredis', 'yaml'] },
-  { entry: 'functions/batch.ts', packages: ['@aws-sdk/client-sqs', 'yaml'] },
+  {
+    entry: 'functions/predict.ts',
+    packages: ['@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'ioredis', 'yaml'],
+  },
+  { entry: 'functions/batch.ts', packages: ['@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'yaml'] },
   {
     entry: 'functions/predictions.ts',
-    packages: ['onnxruntime-node', '@aws-sdk/client-s3', '@aws-sdk/client-sqs', 'ioredis', 'yaml'],
+    packages: [
+      'onnxruntime-node',
+      '@aws-sdk/client-s3',
+      '@aws-sdk/client-sqs',
+      '@aws-sdk/lib-storage',
+      'ioredis',
+      'yaml',
+    ],
   },
-  { entry: 'functions/status.ts', packages: ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml'] },
-  { entry: 'functions/dead-letter.ts', packages: ['onnxruntime-node', '@aws-sdk/client-sqs', 'yaml'] },
+  {
+    entry: 'functions/status.ts',
+    packages: ['onnxruntime-node', '@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'yaml'],
+  },
+  {
+    entry: 'functions/dead-letter.ts',
+    packages: ['onnxruntime-node', '@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'yaml'],
+  },
   {
     entry: 'sdk/index.ts',
-    packages: ['onnxruntime-node', '@aws-sdk/client-s3', 'yaml'],
+    packages: ['onnxruntime-node', '@aws-sdk/client-s3', '@aws-sdk/lib-storage', 'yaml'],
     files: ['lib/config/'],
   },
 ];

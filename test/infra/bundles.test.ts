@@ -55,6 +55,10 @@ describe('the bundles of the functions', () => {
     assert.deepEqual(holders(/^@aws-sdk\/client-s3$/, true), ['batch', 'dead-letter', 'predict', 'status']);
   });
 
+  test('no bundle holds the uploader of models', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/lib-storage$|^lib\/s3\/upload\.ts$/), []);
+  });
+
   test('predict and predictions load ioredis only where Redis is asked', () => {
     assert.deepEqual(holders(/^ioredis$/), [...FUNCTIONS]);
     assert.deepEqual(holders(/^ioredis$/, true), ['batch', 'dead-letter', 'status']);
