@@ -25,7 +25,7 @@ import {
   type Template,
 } from '../support/template.ts';
 import { readArchive } from './archive.ts';
-import { everyStackTests } from './every-stack-tests.ts';
+import { everyStackTests } from './every-stack/tests.ts';
 import { lintTest } from './lint.ts';
 import { monitoringTests } from './monitoring-tests.ts';
 

@@ -6,7 +6,7 @@ import { type Packaged, packageProject, withoutNetwork } from '../support/packag
 import { resourcesOf } from '../support/template.ts';
 import { readArchive } from './archive.ts';
 import { archiveTests } from './archive-tests.ts';
-import { everyStackTests } from './every-stack-tests.ts';
+import { everyStackTests } from './every-stack/tests.ts';
 import { lintTest } from './lint.ts';
 import { templateTests } from './template-tests.ts';
 

@@ -1,5 +1,5 @@
 /**
- * What the template of a default dev stack promises beyond every-stack-tests.ts. Packaging takes seconds, so these tests
+ * What the template of a default dev stack promises beyond every-stack/tests.ts. Packaging takes seconds, so these tests
  * share one run with those of the archives (package.test.ts).
  */
 import assert from 'node:assert/strict';

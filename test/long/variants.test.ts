@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { everyStackTests } from '../infra/every-stack-tests.ts';
+import { everyStackTests } from '../infra/every-stack/tests.ts';
 import { lintTest } from '../infra/lint.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import {

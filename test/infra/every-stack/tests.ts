@@ -4,11 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FUNCTION_CHECKS } from './every-stack-functions.ts';
-import { NETWORK_CHECKS } from './every-stack-network.ts';
-import { type Check, days, functionsOf, type Properties } from './every-stack-parts.ts';
-import type { Packaged } from './packaging.ts';
-import { propertiesOf, referencesOf, resourcesOf, roleStatements, type Statement } from './template.ts';
+import type { Packaged } from '../../support/packaging.ts';
+import {
+  propertiesOf,
+  referencesOf,
+  resourcesOf,
+  roleStatements,
+  type Statement,
+} from '../../support/template.ts';
+import { FUNCTION_CHECKS } from './functions.ts';
+import { NETWORK_CHECKS } from './network.ts';
+import { type Check, days, functionsOf, type Properties } from './parts.ts';
 
 /** IAM defines no resource for these actions, so "*" is the only way to allow them. */
 const WITHOUT_RESOURCE = /^ec2:\w+(Network|Subnet|Private)\w*$|^xray:Put\w+$/;

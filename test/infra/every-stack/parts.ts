@@ -1,6 +1,6 @@
-/** What the checks of every-stack-tests.ts read in a packaged template: functions, queues and their variables. */
+/** What the checks of every-stack/tests.ts read in a packaged template: functions, queues and their variables. */
 import assert from 'node:assert/strict';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
 
 export type Check = readonly [title: string, check: (template: Template) => void];
 

@@ -1,5 +1,6 @@
-/** What every packaged stack promises about its queues, functions and HTTP API; see every-stack-tests.ts. */
+/** What every packaged stack promises about its queues, functions and HTTP API; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
 import {
   type Check,
   days,
@@ -8,8 +9,7 @@ import {
   type Properties,
   single,
   VARIABLES,
-} from './every-stack-parts.ts';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+} from './parts.ts';
 
 const GATEWAY_SECONDS = 30;
 const MAX_ENVIRONMENT_BYTES = 4096;

@@ -1,5 +1,6 @@
-/** What every packaged stack promises about Redis and the network; see every-stack-tests.ts. */
+/** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
+import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
 import {
   type Check,
   functionsOf,
@@ -7,8 +8,7 @@ import {
   type Properties,
   single,
   VARIABLES,
-} from './every-stack-parts.ts';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from './template.ts';
+} from './parts.ts';
 
 /** 80 % of what the smallest node type accepts. */
 const MAX_CONNECTIONS = 16_000;
