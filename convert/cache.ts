@@ -1,9 +1,7 @@
 /**
- * In: the directory a job serves from. Out: the directory with its ONNX model: the same one, or an import of it, made
- * once and kept.
- * Trap: what is kept is found by the content of the source files, the options and the converter itself, never by names
- * or times: a file that was touched is the same model, one that was changed is another. And a file that is kept for
- * months may not be what it was, so its hash is looked at before it serves.
+ * Gives a job a directory with an ONNX model: its own, or an import of it that is made once and kept. A kept import is
+ * found by the content of the source files, the options and the converter, never by names or times. Its own hash is
+ * checked before it serves, because the file may have been changed since.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
@@ -20,7 +18,7 @@ import { convertOptions, forConfig, uselessOptions } from './options.ts';
 import { configLines, PASSPORT_FILE, type Passport } from './passport.ts';
 import { fileFacts } from './sources.ts';
 
-export interface OnTheWayOptions {
+interface OnTheWayOptions {
   readonly import: ImportConfig;
   /** Where imports are kept; made when there is none. */
   readonly cacheDir: string;

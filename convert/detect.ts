@@ -1,12 +1,12 @@
 /**
- * In: a model directory. Out: which kind of model it holds, by the file names the formats prescribe, and its files.
- * Trap: a directory with two models is refused, never guessed at. Names that mean several things (`*.model` is also a
- * tokenizer's, `*.pb` also a SavedModel's fingerprint) count only where nothing plainer is there.
+ * Finds which kind of model a directory holds, by the file names that the formats prescribe. A directory with two
+ * models is refused. Ambiguous names (`*.model` is also a tokenizer's, `*.pb` also a SavedModel's fingerprint) count
+ * only when nothing clearer is there.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel, type ServingError } from '../lib/contract/errors.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/onnx-file.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
@@ -52,9 +52,11 @@ async function fileNames(folder: string): Promise<string[]> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') {
       const where = `the directory it is in: ${dirname(folder)}`;
-      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, error);
+      throw badModel(`${folder} is a file; expected a model directory, perhaps ${where}`, { cause: error });
     }
-    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, error);
+    throw badModel(`model directory ${folder} cannot be read: ${unreadable(error, folder)}`, {
+      cause: error,
+    });
   }
   if (entries.length > MAX_ENTRIES) {
     throw badModel(
@@ -164,7 +166,7 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
     try {
       head = await readHead(path);
     } catch (error) {
-      throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, error);
+      throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, { cause: error });
     }
     const wrong = wrongContent(head);
     // Weights of nothing are an empty file, assets are what they like to be, and so are models we do not read.
@@ -234,8 +236,4 @@ export async function needsImport(directory: string): Promise<boolean> {
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
   const models = candidatesIn(names.sort());
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
-}
-
-function badModel(message: string, cause?: unknown): ServingError {
-  return new ServingError('bad_model', message, { cause });
 }

@@ -1,8 +1,8 @@
 /**
- * In: a model that was found. Out: its conversion, by the converter of its kind.
- * Trap: each converter is loaded when its kind is there; and a kind without one says how its model becomes ONNX.
+ * Chooses the converter for a kind of model and loads it on demand. A kind without a converter is refused with the way
+ * to turn its model into ONNX.
  */
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel, ServingError } from '../lib/contract/errors.ts';
 import type { Conversion, ConvertOptions } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
 import { KINDS } from './kinds.ts';
@@ -45,8 +45,7 @@ async function ofTensorflow({ graph, files, notes }: TfModel, options: ConvertOp
 export function assertImportable({ kind, directory, files }: FoundModel): void {
   const { title, recipe } = KINDS[kind];
   if (recipe === undefined) return;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `${directory} holds a model of ${title} (${files.join(', ')}), which this version does not import; ${recipe}`,
   );
 }

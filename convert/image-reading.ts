@@ -1,7 +1,6 @@
 /**
- * In: a model's inputs, and what its format says of pictures. Out: how each picture input will be fed, and the lines of
- * config.yaml without which it would be fed in another way.
- * Trap: at run time the input's shape decides (lib/pipeline/image-choice.ts), so that very function is asked here.
+ * Determines how images are fed to each image input of a model, and which lines of config.yaml that takes. At run time
+ * the input's shape decides (lib/pipeline/image-choice.ts), so the same function is called here.
  */
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { imageSettings } from '../lib/pipeline/image-choice.ts';
@@ -16,7 +15,7 @@ export interface ImageReading {
   readonly width: number | undefined;
 }
 
-export interface ImageReadings {
+interface ImageReadings {
   readonly images: readonly ImageReading[];
   readonly config: readonly string[];
 }

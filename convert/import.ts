@@ -1,12 +1,11 @@
 /**
- * In: a model directory of any kind the contract names. Out: a directory with the same model as ONNX and its passport,
- * checked by running it.
- * Trap: the output appears whole or not at all: everything is made in a folder beside it, which gets its name last.
+ * Imports a model directory of any supported kind: writes the model as ONNX with its passport and checks it by running
+ * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
  */
 import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel, ServingError } from '../lib/contract/errors.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
 import type { BatchReport, CheckReport } from './check/run.ts';
@@ -141,7 +140,7 @@ async function copyInto(directory: string, path: string, target: string): Promis
     await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
   } catch (error) {
     const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
-    throw new ServingError('bad_model', message, { cause: error });
+    throw badModel(message, { cause: error });
   }
 }
 
@@ -167,7 +166,7 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
   const { batch, reference } = report;
   const isOpen = hasFreeSizes(report.inputs) || shapeless.length > 0 || reference !== undefined;
   if (batch.kind === 'not run' && !isOpen) {
-    throw new ServingError('bad_model', `the model was converted but does not run: ${batch.reason}`);
+    throw badModel(`the model was converted but does not run: ${batch.reason}`);
   }
   const isApart = batch.kind === 'differs' || batch.kind === 'fails';
   if (!isApart || shapeless.length > 0) {
@@ -233,7 +232,7 @@ async function check(
   const file = join(folder, MODEL_FILE);
   const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless, signal });
   const problem = referenceProblem(report);
-  if (problem) throw new ServingError('bad_model', problem);
+  if (problem) throw badModel(problem);
   return report;
 }
 

@@ -1,7 +1,6 @@
 /**
- * In: nothing. Out: the kinds of models the contract names: how their directories look, and what stands in the place of
- * an import that this version does not have.
- * Trap: a refusal without the way out is of no use; each kind that is refused says how its model becomes ONNX.
+ * The kinds of models, the layout of their directories, and, for kinds that are recognised but not imported, how to
+ * turn them into ONNX.
  */
 
 export type ModelKind =
@@ -14,7 +13,7 @@ export type ModelKind =
   | 'openvino'
   | 'bigdl';
 
-export interface KindFacts {
+interface KindFacts {
   readonly title: string;
   /** The files that make one. */
   readonly layout: string;

@@ -1,8 +1,7 @@
 /**
- * In: a model's size and the memory it took by rows of a run. Out: whether a Lambda function can serve it, limit by
- * limit, and which settings that takes.
- * Trap: a function runs up to batchSize rows at once, and a model that takes 40 MB for one takes 400 for 32. What was
- * not run is unknown, never said to fit.
+ * Decides whether a Lambda function can serve a model, limit by limit, and which settings that takes. A function runs
+ * up to batchSize rows at once, so the memory of many rows counts. What was not run is unknown and never reported to
+ * fit.
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
 import type { MemoryPoint, MemoryReport } from './check/memory.ts';
@@ -25,7 +24,7 @@ export interface LambdaFit {
   readonly extrapolated: boolean;
 }
 
-export interface LimitFact {
+interface LimitFact {
   readonly limit: string;
   readonly mostMB: number;
   /** Null: not known. */

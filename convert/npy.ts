@@ -1,10 +1,9 @@
 /**
- * In: the bytes of a .npy or .npz file. Out: its tensors. Reference data of other tools comes so.
- * Trap: the header is Python text and the lengths in it are claims; an npz is a zip, whose entries may unpack to any
- * size. Both are held against limits before anything is allocated.
+ * Reads .npy and .npz files, in which other tools write reference data. Header lengths and zip sizes are checked
+ * against limits before anything is allocated.
  */
 import { inflateRawSync } from 'node:zlib';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel, ServingError } from '../lib/contract/errors.ts';
 import {
   allocate,
   elementCount,
@@ -157,5 +156,5 @@ function readEntries(file: Buffer, name: string): Map<string, Tensor> {
 }
 
 function bad(name: string, what: string): ServingError {
-  return new ServingError('bad_model', `reference ${name}: ${what}`);
+  return badModel(`reference ${name}: ${what}`);
 }

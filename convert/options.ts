@@ -1,10 +1,10 @@
 /**
- * In: the section `import` of a config. Out: the same as options of a conversion; which of them do nothing for a model;
- * and advice that names options of the command line, as it reads for the section.
- * Trap: an empty section must give no options at all, for an ONNX model takes none.
+ * Turns a config's section `import` into a conversion's options, tells which of them do nothing for a model, and
+ * rewords advice about command-line options for config.yaml. An empty section must give no options at all, because an
+ * ONNX model takes none.
  */
 import type { ImportConfig } from '../lib/config/job.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 
@@ -43,7 +43,7 @@ export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string
 /** @throws bad_config */
 export function assertUsed(kind: ModelKind, convert: ConvertOptions): void {
   const useless = uselessOptions(kind, convert);
-  if (useless !== undefined) throw new ServingError('bad_config', useless);
+  if (useless !== undefined) throw badConfig(useless);
 }
 
 /** \`start\` and \`serverless deploy\` have no such options; config.yaml has. */

@@ -1,12 +1,13 @@
 /**
- * In: where an import's output shall be. Out: a folder beside it to work in, which then takes that place at once.
- * Trap: nothing of anybody else's is ever deleted: what is replaced as a whole is only what an import wrote itself.
+ * Makes a folder beside an import's output to work in, which then takes the output's place at once. Nothing of anybody
+ * else's is ever deleted: only what an import wrote itself is replaced as a whole.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig, type ServingError } from '../lib/contract/errors.ts';
+import { isAlive } from '../lib/registry/download-folder.ts';
 import { unreadable } from '../lib/registry/onnx-file.ts';
 import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from './passport.ts';
 
@@ -112,22 +113,12 @@ async function removeAbandoned(target: string, prefix: string): Promise<void> {
     if (machine === undefined) continue;
     const path = join(parent, name);
     const found = await stat(path).catch(() => undefined);
-    const isEnded = pid !== undefined && machine === MACHINE && !isRunning(Number(pid));
+    const isEnded = pid !== undefined && machine === MACHINE && !isAlive(Number(pid));
     if (!found || !(isEnded || Date.now() - found.mtimeMs > ABANDONED_MS)) continue;
     // Killed between two renames: what was there before is all there is.
     const isOnly = before !== undefined && !(await stat(target).catch(() => undefined));
     if (isOnly) await rename(path, target);
     else await rm(path, { recursive: true, force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // Somebody else's, whom we must not signal.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
@@ -159,5 +150,5 @@ async function replace(from: string, to: string): Promise<void> {
 }
 
 function wrong(message: string): ServingError {
-  return new ServingError('bad_config', message);
+  return badConfig(message);
 }

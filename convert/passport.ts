@@ -1,8 +1,7 @@
 /**
- * In: what an import read, made and measured. Out: the model's passport: passport.json, and the same as text.
- * Trap: two imports of one model must give one passport; whatever differs from run to run stands under `measured`.
+ * The record of an import, as passport.json and as text. Two imports of one model must give the same passport, so
+ * whatever differs from run to run is under `measured`.
  */
-
 import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
 import type { MemoryPoint } from './check/memory.ts';

@@ -1,12 +1,12 @@
 /**
- * In: what a converter cannot do, node by node. Out: one error that names all of it.
- * Trap: stopping at the first one makes a person import ten times to learn of ten operations.
+ * Collects what a converter cannot do, node by node, into one error, so that a person does not import ten times to
+ * learn of ten operations.
  */
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel, ServingError } from '../lib/contract/errors.ts';
 
 const SHOWN = 50;
 
-export interface Problem {
+interface Problem {
   /** Operation or layer type. */
   readonly op: string;
   /** Name of the node or layer. */
@@ -48,6 +48,6 @@ export class Problems {
       .map(({ op, node, reason }) => `  ${op} (node "${node}"): ${reason}`);
     if (this.found.length > SHOWN) lines.push(`  and ${this.found.length - SHOWN} more`);
     const count = this.found.length === 1 ? 'one node' : `${this.found.length} nodes`;
-    throw new ServingError('bad_model', `${this.file}: ${count} cannot be converted:\n${lines.join('\n')}`);
+    throw badModel(`${this.file}: ${count} cannot be converted:\n${lines.join('\n')}`);
   }
 }

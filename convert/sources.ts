@@ -1,28 +1,20 @@
-/** In: names of files. Out: their sizes and SHA-256. Trap: models are large, so nothing is read whole. */
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+/** Sizes and SHA-256 of files, which are too large to be read whole. */
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badModel } from '../lib/contract/errors.ts';
+import { digestFile } from '../lib/registry/download.ts';
 import type { FileFacts } from './passport.ts';
-
-const READ_BYTES = 1024 * 1024;
 
 /** @throws bad_model naming the file that cannot be read */
 export async function fileFacts(directory: string, paths: readonly string[]): Promise<FileFacts[]> {
   const facts: FileFacts[] = [];
   for (const path of paths) {
-    const hash = createHash('sha256');
-    let bytes = 0;
+    const file = join(directory, path);
     try {
-      for await (const chunk of createReadStream(join(directory, path), { highWaterMark: READ_BYTES })) {
-        bytes += (chunk as Buffer).length;
-        hash.update(chunk as Buffer);
-      }
+      facts.push({ path, bytes: (await stat(file)).size, sha256: await digestFile(file, 'sha256') });
     } catch (error) {
-      const message = `${join(directory, path)} cannot be read: ${(error as Error).message}`;
-      throw new ServingError('bad_model', message, { cause: error });
+      throw badModel(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
     }
-    facts.push({ path, bytes, sha256: hash.digest('hex') });
   }
   return facts;
 }

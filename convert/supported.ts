@@ -1,11 +1,10 @@
 /**
- * In: the converters. Out: the layers and operations they convert, by format; docs/models.md holds the same list, and
- * `node convert/supported.ts` writes it there.
- * Trap: the lists are the converters' own tables, never written down a second time.
+ * Lists the layers and operations that are converted, from the converters' own tables. `node convert/supported.ts`
+ * writes the list into docs/models.md.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 
-export interface SupportedOps {
+interface SupportedOps {
   readonly caffe: readonly string[];
   readonly tensorflow: readonly string[];
 }

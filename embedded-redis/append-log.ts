@@ -1,7 +1,7 @@
 /**
- * In: the write commands that were run. Out: one file of them as RESP, and at the next start the commands again.
- * Trap: a reply may leave only after `flush`: then a killed process (SIGKILL) loses nothing it has acknowledged.
- * The disk itself is told once a second, so a power failure may take the last second, as with Redis' everysec.
+ * Appends write commands to a file as RESP and replays them at the next start. A reply may leave only after `flush`, so
+ * a killed process loses nothing it has acknowledged. The disk is synced once a second, so a power failure may lose the
+ * last second, as with Redis' everysec.
  */
 import fs from 'node:fs';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -11,7 +11,7 @@ import { type Bytes, encodeCommand } from './replies.ts';
 const READ_BYTES = 1024 * 1024;
 const SYNC_EVERY_MS = 1_000;
 
-export interface AppendLogOptions {
+interface AppendLogOptions {
   readonly path: string;
   /** The file is rewritten when it is larger than this and than twice its size after the last rewrite. */
   readonly compactAfterBytes: number;

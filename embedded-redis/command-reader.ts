@@ -1,11 +1,10 @@
 /**
- * In: bytes as they come from a socket or from the log, cut anywhere. Out: whole commands, as byte strings.
- * Trap: a large argument arrives in thousands of pieces; joining them at each would cost the square of its size,
- * so the pieces wait in a list until the bytes known to be needed are there.
+ * Parses bytes from a socket or the log, cut anywhere, into whole commands. A large argument arrives in thousands of
+ * pieces, which wait in a list until all are there; joining them one by one would cost the square of its size.
  */
 import type { Bytes } from './replies.ts';
 
-export const LIMITS = {
+const LIMITS = {
   /** Of one argument. Redis has 512 MB; a result here is at most a Lambda payload of 6 MB. */
   argumentBytes: 64 * 1024 * 1024,
   /** Of all arguments of one command. */

@@ -1,9 +1,8 @@
 /**
- * In: the folder of a redis-server's log. Out: the log on the disk, at most two seconds after it was written.
- * Trap: Redis' own `appendfsync everysec` does not only sync once a second: while a sync is under way it holds writes back
- * for up to two seconds and answers all the same, so that a killed process loses results it has acknowledged. With
- * `appendfsync no` every write is with the operating system before its answer leaves, as in the embedded server; what
- * is left is the disk, for which any process may ask.
+ * Syncs a redis-server's log to the disk at most two seconds after it was written. Redis' own `appendfsync everysec`
+ * may hold writes back for two seconds during a sync and still answer, so a killed process would lose acknowledged
+ * results. With `appendfsync no` every write reaches the operating system before its answer leaves; only the disk
+ * remains, and any process may sync it.
  */
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ const EVERY_MS = 1_000;
 const LOG_FOLDERS = ['appendonlydir', '.'];
 const LOG_FILE = /^appendonly\.aof/;
 
-export interface DiskSyncOptions {
+interface DiskSyncOptions {
   readonly dataDir: string;
   /** Hears when it begins to fail. */
   readonly log: (message: string) => void;

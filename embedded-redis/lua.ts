@@ -1,8 +1,7 @@
 /**
- * In: Lua source and functions of ours it may call. Out: its result, before the call returns.
- * Trap: wasmoon's own calls are async and turn strings into UTF-8; these go to the same WebAssembly module one
- * level below, where a call is synchronous and a string is bytes. Lua is 5.4 here, 5.1 in Redis: 10 / 2 reads
- * "5.0" where it is joined to a string; the prelude mends what it can.
+ * Runs Lua synchronously, with functions of ours that it may call. wasmoon's own calls are async and turn strings into
+ * UTF-8, so these use the same WebAssembly module one level below, where strings are bytes. Lua is 5.4 here and 5.1 in
+ * Redis (10 / 2 reads "5.0"); the prelude mends what it can.
  */
 import type { LuaWasm } from 'wasmoon';
 import type { Bytes } from './replies.ts';
@@ -29,7 +28,7 @@ interface Memory {
 }
 
 /** A Lua table that is not (only) a list; the items of a list in it have bigint names, from 1n. Other names are left out. */
-export type LuaFields = Map<Bytes | bigint, LuaValue>;
+type LuaFields = Map<Bytes | bigint, LuaValue>;
 /** Whole numbers arrive as bigint. `LUA_NULL` is the one light userdata there is (cjson.null). */
 export type LuaValue =
   | Bytes
@@ -43,7 +42,7 @@ export type LuaValue =
 export const LUA_NULL = Symbol('null');
 
 /** A function of ours. What it throws becomes a table { err = message }, raised in Lua or returned to it. */
-export interface LuaFunction {
+interface LuaFunction {
   readonly body: (args: LuaValue[]) => LuaValue;
   readonly onError: 'raise' | 'return';
 }

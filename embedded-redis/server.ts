@@ -1,6 +1,6 @@
 /**
- * In: connections on the loopback interface. Out: replies; "for local use only", there is no password.
- * Trap: replies wait until the whole piece that came is run and logged, then leave in one write.
+ * Serves connections on the loopback interface, without a password: for local use only. Replies wait until the whole
+ * piece that came is run and logged, then leave in one write.
  */
 import fs from 'node:fs';
 import net from 'node:net';
@@ -11,7 +11,7 @@ import { SERVER_VERSION } from './commands/server.ts';
 import { type EngineOptions, newSession, RedisEngine } from './engine.ts';
 import { type Bytes, encodeReply, type Reply } from './replies.ts';
 
-export interface EmbeddedOptions extends EngineOptions {
+interface EmbeddedOptions extends EngineOptions {
   /** A loopback address. */
   readonly host: string;
   /** 0: any free one. */

@@ -1,11 +1,11 @@
 /**
- * In: keys and values. Out: them again, until they expire; and which commands would bring the data back.
- * Trap: a key that expires must enter the log as DEL: replayed, its life would else have gone on without an end.
+ * Holds keys and values until they expire, and tells which commands would bring the data back. An expired key must
+ * enter the log as DEL; otherwise a replay would revive it.
  */
 import { type Bytes, doubleText, ERRORS, ReplyError } from './replies.ts';
 import { type ScoredMember, SortedSet } from './sorted-set.ts';
 
-export type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[];
+type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[];
 
 interface Entry {
   value: Value;

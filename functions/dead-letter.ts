@@ -1,7 +1,7 @@
 /**
- * A record that ran out of tries -> a failed result for who waits, and its message parked in S3 for replay.
- * Trap: parked first, told second: if it stops in between, the message comes again and both are done again, the
- * same. S3 and not a queue, because this function sits beside Redis in the VPC, where S3 is free to reach.
+ * Gives a record that ran out of tries a failed result and parks its message in S3 for replay. Parking comes first: if
+ * the function stops in between, the message comes again and both steps are repeated with the same outcome. S3 is used
+ * because this function is in the VPC with Redis, where S3 is free to reach.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
@@ -12,7 +12,7 @@ import { logError } from '../lib/contract/log.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import type { Sink } from '../lib/pipeline/serve.ts';
 
-export interface DeadLetterDeps {
+interface DeadLetterDeps {
   readonly sink: Sink;
   /** Keeps one message under its id. */
   readonly park: (messageId: string, message: string) => Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * POST /predict. In: {"instances":[{name: value}, ...]}. Out: {"predictions":["{value=...}", ...]}, same order. Beside it
- * /v2, the Open Inference Protocol (lib/http/open-inference/endpoint.ts), for which the contract of /predict does not hold.
- * Trap: the contract's answer has no place for one instance's error, so a bad instance fails its request.
+ * POST /predict: {"instances":[{name: value}, ...]} becomes {"predictions":["{value=...}", ...]} in the same order. The
+ * contract's answer has no place for one instance's error, so a bad instance fails its request. It also serves /v2, the
+ * Open Inference Protocol (lib/http/open-inference/endpoint.ts).
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { decodeInstances } from '../lib/codecs/instances.ts';

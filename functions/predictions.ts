@@ -1,9 +1,9 @@
 /**
- * The way in and out over HTTPS. POST /predictions -> 202 with uri and Location; GET (also waiting: `Prefer:
- * wait=10`) and DELETE /predictions/{uri}; DELETE /predictions takes a page of finished ones; GET /status?uri=... and
- * POST /cancel?uri=... (a uri may hold any character: in a path, its slashes and question marks would be lost).
- * Trap: it is deployed twice from one bundle: POST /predictions outside the VPC (SQS is there, no NAT needed), the
- * rest inside (Redis is there). Each opens only what its side has.
+ * POST /predictions answers 202 with uri and Location; GET (also waiting: `Prefer: wait=10`) and DELETE
+ * /predictions/{uri} read and take a result; DELETE /predictions takes a page of finished ones; GET /status?uri=... and
+ * POST /cancel?uri=... keep the uri's slashes and question marks. It is deployed twice from one bundle, POST
+ * /predictions outside the VPC (SQS is there, without a NAT) and the rest inside (Redis is there); each opens only what
+ * its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';

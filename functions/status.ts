@@ -1,6 +1,6 @@
 /**
- * GET / (welcome), GET /metrics (timers of all functions of the job), GET /ready (200 when a prediction can work).
- * Trap: it must stay light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
+ * GET / (welcome), GET /metrics (timers of all functions of the job) and GET /ready (200 when a prediction can work).
+ * It stays light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -12,7 +12,7 @@ import { json, respond, text } from '../lib/http/response.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import type { TimerReport } from '../lib/metrics/timers.ts';
 
-export interface StatusDeps {
+interface StatusDeps {
   readonly results: {
     /** @throws results_unavailable */
     ping(): Promise<void>;

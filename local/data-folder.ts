@@ -1,11 +1,10 @@
 /**
- * In: a data folder. Out: which service runs on it and where, and a safe way to delete it.
- * Trap: what a killed process left behind counts for nothing; and a folder that held something before we came is
- * never deleted: only one that we made, and of that only what we put there.
+ * Tells which service runs on a data folder and where, and deletes one safely. What a killed process left behind does
+ * not count. Only a folder that we made is deleted, and of it only what we put there.
  */
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
 /** Where one job is. */
@@ -74,7 +73,7 @@ export async function claimFolder(dataDir: string): Promise<void> {
     if ((await readdir(dataDir)).length === 0) await writeFile(join(dataDir, MARK), MARK_TEXT);
   } catch (error) {
     const message = `the folder ${dataDir} cannot be used: ${(error as Error).message}`;
-    throw new ServingError('bad_config', message, { cause: error });
+    throw badConfig(message, { cause: error });
   }
 }
 
@@ -124,13 +123,12 @@ export async function dropRecord(dataDir: string): Promise<void> {
 export async function assertDeletable(dataDir: string): Promise<readonly string[] | undefined> {
   const names = await readdir(dataDir).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
-    throw new ServingError('bad_config', `${dataDir} cannot be read: ${error.message}`, { cause: error });
+    throw badConfig(`${dataDir} cannot be read: ${error.message}`, { cause: error });
   });
   if (names === undefined) return undefined;
   if (!names.includes(MARK)) {
     const ours = names.filter(isOurs).join(', ') || 'none';
-    throw new ServingError(
-      'bad_config',
+    throw badConfig(
       `the folder ${dataDir} was not made by cluster-serving and is not deleted; its files there: ${ours}`,
     );
   }

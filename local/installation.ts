@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ServingError } from '../lib/contract/errors.ts';
 
-export interface Installation {
+interface Installation {
   /** Holds docs/, examples/ and serverless.yml. Absolute. */
   readonly folder: string;
   /** Name of the package that users install. */

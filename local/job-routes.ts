@@ -2,13 +2,13 @@
 import { ROUTES, type Route } from '../lib/http/routes.ts';
 import type { GatewayRoute } from './gateway/routes.ts';
 
-export interface JobHandlers {
+interface JobHandlers {
   readonly predict: GatewayRoute['handler'];
   readonly predictions: GatewayRoute['handler'];
   readonly status: GatewayRoute['handler'];
 }
 
-export interface PredictLimits {
+interface PredictLimits {
   readonly timeoutMs: number;
   /** True while a run would only be refused: its request is then refused before its body is read. */
   readonly refuses: () => boolean;

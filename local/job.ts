@@ -43,7 +43,7 @@ export interface ServedJob {
   readonly modelDirectory: string;
 }
 
-export interface JobServices {
+interface JobServices {
   readonly aws: LocalAws;
   readonly redisUrl: string;
   readonly dataDir: string;

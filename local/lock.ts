@@ -1,11 +1,10 @@
 /**
- * In: a data folder. Out: it is ours alone until we let go.
- * Trap: a file left by a killed process must not block the next start: it counts only while its process lives and
- * still is what wrote it (a pid may have been given away again).
+ * Locks a data folder for this process. A lock file counts only while the process that wrote it lives, so a killed one
+ * does not block the next start; its pid may have been reused by another process.
  */
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**
@@ -34,14 +33,13 @@ async function takeOver(path: string, own: string, dataDir: string): Promise<() 
     }
     const holder = await readHolder(path);
     if (holder && (await isAlive(holder))) {
-      throw new ServingError(
-        'bad_config',
+      throw badConfig(
         `the folder ${dataDir} is in use by process ${holder.pid}; stop it or choose another with --data-dir`,
       );
     }
     await rm(path, { force: true });
   }
-  throw new ServingError('bad_config', `cannot lock the folder ${dataDir}: others keep taking it`);
+  throw badConfig(`cannot lock the folder ${dataDir}: others keep taking it`);
 }
 
 async function readHolder(path: string): Promise<ProcessIdentity | undefined> {

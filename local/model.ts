@@ -1,13 +1,13 @@
 /**
- * In: a job and its model directory. Out: the directory to serve from: the same one, or an import of it.
- * Trap: who serves ONNX must not wait for the converters: they are loaded when the directory needs them.
+ * Gives a job the directory to serve from: its own, or an import of it. The converters are loaded only when the
+ * directory needs them, so serving ONNX does not wait for them.
  */
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { installation } from './installation.ts';
 
-export interface ServedModel {
+interface ServedModel {
   readonly directory: string;
   /** That it was imported, and what its passport asks for. */
   readonly notes: readonly string[];

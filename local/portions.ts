@@ -1,9 +1,8 @@
 /**
- * In: the model as the queue's batches use it, and the line before the model. Out: the same model, whose runs wait in
- * that line and are cut into portions of bounded time, so that a request waits for a portion and not for a batch.
- * Trap: how long records take is known only afterwards, and a run of many may take as long as a run of one: the next
- * portion is as large as the last one's records would fit into the time. And on Lambda nobody waits for another's run, so
- * the time in the line must not count as the function's: good records would run out of time, and of tries.
+ * Runs the queue's batches in pieces of bounded time, each of which waits in the run queue, so that a request waits for
+ * a piece and not for a batch. How long records take is known only afterwards, so the next piece is as large as fits by
+ * the last one. Time in the run queue does not count as the function's; otherwise good records would run out of time
+ * and of tries.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../lib/contract/values.ts';
@@ -16,7 +15,7 @@ type Line = Pick<RunQueue, 'runPortion' | 'portionLimitMs'>;
 /** Below it a clock says nothing. */
 const LEAST_RECORD_MS = 0.001;
 
-export interface Portions {
+interface Portions {
   readonly model: Model;
   /** Runs an invocation on a clock of its own. */
   readonly invoke: <T>(work: () => Promise<T>) => Promise<T>;

@@ -1,22 +1,21 @@
 /**
- * In: TCP ports the stack wants. Out: which process listens on one, and errors that say what to do about it.
- * Trap: only Linux tells, and only about processes of the same user; everywhere else the holder is unknown,
- * so a message must read well without it.
+ * Finds the process that listens on a port and words errors that say what to do about it. Only Linux tells, and only
+ * about processes of the same user; elsewhere the holder is unknown, and messages must read well without it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig, type ServingError } from '../lib/contract/errors.ts';
 
 const LISTEN_STATE = '0A';
 const MAX_COMMAND_CHARS = 160;
 
-export interface PortHolder {
+interface PortHolder {
   readonly pid: number;
   /** The command line, cut to 160 characters. */
   readonly command: string;
 }
 
-export interface WantedPort {
+interface WantedPort {
   /** 0 means any free port and is never in use. */
   readonly port: number;
   /** The option a person changes to get another port: "--port". */
@@ -46,10 +45,7 @@ export async function portHolder(port: number): Promise<PortHolder | undefined> 
 export async function portInUse(port: number, option: string): Promise<ServingError> {
   const holder = await portHolder(port);
   const by = holder === undefined ? 'another process' : `process ${holder.pid} (${holder.command})`;
-  return new ServingError(
-    'bad_config',
-    `port ${port} is in use by ${by}; stop it or choose another with ${option}`,
-  );
+  return badConfig(`port ${port} is in use by ${by}; stop it or choose another with ${option}`);
 }
 
 /** What `listen` failed with, as an error a person can act on. */
@@ -58,11 +54,11 @@ export async function listenError(error: unknown, wanted: WantedPort): Promise<S
   if (code === 'EADDRINUSE') return portInUse(wanted.port, wanted.option);
   if (code === 'EACCES') {
     const message = `port ${wanted.port} is not allowed for this user; choose another with ${wanted.option}`;
-    return new ServingError('bad_config', message, { cause: error });
+    return badConfig(message, { cause: error });
   }
   const reason = error instanceof Error ? error.message : String(error);
   const where = `${wanted.host ?? '127.0.0.1'}:${wanted.port}`;
-  return new ServingError('bad_config', `cannot listen on ${where} (${wanted.option}): ${reason}`, {
+  return badConfig(`cannot listen on ${where} (${wanted.option}): ${reason}`, {
     cause: error,
   });
 }
@@ -82,7 +78,7 @@ export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<vo
     const error = await tryListen(one);
     if (error !== undefined) problems.push((await listenError(error, one)).message);
   }
-  if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
+  if (problems.length > 0) throw badConfig(problems.join('\n'));
 }
 
 /** Binding is the only test that cannot lie: /proc says nothing about other users or other containers. */

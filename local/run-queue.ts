@@ -1,14 +1,12 @@
 /**
- * In: work for the model, of requests that wait for it and of the queue's batches. Out: it done one after the other;
- * a request may be rate_limited, a batch never is.
- * Trap: a run holds the thread, and what comes meanwhile waits in sockets where nobody counts it. On Lambda each
- * request has an environment of its own; here they share one, and a queue that only grows makes all of them late. So
- * when many wait, all of them are sent away, and until there is less to do than can be done only what finds the model
- * free runs: what is served is served at once. Requests go before batches, but not for ever.
+ * Runs the work of requests and of the queue's batches one after the other; a request may be rate_limited, a batch
+ * never is. A run holds the thread, so what waits would wait uncounted in sockets, and a queue that only grows makes
+ * everyone late. When many wait, all of them are refused, and until the queue has drained only what finds the model
+ * free runs. Requests go before batches, but not for ever.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 
-export interface RunQueueOptions {
+interface RunQueueOptions {
   /** Requests that may wait, however short a run is. Default 512. */
   readonly mostWaiting?: number;
   /** A clock in ms. */

@@ -1,6 +1,6 @@
 /**
- * In: a running stack and the digit images. Out: each image's answer twice: from POST /predict and through the queue.
- * Trap: a result stays under its uri, and the first one wins; every run therefore uses uris of its own.
+ * Sends each digit image to a running stack twice: to POST /predict and through the queue. A result stays under its uri
+ * and the first one wins, so every run uses new uris.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { setVariables, variables } from '../lib/contract/variables.ts';
 import { InputQueue, OutputQueue, type Result } from '../sdk/index.ts';
 import type { Stack } from './stack.ts';
 
-export interface SampleRow {
+interface SampleRow {
   readonly image: string;
   readonly uri: string;
   /** What the picture shows. */
@@ -17,7 +17,7 @@ export interface SampleRow {
   readonly queue: Answer;
 }
 
-export interface Answer {
+interface Answer {
   /** Index of the largest probability. */
   readonly class: number;
   readonly probability: number;

@@ -1,7 +1,6 @@
 /**
- * In: the settings of a start. Out: the service in this process, until it is told to stop; what it prints is what
- * `npm start` and `cluster-serving start --foreground` print.
- * Trap: "ready" is the last word of the start and is never said before a request would be answered.
+ * Runs the service in this process until it is told to stop, and prints what `npm start` and `cluster-serving start
+ * --foreground` print. "ready" is printed only when a request would be answered.
  */
 import type { LocalLog } from './aws/lambda.ts';
 import {
@@ -19,7 +18,7 @@ import { runSample, type SampleReport, sampleTable } from './sample.ts';
 import { type Stack, startStack } from './stack.ts';
 import type { StartSettings } from './start-options.ts';
 
-export interface ServeOptions {
+interface ServeOptions {
   /** Print JSON, one value a line. */
   readonly json: boolean;
   /** Where our output goes, when not to a terminal. */
@@ -91,7 +90,7 @@ function placesOf({ job, model, modelNotes, url, queueUrl, deadLetterUrl }: JobA
   return modelNotes ? { ...places, modelNotes } : places;
 }
 
-export function addressText(addresses: Addresses): string {
+function addressText(addresses: Addresses): string {
   const redis =
     addresses.redis === 'redis-server'
       ? `redis-server ${addresses.redisVersion}`

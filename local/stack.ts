@@ -1,11 +1,10 @@
 /**
- * In: jobs and ports. Out: the whole service on this machine: one SQS, S3 and Redis, and every job beside the others on
- * them, each with its own queue, results, model and HTTP port.
- * Trap: parts are closed in the opposite order of their opening: first the doors, then what they need.
+ * The whole service on one machine: one SQS, S3 and Redis, and every job with its own queue, results, model and HTTP
+ * port. Parts are closed in the opposite order of their opening: endpoints first, then what they need.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
@@ -14,7 +13,7 @@ import { holdFolder } from './lock.ts';
 import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
 
-export interface StackOptions {
+interface StackOptions {
   /** One or more, of different names. */
   readonly jobs: readonly [ServedJob, ...ServedJob[]];
   /** Everything that survives a restart. */
@@ -105,8 +104,5 @@ function assertDifferent(jobs: readonly ServedJob[]): void {
   const names = jobs.map(({ job }) => job.jobName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice === undefined) return;
-  throw new ServingError(
-    'bad_config',
-    `two configs have the jobName ${twice}; jobs side by side need different ones`,
-  );
+  throw badConfig(`two configs have the jobName ${twice}; jobs side by side need different ones`);
 }

@@ -1,11 +1,11 @@
 /**
- * In: the options of a start, as a person wrote them. Out: its settings, all checked.
- * Trap: no option has a default here, so that a restart can tell what was said from what was not.
+ * Checks the options of a start. No option has a default here, so that a restart can tell what was given from what was
+ * not.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';
@@ -36,7 +36,7 @@ export const START_OPTIONS_HELP = `\
       --embedded-redis    use the embedded Redis also where redis-server is installed
       --verbose           print what the parts do`;
 
-export interface StartValues {
+interface StartValues {
   readonly config?: readonly string[] | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;
@@ -71,7 +71,7 @@ export function readSettings(values: StartValues): StartSettings {
   const said = [values.config ?? []].flat();
   const config = said.length > 0 ? said : [existsSync('config.yaml') ? 'config.yaml' : sampleConfig];
   if (config.length > MAX_JOBS)
-    throw new ServingError('bad_config', `--config: ${config.length} jobs are over the limit of ${MAX_JOBS}`);
+    throw badConfig(`--config: ${config.length} jobs are over the limit of ${MAX_JOBS}`);
   const configs = config.map((path) => resolve(path));
   const read = configs.map((path) => ({ path, ...readConfig(path) }));
   const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
@@ -116,8 +116,5 @@ function portsOf(values: StartValues): StartSettings['ports'] {
 function portOf(option: string, text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw new ServingError(
-    'bad_config',
-    `${option}: expected a port from 0 to 65535, got ${JSON.stringify(text)}`,
-  );
+  throw badConfig(`${option}: expected a port from 0 to 65535, got ${JSON.stringify(text)}`);
 }

@@ -1,9 +1,9 @@
 /**
- * `npm start`. In: command line options. Out: the service on this machine, after it has shown that it works.
- * Trap: `cluster-serving start --foreground` is the same start; what both do is in serve.ts, not here.
+ * `npm start`: runs the service on this machine once it has shown that it works. `cluster-serving start --foreground`
+ * is the same start; what both do is in serve.ts.
  */
 import { parseArgs } from 'node:util';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { serve } from './serve.ts';
 import { readSettings, START_OPTIONS, START_OPTIONS_HELP } from './start-options.ts';
 
@@ -34,7 +34,7 @@ function readOptions() {
   try {
     return parseArgs({ options: OPTIONS }).values;
   } catch (error) {
-    throw new ServingError('bad_config', `${(error as Error).message}\n\n${USAGE}`);
+    throw badConfig(`${(error as Error).message}\n\n${USAGE}`);
   }
 }
 

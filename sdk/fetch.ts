@@ -1,8 +1,8 @@
 /**
- * In: a url of the HTTPS API. Out: its JSON, or the error it told of, as the same error class as everywhere.
- * Trap: gateways in between answer in their own words; only our own {"error","code"} is taken at its word.
+ * Fetches JSON from the HTTPS API, or throws its error as a ServingError. Gateways in between answer in their own
+ * words, so only our own {"error","code"} is taken literally.
  */
-import { type ErrorCode, isErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { badConfig, type ErrorCode, isErrorCode, ServingError } from '../lib/contract/errors.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
@@ -54,10 +54,7 @@ export async function request(
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
   const known = isErrorCode(code) ? code : codeOfStatus(response.status);
   if (response.status === 404 && !isErrorCode(code)) {
-    throw new ServingError(
-      'bad_config',
-      `${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`,
-    );
+    throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
   }
   throw new ServingError(known, textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`);
 }

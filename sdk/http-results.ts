@@ -1,9 +1,7 @@
 /**
- * In: a uri. Out: its result through the HTTPS API: the same reads as ResultStore, for clients outside the VPC.
- * Trap: waiting is the server's work: `Prefer: wait=20` holds the request until the result is there, so that nobody
- * polls in a loop.
+ * Reads results through the HTTPS API, like ResultStore, for clients outside the VPC. The server does the waiting:
+ * `Prefer: wait=20` holds the request until the result is there, so nobody polls in a loop.
  */
-
 import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';

@@ -1,11 +1,11 @@
 /**
- * In: a uri and its inputs. Out: a message in the job's queue. The client half of the enqueue contract.
- * Trap: the old client printed a line when the queue was full and lost the record. Here every call says what became
- * of it: it resolves when the queue has the record (or it has its result already), or throws.
+ * Puts records into the job's queue: the client half of the enqueue contract. The old client printed a line when the
+ * queue was full and lost the record; here every call resolves when the queue has the record (or its result exists
+ * already), or throws.
  */
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../lib/codecs/message.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badConfig, badRequest, ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../lib/contract/names.ts';
 import { type SentRecord, sendClaimed, submit } from '../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../lib/queue/sender.ts';
@@ -152,13 +152,12 @@ export class InputQueue {
 
   #frontend(path: string): string {
     const { frontendUrl } = this.#options;
-    if (!frontendUrl)
-      throw new ServingError('bad_config', 'this needs frontendUrl: new InputQueue({ frontendUrl })');
+    if (!frontendUrl) throw badConfig('this needs frontendUrl: new InputQueue({ frontendUrl })');
     return frontendUrl.replace(/\/+$/, '') + path;
   }
 
   #open(): Promise<QueueSender> {
-    if (this.#closed) throw new ServingError('bad_request', 'this queue was closed');
+    if (this.#closed) throw badRequest('this queue was closed');
     this.#sender ??= this.#openSender().catch((error: unknown) => {
       this.#sender = undefined;
       throw error;
@@ -178,9 +177,7 @@ export class InputQueue {
       throw new ServingError(
         'queue_unavailable',
         `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error)}`,
-        {
-          cause: error,
-        },
+        { cause: error },
       );
     }
   }

@@ -1,12 +1,12 @@
 /**
- * In: what a person passes to `enqueue`. Out: a record's inputs.
- * Trap: a bare string is an image path and a list of strings is text, as in the Python client. Plain numbers carry no
- * dtype: they travel as float32 when that is exact, else as float64, and the model's input decides.
+ * Turns what a person passes to `enqueue` into a record's inputs. As in the Python client, a bare string is an image
+ * path and a list of strings is text. Plain numbers carry no dtype: they travel as float32 when that is exact, else as
+ * float64, and the model's input decides.
  */
 import { readFile } from 'node:fs/promises';
 import { decodeBase64 } from '../lib/codecs/base64.ts';
 import { kindOf } from '../lib/codecs/quote.ts';
-import { ServingError } from '../lib/contract/errors.ts';
+import { badRequest, ServingError } from '../lib/contract/errors.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
 import {
   allocate,
@@ -57,13 +57,10 @@ export type RecordInputs = Readonly<Record<string, InputValue>>;
  */
 export async function toInputs(values: RecordInputs): Promise<Inputs> {
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
-    throw new ServingError(
-      'bad_request',
-      `inputs: expected an object of inputs by name, got ${kindOf(values)}`,
-    );
+    throw badRequest(`inputs: expected an object of inputs by name, got ${kindOf(values)}`);
   }
   const entries = Object.entries(values);
-  if (entries.length === 0) throw new ServingError('bad_request', 'a record needs at least one input');
+  if (entries.length === 0) throw badRequest('a record needs at least one input');
   const inputs = new Map<string, Value>();
   for (const [name, value] of entries) {
     try {
@@ -80,16 +77,10 @@ export async function toInputs(values: RecordInputs): Promise<Inputs> {
 async function toValue(value: InputValue): Promise<Value> {
   if (typeof value === 'string') return { kind: 'image', bytes: await readImage(value) };
   if (Buffer.isBuffer(value)) {
-    throw new ServingError(
-      'bad_request',
-      'got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers',
-    );
+    throw badRequest('got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers');
   }
   if (value === null || !['object', 'number', 'boolean'].includes(typeof value)) {
-    throw new ServingError(
-      'bad_request',
-      `expected numbers, texts, a tensor or an image, got ${kindOf(value)}`,
-    );
+    throw badRequest(`expected numbers, texts, a tensor or an image, got ${kindOf(value)}`);
   }
   if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
   if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
@@ -100,8 +91,7 @@ async function toValue(value: InputValue): Promise<Value> {
     return { kind: 'image', bytes: checked(value.bytes, 'bytes', 'a Uint8Array', isBytes) };
   if ('indices' in value && 'values' in value) return sparseValue(value);
   if ('data' in value && 'shape' in value) return tensorValue(value);
-  throw new ServingError(
-    'bad_request',
+  throw badRequest(
     `expected a path, {path}, {b64}, {bytes}, numbers, texts, {data,shape} or {indices,values,shape}, got the keys ${JSON.stringify(Object.keys(value))}`,
   );
 }
@@ -111,7 +101,7 @@ const isBytes = (value: unknown) => value instanceof Uint8Array;
 
 function checked<T>(value: T, key: string, expected: string, is: (value: unknown) => boolean): T {
   if (is(value)) return value;
-  throw new ServingError('bad_request', `${key}: expected ${expected}, got ${kindOf(value)}`);
+  throw badRequest(`${key}: expected ${expected}, got ${kindOf(value)}`);
 }
 
 /** A bare text is a path, which is easily forgotten: the message says so. */
@@ -120,7 +110,7 @@ async function readImage(path: string): Promise<Uint8Array> {
     return await readFile(path);
   } catch (error) {
     const { message } = error as Error;
-    throw new ServingError('bad_request', `cannot read the image file (a text is a path): ${message}`, {
+    throw badRequest(`cannot read the image file (a text is a path): ${message}`, {
       cause: error,
     });
   }
@@ -146,11 +136,11 @@ function tensorValue(value: {
 }): Value {
   const { data, shape, dtype } = value;
   if (dtype !== undefined && dtype !== 'string' && !isNumericDType(dtype)) {
-    throw new ServingError('bad_request', `dtype ${JSON.stringify(dtype)} is none of ONNX`);
+    throw badRequest(`dtype ${JSON.stringify(dtype)} is none of ONNX`);
   }
   const count = elementCount(shape, LIMITS.tensorElements);
   if (data.length !== count) {
-    throw new ServingError('bad_request', `${data.length} elements are not of shape [${shape.join(',')}]`);
+    throw badRequest(`${data.length} elements are not of shape [${shape.join(',')}]`);
   }
   if (ArrayBuffer.isView(data)) {
     // A Uint16Array is float16 only when that is said, as the tensors of a result say it.
@@ -168,7 +158,7 @@ function tensorValue(value: {
 function dtypeOfArray(data: TypedArray): DType {
   const name = data.constructor.name.replace('Array', '').replace('Big', '').toLowerCase();
   if (isNumericDType(name) && allocate(name, 0).constructor === data.constructor) return name;
-  throw new ServingError('bad_request', `a ${data.constructor.name} has no ONNX type`);
+  throw badRequest(`a ${data.constructor.name} has no ONNX type`);
 }
 
 function sparseValue(value: {
@@ -178,7 +168,7 @@ function sparseValue(value: {
 }): Value {
   const indices = nestedTensor(value.indices, 'int32');
   const values = tensorValue({ data: value.values, shape: [value.values.length] });
-  if (values.kind !== 'tensor') throw new ServingError('bad_request', 'sparse values: expected numbers');
+  if (values.kind !== 'tensor') throw badRequest('sparse values: expected numbers');
   return {
     kind: 'sparse',
     shape: value.shape,

@@ -1,9 +1,7 @@
 /**
- * In: a uri. Out: its result, from Redis or through the HTTPS API. The client half of the query contract.
- * Trap: "not there yet" is undefined, a failed record is a thrown error with its code and uri; the old "[]" and "NaN"
- * texts do not exist here.
+ * Reads results from Redis or through the HTTPS API: the client half of the query contract. "Not there yet" is
+ * undefined and a failed record a thrown error with its code and uri; the old "[]" and "NaN" do not exist here.
  */
-
 import type { ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';

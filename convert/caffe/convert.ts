@@ -1,9 +1,9 @@
 /**
- * In: a folder with a Caffe net (prototxt) and its weights (caffemodel). Out: an ONNX graph.
- * Trap: deploy nets declare a batch (`dim: 10`) that means nothing. The graph is built with a free batch first; when a
- * layer mixes the records of a batch, it is built again with the declared one.
+ * Converts a Caffe net (prototxt) and its weights (caffemodel) to an ONNX graph. Deploy nets declare a batch (`dim:
+ * 10`) that means nothing, so the graph is built with a free batch first, and again with the declared one when a layer
+ * mixes the records of a batch.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
 import { GraphBuilder } from '../graph/builder.ts';
@@ -68,7 +68,7 @@ function inputShapes(plan: Plan, options: ConvertOptions, file: string): Readonl
   for (const name of Object.keys(options.constants ?? {}))
     if (!plan.inputs.some(({ made }) => made.name === name))
       missing.push(`has no input "${name}" to make constant`);
-  if (missing.length > 0) throw new ServingError('bad_model', `${file}: ${missing.slice(0, 20).join('; ')}`);
+  if (missing.length > 0) throw badModel(`${file}: ${missing.slice(0, 20).join('; ')}`);
   return shapes;
 }
 
@@ -226,7 +226,7 @@ class NetBuilder {
       const result = convert(new LayerNode(layer, inputs, this.#net));
       const values = Array.isArray(result) ? (result as readonly Value[]) : [result as Value];
       if (values.length < tops.length)
-        throw new ServingError('bad_model', `gives ${values.length} outputs, the net names ${tops.length}`);
+        throw badModel(`gives ${values.length} outputs, the net names ${tops.length}`);
       for (const value of values) if (value.shape) checkSize(value.shape);
       return values;
     });
@@ -240,10 +240,7 @@ class NetBuilder {
 function checkSize(shape: Shape): void {
   const size = shape.reduce<number>((product, dim) => (typeof dim === 'number' ? product * dim : product), 1);
   if (!(size >= 1 && size <= MAX_ELEMENTS))
-    throw new ServingError(
-      'bad_model',
-      `a blob of ${formatShape(shape)} has ${size} elements, the limit is ${MAX_ELEMENTS}`,
-    );
+    throw badModel(`a blob of ${formatShape(shape)} has ${size} elements, the limit is ${MAX_ELEMENTS}`);
 }
 
 /** Caffe reads pictures with OpenCV: channels first, blue before red. */

@@ -1,10 +1,10 @@
 /**
- * In: a model's folder. Out: its one net (text) and its one file of weights, if there is one.
- * Trap: Caffe folders often hold a solver and a training net too; which of several nets is meant is for a person to say.
+ * Finds the one net (text) and the one file of weights, if any, in a model's folder. Caffe folders often hold a solver
+ * and a training net too; when several nets remain, the person has to choose.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { chosenNets } from './choose.ts';
 
 /** The largest deploy nets we know (SSD, DenseNet) are under 300 KB. */
@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES = 16 * 1024 * 1024;
 /** A protobuf message ends at 2 GB. */
 const MAX_WEIGHT_BYTES = 2 ** 31 - 1;
 
-export interface CaffeFiles {
+interface CaffeFiles {
   /** File name and content of the prototxt. */
   readonly net: { readonly name: string; readonly text: string };
   /** File name and content of the caffemodel. */
@@ -26,22 +26,17 @@ export async function readFiles(directory: string): Promise<CaffeFiles> {
   const models = names.filter((name) => /\.caffemodel$/i.test(name));
   const [net, ...otherNets] = nets;
   const [model, ...otherModels] = models;
-  if (net === undefined) throw new ServingError('bad_model', 'expected one .prototxt file, found none');
+  if (net === undefined) throw badModel('expected one .prototxt file, found none');
   if (otherNets.length > 0)
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `expected one .prototxt file, found ${nets.length} (${nets.join(', ')}): leave only the net to serve`,
     );
   if (model === undefined && names.some((name) => /\.caffemodel\.h5$/i.test(name)))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       'the weights are a .caffemodel.h5 (HDF5), which is not read; save them in Caffe with snapshot_format: BINARYPROTO',
     );
   if (otherModels.length > 0)
-    throw new ServingError(
-      'bad_model',
-      `expected one .caffemodel file, found ${models.length} (${models.join(', ')})`,
-    );
+    throw badModel(`expected one .caffemodel file, found ${models.length} (${models.join(', ')})`);
   const text = (await readLimited(directory, net, MAX_TEXT_BYTES)).toString('utf8');
   return {
     net: { name: net, text },
@@ -60,7 +55,7 @@ async function list(directory: string): Promise<string[]> {
       .map((entry) => entry.name)
       .sort();
   } catch (error) {
-    throw new ServingError('bad_model', `cannot read the folder ${directory}`, { cause: error });
+    throw badModel(`cannot read the folder ${directory}`, { cause: error });
   }
 }
 
@@ -70,13 +65,12 @@ async function readLimited(directory: string, name: string, limit: number): Prom
   try {
     ({ size } = await stat(path));
   } catch (error) {
-    throw new ServingError('bad_model', `${name}: cannot be read`, { cause: error });
+    throw badModel(`${name}: cannot be read`, { cause: error });
   }
-  if (size > limit)
-    throw new ServingError('bad_model', `${name}: has ${size} bytes, the limit is ${limit} bytes`);
+  if (size > limit) throw badModel(`${name}: has ${size} bytes, the limit is ${limit} bytes`);
   try {
     return await readFile(path);
   } catch (error) {
-    throw new ServingError('bad_model', `${name}: cannot be read`, { cause: error });
+    throw badModel(`${name}: cannot be read`, { cause: error });
   }
 }

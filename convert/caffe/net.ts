@@ -1,8 +1,8 @@
 /**
- * In: the text of a net. Out: the layers that run at inference, in order, and the declared inputs.
- * Trap: a layer may stand there twice, once for each phase; only rules (`include`, `exclude`) tell which one runs.
+ * Reads the text of a net: the layers that run at inference, in order, and the declared inputs. A layer may appear
+ * twice, once for each phase; only its rules (`include`, `exclude`) say which one runs.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 import { readText } from '../wire/text.ts';
@@ -26,7 +26,7 @@ export interface Layer {
   readonly message: Message;
 }
 
-export interface DeclaredInput {
+interface DeclaredInput {
   readonly name: string;
   /** Undefined where the net says nothing. */
   readonly shape: readonly number[] | undefined;
@@ -51,25 +51,19 @@ export function readNet(text: string, file: string): Net {
   });
   const [old, current] = [messagesOf(message, 'layers'), messagesOf(message, 'layer')];
   if (old.length > 0 && current.length > 0)
-    throw new ServingError('bad_model', `${file}: has both "layer" and "layers", expected one of them`);
+    throw badModel(`${file}: has both "layer" and "layers", expected one of them`);
   const layers = old.length > 0 ? old.map((layer) => oldLayer(layer, file)) : current.map(currentLayer);
-  if (layers.length === 0) throw new ServingError('bad_model', `${file}: has no layers`);
+  if (layers.length === 0) throw badModel(`${file}: has no layers`);
   if (layers.length > MAX_LAYERS)
-    throw new ServingError('bad_model', `${file}: ${layers.length} layers, the limit is ${MAX_LAYERS}`);
+    throw badModel(`${file}: ${layers.length} layers, the limit is ${MAX_LAYERS}`);
   const connections = layers.reduce((sum, { bottoms, tops }) => sum + bottoms.length + tops.length, 0);
   if (connections > MAX_CONNECTIONS)
-    throw new ServingError(
-      'bad_model',
-      `${file}: ${connections} connections, the limit is ${MAX_CONNECTIONS}`,
-    );
+    throw badModel(`${file}: ${connections} connections, the limit is ${MAX_CONNECTIONS}`);
   for (const { name, type, bottoms, tops } of layers) {
     if ([name, type, ...bottoms, ...tops].some((each) => each.length > MAX_NAME))
-      throw new ServingError(
-        'bad_model',
-        `${file}: a name has more than ${MAX_NAME} characters (layer "${name.slice(0, 40)}")`,
-      );
+      throw badModel(`${file}: a name has more than ${MAX_NAME} characters (layer "${name.slice(0, 40)}")`);
     if ([...bottoms, ...tops].includes(''))
-      throw new ServingError('bad_model', `${file}: layer "${name}" has a top or bottom without a name`);
+      throw badModel(`${file}: layer "${name}" has a top or bottom without a name`);
   }
   const state = stateOf(messageOf(message, 'state'));
   return {
@@ -114,8 +108,7 @@ function currentLayer(message: Message): Layer {
 
 function oldLayer(message: Message, file: string): Layer {
   if (has(message, 'layer'))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${file}: is of Caffe's first format ("layers { layer { ... } }"); bring it up to date with Caffe's upgrade_net_proto_text`,
     );
   const number = numberOf(message, 'type');
@@ -146,10 +139,7 @@ function runs(layer: Layer, state: State, file: string): boolean {
   const include = messagesOf(layer.message, 'include');
   const exclude = messagesOf(layer.message, 'exclude');
   if (include.length > 0 && exclude.length > 0)
-    throw new ServingError(
-      'bad_model',
-      `${file}: layer "${layer.name}" has include and exclude rules, expected one kind`,
-    );
+    throw badModel(`${file}: layer "${layer.name}" has include and exclude rules, expected one kind`);
   if (include.length > 0) return include.some((rule) => meets(state, rule));
   return !exclude.some((rule) => meets(state, rule));
 }
@@ -168,14 +158,13 @@ function meets(state: State, rule: Message): boolean {
 function declaredInputs(message: Message, file: string): DeclaredInput[] {
   const names = textsOf(message, 'input');
   if (names.length > MAX_INPUTS || names.some((name) => name === '' || name.length > MAX_NAME))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${file}: ${names.length} inputs; at most ${MAX_INPUTS}, with names of 1 to ${MAX_NAME} characters`,
     );
   const shapes = messagesOf(message, 'input_shape').map((shape) => plainNumbersOf(shape, 'dim'));
   const dims = plainNumbersOf(message, 'input_dim');
   const wrong = (what: string) =>
-    new ServingError('bad_model', `${file}: ${names.length} inputs (${names.join(', ')}) and ${what}`);
+    badModel(`${file}: ${names.length} inputs (${names.join(', ')}) and ${what}`);
   if (shapes.length > 0 && shapes.length !== names.length) throw wrong(`${shapes.length} input_shape`);
   if (shapes.length === 0 && dims.length > 0 && dims.length !== 4 * names.length)
     throw wrong(`${dims.length} input_dim, expected 4 for each`);

@@ -1,9 +1,9 @@
 /**
- * What the conversion of one layer works with: its inputs, its parameters, its weights.
- * Trap: the batch. A net is first converted with a free batch; a layer that mixes the records of a batch must say so
- * (`bindBatch`), then the net is converted again with the batch the file gives.
+ * What the conversion of one layer works with: its inputs, parameters and weights. A net is first converted with a free
+ * batch; a layer that mixes the records of a batch calls `bindBatch`, and the net is converted again with the batch the
+ * file gives.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import { flagOf, has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf } from '../wire/message.ts';
@@ -57,7 +57,7 @@ export class Parameters {
 }
 
 /** Where a MaxPool found its values, and the height and width of the plane it looked at. */
-export interface Positions {
+interface Positions {
   readonly at: Value;
   readonly plane: readonly [number, number];
 }
@@ -96,7 +96,7 @@ export class LayerNode {
   input(i = 0): Value {
     const value = this.inputs[i];
     if (value) return value;
-    throw new ServingError('bad_model', `needs ${i + 1} inputs, got ${this.inputs.length}`);
+    throw badModel(`needs ${i + 1} inputs, got ${this.inputs.length}`);
   }
 
   parameters(name: ParameterName): Parameters {
@@ -129,16 +129,14 @@ export class LayerNode {
     const blobs = this.net.blobsOf(this.layer);
     if (blobs.length === 0) return this.#filled(wanted);
     if (blobs.length !== wanted.length)
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         `needs ${wanted.length} blobs (${wanted.map(({ name }) => name).join(', ')}), the weights have ${blobs.length}`,
       );
     return wanted.map(({ name, shape }, i) => {
       const { data, shape: own } = blobs[i] as Blob;
       const size = shape.reduce((product, dim) => product * dim, 1);
       if (data.length !== size || (own && !sameSizes(own, shape)))
-        throw new ServingError(
-          'bad_model',
+        throw badModel(
           `blob ${i} (${name}) is [${own?.join(',') ?? data.length}], expected [${shape.join(',')}]`,
         );
       return this.g.constant({ dtype: 'float32', shape, data }, `${this.hint}/${name}`);
@@ -149,8 +147,7 @@ export class LayerNode {
   #filled(wanted: readonly WantedBlob[]): Value[] {
     const tensors = wanted.map(({ shape, filler }) => filler && fill(filler, shape));
     if (!tensors.every((tensor) => tensor !== undefined))
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         this.net.hasWeights
           ? 'has no blobs in the caffemodel; its name must be the same in both files'
           : 'needs weights, and there is no .caffemodel file',

@@ -1,9 +1,8 @@
 /**
- * In: the layers of a net. Out: which of them make its answers, connected, without what only training needs.
- * Trap: names are no connections: an in-place layer writes over its bottom, so that a name means another value from
- * there on. Connections are resolved once, in the file's order; what is not made yet cannot be taken.
+ * Selects and connects the layers that produce a net's answers, without those that only training needs. A name does not
+ * identify a value: an in-place layer overwrites its bottom, so connections are resolved once, in the file's order.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../conversion.ts';
 import { dataShape, isDataLayer, preparation } from './data-layers.ts';
 import { layerOf } from './layers/table.ts';
@@ -31,7 +30,7 @@ export interface Step {
   readonly tops: readonly Made[];
 }
 
-export interface PlannedInput {
+interface PlannedInput {
   readonly made: Made;
   /** As the file says it. */
   readonly shape: readonly number[] | undefined;
@@ -108,14 +107,10 @@ class Connector {
       else steps.push(this.#step(layer, cuts));
     }
     if (this.#missing.length > 0)
-      throw new ServingError(
-        'bad_model',
-        `${this.#file}: ${[...new Set(this.#missing)].slice(0, 20).join('; ')}`,
-      );
+      throw badModel(`${this.#file}: ${[...new Set(this.#missing)].slice(0, 20).join('; ')}`);
     if (this.#spare.length > 0) {
       const names = this.#inputs.map(({ made }) => made.name).join(', ');
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         `${this.#file}: has no input or blob "${this.#spare.join('", "')}"; its inputs are ${names}`,
       );
     }
@@ -230,14 +225,14 @@ function wantedOutputs(
 ): Made[] {
   const free = kept.flatMap((step) => step.tops).filter((top) => !consumed.has(top));
   if (free.length > MAX_OUTPUTS)
-    throw new ServingError('bad_model', `${file}: ${free.length} outputs, the limit is ${MAX_OUTPUTS}`);
+    throw badModel(`${file}: ${free.length} outputs, the limit is ${MAX_OUTPUTS}`);
   if (outputNames === undefined) {
     if (free.length > 0) return free;
     // Some deploy nets keep their answer quiet, for a program that asks for it by name.
     const silenced = kept.flatMap(({ layer, bottoms }) => (layer.type === 'Silence' ? bottoms : []));
     const answers = silenced.filter(({ by }) => by !== undefined);
     if (answers.length > 0) return answers;
-    throw new ServingError('bad_model', `${file}: has no output: every blob is taken by another layer`);
+    throw badModel(`${file}: has no output: every blob is taken by another layer`);
   }
   const isInput = new Set(inputs.map(({ made }) => made));
   const unknown: string[] = [];
@@ -248,8 +243,7 @@ function wantedOutputs(
     return [];
   });
   if (unknown.length === 0) return made;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `${file}: has no blob "${unknown.join('", "')}" to put out; its outputs are ${free.map(({ name }) => name).join(', ')}`,
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Shapes as Caffe's layers count them. In: values with free dimensions. Out: reshaped values, axes, sizes.
- * Trap: Caffe writes whole shapes, the batch included; a free batch has to stay free through them.
+ * Shapes as Caffe's layers count them: reshaping, axes and sizes. Caffe writes whole shapes, batch included; a free
+ * batch has to stay free through them.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import { axisOf, known, product } from '../graph/shapes.ts';
@@ -18,8 +18,7 @@ export function axisIn(value: Value, axis: number): number {
 export function fixedProduct(value: Value, from: number, to?: number): number {
   const size = product(known(value).slice(from, to));
   if (typeof size === 'number') return size;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `needs fixed sizes from axis ${from} on, the input is ${formatShape(known(value))}; give them with --input`,
   );
 }
@@ -43,7 +42,7 @@ export function canEqual(a: Dim | undefined, b: Dim | undefined): boolean {
 
 export function expectRank(value: Value, rank: number): void {
   if (known(value).length !== rank)
-    throw new ServingError('bad_model', `needs an input of rank ${rank}, got ${formatShape(known(value))}`);
+    throw badModel(`needs an input of rank ${rank}, got ${formatShape(known(value))}`);
 }
 
 /** `value` with another shape; free dimensions of `shape` are those of the value. */
@@ -72,8 +71,7 @@ export function reshape(node: LayerNode, value: Value, shape: Shape): Value {
 /** A free dimension of `value`, as a list of one. */
 function sizeOf(node: LayerNode, value: Value, dim: string): Value {
   const axis = known(value).indexOf(dim);
-  if (axis < 0)
-    throw new ServingError('bad_model', `cannot tell the size ${dim} from ${formatShape(known(value))}`);
+  if (axis < 0) throw badModel(`cannot tell the size ${dim} from ${formatShape(known(value))}`);
   return node.g.one('Gather', [node.g.one('Shape', [value]), node.g.ints([axis])]);
 }
 

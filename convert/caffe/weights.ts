@@ -1,9 +1,8 @@
 /**
- * In: the bytes of a caffemodel. Out: each layer's blobs by the layer's name.
- * Trap: files of the old generation give four legacy dimensions, those that BigDL saved zeros: only the number of
- * elements is sure, and it is held against what the layer needs.
+ * Reads each layer's blobs from a caffemodel, by the layer's name. Old files give four legacy dimensions, and those
+ * that BigDL saved give zeros, so only the number of elements is reliable; it is compared with what the layer needs.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { readMessage } from '../wire/binary.ts';
 import {
   bytesOf,
@@ -52,10 +51,7 @@ function readBlob(blob: Message, what: string): Blob {
   if (dims === undefined || dims.some((dim) => dim === 0)) return { shape: undefined, data };
   const size = dims.reduce((product, dim) => product * dim, 1);
   if (!dims.every((dim) => Number.isSafeInteger(dim) && dim > 0) || size !== data.length)
-    throw new ServingError(
-      'bad_model',
-      `${what}: shape [${dims.slice(0, 10).join(',')}] and ${data.length} numbers`,
-    );
+    throw badModel(`${what}: shape [${dims.slice(0, 10).join(',')}] and ${data.length} numbers`);
   return { shape: dims, data };
 }
 
@@ -74,7 +70,7 @@ function readNumbers(blob: Message, what: string): Float32Array {
   const type = numberOf(blob, 'raw_data_type', -1);
   const size = [8, 4, 2][type];
   if (raw.length === 0 || size === undefined || raw.length % size !== 0)
-    throw new ServingError('bad_model', `${what}: has no numbers (raw bytes: ${raw.length} of type ${type})`);
+    throw badModel(`${what}: has no numbers (raw bytes: ${raw.length} of type ${type})`);
   const aligned = raw.slice();
   if (type === 0) return Float32Array.from(new Float64Array(aligned.buffer));
   return type === 1 ? new Float32Array(aligned.buffer) : fromHalf(new Uint16Array(aligned.buffer));

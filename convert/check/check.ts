@@ -1,11 +1,11 @@
 /**
- * In: an ONNX file. Out: what a run of it showed: loads, rows agree, no NaN, latency, memory.
- * Trap: it runs in a process of its own with a time limit, see check-process.ts; that process is ended in every case.
+ * Reports what a run of an ONNX file showed: it loads, rows agree, no NaN, latency and memory. The model runs in a
+ * process of its own (process.ts) with a time limit, which is ended in every case.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { badModel, isErrorCode } from '../../lib/contract/errors.ts';
 import type { Tolerance } from './compare.ts';
 import { answerOf, type CheckAnswer, SCRIPT } from './process.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
@@ -43,7 +43,7 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
   const { code, message } = answer.failed;
   // Whatever it was that the model could not do here: it is not a model that serves.
   const isOurs = isErrorCode(code) && code !== 'internal';
-  throw new ServingError('bad_model', isOurs ? message : `the check failed: ${message}`);
+  throw badModel(isOurs ? message : `the check failed: ${message}`);
 }
 
 /**

@@ -1,9 +1,8 @@
 /**
- * In: a model's inputs. Out: made-up tensors for them, the same for the same model on every machine.
- * Trap: a row's content depends on its number alone, so that row 1 of a batch of two is row 1 run by itself; and whole
- * numbers are small, because they may be indexes into a table.
+ * Makes up input tensors for a model, the same ones on every machine. A row's content depends on its number alone, so
+ * that row 1 of a batch of two equals row 1 run by itself. Whole numbers are small, because they may be indexes into a
+ * table.
  */
-
 import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
@@ -20,7 +19,7 @@ export function possibleSpecs(specs: readonly TensorSpec[], shapeless: readonly 
 }
 
 /** Sizes to try for dimensions the file leaves free: first what images have, then smaller. */
-export interface FreeSizes {
+interface FreeSizes {
   /** Height and width of a rank-4 input. */
   readonly spatial: number;
   readonly other: number;
@@ -95,34 +94,21 @@ function fill(
     const texts = rows.flatMap((row) => Array.from({ length: width }, (_, i) => `text ${row} ${i}`));
     return { dtype, shape, data: texts };
   }
-  if (dtype === 'float16') {
-    const halves = new Float16Array(count);
-    fillRows(halves, rows, width, random, (value) => value);
-    return { dtype, shape, data: new Uint16Array(halves.buffer) };
-  }
   const data = allocate(dtype, count);
   // A byte of an image; an index that every table has.
   const isImage = dtype === 'uint8' && shape.length === 4;
   const convert = (value: number) => {
-    if (dtype === 'float32' || dtype === 'float64') return value;
+    if (dtype.startsWith('float')) return value;
     const whole = Math.floor(value * (isImage ? 256 : 2));
     return dtype === 'int64' || dtype === 'uint64' ? BigInt(whole) : whole;
   };
-  fillRows(data, rows, width, random, convert);
-  return { dtype, shape, data };
-}
-
-function fillRows(
-  data: { [index: number]: number | bigint },
-  rows: readonly number[],
-  width: number,
-  random: (row: number) => () => number,
-  convert: (value: number) => number | bigint,
-): void {
+  const elements: { [index: number]: number | bigint } =
+    dtype === 'float16' ? new Float16Array(data.buffer as ArrayBuffer) : data;
   for (const [at, row] of rows.entries()) {
     const next = random(row);
-    for (let i = 0; i < width; i++) data[at * width + i] = convert(next());
+    for (let i = 0; i < width; i++) elements[at * width + i] = convert(next());
   }
+  return { dtype, shape, data };
 }
 
 /** Numbers from 0 to below 1, by mulberry32. */

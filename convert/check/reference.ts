@@ -1,11 +1,11 @@
 /**
- * In: a folder of .npy files (in*.npy, out*.npy), or an .npz with the same names. Out: how far the model's outputs are
- * from those.
- * Trap: file names cannot hold what tensor names can (`conv1/Relu:0`); they match when their letters and digits do.
+ * Compares a model's outputs with a reference: a folder of .npy files (in*.npy, out*.npy), or an .npz with the same
+ * names. File names cannot hold what tensor names can (`conv1/Relu:0`), so names match when their letters and digits
+ * do.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import type { Session } from '../../lib/inference/session.ts';
@@ -13,7 +13,7 @@ import { unreadable } from '../../lib/registry/onnx-file.ts';
 import { readNpy, readNpz } from '../npy.ts';
 import { compare, type Tolerance } from './compare.ts';
 
-export interface References {
+interface References {
   /** By what stands after `in` in the file's name: `_data`, `0`, or nothing. */
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly outputs: ReadonlyMap<string, Tensor>;
@@ -167,7 +167,7 @@ function fitted(spec: TensorSpec, tensor: Tensor, isShapeless: boolean): Tensor 
 }
 
 function bad(message: string, cause?: unknown): ServingError {
-  return new ServingError('bad_model', `reference: ${message}`, { cause });
+  return badModel(`reference: ${message}`, { cause });
 }
 
 /** Without the place in onnxruntime's own source, in one line. */

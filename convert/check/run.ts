@@ -1,6 +1,6 @@
 /**
- * In: an ONNX file. Out: what its runs showed: rows of a batch agree, no NaN, near its reference, latency, memory.
- * Trap: the process's memory is taken for the model's, so nothing else may happen in it; see check-process.ts.
+ * Runs an ONNX file and measures it: whether rows of a batch agree, NaN, the reference, latency and memory. The memory
+ * of this process is taken for the model's, so nothing else may happen in it (process.ts).
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
@@ -40,7 +40,7 @@ export type BatchReport =
   /** No made-up inputs were run. */
   | { readonly kind: 'not run'; readonly reason: string };
 
-export interface OutputReport {
+interface OutputReport {
   readonly name: string;
   /** Of the run with one row. */
   readonly shape: readonly number[];
@@ -58,7 +58,6 @@ export interface CheckReport {
     readonly loadMs: number;
     /** Of one row; absent when nothing could be run. */
     readonly latencyP50Ms?: number;
-    readonly latencyRuns?: number;
     /** What the process grew by, with the model open and after its runs. */
     readonly memoryGrowthBytes: number;
     /** The largest it ever was above the beginning: loading needs more than running. */
@@ -203,5 +202,5 @@ async function measureLatency(session: Session, feeds: readonly Tensor[], limitM
     await afterIo();
   } while (times.length < LATENCY_RUNS && performance.now() < until);
   times.sort((a, b) => a - b);
-  return { latencyP50Ms: times[times.length >> 1] as number, latencyRuns: times.length };
+  return { latencyP50Ms: times[times.length >> 1] as number };
 }

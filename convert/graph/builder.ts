@@ -1,9 +1,9 @@
 /**
- * In: a model's operations, one after the other. Out: an ONNX graph with every shape that can be known.
- * Trap: names. Inputs and outputs keep the public name, and may not share one; everything inside gets a name of its own,
- * unique over all bodies, because an inner name would hide an outer one.
+ * Builds an ONNX graph, operation by operation, with every shape that can be known. Inputs and outputs keep their
+ * public names, which must differ; names inside are unique over all bodies, because an inner name would hide an outer
+ * one.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { elementsOf } from './elements.ts';
 import { foldNode } from './fold.ts';
@@ -51,8 +51,7 @@ export class GraphBuilder {
 
   /** An input of the graph, before anything else of it; in a body, `name` is only a hint. */
   input(name: string, dtype: DType, shape: Shape | undefined): Value {
-    if (!this.#inner && this.#shared.names.has(name))
-      throw new ServingError('bad_model', `two inputs are named "${name}"`);
+    if (!this.#inner && this.#shared.names.has(name)) throw badModel(`two inputs are named "${name}"`);
     const value = { name: this.#unique(name), dtype, shape };
     this.#inputs.push(value);
     return value;
@@ -62,10 +61,7 @@ export class GraphBuilder {
   constant(tensor: Tensor, hint = 'constant'): Value {
     const { dtype, shape } = tensor;
     if (tensor.data.length !== elementCount(shape))
-      throw new ServingError(
-        'bad_model',
-        `constant "${hint}": shape [${shape.join(',')}] and ${tensor.data.length} elements`,
-      );
+      throw badModel(`constant "${hint}": shape [${shape.join(',')}] and ${tensor.data.length} elements`);
     if (tensor.data.length > SMALL_ELEMENTS)
       return { name: this.#unique(hint), dtype, shape, constant: tensor };
     const key = keyOf(tensor);
@@ -129,8 +125,7 @@ export class GraphBuilder {
       }),
     );
     this.#shared.nodes += 1;
-    if (this.#shared.nodes > MAX_NODES)
-      throw new ServingError('bad_model', `the model is over the limit of ${MAX_NODES} nodes`);
+    if (this.#shared.nodes > MAX_NODES) throw badModel(`the model is over the limit of ${MAX_NODES} nodes`);
     this.#nodes.push({ op, inputs, outputs: values, attributes });
     return values;
   }

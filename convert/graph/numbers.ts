@@ -1,8 +1,8 @@
 /**
- * Constants as numbers. In: a tensor. Out: its elements as doubles, and back.
- * Trap: int64 beyond 2^53 is no double; `numbersOf` says undefined then, and nothing is folded.
+ * Converts constants to doubles and back. An int64 beyond 2^53 is no double; `numbersOf` then returns undefined, and
+ * nothing is folded.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import {
   allocate,
   type DType,
@@ -30,8 +30,7 @@ export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
 
 /** A tensor of `dtype` with these elements; integers are cut toward zero as a cast does. */
 export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLike<number>): Tensor {
-  if (!isNumericDType(dtype) || dtype === 'float16')
-    throw new ServingError('bad_model', `cannot compute with ${dtype}`);
+  if (!isNumericDType(dtype) || dtype === 'float16') throw badModel(`cannot compute with ${dtype}`);
   const data = allocate(dtype, elementCount(shape, MAX_FOLDED_ELEMENTS));
   if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
     for (let i = 0; i < data.length; i++) data[i] = BigInt(Math.trunc(finite(values[i] as number)));
@@ -45,7 +44,7 @@ export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLi
 
 function finite(value: number): number {
   if (Number.isFinite(value)) return value;
-  throw new ServingError('bad_model', `${value} is no integer`);
+  throw badModel(`${value} is no integer`);
 }
 
 /** The elements of a constant input as plain numbers. @throws bad_model naming the input when it is not constant */
@@ -53,12 +52,12 @@ export function constantNumbers(value: Value | undefined, what: string): number[
   const numbers = value?.constant && numbersOf(value.constant);
   if (numbers) return Array.from(numbers);
   if (value?.elements?.every((element) => typeof element === 'number')) return [...value.elements];
-  throw new ServingError('bad_model', `needs a constant ${what}; it is computed while the model runs`);
+  throw badModel(`needs a constant ${what}; it is computed while the model runs`);
 }
 
 /** Its only element. */
 export function constantNumber(value: Value | undefined, what: string): number {
   const numbers = constantNumbers(value, what);
   if (numbers.length === 1) return numbers[0] as number;
-  throw new ServingError('bad_model', `needs one number as ${what}, got ${numbers.length}`);
+  throw badModel(`needs one number as ${what}, got ${numbers.length}`);
 }

@@ -1,8 +1,8 @@
 /**
- * Shapes with free dimensions. In: values of a graph. Out: numbers where they are known, or a clear refusal.
- * Trap: the product of free dimensions is no name; what cannot be said exactly becomes a new free dimension.
+ * Shapes with free dimensions: numbers where they are known, otherwise a clear refusal. A product of free dimensions
+ * has no name and becomes a new free dimension.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import type { Dim, Shape, Value } from './value.ts';
 
@@ -15,10 +15,7 @@ export function rank(value: Value): number {
 
 export function known(value: Value): Shape {
   if (value.shape) return value.shape;
-  throw new ServingError(
-    'bad_model',
-    `needs an input of known rank, "${value.name}" has none; give shapes with --input`,
-  );
+  throw badModel(`needs an input of known rank, "${value.name}" has none; give shapes with --input`);
 }
 
 /** The size of one axis; negative axes count from the end. @throws bad_model when it is free */
@@ -26,8 +23,7 @@ export function fixed(value: Value, axis: number): number {
   const shape = known(value);
   const dim = shape[axis < 0 ? axis + shape.length : axis];
   if (typeof dim === 'number') return dim;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `needs a fixed size at axis ${axis} of "${value.name}", which is ${formatShape(shape)}; give it with --input`,
   );
 }
@@ -36,7 +32,7 @@ export function fixed(value: Value, axis: number): number {
 export function axisOf(axis: number, count: number): number {
   const at = axis < 0 ? axis + count : axis;
   if (Number.isInteger(at) && at >= 0 && at < count) return at;
-  throw new ServingError('bad_model', `axis ${axis} is outside of ${count} dimensions`);
+  throw badModel(`axis ${axis} is outside of ${count} dimensions`);
 }
 
 /** NumPy's rule for two shapes. @throws bad_model when they do not fit */
@@ -54,7 +50,7 @@ function broadcastDim(x: Dim, y: Dim, fresh: Fresh, message: () => string): Dim 
   if (x === y || y === 1) return x;
   if (x === 1) return y;
   // A free size that meets a number > 1 is that number, or 1, which broadcasts to it.
-  if (typeof x === 'number' && typeof y === 'number') throw new ServingError('bad_model', message());
+  if (typeof x === 'number' && typeof y === 'number') throw badModel(message());
   if (typeof x === 'number') return x;
   if (typeof y === 'number') return y;
   return fresh();

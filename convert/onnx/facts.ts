@@ -1,11 +1,10 @@
 /**
- * In: an ONNX file. Out: what it says of itself: opset, IR version, and the files its weights lie in.
- * Trap: a weight's location is a path that the file's author chose; one that leaves the model's own folder would read
- * whatever file it names, so it is refused.
+ * Reads an ONNX file's opset, IR version and the files that hold its weights. The file's author chose those paths; one
+ * that leaves the model's folder is refused.
  */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { DAMAGED, ServingError } from '../../lib/contract/errors.ts';
+import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';
@@ -14,8 +13,6 @@ export interface OnnxFacts {
   /** Of the standard operators. */
   readonly opset: number;
   readonly irVersion: number;
-  /** Other operator sets, by domain: `com.microsoft`. */
-  readonly otherDomains: readonly string[];
   /** Inputs of which not even the rank is said. */
   readonly shapelessInputs: readonly string[];
   readonly shapelessOutputs: readonly string[];
@@ -64,7 +61,7 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const model = parsed(await bytesOf(path), path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
-    throw new ServingError('bad_model', `${path}: expected an ONNX model, found a file without a graph`);
+    throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
   }
   const opsets = messagesOf(model, 'opsets');
   const isStandard = (opset: Message) => ['', 'ai.onnx'].includes(textOf(opset, 'domain'));
@@ -76,7 +73,6 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   return {
     opset: Math.max(0, ...opsets.filter(isStandard).map((opset) => numberOf(opset, 'version'))),
     irVersion: numberOf(model, 'irVersion'),
-    otherDomains: opsets.filter((opset) => !isStandard(opset)).map((opset) => textOf(opset, 'domain')),
     shapelessInputs: shapelessOf(messagesOf(graph, 'inputs')),
     shapelessOutputs: shapelessOf(messagesOf(graph, 'outputs')),
     externalFiles: [...files].sort(),
@@ -89,7 +85,7 @@ function parsed(bytes: Uint8Array, path: string): Message {
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (code !== 'bad_model') throw error;
-    throw new ServingError('bad_model', `${path}: ${DAMAGED} (${message})`, { cause: error });
+    throw badModel(`${path}: ${DAMAGED} (${message})`, { cause: error });
   }
 }
 
@@ -110,7 +106,7 @@ async function bytesOf(path: string): Promise<Uint8Array> {
     // Beyond 2 GB there is no ONNX file: it is one protobuf.
     const { code, message } = error as NodeJS.ErrnoException;
     const why = code === 'ERR_FS_FILE_TOO_LARGE' ? 'it is over 2 GB, which no ONNX file can be' : message;
-    throw new ServingError('bad_model', `${path} cannot be read: ${why}`, { cause: error });
+    throw badModel(`${path} cannot be read: ${why}`, { cause: error });
   }
 }
 
@@ -146,7 +142,7 @@ function collectLocation(tensor: Message, name: string, files: Set<string>): voi
     const isInside = !/^[/\\]|^[a-z]:|(^|[/\\])\.\.([/\\]|$)|\0/i.test(location) && location !== '';
     if (!isInside) {
       const shown = JSON.stringify(location.slice(0, 200));
-      throw new ServingError('bad_model', `${name}: its weights lie in ${shown}, outside the model's folder`);
+      throw badModel(`${name}: its weights lie in ${shown}, outside the model's folder`);
     }
     files.add(location.replaceAll('\\', '/').replace(/^(\.\/)+/, ''));
   }

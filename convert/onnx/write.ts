@@ -1,9 +1,8 @@
 /**
- * In: a graph. Out: an ONNX file (opset 17, IR 8).
- * Trap: protobuf writes a message's length before its content, so the lengths are added up first and the weights are
- * then written from where they lie; a protobuf ends at 2 GB, so larger weights go into a file beside the model.
+ * Writes a graph as an ONNX file (opset 17, IR 8). Protobuf puts a message's length before its content, so lengths are
+ * added up first and weights are written from where they lie. A protobuf ends at 2 GB, so larger weights go into a file
+ * beside the model.
  */
-import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -20,16 +19,12 @@ const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
 /** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */
 const EXTERNAL_FROM_BYTES = 1024;
 
-export interface WrittenOnnx {
-  /** Of all files together. */
-  readonly bytes: number;
-  /** Hex SHA-256 of the model's file. */
-  readonly sha256: string;
+interface WrittenOnnx {
   /** The model's file, and the file of its weights when it needed one. */
   readonly files: readonly string[];
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly producerVersion: string;
   /** For tests: where the weights move into a file of their own. */
   readonly maxFileBytes?: number;
@@ -42,17 +37,15 @@ export async function writeOnnx(body: Body, path: string, options: WriteOptions)
   const constants = constantsOf(body);
   const whole = modelChunk(body, constants, undefined, options.producerVersion);
   if (whole.length <= (options.maxFileBytes ?? MAX_FILE_BYTES)) {
-    const sha256 = await writeParts(path, whole.parts, (written) =>
-      options.onProgress?.(written, whole.length),
-    );
-    return { bytes: whole.length, sha256, files: [path] };
+    await writeParts(path, whole.parts, (written) => options.onProgress?.(written, whole.length));
+    return { files: [path] };
   }
   const external = new ExternalWeights(`${basename(path)}.data`);
   const model = modelChunk(body, constants, external, options.producerVersion);
   const total = model.length + external.length;
   await writeParts(`${path}.data`, external.parts, (written) => options.onProgress?.(written, total));
-  const sha256 = await writeParts(path, model.parts, () => options.onProgress?.(total, total));
-  return { bytes: total, sha256, files: [path, `${path}.data`] };
+  await writeParts(path, model.parts, () => options.onProgress?.(total, total));
+  return { files: [path, `${path}.data`] };
 }
 
 /** The file as one array, for small models and tests. */
@@ -67,15 +60,13 @@ async function writeParts(
   path: string,
   parts: readonly Uint8Array[],
   onWritten: (bytes: number) => void,
-): Promise<string> {
-  const hash = createHash('sha256');
+): Promise<void> {
   const file = await open(path, 'wx');
   let written = 0;
   try {
     for (const part of parts) {
       for (let at = 0; at < part.byteLength; at += WRITE_BYTES) {
         const piece = part.subarray(at, at + WRITE_BYTES);
-        hash.update(piece);
         await file.writeFile(piece);
         written += piece.byteLength;
         onWritten(written);
@@ -84,7 +75,6 @@ async function writeParts(
   } finally {
     await file.close();
   }
-  return hash.digest('hex');
 }
 
 /** Weights in a file of their own, each at a page's begin so that it can be mapped. */

@@ -1,15 +1,13 @@
 /**
- * What the readers of TensorFlow's files give and the conversion takes: one graph, whatever file it came from.
- * In: nothing. Out: the types, and short ways to a node's attributes.
- * Trap: variables are values here. A variable is a Const, reading it an Identity, and a resource that a loop's body
- * takes is a tensor of the variable's dtype; nobody sees a `resource` where a variable was.
+ * The one graph type that all readers of TensorFlow files produce and the conversion takes. Variables are values here:
+ * a variable is a Const, reading it an Identity, and a resource in a loop's body a tensor of the variable's dtype.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 import type { Shape } from '../graph/value.ts';
 
 /** A type ONNX Runtime has nothing for: `resource`, `variant`, `qint8`, `complex64`. By TensorFlow's name, lower case. */
-export interface UnsupportedType {
+interface UnsupportedType {
   readonly unsupported: string;
 }
 
@@ -162,15 +160,12 @@ function find<Kind extends TfAttribute['kind']>(
   const attribute = node.attributes[name];
   if (attribute === undefined) return undefined;
   if (attribute.kind === kind) return attribute as Extract<TfAttribute, { kind: Kind }>;
-  throw new ServingError(
-    'bad_model',
-    `attribute ${name} of node "${node.name}" is a ${attribute.kind}, expected ${kind}`,
-  );
+  throw badModel(`attribute ${name} of node "${node.name}" is a ${attribute.kind}, expected ${kind}`);
 }
 
 function required<T>(node: TfNode, name: string, fallback: T | undefined): T {
   if (fallback !== undefined) return fallback;
-  throw new ServingError('bad_model', `node "${node.name}" (${node.op}) has no attribute ${name}`);
+  throw badModel(`node "${node.name}" (${node.op}) has no attribute ${name}`);
 }
 
 const USERS = new WeakMap<TfGraph, Map<string, TfNode[]>>();

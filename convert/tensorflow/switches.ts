@@ -1,10 +1,7 @@
 /**
- * Placeholders that are no data: dropout's probability, whether the model trains. In: a scalar input. Out: the number it
- * has when a model is served, or undefined.
- * Trap: `dropout` may be what is kept or what is dropped; only the graph tells, by dividing by the one and by comparing
- * with or subtracting the other.
+ * Recognises placeholders that are no data, such as dropout's probability or a training flag, and gives the value each
+ * has when a model is served. `dropout` may be the share that is kept or dropped; only the graph shows which.
  */
-
 import { type TfGraph, type TfInput, type TfNode, usersOf } from './graph.ts';
 
 const TRAINING = /(is_?train|train(ing)?_?(phase|mode|flag)?$|phase_?train|learning_phase|(^|[/_])phase$)/i;

@@ -1,9 +1,9 @@
 /**
- * In: bytes of a protobuf message and its table. Out: the message; any defect is one bad_model with its offset.
- * Trap: every length in the file is a claim. It is held against the bytes that are really there before anything is
- * allocated, and byte fields are views: the file's buffer lives as long as the message does.
+ * Reads a protobuf message by its table; every defect is one bad_model with its offset. Each length in the file is
+ * checked against the bytes that are there before anything is allocated. Byte fields are views, so the file's buffer
+ * lives as long as the message.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import {
   allocateNumbers,
   FIXED_BYTES,
@@ -24,7 +24,7 @@ const GROUP = 3;
 const GROUP_END = 4;
 const FIXED32 = 5;
 
-export interface ReadOptions {
+interface ReadOptions {
   /** What the bytes are, for messages: a file name. */
   readonly what?: string;
   readonly limits?: Partial<WireLimits>;
@@ -272,7 +272,7 @@ class Reader {
   }
 
   private fail(problem: string, offset = this.offset): never {
-    throw new ServingError('bad_model', `${this.what}: ${problem} (at byte ${offset})`);
+    throw badModel(`${this.what}: ${problem} (at byte ${offset})`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * In: a message, a field's name. Out: the field's value as the type the caller expects, or protobuf's default for it.
- * Trap: asking for another type than the table's is a mistake of ours and fails as `internal`, whatever the file says.
+ * Reads a message's fields as the types the caller expects, or protobuf's defaults for them. Asking for another type than
+ * the table's is a mistake of ours and fails as `internal`, whatever the file says.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Message, MessageMap, MessageValue, NumberArray } from './table.ts';
@@ -12,60 +12,66 @@ export function has(message: Message, name: string): boolean {
   return message[name] !== undefined;
 }
 
-export function textOf(message: Message, name: string, fallback = ''): string {
+/** @param fallback for a field that the file does not have */
+function field<T>(
+  message: Message,
+  name: string,
+  expected: string,
+  isRight: (value: MessageValue) => boolean,
+  fallback: T,
+): T {
   const value = message[name];
   if (value === undefined) return fallback;
-  return typeof value === 'string' ? value : wrongType(name, 'a text', value);
+  // The table gave the field this type, and `isRight` has looked.
+  if (isRight(value)) return value as T;
+  throw new ServingError('internal', `field ${name} was asked for as ${expected} and is ${typeof value}`);
+}
+
+const isText = (value: MessageValue) => typeof value === 'string';
+const isNumber = (value: MessageValue) => typeof value === 'number';
+const isFlag = (value: MessageValue) => typeof value === 'boolean';
+const isBytes = (value: MessageValue) => value instanceof Uint8Array;
+const isNumbers = (value: MessageValue) => ArrayBuffer.isView(value);
+const isMap = (value: MessageValue) => value instanceof Map;
+const isMessage = (value: MessageValue) =>
+  typeof value === 'object' && !Array.isArray(value) && !ArrayBuffer.isView(value) && !isMap(value);
+
+export function textOf(message: Message, name: string, fallback = ''): string {
+  return field(message, name, 'a text', isText, fallback);
 }
 
 export function numberOf(message: Message, name: string, fallback = 0): number {
-  const value = message[name];
-  if (value === undefined) return fallback;
-  return typeof value === 'number' ? value : wrongType(name, 'a number', value);
+  return field(message, name, 'a number', isNumber, fallback);
 }
 
 export function flagOf(message: Message, name: string, fallback = false): boolean {
-  const value = message[name];
-  if (value === undefined) return fallback;
-  return typeof value === 'boolean' ? value : wrongType(name, 'a bool', value);
+  return field(message, name, 'a bool', isFlag, fallback);
 }
 
 export function bytesOf(message: Message, name: string): Uint8Array {
-  const value = message[name];
-  if (value === undefined) return NO_BYTES;
-  return value instanceof Uint8Array ? value : wrongType(name, 'bytes', value);
+  return field(message, name, 'bytes', isBytes, NO_BYTES);
 }
 
 export function messageOf(message: Message, name: string): Message | undefined {
-  const value = message[name];
-  if (value === undefined) return undefined;
-  return isMessage(value) ? value : wrongType(name, 'a message', value);
+  return field<Message | undefined>(message, name, 'a message', isMessage, undefined);
 }
 
 export function messagesOf(message: Message, name: string): readonly Message[] {
-  const value = message[name];
-  if (value === undefined) return [];
-  return Array.isArray(value) ? (value as readonly Message[]) : wrongType(name, 'messages', value);
+  return field<readonly Message[]>(message, name, 'messages', Array.isArray, []);
 }
 
 export function textsOf(message: Message, name: string): readonly string[] {
-  const value = message[name];
-  if (value === undefined) return [];
-  return Array.isArray(value) ? (value as readonly string[]) : wrongType(name, 'texts', value);
+  return field<readonly string[]>(message, name, 'texts', Array.isArray, []);
 }
 
 /** A repeated `bytes` field. */
 export function byteStringsOf(message: Message, name: string): readonly Uint8Array[] {
-  const value = message[name];
-  if (value === undefined) return [];
-  return Array.isArray(value) ? (value as readonly Uint8Array[]) : wrongType(name, 'byte strings', value);
+  return field<readonly Uint8Array[]>(message, name, 'byte strings', Array.isArray, []);
 }
 
 /** A repeated number of any type; undefined when the file has none. */
 export function numbersOf(message: Message, name: string): NumberArray | undefined {
-  const value = message[name];
-  if (value === undefined) return undefined;
-  return ArrayBuffer.isView(value) ? value : wrongType(name, 'numbers', value);
+  return field<NumberArray | undefined>(message, name, 'numbers', isNumbers, undefined);
 }
 
 /** A short repeated number as plain numbers (shapes, kernel sizes). Not for weights. */
@@ -75,20 +81,5 @@ export function plainNumbersOf(message: Message, name: string): number[] {
 }
 
 export function mapOf(message: Message, name: string): MessageMap {
-  const value = message[name];
-  if (value === undefined) return NO_ENTRIES;
-  return value instanceof Map ? (value as MessageMap) : wrongType(name, 'a map', value);
-}
-
-function isMessage(value: MessageValue | undefined): value is Message {
-  return (
-    typeof value === 'object' &&
-    !Array.isArray(value) &&
-    !ArrayBuffer.isView(value) &&
-    !(value instanceof Map)
-  );
-}
-
-function wrongType(name: string, expected: string, value: MessageValue): never {
-  throw new ServingError('internal', `field ${name} was asked for as ${expected} and is ${typeof value}`);
+  return field(message, name, 'a map', isMap, NO_ENTRIES);
 }

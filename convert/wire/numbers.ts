@@ -1,6 +1,6 @@
 /**
- * In: repeated numbers as they come, alone or packed. Out: one typed array per field.
- * Trap: weights come as one packed run of a hundred million bytes; that run must become a view, not numbers one by one.
+ * Collects the repeated numbers of a field, alone or packed, into one typed array. Weights come as one packed run of a
+ * hundred million bytes, which must become a view and not numbers one by one.
  */
 import { viewBytes } from '../../lib/contract/tensor.ts';
 import type { NumberArray, ScalarType } from './table.ts';
@@ -32,18 +32,11 @@ export function isNumberType(type: ScalarType): type is NumberType {
   return type !== 'string' && type !== 'bytes';
 }
 
+const FIXED_DTYPES = { float: 'float32', double: 'float64', fixed32: 'uint32', fixed64: 'uint64' } as const;
+
 /** Whole elements of a fixed-size type, as a view where the alignment allows it. */
 export function viewNumbers(type: NumberType, bytes: Uint8Array): NumberArray {
-  switch (type) {
-    case 'float':
-      return viewBytes('float32', bytes) as Float32Array;
-    case 'double':
-      return viewBytes('float64', bytes) as Float64Array;
-    case 'fixed32':
-      return viewBytes('uint32', bytes) as Uint32Array;
-    default:
-      return viewBytes('uint64', bytes) as BigUint64Array;
-  }
+  return viewBytes(FIXED_DTYPES[type as keyof typeof FIXED_DTYPES], bytes) as NumberArray;
 }
 
 /** The numbers of one repeated field. A single run is kept as it is; more are copied together, doubling. */

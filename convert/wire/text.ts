@@ -1,6 +1,6 @@
 /**
- * In: protobuf text (prototxt, pbtxt) and the same table the binary reader takes. Out: the same message.
- * Trap: the text says less than the file: `1` may be a bool, an int, a float or an enum; only the table knows.
+ * Reads protobuf text (prototxt, pbtxt) by the same tables as the binary reader. The text says less: `1` may be a bool,
+ * an int, a float or an enum, and only the table knows.
  */
 import { GrowingNumbers, isNumberType, type NumberType } from './numbers.ts';
 import { list, newMessage, type OpenMessage, putEntry } from './open.ts';
@@ -8,7 +8,7 @@ import type { Field, Message, NumberArray, Table, WireLimits } from './table.ts'
 import { WIRE_LIMITS } from './table.ts';
 import { describe, type Token, Tokens } from './tokens.ts';
 
-export interface ReadTextOptions {
+interface ReadTextOptions {
   /** What the text is, for messages: a file name. */
   readonly what?: string;
   readonly limits?: Partial<WireLimits>;

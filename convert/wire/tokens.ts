@@ -1,8 +1,8 @@
 /**
- * In: protobuf text (prototxt, pbtxt). Out: its tokens, one at a time, each with its line.
- * Trap: texts of bytes fields are bytes: `\377` is one byte and no character, and a character is its UTF-8 bytes.
+ * Splits protobuf text (prototxt, pbtxt) into tokens with their lines. Strings of bytes fields are bytes: `\377` is one
+ * byte and no character, and a character is its UTF-8 bytes.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 
 /** `word`: a name or a number, as written; `text`: a quoted text, its unescaped `bytes`; `mark`: one of `:{}<>[],;-/`. */
 export interface Token {
@@ -73,7 +73,7 @@ export class Tokens {
   }
 
   fail(problem: string, line: number): never {
-    throw new ServingError('bad_model', `${this.what}: ${problem} (line ${line})`);
+    throw badModel(`${this.what}: ${problem} (line ${line})`);
   }
 
   private read(): Token {

@@ -1,6 +1,6 @@
 /**
- * In: keys, whatever they hold. Out: their being, their end, their names.
- * Trap: an expiry is logged as the moment it names, never as the time left, which a restart would stretch.
+ * Commands on keys of any type: existence, expiry, names. An expiry is logged as a point in time, never as the time
+ * left, which a restart would extend.
  */
 import {
   type Command,
@@ -30,7 +30,7 @@ export function expiryMoment(
   return atMs;
 }
 
-export interface ExpiryUnit {
+interface ExpiryUnit {
   readonly seconds: boolean;
   readonly absolute: boolean;
 }

@@ -1,13 +1,16 @@
 /**
- * In: base64 text, standard or url-safe alphabet, padded or not, white space anywhere. Out: the bytes.
- * Trap: `Buffer.from(text, 'base64')` skips what it does not know and takes "Ł" for "A" (it keeps the low 8 bits of a
- * character). Every skipped character makes the result shorter, so for ASCII text a result of the expected length
- * proves that nothing was skipped; only a mismatch pays for looking at the characters one by one.
+ * Decodes base64, standard or url-safe, padded or not, with white space anywhere. `Buffer.from(text, 'base64')` skips
+ * unknown characters and takes "Ł" for "A", but every skipped character shortens the result, so for ASCII text the
+ * expected length proves that nothing was skipped. Only a mismatch pays for a search.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badRequest } from '../contract/errors.ts';
 
 const WHITE_SPACE = /[ \t\n\v\f\r]+/g;
 const FOREIGN = /[^A-Za-z0-9+/_\-=]/;
+
+export function encodeBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+}
 
 /** Gives memory for so many bytes. */
 export type Allocate = (bytes: number) => Buffer;
@@ -66,20 +69,15 @@ function refuse(text: string): never {
   const foreign = text.replace(WHITE_SPACE, (run) => 'A'.repeat(run.length)).search(FOREIGN);
   if (foreign !== -1) {
     const found = JSON.stringify(String.fromCodePoint(text.codePointAt(foreign) as number));
-    throw new ServingError(
-      'bad_request',
-      `base64: unexpected ${found} at position ${foreign} of ${text.length}`,
-    );
+    throw badRequest(`base64: unexpected ${found} at position ${foreign} of ${text.length}`);
   }
   const pad = text.indexOf('=');
   if (pad !== -1) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `base64: wrong padding at position ${pad} of ${text.length}; expected "=" only at the end, up to a multiple of 4`,
     );
   }
-  throw new ServingError(
-    'bad_request',
+  throw badRequest(
     `base64: cut off at position ${text.length}: ${text.replace(WHITE_SPACE, '').length} characters are no whole bytes`,
   );
 }

@@ -1,10 +1,8 @@
 /**
- * In: a message that ran out of tries. Out: the text of the file it is parked as, and the way back.
- * Trap: a listing reads only the first bytes of each file, so what is short stands before the body; and whoever lists a
- * hundred thousand wants the uri without the rest, which a message may have at its end.
+ * The file in which a message that ran out of tries is parked. A listing reads only the first bytes of each file, so
+ * short fields stand before the body, and the uri is found without the rest of the message.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { decodeMessage } from './message.ts';
 
@@ -28,11 +26,11 @@ export function decodeParked(text: string): ParkedMessage {
   try {
     parsed = JSON.parse(text) as typeof parsed;
   } catch (error) {
-    throw new ServingError('bad_request', `no parked message: ${(error as Error).message}`);
+    throw badRequest(`no parked message: ${(error as Error).message}`);
   }
   const { messageId, sentAt, tries, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
-    throw new ServingError('bad_request', 'no parked message: expected {"messageId", "body"}');
+    throw badRequest('no parked message: expected {"messageId", "body"}');
   }
   return { messageId, sentAt: numberOf(sentAt), tries: numberOf(tries), body };
 }

@@ -1,10 +1,9 @@
 /**
- * In: the body of POST /predict. Out: its instances as records, in order.
- * Trap: a value stays JSON here; only the model knows whether "abc" is text or a base64 image (pipeline/bind).
+ * Reads the instances of a POST /predict body. Values stay JSON, because only the model knows whether "abc" is text or
+ * a base64 image (lib/pipeline/bind.ts).
  */
-
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
@@ -22,15 +21,15 @@ export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown
   try {
     text = typeof body === 'string' ? body : utf8.decode(body);
   } catch {
-    throw new ServingError('bad_request', 'the body is not valid UTF-8');
+    throw badRequest('the body is not valid UTF-8');
   }
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
-  if (text.trim() === '') throw new ServingError('bad_request', `the body is empty; expected ${example}`);
+  if (text.trim() === '') throw badRequest(`the body is empty; expected ${example}`);
   try {
     return parseText(text);
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
-    throw new ServingError('bad_request', `the body is not JSON: ${(error as Error).message}`);
+    throw badRequest(`the body is not JSON: ${(error as Error).message}`);
   }
 }
 
@@ -46,19 +45,11 @@ export function decodeInstances(body: Uint8Array | string): Inputs[] {
 export function instancesOf(parsed: unknown): Inputs[] {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   if (!Array.isArray(instances)) {
-    throw new ServingError(
-      'bad_request',
-      `no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}`,
-    );
+    throw badRequest(`no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}`);
   }
-  if (instances.length === 0) {
-    throw new ServingError('bad_request', `"instances" is empty; expected ${EXAMPLE}`);
-  }
+  if (instances.length === 0) throw badRequest(`"instances" is empty; expected ${EXAMPLE}`);
   if (instances.length > LIMITS.instances) {
-    throw new ServingError(
-      'too_large',
-      `${instances.length} instances are over the limit of ${LIMITS.instances} a request`,
-    );
+    throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
   return instances.map((instance: unknown, index) => decodeInstance(instance, `instances[${index}]`));
 }
@@ -78,20 +69,14 @@ export function inInstance(error: ServingError, index: number, count: number): S
 /** One JSON object `{name: value}` as a record; `where` names it in errors. */
 function decodeInstance(instance: unknown, where: string): Inputs {
   if (!isObject(instance)) {
-    throw new ServingError(
-      'bad_request',
-      `${where}: expected an object of inputs by name, got ${kindOf(instance)}`,
-    );
+    throw badRequest(`${where}: expected an object of inputs by name, got ${kindOf(instance)}`);
   }
   const entries = Object.entries(instance);
   if (entries.length === 0) {
-    throw new ServingError('bad_request', `${where}: expected an object of inputs by name, got an empty one`);
+    throw badRequest(`${where}: expected an object of inputs by name, got an empty one`);
   }
   if (entries.length > LIMITS.inputsPerRecord) {
-    throw new ServingError(
-      'too_large',
-      `${where}: ${entries.length} inputs are over the limit of ${LIMITS.inputsPerRecord}`,
-    );
+    throw overLimit('inputsPerRecord', `${where}: ${entries.length} inputs are`);
   }
   const inputs = new Map<string, Value>();
   for (const [name, value] of entries) {
@@ -102,10 +87,7 @@ function decodeInstance(instance: unknown, where: string): Inputs {
 }
 
 export function longName(name: string, where = ''): ServingError {
-  return new ServingError(
-    'too_large',
-    `${where}the name ${quoteName(name)} has ${name.length} characters, over the limit of ${LIMITS.inputNameLength} (inputNameLength)`,
-  );
+  return overLimit('inputNameLength', `${where}the name ${quoteName(name)} has ${name.length} characters,`);
 }
 
 /**

@@ -1,9 +1,7 @@
 /**
- * In: a stranger's JSON text. Out: its value.
- * Trap: JSON.parse takes any depth. Three million brackets fit into 6 MiB and become 250 MB, and what fits into a
- * payload of 32 MiB ends the process, with all records of its batch. So a large text is looked through first.
+ * Parses JSON from untrusted callers. JSON.parse takes any depth: three million brackets fit into 6 MiB and become 250
+ * MB, and a payload of 32 MiB of them ends the process. So the depth of a large text is checked first.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 

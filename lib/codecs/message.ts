@@ -1,30 +1,28 @@
 /**
- * In: the body of an SQS message, as old and new clients write it. Out: a uri and its inputs; and the way back.
- * Body: JSON {uri, data, serde}. `serde` says what `data` is: `arrow` (base64 Arrow stream, the default), `stream`
- * (a JSON text {"instances":[{...}]}), `safetensors` (base64, ours: every dtype, no conversion).
- * Trap: a record that cannot be read but has a uri must still get its outcome; only one without a uri cannot.
+ * Reads and writes the body of an SQS message: JSON {uri, data, serde}, where `serde` is `arrow` (base64 Arrow stream,
+ * the default), `stream` (JSON text {"instances":[{...}]}) or `safetensors` (base64, ours: every dtype, no conversion).
+ * An unreadable record with a uri still gets an outcome; one without a uri cannot.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Tensor } from '../contract/tensor.ts';
 import type { Inputs, Value } from '../contract/values.ts';
 import { decodeArrowRecord } from './arrow/record.ts';
-import { type Allocate, decodeBase64 } from './base64.ts';
+import { type Allocate, decodeBase64, encodeBase64 } from './base64.ts';
 import { decodeInstances, instanceText, isObject, longName } from './instances.ts';
 import { parseText } from './json.ts';
 import { kindOf, quoteName } from './quote.ts';
 import { dimensionsOf, encodeTensors, readTensorFile } from './safetensors.ts';
 
 /** The fields of one record on the wire. */
-export interface WireRecord {
+interface WireRecord {
   readonly uri: string;
   readonly data: string;
   readonly serde?: string;
 }
 
-export interface DecodedRecord {
+interface DecodedRecord {
   readonly uri: string;
   readonly inputs: Inputs | ServingError;
 }
@@ -68,10 +66,9 @@ export function decodeMessage(body: string, allocate?: Allocate): DecodedRecord 
     if (error instanceof ServingError) throw new ServingError(error.code, `the message is ${error.message}`);
     // Nobody but the log hears of it, and V8 quotes a piece of the record: `Unexpected token 'E', "Erika Mu"... is not`.
     const fault = (error as Error).message.replace(/, (\.\.\.)?".*$/s, '');
-    throw new ServingError('bad_request', `the message is not JSON: ${fault}`);
+    throw badRequest(`the message is not JSON: ${fault}`);
   }
-  if (!isObject(record))
-    throw new ServingError('bad_request', `the message is ${kindOf(record)}, expected {uri, data}`);
+  if (!isObject(record)) throw badRequest(`the message is ${kindOf(record)}, expected {uri, data}`);
   const uri = assertUri(record['uri']);
   try {
     return { uri, inputs: decodeData(wireRecord(record), allocate) };
@@ -89,10 +86,9 @@ export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecor
   const uri = assertUri(record['uri']);
   if (typeof data !== 'string') {
     const hint = 'pointer' in record ? '; its "pointer" names no payload of this job' : '';
-    throw new ServingError('bad_request', `data: expected a text, got ${kindOf(data)}${hint}`);
+    throw badRequest(`data: expected a text, got ${kindOf(data)}${hint}`);
   }
-  if (typeof serde !== 'string')
-    throw new ServingError('bad_request', `serde: expected a text, got ${kindOf(serde)}`);
+  if (typeof serde !== 'string') throw badRequest(`serde: expected a text, got ${kindOf(serde)}`);
   return { uri, data, serde };
 }
 
@@ -107,15 +103,12 @@ export function decodeData({ data, serde = 'arrow' }: WireRecord, allocate?: All
     case 'stream': {
       const instances = decodeInstances(data);
       if (instances.length === 1) return instances[0] as Inputs;
-      throw new ServingError('bad_request', `a record holds one instance, got ${instances.length}`);
+      throw badRequest(`a record holds one instance, got ${instances.length}`);
     }
     case 'safetensors':
       return inputsFromFile(decodeBase64(data, allocate));
     default:
-      throw new ServingError(
-        'bad_request',
-        `serde ${quoteName(serde)}: expected "arrow", "stream" or "safetensors"`,
-      );
+      throw badRequest(`serde ${quoteName(serde)}: expected "arrow", "stream" or "safetensors"`);
   }
 }
 
@@ -134,14 +127,12 @@ function inputsFromFile(bytes: Uint8Array): Inputs {
     else if (kind.startsWith(SPARSE)) inputs.set(name, sparseFrom(name, tensor, tensors, kind));
     else inputs.set(name, { kind: 'tensor', tensor });
   }
-  if (inputs.size === 0) throw new ServingError('bad_request', 'expected at least one input, got none');
+  if (inputs.size === 0) throw badRequest('expected at least one input, got none');
   return inputs;
 }
 
 function bytesOf(tensor: Tensor): Uint8Array {
-  if (tensor.dtype !== 'uint8') {
-    throw new ServingError('bad_request', `an image: expected uint8, got ${tensor.dtype}`);
-  }
+  if (tensor.dtype !== 'uint8') throw badRequest(`an image: expected uint8, got ${tensor.dtype}`);
   return tensor.data as Uint8Array;
 }
 
@@ -149,16 +140,12 @@ function sparseFrom(name: string, values: Tensor, tensors: ReadonlyMap<string, T
   const indices = tensors.get(`${name}/indices`);
   if (indices?.dtype !== 'int32') {
     const got = indices?.dtype ?? 'nothing';
-    throw new ServingError(
-      'bad_request',
-      `sparse ${quoteName(name)}: expected int32 "…/indices", got ${got}`,
-    );
+    throw badRequest(`sparse ${quoteName(name)}: expected int32 "…/indices", got ${got}`);
   }
   const dims = kind.slice(SPARSE.length + 1);
   const shape = dimensionsOf(dims);
   if (shape === undefined) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `sparse ${quoteName(name)}: expected up to ${LIMITS.tensorRank} dimensions as in "2,3", got ${quoteName(dims)}`,
     );
   }
@@ -182,12 +169,12 @@ function toWire(uri: string, inputs: Inputs): WireRecord {
   const tensors = new Map<string, Tensor>();
   const kinds: Record<string, string> = {};
   for (const [name, value] of inputs) addValue(name, value, tensors, kinds);
-  return { uri, data: Buffer.from(encodeTensors(tensors, kinds)).toString('base64'), serde: 'safetensors' };
+  return { uri, data: encodeBase64(encodeTensors(tensors, kinds)), serde: 'safetensors' };
 }
 
 function jsonOf(name: string, value: Value): unknown {
   if (value.kind === 'json') return value.value;
-  throw new ServingError('bad_request', `input ${quoteName(name)}: JSON and binary inputs do not mix`);
+  throw badRequest(`input ${quoteName(name)}: JSON and binary inputs do not mix`);
 }
 
 function addValue(
@@ -214,6 +201,6 @@ function addValue(
       tensors.set(name, { dtype: 'string', shape: [1], data: [value.text] });
       return;
     case 'json':
-      throw new ServingError('bad_request', `input ${quoteName(name)}: JSON and binary inputs do not mix`);
+      throw badRequest(`input ${quoteName(name)}: JSON and binary inputs do not mix`);
   }
 }

@@ -1,7 +1,6 @@
 /**
- * In: a message that is too large for SQS. Out: a small one that says where in S3 it lies, and the way back.
- * Trap: a pointer comes from strangers: only a key right under the job's own payload prefix is one, whatever it says
- * of buckets or folders.
+ * The small message that says where in S3 a message too large for SQS lies. It comes from untrusted callers: only a key
+ * directly under the job's own payload prefix is accepted.
  */
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri, payloadPrefix } from '../contract/names.ts';

@@ -1,7 +1,6 @@
 /**
- * In: a stranger's name or value. Out: a short form of it for an error message.
- * Trap: what came may be megabytes long or nested a million deep, where JSON.stringify overflows the stack; the
- * message goes into a response, a log and Redis.
+ * Shortens a caller's name or value for an error message. A value may be megabytes long or nested a million deep, where
+ * JSON.stringify overflows the stack, and the message goes into a response, a log and Redis.
  */
 
 const LONGEST = 80;

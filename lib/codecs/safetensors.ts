@@ -1,11 +1,9 @@
 /**
- * In: named tensors of any dtype. Out: one safetensors file in memory, and the way back.
- * Format: 8 bytes length of the header (little-endian), a JSON header {name: {dtype, shape, data_offsets}}, then the
- * tensors' bytes. Text and images, which safetensors does not know, are U8 with their kind in `__metadata__`.
- * Trap: header and offsets come from strangers; every one is checked against the bytes that are there.
+ * Reads and writes safetensors: 8 bytes of header length (little-endian), a JSON header {name: {dtype, shape,
+ * data_offsets}}, then the tensors' bytes. Text and images, which the format lacks, are U8 with their kind in
+ * `__metadata__`. Header and offsets come from untrusted callers and are checked against the bytes that are there.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, type ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import {
   bytesPerElement,
@@ -94,7 +92,7 @@ function bytesOf(tensor: Tensor): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
-export interface TensorFile {
+interface TensorFile {
   /** In the header's order. */
   readonly tensors: Map<string, Tensor>;
   readonly metadata: Readonly<Record<string, string>>;
@@ -219,5 +217,5 @@ function isIndexes(value: unknown): value is number[] {
 }
 
 function broken(what: string): ServingError {
-  return new ServingError('bad_request', `not a readable safetensors file: ${what}`);
+  return badRequest(`not a readable safetensors file: ${what}`);
 }

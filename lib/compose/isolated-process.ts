@@ -1,8 +1,7 @@
 /**
- * The process behind the fence. In: a model to open, then records. Out: their outcomes, or why the model cannot open.
- * Trap: a run that never ends hears of nothing, also not that its parent has gone; a thread of its own watches for that.
+ * The process that runs a model in isolation: it opens the model, then runs records. A run that never ends also never
+ * hears that the parent has gone, so a thread of its own watches for that.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { endWithParent } from '../inference/end-with-parent.ts';

@@ -17,7 +17,7 @@ import { type OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
-export interface OpenModelOptions {
+interface OpenModelOptions {
   readonly s3: S3Client;
   readonly location: ModelLocation;
   /** Where downloads go: one folder per version. */

@@ -2,7 +2,7 @@
  * What POST /predict needs. Most jobs ask Redis nothing before their first answer, and ioredis is a tenth of a cold
  * start, so it is loaded for a limit or a queue, else when the timers are due, a second later.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badConfig } from '../contract/errors.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { readyModel } from './model.ts';
 import { reporterTo } from './reporter.ts';
@@ -11,8 +11,7 @@ import type { Scope } from './scope.ts';
 export async function composePredict(scope: Scope) {
   const { job, hasQueue, hasRedis } = scope.environment;
   // Thrown in INIT, and not when the timers are due.
-  if (!hasRedis)
-    throw new ServingError('bad_config', 'the environment variable CLUSTER_SERVING_REDIS_URL is not set');
+  if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
   const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./redis.ts') : undefined;
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
   return {

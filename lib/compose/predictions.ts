@@ -2,7 +2,7 @@
  * What /predictions needs of the queue, of Redis, or of both. It is deployed twice, and each deployment has one of the
  * two; loading the other would be half of a cold start.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badConfig } from '../contract/errors.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
@@ -26,5 +26,5 @@ export async function composePredictions(scope: Scope) {
 
 function there<T>(part: T | undefined, variable: string): T {
   if (part) return part;
-  throw new ServingError('bad_config', `the environment variable ${variable} is not set`);
+  throw badConfig(`the environment variable ${variable} is not set`);
 }

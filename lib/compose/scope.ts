@@ -4,7 +4,7 @@
  */
 import type { Environment } from '../config/environment.ts';
 
-export type Part<T> = (scope: Scope) => T;
+type Part<T> = (scope: Scope) => T;
 
 export class Scope {
   readonly environment: Environment;

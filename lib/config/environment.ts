@@ -4,7 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ServingError } from '../contract/errors.ts';
+import { badConfig } from '../contract/errors.ts';
 import { variables as ownVariables, type Variables } from '../contract/variables.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 
@@ -41,7 +41,7 @@ export interface Environment {
 }
 
 /** How AWS is reached; what is undefined, the AWS SDK finds out as it always does. */
-export interface AwsAccess {
+interface AwsAccess {
   /** Another endpoint than AWS's, e.g. an emulator. */
   readonly endpoint: string | undefined;
   readonly region?: string | undefined;
@@ -49,7 +49,7 @@ export interface AwsAccess {
 }
 
 /** What a function signs its way into Redis with; the credentials are those of its role, and Lambda's to renew. */
-export interface RedisSignIn {
+interface RedisSignIn {
   readonly cache: string;
   readonly user: string;
   readonly region: string;
@@ -113,7 +113,7 @@ function readRedisSignIn(variables: Variables): RedisSignIn | undefined {
 
 function required(variables: Variables, name: string): string {
   const value = variables[name];
-  if (!value) throw new ServingError('bad_config', `the environment variable ${name} is not set`);
+  if (!value) throw badConfig(`the environment variable ${name} is not set`);
   return value;
 }
 
@@ -123,6 +123,6 @@ function readJob(text: string | undefined): JobConfig {
   try {
     return { ...DEFAULT_JOB, ...(JSON.parse(text) as Partial<JobConfig>) };
   } catch (error) {
-    throw new ServingError('bad_config', `CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
+    throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
   }
 }

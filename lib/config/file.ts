@@ -1,8 +1,7 @@
 /**
- * In: the text of config.yaml, of our generation or an old one. Out: a complete JobConfig and notes about old keys, or
- * one error with every problem in it.
- * Trap: the old system ignored unknown keys in silence; a typo then served with defaults for weeks. Here it is
- * refused, with the key that was probably meant. An empty value (`imageResize:`) means the default, as it always did.
+ * Reads the text of config.yaml, current or old, into a complete JobConfig and notes about old keys, or one error with
+ * every problem. The old system silently ignored unknown keys, so a typo served with defaults for weeks; here it is
+ * refused with the key that was probably meant. An empty value (`imageResize:`) means the default, as it always did.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import {
@@ -18,7 +17,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, ServingError } from '../contract/errors.ts';
 import type { JobConfig } from './job.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
 import { readJob, SETTING_PATHS } from './schema.ts';
@@ -44,7 +43,7 @@ export function readConfig(path: string): ConfigReading {
   try {
     bytes = readBytes(path);
   } catch (error) {
-    throw new ServingError('bad_config', `config ${path} cannot be read: ${(error as Error).message}`, {
+    throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, {
       cause: error,
     });
   }
@@ -53,7 +52,7 @@ export function readConfig(path: string): ConfigReading {
   try {
     content = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
-    throw new ServingError('bad_config', `${path}: not UTF-8 text; save it as UTF-8`, { cause: error });
+    throw badConfig(`${path}: not UTF-8 text; save it as UTF-8`, { cause: error });
   }
   return readConfigText(content, path);
 }
@@ -107,7 +106,7 @@ function readBytes(path: string): Uint8Array {
 
 function assertLength(bytes: number, name: string): void {
   if (bytes <= MAX_CONFIG_BYTES) return;
-  throw new ServingError('bad_config', `${name}: over the limit of ${MAX_CONFIG_BYTES} bytes`);
+  throw badConfig(`${name}: over the limit of ${MAX_CONFIG_BYTES} bytes`);
 }
 
 /** Under the key that the user wrote, where the setting is in the file at all. */
@@ -122,7 +121,7 @@ function refusal(name: string, problems: readonly Problem[]): ServingError {
     return line === 0 ? `  ${text}` : `  line ${line}: ${text}`;
   });
   if (sorted.length > MAX_PROBLEMS) lines.push(`  and ${sorted.length - MAX_PROBLEMS} more`);
-  return new ServingError('bad_config', `${name}:\n${lines.join('\n')}`);
+  return badConfig(`${name}:\n${lines.join('\n')}`);
 }
 
 /** @throws bad_config when the text is not one YAML document of keys with values */
@@ -130,7 +129,7 @@ function readYaml(content: string, name: string): Fields {
   const lines = new LineCounter();
   const wrong: Wrong = (what, start) => {
     const at = start === undefined ? '' : ` line ${lines.linePos(start).line}:`;
-    return new ServingError('bad_config', `${name}:${at} ${what}`);
+    return badConfig(`${name}:${at} ${what}`);
   };
   try {
     assertTokens(content, wrong);
@@ -152,7 +151,7 @@ function readYaml(content: string, name: string): Fields {
     throw wrong(`expected keys with values, e.g. "modelPath: model", got ${kindOf(root)}`);
   } catch (error) {
     if (error instanceof ServingError) throw error;
-    throw new ServingError('bad_config', `${name}: not YAML: ${(error as Error).message}`, { cause: error });
+    throw badConfig(`${name}: not YAML: ${(error as Error).message}`, { cause: error });
   }
 }
 

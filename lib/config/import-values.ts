@@ -1,6 +1,6 @@
 /**
- * In: what a config or a command line says of a model's inputs and outputs. Out: names, shapes and numbers.
- * Trap: a name may hold a colon (`input:0`) and a size may be a word; whole names are never split at either.
+ * Reads names, shapes and numbers of a model's inputs and outputs from a config or a command line. A name may hold a
+ * colon (`input:0`) and a size may be a word, so whole names are never split at either.
  */
 import { isFields, numberOf, type Value } from './value.ts';
 

@@ -1,11 +1,11 @@
 /**
- * In: nothing. Out: what a job's settings are, with unit and default; config.yaml is read into exactly this.
- * Trap: functions import this file and not the reader beside it, so that no YAML or schema code reaches a bundle.
+ * A job's settings with unit and default; config.yaml is read into exactly this type. Functions import this file and
+ * not the reader beside it, so no YAML or schema code reaches a bundle.
  */
 import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 
 /** How images become tensors. What is left out follows from the model's input, then from the old contract. */
-export interface ImageConfig {
+interface ImageConfig {
   /** Target size in pixels. Default: the model's own, where it is fixed. */
   readonly width?: number;
   readonly height?: number;

@@ -1,10 +1,9 @@
 /**
- * In: nothing. Out: every key of the old configs (0.7 to 0.9 nested, 0.10 to BigDL 2 flat), of servables.yaml and of
- * the old front end's options, and what becomes of it here.
- * Trap: no old key may be ignored in silence. One that has no use here says what stands in its place; docs/config.md
- * shows this very table, and a test compares the two.
+ * Every key of the old configs (0.7 to 0.9 nested, 0.10 to BigDL 2 flat), of servables.yaml and of the old front end's
+ * options, and what becomes of it. No old key is silently ignored: one without a use here says what replaces it.
+ * docs/config.md shows this table, and a test compares the two.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badConfig } from '../contract/errors.ts';
 import { shown, type Value } from './value.ts';
 
 /** A value for each of our settings; [] when the value says nothing that is needed here. */
@@ -39,7 +38,7 @@ const fromResize: Convert = (value) => {
   if (value === '') return [];
   const [height, width, ...rest] = parts(value);
   if (height === undefined || width === undefined || rest.length > 0) {
-    throw new ServingError('bad_config', `expected "height,width", got ${shown(value)}`);
+    throw badConfig(`expected "height,width", got ${shown(value)}`);
   }
   return imageSize(height, width);
 };
@@ -52,8 +51,7 @@ const fromImageShape: Convert = (value) => {
     if (isChannels(first)) return imageSize(second, third);
     if (isChannels(third)) return imageSize(first, second);
   }
-  throw new ServingError(
-    'bad_config',
+  throw badConfig(
     `expected the shape of an image, "channels,height,width" with 1 or 3 channels, got ${shown(value)}`,
   );
 };
@@ -67,14 +65,14 @@ const fromShape: Convert = (value, valueOf) => {
   const isImage = (type: Value | undefined) => typeof type === 'string' && type.toLowerCase() === 'image';
   const images = shapes.filter((_, i) => isImage(types[i])).map((shape) => fromImageShape(shape, valueOf));
   if (new Set(images.map((size) => JSON.stringify(size))).size > 1) {
-    throw new ServingError('bad_config', 'expected one size for all images of a record, got several');
+    throw badConfig('expected one size for all images of a record, got several');
   }
   return images[0] ?? [];
 };
 
 const fromTopN: Convert = (value) => {
   if (typeof value !== 'string' || !/^\d{1,9}$/.test(value) || Number(value) < 1) {
-    throw new ServingError('bad_config', `expected a whole number >= 1, got ${shown(value)}`);
+    throw badConfig(`expected a whole number >= 1, got ${shown(value)}`);
   }
   return [['postProcessing', `topN(${value})`]];
 };

@@ -1,6 +1,6 @@
 /**
- * In: a job whose settings are right one by one. Out: what is wrong between them, and what has no effect.
- * Trap: AWS would refuse most of this too, but minutes into a deployment and in other words.
+ * Checks settings against each other, and finds those without effect. AWS would refuse most of this too, but minutes
+ * into a deployment and in other words.
  */
 import { type JobConfig, predictTimeoutSeconds } from './job.ts';
 

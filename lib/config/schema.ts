@@ -1,9 +1,8 @@
 /**
- * In: the values of a config file by the path of the setting. Out: a complete JobConfig, and every value that is wrong.
- * Trap: this table and JobConfig must have the same keys; a test writes a whole job as a config and reads it back.
+ * Checks the values of a config file and makes a JobConfig of them, reporting every wrong value. This table and
+ * JobConfig must have the same keys; a test writes a whole job as a config and reads it back.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, ServingError } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
@@ -118,7 +117,7 @@ const IMPORT = {
   outputs: names,
   constants: { expected: 'numbers by name: {keep_prob: 1}', read: constantsOf },
   signature: text((name) => {
-    if (name === '' || name.length > 512) throw new ServingError('bad_config', 'expected a name');
+    if (name === '' || name.length > 512) throw badConfig('expected a name');
   }),
   tags: names,
 };

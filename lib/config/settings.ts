@@ -1,8 +1,7 @@
 /**
- * In: the keys and values of a config file, and our own settings by path. Out: the value of each setting, what to tell
- * the user about old keys, and every key that is wrong.
- * Trap: a key may be spelled in several ways (`threadPerModel`, `thread_per_model`) and several keys may set one
- * setting (`jobName`, `model.name`). Twice the same key is an error, and so are two keys that disagree.
+ * Assigns the keys of a config file to settings, and reports old keys and wrong ones. A key has several spellings
+ * (`threadPerModel`, `thread_per_model`), and several keys may set one setting (`jobName`, `model.name`); the same key
+ * twice is an error, and so are two keys that disagree.
  */
 import { ServingError } from '../contract/errors.ts';
 import { LEGACY, type LegacyKey, SERVABLES, SERVABLES_REFUSED } from './legacy.ts';
@@ -30,7 +29,7 @@ export interface Problem {
   readonly text: string;
 }
 
-export interface GatheredSettings {
+interface GatheredSettings {
   /** By our path, e.g. `queue.batchSize`. */
   readonly settings: ReadonlyMap<string, Setting>;
   readonly notes: readonly string[];

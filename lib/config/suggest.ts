@@ -1,6 +1,6 @@
 /**
- * In: a word nobody knows and the words there are. Out: the one that was probably meant.
- * Trap: a suggestion that is too far off misleads more than none; a third of the letters may differ.
+ * Finds the known word that an unknown one was probably meant to be. At most a third of the letters may differ, because
+ * a far-off suggestion misleads.
  */
 
 export function suggest(word: string, known: readonly string[]): string | undefined {

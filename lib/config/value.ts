@@ -1,7 +1,6 @@
 /**
- * In: nothing. Out: what a config file holds before anybody knows what its keys mean: texts, lists, keys with values.
- * Trap: YAML's own types are not used. `123456` for a password, `1.0` for a version and `on` for a mode are texts until
- * the key they stand under says otherwise.
+ * The content of a config file before its keys are interpreted: texts, lists, keys with values. YAML's own types are
+ * not used: `123456` for a password, `1.0` for a version and `on` for a mode are texts until their key says otherwise.
  */
 
 /** Null is an empty value (`key:`), which means the default. */

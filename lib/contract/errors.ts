@@ -1,6 +1,6 @@
 /**
- * In: whatever went wrong. Out: one error class with a closed set of codes, each with its HTTP status.
- * Trap: errors cross Redis, SQS and HTTP as JSON, where `instanceof` is lost and `code` survives; test `code`.
+ * One error class with a closed set of codes, each with its HTTP status. Errors cross Redis, SQS and HTTP as JSON,
+ * where `instanceof` is lost and `code` survives, so test `code`.
  */
 
 interface CodeFacts {
@@ -117,4 +117,24 @@ export class ServingError extends Error {
 
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(FACTS, code);
+}
+
+export function badRequest(message: string, details?: ErrorDetails): ServingError {
+  return new ServingError('bad_request', message, details);
+}
+
+export function badInput(message: string, details?: ErrorDetails): ServingError {
+  return new ServingError('bad_input', message, details);
+}
+
+export function badModel(message: string, details?: ErrorDetails): ServingError {
+  return new ServingError('bad_model', message, details);
+}
+
+export function badConfig(message: string, details?: ErrorDetails): ServingError {
+  return new ServingError('bad_config', message, details);
+}
+
+export function modelUnavailable(message: string, details?: ErrorDetails): ServingError {
+  return new ServingError('model_unavailable', message, details);
 }

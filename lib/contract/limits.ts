@@ -1,7 +1,8 @@
 /**
- * In: nothing. Out: every limit of the doors, in one place; the README lists those that users meet.
- * Trap: a limit is only one when it is checked before the bytes are expanded.
+ * Every limit of the endpoints, in one place; the README lists those that users meet. A limit protects only when it is
+ * checked before the bytes are expanded.
  */
+import { ServingError } from './errors.ts';
 
 const MiB = 1024 * 1024;
 
@@ -40,3 +41,13 @@ export const LIMITS = {
   arrowFields: 4_096,
   arrowBatches: 1_024,
 } as const;
+
+/**
+ * The `too_large` error of a limit, with its value and name.
+ * @param what what is too large, up to its verb: `17 dimensions are`
+ * @param unit of the limit's value
+ */
+export function overLimit(limit: keyof typeof LIMITS, what: string, unit?: string): ServingError {
+  const value = unit === undefined ? LIMITS[limit] : `${LIMITS[limit]} ${unit}`;
+  return new ServingError('too_large', `${what} over the limit of ${value} (${limit})`);
+}

@@ -1,9 +1,8 @@
 /**
- * In: a job name, a uri. Out: the Redis keys and S3 prefixes of the contract.
- * Trap: old Python clients run `KEYS cluster-serving_<job>:*` and read every hit as a result, so our own
- * bookkeeping keys must never start with that.
+ * The Redis keys and S3 prefixes of a job, and the rules for job names and uris. Old Python clients run `KEYS
+ * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
-import { ServingError } from './errors.ts';
+import { badConfig, badRequest } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
 export const DEFAULT_JOB_NAME = 'serving_stream';
@@ -14,8 +13,7 @@ const JOB_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$/;
 /** @throws bad_config when `name` cannot name a job */
 export function assertJobName(name: string): string {
   if (!JOB_NAME.test(name)) {
-    throw new ServingError(
-      'bad_config',
+    throw badConfig(
       `job name ${JSON.stringify(name)}: expected 1 to 60 letters, digits, "-" or "_", starting with a letter or digit`,
     );
   }
@@ -28,19 +26,13 @@ export function assertJobName(name: string): string {
  */
 export function assertUri(uri: unknown): string {
   if (typeof uri !== 'string' || uri === '') {
-    throw new ServingError(
-      'bad_request',
-      `uri: expected a text of 1 to ${LIMITS.uriBytes} bytes, got ${describe(uri)}`,
-    );
+    throw badRequest(`uri: expected a text of 1 to ${LIMITS.uriBytes} bytes, got ${describe(uri)}`);
   }
   if (Buffer.byteLength(uri) > LIMITS.uriBytes) {
-    throw new ServingError(
-      'bad_request',
-      `uri: ${Buffer.byteLength(uri)} bytes are over the limit of ${LIMITS.uriBytes}`,
-    );
+    throw badRequest(`uri: ${Buffer.byteLength(uri)} bytes are over the limit of ${LIMITS.uriBytes}`);
   }
   if (/[\u0000-\u001f\u007f]/.test(uri) || !uri.isWellFormed()) {
-    throw new ServingError('bad_request', 'uri: control characters and lone surrogates are not allowed');
+    throw badRequest('uri: control characters and lone surrogates are not allowed');
   }
   return uri;
 }

@@ -1,8 +1,8 @@
 /**
- * In: a dtype, a shape and numbers or strings. Out: a tensor whose three parts agree.
- * Trap: `new Float32Array(buffer, offset, n)` throws on a misaligned offset; `viewBytes` copies when it must.
+ * A tensor: dtype, shape and data that agree. `new Float32Array(buffer, offset, n)` throws on a misaligned offset;
+ * `viewBytes` copies when it must.
  */
-import { ServingError } from './errors.ts';
+import { badInput, ServingError } from './errors.ts';
 
 /** ONNX element types by their usual names. `bool` is a Uint8Array of 0 and 1, `float16` the raw 16 bits. */
 const ARRAYS = {
@@ -64,7 +64,7 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
   let zero = false;
   for (const dim of shape) {
     if (!Number.isSafeInteger(dim) || dim < 0) {
-      throw new ServingError('bad_input', `a dimension must be a whole number >= 0, got ${dim}`);
+      throw badInput(`a dimension must be a whole number >= 0, got ${dim}`);
     }
     if (dim === 0) zero = true;
     else count *= dim;
@@ -83,7 +83,7 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
 export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
   const size = bytesPerElement(dtype);
   if (bytes.byteLength % size !== 0) {
-    throw new ServingError('bad_input', `${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
+    throw badInput(`${bytes.byteLength} bytes are no whole number of ${dtype} elements`);
   }
   // Not bytes.slice(): a Buffer's slice is a view of the same, misaligned memory.
   const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);

@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: the shapes that travel between the stages: a record's inputs, a model's inputs, an outcome.
- * Trap: a value is bound to an input only when the model is known, so codecs keep what came, undecided.
+ * The types that travel between the stages: a record's inputs, a model's inputs, an outcome. A value is bound to an
+ * input only when the model is known, so codecs leave it undecided.
  */
 import type { ServingError } from './errors.ts';
 import type { DType, Tensor } from './tensor.ts';

@@ -1,6 +1,6 @@
 /**
- * In: a request that brings records. Out: they are in the queue, and 202 says under which uris.
- * Trap: an answer of 202 is a promise, so it is given only when SQS has every record (or its result is there already).
+ * Puts a request's records into the queue and answers 202 with their uris, only once SQS has every record (or its
+ * result exists already).
  */
 import { type Claims, type LargeRecords, type Sender, sendClaimed, submit } from '../pipeline/submit.ts';
 import { readSubmissions } from './predictions.ts';

@@ -1,6 +1,6 @@
 /**
- * In: the origins a job allows. Out: the rules for pages that call from a browser, the same deployed and local.
- * Trap: without an origin there are no rules at all; a browser then refuses, which is the safe default.
+ * The CORS rules for the origins a job allows, the same deployed and local. Without an origin there are no rules, and
+ * browsers refuse.
  */
 
 /** As API Gateway takes them. */

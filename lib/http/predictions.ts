@@ -1,12 +1,12 @@
 /**
- * In: the body of POST /predictions, or a stored result. Out: queue messages, or the JSON of GET /predictions/{uri}.
- * Trap: JSON numbers are doubles; an int64 beyond 2^53 is written as a text so that it stays exact.
+ * Reads the body of POST /predictions into queue messages and writes the JSON of GET /predictions/{uri}. JSON numbers
+ * are doubles, so an int64 beyond 2^53 is written as a string to stay exact.
  */
 import { randomUUID } from 'node:crypto';
 import { inInstance, instancesOf, instanceText, isObject, parseJson } from '../codecs/instances.ts';
 import { decodeData, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
@@ -14,7 +14,7 @@ import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
 
-export interface Submission {
+interface Submission {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
@@ -49,16 +49,13 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
   const given = uris ?? [uri];
   if (!Array.isArray(given) || given.length !== count) {
     const got = Array.isArray(given) ? given.length : 'no array';
-    throw new ServingError('bad_request', `uris: expected one per instance (${count}), got ${got}`);
+    throw badRequest(`uris: expected one per instance (${count}), got ${got}`);
   }
   const checked = given.map(assertUri);
   const twice = checked.find((one, i) => checked.indexOf(one) !== i);
   if (twice !== undefined) {
     // A uri has one result: of two records under it, one would be lost.
-    throw new ServingError(
-      'bad_request',
-      `uris: expected a different one per instance, got ${quoteName(twice)} twice`,
-    );
+    throw badRequest(`uris: expected a different one per instance, got ${quoteName(twice)} twice`);
   }
   return checked;
 }

@@ -1,14 +1,14 @@
 /**
- * In: an API Gateway HTTP API event (payload 2.0). Out: a request with its body as bytes.
- * Trap: API Gateway base64-encodes whatever it takes for binary (curl's default content type too), and passes gzip on
- * as it is; a small gzip may expand without end, so the output is capped while it grows.
+ * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it takes for binary (curl's
+ * default content type too) and passes gzip on as it is; a small gzip may expand without end, so its output is capped
+ * while it grows.
  */
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 
 export interface HttpRequest {
@@ -57,7 +57,7 @@ function assertUtf8(rawQuery: string): void {
     if (!parameter.startsWith('uri=')) continue;
     for (const escapes of parameter.match(/(?:%[\da-f]{2})+/gi) ?? []) {
       if (isUtf8(Buffer.from(escapes.replaceAll('%', ''), 'hex'))) continue;
-      throw new ServingError('bad_request', `uri: expected UTF-8, got ${quoteName(escapes)}`);
+      throw badRequest(`uri: expected UTF-8, got ${quoteName(escapes)}`);
     }
   }
 }
@@ -84,12 +84,9 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       // How much more it would have been is not known, and not found out.
-      throw new ServingError(
-        'too_large',
-        `the body is ${bytes.byteLength} bytes and unzipped over the limit of ${LIMITS.httpBodyBytes} bytes (httpBodyBytes)`,
-      );
+      throw overLimit('httpBodyBytes', `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
     }
-    throw new ServingError('bad_request', `the gzip body cannot be read: ${(error as Error).message}`);
+    throw badRequest(`the gzip body cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -106,10 +103,5 @@ function decodeAligned(text: string, alignedAt: number, allocate: (bytes: number
 }
 
 function assertSize(bytes: number): void {
-  if (bytes > LIMITS.httpBodyBytes) {
-    throw new ServingError(
-      'too_large',
-      `the body is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes} bytes (httpBodyBytes)`,
-    );
-  }
+  if (bytes > LIMITS.httpBodyBytes) throw overLimit('httpBodyBytes', `the body is ${bytes} bytes,`, 'bytes');
 }

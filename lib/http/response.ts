@@ -1,6 +1,6 @@
 /**
- * In: what a handler made, or its error. Out: an API Gateway response. The one place where errors become HTTP.
- * Trap: what is not ours may hold secrets: it is logged whole and answered as "Internal error".
+ * Makes API Gateway responses; the one place where errors become HTTP. Errors that are not ours may hold secrets: they
+ * are logged whole and answered as "Internal error".
  */
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { ServingError } from '../contract/errors.ts';
@@ -8,7 +8,7 @@ import { ServingError } from '../contract/errors.ts';
 export type HttpResponse = APIGatewayProxyStructuredResultV2;
 
 /** Hears of every answer of 500 and above. */
-export type LogError = (error: ServingError) => void;
+type LogError = (error: ServingError) => void;
 
 /** What a caller sent may stand in a body: no browser shall take it for a page. */
 function headersFor(type: string): Record<string, string> {

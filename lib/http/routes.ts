@@ -4,7 +4,7 @@
  */
 
 /** The deployed functions that answer HTTP; `submit` is the bundle of `predictions`, outside the VPC. */
-export type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
+type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
 
 export interface Route {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';

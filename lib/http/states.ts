@@ -1,6 +1,6 @@
 /**
- * In: GET /status?uri=... or POST /cancel?uri=... Out: where the record stands, or that it is cancelled.
- * Trap: the uri is in the query: a path would lose its slashes and question marks.
+ * GET /status?uri=... and POST /cancel?uri=... The uri is in the query, because a path would lose its slashes and
+ * question marks.
  */
 import { ServingError } from '../contract/errors.ts';
 import type { RecordStatus } from '../contract/result.ts';

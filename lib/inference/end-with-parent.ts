@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: this process ends when the one that started it does.
- * Trap: a model's run holds the JS thread, for ever perhaps; so a thread of its own looks, and kills.
+ * Ends this process when its parent ends. A model's run may hold the JS thread for ever, so a thread of its own watches
+ * and kills.
  */
 import { Worker } from 'node:worker_threads';
 

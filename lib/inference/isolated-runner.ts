@@ -1,7 +1,6 @@
 /**
- * In: a model's file and records that may be deadly. Out: their outcomes, from a process of its own.
- * Trap: onnxruntime runs on the JS thread and cannot be interrupted, and an error inside it can end the process. A
- * process can be killed from outside; nothing less ends an endless run.
+ * Runs records that may be deadly in a process of its own. onnxruntime runs on the JS thread and cannot be interrupted,
+ * and an error inside it can end the process; only killing the process ends an endless run.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,21 +1,19 @@
 /**
- * In: where a job's model lives. Out: the runner that serves now, the same for everyone until a new version is ready.
- * Trap: a swap must not touch runs in flight: they keep the runner they started with, and it closes after the last.
- * A version that does not load is reported and the old one goes on serving. Two versions are open at most: memory and
- * /tmp hold no third one while runs of the last but one are under way.
+ * Keeps the runner that serves a job's model and swaps it for new versions. Runs in flight keep the runner they started
+ * with, which closes after the last of them. A version that does not load is reported while the old one goes on
+ * serving, and at most two versions are open, because memory and /tmp hold no third.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
 
-export interface ModelSource<R extends Runner> {
+interface ModelSource<R extends Runner> {
   /** Cheap: which version should serve. */
   version(): Promise<string>;
   /** Dear: downloads, verifies, opens and warms up that version. */
   open(version: string): Promise<R>;
 }
 
-export interface HostOptions {
+interface HostOptions {
   /** How old an answer to "which version" may be. */
   readonly refreshMs: number;
   readonly now: () => number;
@@ -162,7 +160,7 @@ export class ModelHost<R extends Runner = Runner> {
 function asModelError(error: unknown): ServingError {
   const known = ServingError.from(error);
   if (known.code !== 'internal') return known;
-  return new ServingError('model_unavailable', `the model cannot be loaded: ${known.message}`, {
+  return modelUnavailable(`the model cannot be loaded: ${known.message}`, {
     cause: error,
   });
 }

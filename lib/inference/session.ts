@@ -1,10 +1,10 @@
 /**
- * The one owner of onnxruntime. In: a model file. Out: typed inputs and outputs, and a `run` on plain tensors.
- * Trap: `create` and `run` block the JS thread; more parallel calls do not help, bigger batches and threads do.
- * Open from a path, never from a buffer: a buffer resolves external weights against the working directory.
+ * The one owner of onnxruntime: opens a model file and runs it on plain tensors. `create` and `run` block the JS
+ * thread, so parallel calls do not help; larger batches and threads do. Open from a path, never from a buffer, which
+ * would resolve external weights against the working directory.
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
-import { DAMAGED, ServingError } from '../contract/errors.ts';
+import { DAMAGED, modelUnavailable } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
@@ -17,7 +17,7 @@ export interface Session {
   close(): Promise<void>;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** Threads of one run; see `threadsForMemory`. */
   readonly threads: number;
 }
@@ -45,13 +45,9 @@ export async function openSession(path: string, options: SessionOptions): Promis
       extra: { session: { intra_op: { allow_spinning: '0' } } },
     });
   } catch (error) {
-    throw new ServingError(
-      'model_unavailable',
-      `onnxruntime cannot load the model: ${reason(error)}${hint(error)}`,
-      {
-        cause: error,
-      },
-    );
+    throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
+      cause: error,
+    });
   }
   const { inputs, outputs } = await specsOf(session);
   return {
@@ -72,7 +68,7 @@ async function specsOf(session: InferenceSession) {
   try {
     const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
     const outputs = session.outputMetadata.map((meta) => specOf(meta, 'output'));
-    if (inputs.length === 0) throw new ServingError('model_unavailable', 'the model has no inputs');
+    if (inputs.length === 0) throw modelUnavailable('the model has no inputs');
     return { inputs, outputs };
   } catch (error) {
     await session.release();
@@ -94,17 +90,14 @@ function reason(error: unknown): string {
 
 function specOf(meta: InferenceSession.ValueMetadata, side: string): TensorSpec {
   if (!meta.isTensor) {
-    throw new ServingError(
-      'model_unavailable',
-      `${side} "${meta.name}" is no tensor (sequences and maps are not served)`,
-    );
+    throw modelUnavailable(`${side} "${meta.name}" is no tensor (sequences and maps are not served)`);
   }
   return { name: meta.name, dtype: dtypeOf(meta.type, meta.name), shape: meta.shape };
 }
 
 function dtypeOf(type: string, name: string): DType {
   if (type === 'string' || isNumericDType(type)) return type;
-  throw new ServingError('model_unavailable', `"${name}" is of type ${type}, which is not served`);
+  throw modelUnavailable(`"${name}" is of type ${type}, which is not served`);
 }
 
 function toOrt(tensor: Tensor): OrtTensor {

@@ -1,13 +1,13 @@
 /**
- * In: a model's file that nobody has served yet. Out: nothing, or why it must not be served.
- * Trap: opening a model runs it, on the JS thread, and a run that never ends hangs whoever opens it, INIT of a function
- * as well as the refresh of one that serves. So it is opened once in a process that can be killed.
+ * Opens a model that nobody has served yet and reports why it must not be served. Opening a model runs it on the JS
+ * thread, and a run that never ends hangs INIT as well as a refresh, so it is first opened in a process that can be
+ * killed.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badModel, ServingError } from '../contract/errors.ts';
 import { Fence } from './isolated-runner.ts';
 import type { OnnxSettings } from './runner.ts';
 
-export interface TrialOptions {
+interface TrialOptions {
   readonly settings: OnnxSettings;
   /** For the whole: the process, the session, two runs on zeros. Default 60,000. */
   readonly limitMs?: number | undefined;
@@ -26,15 +26,13 @@ export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: T
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (code === 'timeout') {
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         `${file}: the model was not ready after ${limitMs / 1000} s; loading it, or a run on zeros, may never end`,
       );
     }
-    if (code === 'model_failed')
-      throw new ServingError('bad_model', `${file}: while it was loaded, ${message}`);
+    if (code === 'model_failed') throw badModel(`${file}: while it was loaded, ${message}`);
     if (code === 'internal') throw error;
-    throw new ServingError('bad_model', message.includes(file) ? message : `${file}: ${message}`);
+    throw badModel(message.includes(file) ? message : `${file}: ${message}`);
   } finally {
     await fence.close();
   }

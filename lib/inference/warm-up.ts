@@ -1,10 +1,8 @@
 /**
- * In: a session. Out: it, warm, and whether records can share a run of it.
- * Trap: neither is written in the file, and outputs that count the rows do not show it. A model may scale by the largest
- * value of all rows (what onnxruntime's dynamic quantization makes), or by their mean: then a record's answer depends on
- * its neighbours, without an error. So a row runs alone and beside one that is a thousand times as large.
+ * Warms a session up and measures whether records can share a run. A model may scale by the largest value of all rows
+ * (as dynamic quantization does) or by their mean; then a record's answer depends on its neighbours without an error.
+ * So a row runs alone and beside one that is a thousand times as large.
  */
-
 import { allocate, type DType, elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { float16Bits, float16Value } from '../pipeline/cast.ts';

@@ -1,7 +1,7 @@
 /**
- * In: what happens in an invocation. Out: one line of CloudWatch's Embedded Metric Format, from which CloudWatch makes
- * metrics without a call to it. Trap: each pair of a metric's name and its dimensions is billed as one metric by the
- * month, so there are two dimensions and no more, and a name with a code in it exists only once that code has occurred.
+ * Collects an invocation's metrics into one line of CloudWatch's Embedded Metric Format. Each pair of metric name and
+ * dimensions is billed monthly, so there are only two dimensions, and a name with an error code exists only once that
+ * code has occurred.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
@@ -62,7 +62,7 @@ export function measureFailures(code: ErrorCode, times = 1): void {
   measure('Failures', times);
 }
 
-export interface Measuring {
+interface Measuring {
   readonly dimensions: Dimensions;
   /** Found again in Logs Insights, and no dimension of a metric. */
   readonly fields: Readonly<Record<string, unknown>>;

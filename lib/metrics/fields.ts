@@ -1,7 +1,6 @@
 /**
- * In: histograms. Out: fields of one Redis hash that only ever grow (HINCRBYFLOAT), and the way back.
- * Trap: counts stay exact as floats up to 2^53; squares in whole microseconds would overflow HINCRBY's 64 bits
- * after 92,000 requests of 10 s.
+ * Converts histograms to fields of one Redis hash that only grow (HINCRBYFLOAT), and back. Counts stay exact as floats
+ * up to 2^53, while squares in whole microseconds would overflow HINCRBY's 64 bits after 92,000 requests of 10 s.
  */
 import { emptyHistogram, type Histogram, TIMERS, type TimerName } from './timers.ts';
 

@@ -1,6 +1,6 @@
 /**
- * In: what became of a batch's records. Out: the log's lines and the metrics about it.
- * Trap: a record that failed for a reason of its own is its sender's business: it is counted, and not logged.
+ * Logs and counts what became of a batch's records. A record that failed for a reason of its own is counted but not
+ * logged.
  */
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';

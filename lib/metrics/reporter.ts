@@ -1,11 +1,10 @@
 /**
- * In: starts and stops. Out: what was measured, on its way to the store at most once a second.
- * Trap: a function may be frozen for ever after its answer, so what is due is sent before it; a store that does
- * not take it must not cost the request.
+ * Times work and delivers the timers to the store at most once a second. A function may be frozen after its answer, so
+ * what is due is sent before it; a store that fails must not cost the request.
  */
 import { type TimerName, Timers } from './timers.ts';
 
-export interface ReporterOptions {
+interface ReporterOptions {
   /** Takes everything from the timers, or puts it back and throws. */
   readonly deliver: (timers: Timers) => Promise<unknown>;
   /** Monotonic, in ms. */

@@ -1,9 +1,7 @@
 /**
- * In: durations. Out: histograms that can be added up across any number of environments.
- * Trap: percentiles of percentiles are nonsense; only bucket counts merge. Buckets grow by 2^(1/8), so that a
- * percentile read from them is within 4.5 % of the true one.
+ * Histograms of durations that can be merged across any number of environments. Percentiles do not merge, bucket counts
+ * do. Buckets grow by 2^(1/8), so a percentile read from them is within 4.5 % of the true one.
  */
-
 import { type MetricName, measure } from './emf.ts';
 
 /** Names of the contract, all in milliseconds. */

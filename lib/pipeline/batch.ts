@@ -1,10 +1,8 @@
 /**
- * In: bound records and a function that runs tensors. Out: one outcome per record, same order.
- * Trap: an output belongs to the records only when its first dimension counts the rows; a model whose outputs do
- * not (a detector that returns [1,1,M,7]) is run one record at a time. A failed run is halved until the guilty
- * record stands alone, so one poison record never takes its neighbours with it.
+ * Runs bound records together and gives each its outcome, in order. Outputs belong to the records only when their first
+ * dimension counts the rows; a model whose outputs do not (a detector that returns [1,1,M,7]) runs one record at a
+ * time. A failed run is halved until the poison record is alone.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import {
   bytesPerElement,

@@ -1,14 +1,14 @@
 /**
- * In: one record's inputs and the model's. Out: one tensor per model input, in the model's order, batch axis included.
- * Trap: names win only when every one matches. A record whose names all differ binds by position (that is how the
- * old clients worked); one that matches in part is a typo, and guessing would be worse than refusing.
+ * Binds a record's inputs to the model's: one tensor per model input, in the model's order, batch axis included. Names
+ * count only when all match. A record whose names all differ binds by position, as with the old clients; one that
+ * matches in part is refused as a typo.
  */
 import { decodeBase64 } from '../codecs/base64.ts';
 import { decodeImage, imageTensor } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
 import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { badInput, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { castTensor } from './cast.ts';
@@ -58,8 +58,7 @@ export async function bindRecord(
   const rows = Math.max(1, ...fitted.filter((_, i) => specs[i]?.shape.length !== 0).map((fit) => fit.rows));
   const odd = fitted.findIndex((fit, i) => specs[i]?.shape.length !== 0 && fit.rows !== rows);
   if (odd !== -1) {
-    throw new ServingError(
-      'bad_input',
+    throw badInput(
       `input ${quoteName((values[odd] as NamedValue).name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
     );
   }
@@ -70,15 +69,12 @@ export async function bindRecord(
 function assertTexts(texts: readonly string[]): void {
   for (const text of texts) {
     if (text.includes('\0') || !text.isWellFormed()) {
-      throw new ServingError(
-        'bad_input',
-        `expected text without NUL characters and lone surrogates, got ${quoteName(text)}`,
-      );
+      throw badInput(`expected text without NUL characters and lone surrogates, got ${quoteName(text)}`);
     }
   }
 }
 
-export interface NamedValue {
+interface NamedValue {
   readonly name: string;
   readonly value: Value;
 }
@@ -101,7 +97,7 @@ export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[], byName
     missing.length > 0 ? `missing input ${quoteNames(missing.map((spec) => spec.name))}` : '',
     extra.length > 0 ? `unknown input ${quoteNames(extra)}` : '',
   ].filter((part) => part !== '');
-  throw new ServingError('bad_input', `${parts.join(', ')}; the model expects ${expected.join(', ')}`);
+  throw badInput(`${parts.join(', ')}; the model expects ${expected.join(', ')}`);
 }
 
 function inInput(name: string, error: unknown): ServingError {
@@ -140,20 +136,15 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if (!isObject(value)) return nestedTensor(value, spec.dtype);
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
-  if ('b64' in value)
-    throw new ServingError('bad_input', `"b64": expected a text, got ${quoteValue(value['b64'])}`);
+  if ('b64' in value) throw badInput(`"b64": expected a text, got ${quoteValue(value['b64'])}`);
   if (!Array.isArray(shape) || !Array.isArray(data) || !Array.isArray(indices)) {
-    throw new ServingError(
-      'bad_input',
+    throw badInput(
       `expected ${spec.dtype} ${formatSpec(spec.shape.slice(1))}, {"b64"} or a sparse {"shape","data","indices"}, got an object with [${quoteNames(Object.keys(value))}]`,
     );
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) {
-    throw new ServingError(
-      'bad_input',
-      `sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`,
-    );
+    throw badInput(`sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`);
   }
   const flat = partOf('indices', indices, 'int32');
   const values = partOf('data', data, spec.dtype);
@@ -194,15 +185,12 @@ async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: I
 /** Base64, with or without a `data:` prefix. @throws bad_input, too_large */
 export function imageBytes(text: string): Uint8Array {
   if (text.length > (LIMITS.imageBytes * 4) / 3 + 1024) {
-    throw new ServingError(
-      'too_large',
-      `an image of ${text.length} characters is over the limit of ${LIMITS.imageBytes} bytes (imageBytes)`,
-    );
+    throw overLimit('imageBytes', `an image of ${text.length} characters is`, 'bytes');
   }
   try {
     return decodeBase64(text.startsWith('data:') ? text.slice(text.indexOf(',') + 1) : text);
   } catch (error) {
     const { message } = ServingError.from(error);
-    throw new ServingError('bad_input', `expected a base64 image: ${message}`, { cause: error });
+    throw badInput(`expected a base64 image: ${message}`, { cause: error });
   }
 }

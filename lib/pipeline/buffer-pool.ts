@@ -1,8 +1,7 @@
 /**
- * In: a number of bytes. Out: memory for them that has been used before, until the work they are for has ended.
- * Fresh memory costs more than what is done in it: 110 kB of base64 are decoded in 4 us, the page faults of a new buffer
- * for them take 45.
- * Trap: the next one who comes writes over it. Nothing that was taken may be reached after `withScratch` has ended.
+ * Lends memory that has been used before, because fresh memory costs more than the work in it: 110 kB of base64 are
+ * decoded in 4 us, and the page faults of a new buffer take 45. The next borrower overwrites it, so nothing that was
+ * taken may be reached after `withScratch` has ended.
  */
 import type { Tensor } from '../contract/tensor.ts';
 

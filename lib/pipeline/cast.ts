@@ -1,8 +1,8 @@
 /**
- * In: numbers of one dtype. Out: the same numbers as another dtype, or one error.
- * Trap: typed arrays wrap and truncate in silence (300 -> 44, 1.5 -> 1); nothing here may.
+ * Casts numbers from one dtype to another, or refuses with one error. Typed arrays wrap and truncate silently (300 ->
+ * 44, 1.5 -> 1); nothing here may.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badInput, type ServingError } from '../contract/errors.ts';
 import { allocate, type NumericDType, type Tensor, type TypedArray } from '../contract/tensor.ts';
 
 interface Range {
@@ -67,7 +67,7 @@ function bigStore(dtype: 'int64' | 'uint64'): Store {
 }
 
 function misfit(value: number | bigint, expected: string): ServingError {
-  return new ServingError('bad_input', `expected ${expected}, got ${value}`);
+  return badInput(`expected ${expected}, got ${value}`);
 }
 
 /**
@@ -77,7 +77,7 @@ function misfit(value: number | bigint, expected: string): ServingError {
 export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
   if (tensor.dtype === dtype) return tensor;
   if (tensor.dtype === 'string' || dtype === 'string') {
-    throw new ServingError('bad_input', `expected ${dtype}, got ${tensor.dtype}`);
+    throw badInput(`expected ${dtype}, got ${tensor.dtype}`);
   }
   const source = tensor.data as TypedArray;
   const data = allocate(dtype, source.length);

@@ -1,13 +1,11 @@
 /**
- * In: the records of one request (or one queued record) and the model's inputs. Out: nothing, or one error when their
- * images and sparse tensors would grow beyond the budget.
- * Trap: a few bytes of either promise gigabytes, so sizes are read off headers and shapes, before anything is decoded.
- * Dense tensors are not counted: they bring their own bytes, which the door has counted.
+ * Refuses a request (or queued record) whose images and sparse tensors would exceed the decoded-size budget. A few
+ * bytes of either promise gigabytes, so sizes are read off headers and shapes before anything is decoded. Dense tensors
+ * bring their own bytes, which the endpoint has counted.
  */
 import { type ImageSize, imageSize } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import { elementCount } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { imageBytes, matchInputs } from './bind.ts';
@@ -59,10 +57,7 @@ function refuseOver(
   unit: string,
 ): void {
   if (count <= LIMITS[limit]) return;
-  throw new ServingError(
-    'too_large',
-    `${what} ${count} ${unit} together, over the limit of ${LIMITS[limit]} (${limit})`,
-  );
+  throw overLimit(limit, `${what} ${count} ${unit} together,`);
 }
 
 function mayBeMany(records: readonly Inputs[]): boolean {

@@ -1,10 +1,9 @@
 /**
- * In: what the config says of images (maybe nothing) and the model input an image is for. Out: full image settings.
- * Trap: what the config leaves open is read off the input's shape ([3,224,224] is CHW, [224,224,3] HWC), so that
- * an image reaches the model right away; what the config says always wins.
+ * Completes the image settings for a model input. What the config leaves open is read off the input's shape
+ * ([3,224,224] is CHW, [224,224,3] HWC); what it says always wins.
  */
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badInput } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
 import { formatSpec } from './shape-check.ts';
 
@@ -14,7 +13,7 @@ export type ImageChoice = Partial<ImageSettings>;
 export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSettings {
   const row = spec.shape.slice(1);
   if (spec.dtype === 'string' || row.length !== 3) {
-    throw new ServingError('bad_input', `expected ${spec.dtype} ${formatSpec(row)}, got text or an image`);
+    throw badInput(`expected ${spec.dtype} ${formatSpec(row)}, got text or an image`);
   }
   const isChannels = (dim: number | string | undefined) => dim === 3 || dim === 1;
   const looksHwc = isChannels(row[2]) && !isChannels(row[0]);

@@ -1,9 +1,9 @@
 /**
- * In: a JSON value of numbers, booleans or strings, nested to any depth. Out: one tensor of the dtype the model wants.
- * Trap: JSON knows no shape; it is read off the first elements, and every other branch must agree with it.
+ * Turns nested JSON numbers, booleans or strings into a tensor of the dtype the model wants. The shape is read off the
+ * first elements, and every other branch must agree with it.
  */
 import { quoteValue } from '../codecs/quote.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badInput, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { allocate, type DType, elementCount, type NumericDType, type Tensor } from '../contract/tensor.ts';
 import { storeFor } from './cast.ts';
@@ -14,17 +14,11 @@ import { storeFor } from './cast.ts';
 export function nestedTensor(value: unknown, dtype: DType): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, LIMITS.tensorElements);
-  if (count === 0) {
-    throw new ServingError(
-      'bad_input',
-      `is empty (shape [${shape.join(',')}]), expected at least one element`,
-    );
-  }
+  if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
   if (dtype === 'string') {
     const strings: string[] = [];
     walk(value, shape, 0, (leaf) => {
-      if (typeof leaf !== 'string')
-        throw new ServingError('bad_input', `expected text, got ${quoteValue(leaf)}`);
+      if (typeof leaf !== 'string') throw badInput(`expected text, got ${quoteValue(leaf)}`);
       strings.push(leaf);
     });
     return { dtype, shape, data: strings };
@@ -49,7 +43,7 @@ function fillNumbers(value: unknown, shape: readonly number[], count: number, dt
       (dtype === 'int64' || dtype === 'uint64')
     ) {
       // JSON.parse has already rounded it: passing on a neighbour would be a silent lie.
-      throw new ServingError('bad_input', `${number} is beyond 2^53, where JSON numbers lose digits`);
+      throw badInput(`${number} is beyond 2^53, where JSON numbers lose digits`);
     }
     store(number, data, index++);
   });
@@ -98,13 +92,13 @@ function branch(value: unknown, shape: readonly number[], axis: number): readonl
 }
 
 function outOfRange(number: number, dtype: DType): ServingError {
-  return new ServingError('bad_input', `a number is out of the range of ${dtype}: ${number}`);
+  return badInput(`a number is out of the range of ${dtype}: ${number}`);
 }
 
 function numberOf(leaf: unknown): number {
   if (typeof leaf === 'number') return leaf;
   if (typeof leaf === 'boolean') return leaf ? 1 : 0;
-  throw new ServingError('bad_input', `expected a number, got ${quoteValue(leaf)}`);
+  throw badInput(`expected a number, got ${quoteValue(leaf)}`);
 }
 
 function shapeOf(value: unknown): number[] {
@@ -131,8 +125,5 @@ function walk(value: unknown, shape: readonly number[], axis: number, leaf: (lea
 }
 
 function ragged(shape: readonly number[], axis: number, got: string): ServingError {
-  return new ServingError(
-    'bad_input',
-    `arrays do not agree in shape: expected [${shape.join(',')}], got ${got} at depth ${axis}`,
-  );
+  return badInput(`arrays do not agree in shape: expected [${shape.join(',')}], got ${got} at depth ${axis}`);
 }

@@ -1,11 +1,9 @@
 /**
- * In: records that were delivered before and got no outcome, and a process of its own to run them in. Out: an outcome
- * each; a record that kills the process or never ends is found, and its neighbours get their results.
- * Trap: one that takes too long may only be slow. It is given up for good only after it had all of the function's time,
- * and starting the process and opening the model in it is none of its time.
+ * Runs redelivered records in a process of their own, finds the one that kills it or never ends, and gives its
+ * neighbours their results. A record that takes too long may only be slow: it is given up only after it had all of the
+ * function's time, not counting the start of the process and the opening of the model.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
 import type { Deadline } from './deadline.ts';
 
@@ -67,7 +65,7 @@ async function absence(run: FencedRun, limitMs: number): Promise<Outcome | undef
   } catch (error) {
     if (!isGuilt(error)) throw error;
     if (error.code === 'timeout') return noTimeLeft();
-    return { ok: false, error: new ServingError('model_unavailable', error.message, { cause: error }) };
+    return { ok: false, error: modelUnavailable(error.message, { cause: error }) };
   }
 }
 

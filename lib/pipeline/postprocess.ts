@@ -1,9 +1,9 @@
 /**
- * In: a record's outputs and the job's filter. Out: the text clients read: `[[4,5.0],[3,4.0]]` or `{"data":..,"shape":..}`.
- * Trap: it must stay valid JSON (the old server forgot commas), and floats look as Java printed them (`4.0`, `1.0E7`).
- * And float16 comes as bits: they are neither printed nor ordered.
+ * Writes a record's outputs, filtered or whole, as the text clients read: `[[4,5.0],[3,4.0]]` or
+ * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), and floats look as Java printed them
+ * (`4.0`, `1.0E7`). float16 comes as bits, which can be neither printed nor ordered as they are.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, ServingError } from '../contract/errors.ts';
 import { elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import { float16Bits, float16Value } from './cast.ts';
 
@@ -23,8 +23,7 @@ export function parseFilter(text: string): Filter | undefined {
   const match = /^(topN|pickTopN)\((\d{1,9})\)$/.exec(trimmed.replaceAll(' ', ''));
   const n = Number(match?.[2]);
   if (!match || n < 1) {
-    throw new ServingError(
-      'bad_config',
+    throw badConfig(
       `filter ${JSON.stringify(text)}: expected "topN(n)" or "pickTopN(n)" with n a whole number >= 1`,
     );
   }

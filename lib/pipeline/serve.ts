@@ -81,7 +81,7 @@ export interface Sink {
   save(finished: readonly FinishedRecord[], model: string): Promise<readonly string[]>;
 }
 
-export interface StepParts {
+interface StepParts {
   readonly runner: Runner;
   readonly running: RunningNotices;
   readonly sink: Sink;

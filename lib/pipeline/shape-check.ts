@@ -1,9 +1,8 @@
 /**
- * In: one tensor of a record and the model input it is for. Out: the tensor with its batch axis, and how many rows
- * it brings. Trap: callers send a record without the batch dimension; a model with a fixed one may get it whole.
+ * Checks the shape of a record's tensor against its model input and adds the batch axis. Callers send a record without
+ * the batch dimension; a model with a fixed one may get it whole.
  */
-
-import { ServingError } from '../contract/errors.ts';
+import { badInput, type ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
 
@@ -22,7 +21,7 @@ export function fitTensor(tensor: Tensor, spec: TensorSpec, alreadyBatched: bool
   const rank = spec.shape.length;
   if (shape.includes(0)) {
     const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : spec.shape.slice(1))}`;
-    throw new ServingError('bad_input', `is empty (shape ${formatShape(shape)}), expected ${expected}`);
+    throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
   // Rank 0 is a scalar or a shape the model does not declare; onnxruntime cannot tell us which, and checks it itself.
   if (rank === 0) return { tensor, rows: 1, whole: true };
@@ -59,10 +58,7 @@ function misfit(shape: readonly number[], spec: TensorSpec, alreadyBatched: bool
   const hint = looksBatched
     ? ' (send one record without the batch dimension, or set inputAlreadyBatched)'
     : '';
-  return new ServingError(
-    'bad_input',
-    `expected ${spec.dtype} ${formatSpec(expected)}, got shape ${formatShape(shape)}${hint}`,
-  );
+  return badInput(`expected ${spec.dtype} ${formatSpec(expected)}, got shape ${formatShape(shape)}${hint}`);
 }
 
 /** A dynamic dimension shows by its name, or as `?`. */

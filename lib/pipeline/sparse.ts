@@ -1,11 +1,10 @@
 /**
- * In: a sparse tensor (COO). Out: the dense tensor, zeros elsewhere.
- * Trap: the two guides disagree on the orientation of `indices`; `shape` says how many dimensions there are, and
- * only a square one (nnz = ndim) is ambiguous. Then the door's own guide decides (`pointsFirst`).
+ * Expands a sparse tensor (COO) into a dense one. The two guides disagree on the orientation of `indices`; `shape`
+ * gives the number of dimensions, so only a square one (nnz = ndim) is ambiguous, and then the endpoint's own guide
+ * decides (`pointsFirst`).
  */
-
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { badInput } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import {
   allocate,
   type DType,
@@ -33,24 +32,18 @@ export interface Sparse {
  */
 export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Tensor {
   const { shape, indices, indicesShape } = sparse;
-  if (!isNumericDType(dtype)) throw new ServingError('bad_input', `expected ${dtype}, got a sparse tensor`);
+  if (!isNumericDType(dtype)) throw badInput(`expected ${dtype}, got a sparse tensor`);
   assertRank(shape);
   const count = elementCount(shape, LIMITS.tensorElements);
   const values = castTensor(sparse.values, dtype).data as TypedArray;
   const points = values.length;
-  if (points > LIMITS.sparseValues) {
-    throw new ServingError(
-      'too_large',
-      `${points} sparse values are over the limit of ${LIMITS.sparseValues}`,
-    );
-  }
+  if (points > LIMITS.sparseValues) throw overLimit('sparseValues', `${points} sparse values are`);
   const dims = shape.length;
   const [first, second] = indicesShape;
   const asPoints = first === points && second === dims;
   const asAxes = first === dims && second === points;
   if (indicesShape.length !== 2 || indices.length !== points * dims || !(asPoints || asAxes)) {
-    throw new ServingError(
-      'bad_input',
+    throw badInput(
       `sparse indices: expected [${points},${dims}] or [${dims},${points}] for ${points} values of shape [${shape.join(',')}], got [${indicesShape.join(',')}]`,
     );
   }
@@ -62,10 +55,7 @@ export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Ten
       const index = indices[byPoint ? point * dims + axis : axis * points + point] as number;
       const dim = shape[axis] as number;
       if (!Number.isInteger(index) || index < 0 || index >= dim) {
-        throw new ServingError(
-          'bad_input',
-          `sparse index ${index} of dimension ${axis}: expected 0 to ${dim - 1}`,
-        );
+        throw badInput(`sparse index ${index} of dimension ${axis}: expected 0 to ${dim - 1}`);
       }
       offset = offset * dim + index;
     }
@@ -80,17 +70,12 @@ export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Ten
 /** @throws too_large; before a shape of a million dimensions is compared, or told in a message */
 export function assertRank(shape: readonly number[]): void {
   if (shape.length <= LIMITS.tensorRank) return;
-  throw new ServingError(
-    'too_large',
-    `sparse shape: ${shape.length} dimensions are over the limit of ${LIMITS.tensorRank} (tensorRank)`,
-  );
+  throw overLimit('tensorRank', `sparse shape: ${shape.length} dimensions are`);
 }
 
 function assertDistinct(offsets: Float64Array): void {
   const sorted = offsets.toSorted();
   for (let i = 1; i < sorted.length; i++) {
-    if (sorted[i] === sorted[i - 1]) {
-      throw new ServingError('bad_input', 'sparse indices: the same point is named twice');
-    }
+    if (sorted[i] === sorted[i - 1]) throw badInput('sparse indices: the same point is named twice');
   }
 }

@@ -1,7 +1,6 @@
 /**
- * The one owner of SQS. In: message bodies, one by one. Out: SendMessageBatch calls of up to ten.
- * Trap: a batch call can answer 200 and still have refused some entries; each message's promise tells its own fate,
- * and a message that SQS did not take rejects. Nothing is ever dropped in silence.
+ * The one owner of SQS: gathers messages into SendMessageBatch calls of up to ten. A call can answer 200 and still have
+ * refused some entries, so each message has its own promise, which rejects when SQS did not take it.
  */
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../contract/errors.ts';
@@ -9,8 +8,6 @@ import { LIMITS } from '../contract/limits.ts';
 
 export interface SenderOptions {
   readonly queueUrl: string;
-  /** SendMessageBatch calls in flight at most. */
-  readonly parallelCalls?: number;
 }
 
 interface Pending {
@@ -21,6 +18,8 @@ interface Pending {
   readonly reject: (error: ServingError) => void;
 }
 
+/** SendMessageBatch calls in flight at most. */
+const PARALLEL_CALLS = 16;
 /** Tries for an entry that SQS refused for a passing reason, beside the SDK's own tries of the whole call. */
 const MAX_TRIES = 4;
 const FIRST_PAUSE_MS = 50;
@@ -42,7 +41,6 @@ export function openSqs(options: {
 export class QueueSender {
   readonly #sqs: SQSClient;
   readonly #queueUrl: string;
-  readonly #parallelCalls: number;
   readonly #waiting: Pending[] = [];
   #calls = 0;
   #scheduled = false;
@@ -50,7 +48,6 @@ export class QueueSender {
   constructor(sqs: SQSClient, options: SenderOptions) {
     this.#sqs = sqs;
     this.#queueUrl = options.queueUrl;
-    this.#parallelCalls = options.parallelCalls ?? 16;
   }
 
   /**
@@ -70,7 +67,7 @@ export class QueueSender {
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && this.#calls < this.#parallelCalls) {
+    while (this.#waiting.length > 0 && this.#calls < PARALLEL_CALLS) {
       this.#calls++;
       void this.#sendBatch(this.#nextBatch()).finally(() => {
         this.#calls--;

@@ -1,12 +1,12 @@
 /**
- * The one owner of ioredis. In: a Redis url. Out: one connection per environment that mends itself.
- * Trap: Lambda freezes environments; a connection that died in its sleep looks open until a command times out.
- * So every wait is short, and a command that is safe to repeat is repeated once on a fresh connection.
+ * The one owner of ioredis: one connection per environment, which reconnects by itself. Lambda freezes environments,
+ * and a connection that died meanwhile looks open until a command times out. So every wait is short, and a command that
+ * is safe to repeat is repeated once on a fresh connection.
  */
 import { Redis } from 'ioredis';
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
 
-export interface RedisOptions {
+interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
   /** Who signs in, with a password of its own for each connection. Default: whom the url names, if anybody. */
@@ -27,6 +27,21 @@ const DISCONNECT_MS = 100;
  * whoever keeps the old connection is told no for as long as the environment lives.
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
+
+type RunScript<R> = (
+  redis: Redis,
+  keys: readonly string[],
+  values: readonly (string | number)[],
+) => Promise<R>;
+
+/** A script that is sent to Redis once; from then on its hash is enough. */
+export function script<R>(name: string, lua: string): RunScript<R> {
+  return (redis, keys, values) => {
+    if (!(name in redis)) redis.defineCommand(name, { lua });
+    const commands = redis as unknown as Record<string, (...all: (string | number)[]) => Promise<R>>;
+    return (commands[name] as (typeof commands)[string]).call(redis, keys.length, ...keys, ...values);
+  };
+}
 
 export class RedisConnection {
   readonly redis: Redis;
@@ -85,7 +100,7 @@ export class RedisConnection {
 
   /** The number of the connection that stands. */
   async #connected(): Promise<number> {
-    if (this.#closed) throw new ServingError('bad_request', 'this connection to Redis was closed');
+    if (this.#closed) throw badRequest('this connection to Redis was closed');
     if (this.redis.status !== 'ready') {
       this.#connecting ??= this.#connect().finally(() => {
         this.#connecting = undefined;
@@ -172,9 +187,6 @@ function describeUrl(url: string): string {
     if (!/^rediss?:$/.test(protocol)) throw new Error('scheme');
     return `${protocol}//${host}`;
   } catch {
-    throw new ServingError(
-      'bad_config',
-      'the Redis url is not a url; expected redis://host:port or rediss://...',
-    );
+    throw badConfig('the Redis url is not a url; expected redis://host:port or rediss://...');
   }
 }

@@ -1,18 +1,17 @@
 /**
- * In: a function's credentials. Out: the password that ElastiCache takes for a user with IAM authentication: a request
- * "connect" of AWS's Signature Version 4, signed in its query, without the scheme.
- * Trap: it is good for 15 minutes and for a new connection only, so each connection gets its own; nothing is sent to get
- * one, which is why it works where no other service of AWS can be reached.
+ * Makes the password for ElastiCache's IAM authentication: a request "connect" of AWS Signature Version 4, signed in
+ * its query, without the scheme. It is valid for 15 minutes and for a new connection, so each connection gets its own.
+ * Nothing is sent, which is why it works where no other AWS service can be reached.
  */
 import { createHash, createHmac } from 'node:crypto';
 
-export interface Credentials {
+interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string | undefined;
 }
 
-export interface CacheSignIn {
+interface CacheSignIn {
   /** Id of the replication group. */
   readonly cache: string;
   /** Id of the user, which is its name too. */
@@ -39,7 +38,7 @@ export function cachePassword({ cache, user, region, credentials }: CacheSignIn,
   });
 }
 
-export interface Presigning {
+interface Presigning {
   readonly host: string;
   /** As it stands in the address, escaped. */
   readonly path: string;

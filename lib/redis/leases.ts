@@ -1,7 +1,7 @@
 /**
- * In: uris. Out: their results, which are gone from Redis afterwards; of two who take, one gets each.
- * Trap: an answer that gets lost would lose what was taken. So results are put aside under a name of this taking's own,
- * and who asks again by that name gets them; they are removed with the next taking, or by time.
+ * Takes results, which deletes them from Redis; of two takers, one gets each. So that a lost answer loses no result,
+ * results are set aside under a name of this taking, and asking again by that name returns them. They are removed with
+ * the next taking, or after a time.
  */
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';

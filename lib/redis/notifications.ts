@@ -1,7 +1,6 @@
 /**
- * In: a channel. Out: a wake-up when something is published there.
- * Trap: a connection that subscribes can do nothing else, so waiters share a second one. A message can be lost while
- * it reconnects; every wait therefore wakes up by itself now and then to look.
+ * Wakes waiters when something is published on a channel. A connection that subscribes can do nothing else, so waiters
+ * share a second one. A message can be lost while it reconnects, so every wait also wakes up now and then to look.
  */
 import type { Redis } from 'ioredis';
 import type { RedisConnection } from './connection.ts';
@@ -9,7 +8,7 @@ import type { RedisConnection } from './connection.ts';
 /** A lost message costs at most this. */
 const LOOK_AGAIN_MS = 5_000;
 
-export interface News {
+interface News {
   /** Resolves at the next message, or after a while. @throws the signal's reason */
   next(signal: AbortSignal): Promise<void>;
   stop(): void;

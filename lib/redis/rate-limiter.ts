@@ -1,12 +1,10 @@
 /**
- * In: a rate. Out: leave to go on, after a wait if need be, or rate_limited. Shared by all environments of a job.
- * Trap: clocks of environments differ, so Redis' own clock counts; and a Redis that is away must not stop predictions,
- * which do not need it.
+ * Limits requests per second over all environments of a job. Their clocks differ, so Redis' own clock counts. When
+ * Redis cannot be reached requests go on, because predictions do not need it.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
-import type { RedisConnection } from './connection.ts';
+import { type RedisConnection, script } from './connection.ts';
 
 /**
  * A token bucket as one number: when the bucket would be full again (GCRA). One second's tokens may go at once.
@@ -22,8 +20,9 @@ local wait = math.max(0, full - now - (math.max(1, rate) - 1) * interval)
 if wait > patience then return -1 - math.ceil(wait) end
 redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ceil(full + interval - now) + 1000)
 return math.ceil(wait)`;
+const acquireToken = script<number>('acquireToken', ACQUIRE);
 
-export interface LimiterOptions {
+interface LimiterOptions {
   readonly job: string;
   readonly tokensPerSecond: number;
   /** Longest wait for a token, in ms. */
@@ -33,8 +32,6 @@ export interface LimiterOptions {
   readonly onError: (error: unknown) => void;
 }
 
-type AcquireCommand = (keys: 1, key: string, rate: number, patience: number) => Promise<number>;
-
 export class RateLimiter {
   readonly #connection: RedisConnection;
   readonly #options: LimiterOptions;
@@ -42,7 +39,6 @@ export class RateLimiter {
   constructor(connection: RedisConnection, options: LimiterOptions) {
     this.#connection = connection;
     this.#options = options;
-    connection.redis.defineCommand('acquireToken', { lua: ACQUIRE });
   }
 
   /** Takes one token, waiting up to acquireTimeoutMs. @throws rate_limited, which says when to come back */
@@ -60,10 +56,10 @@ export class RateLimiter {
   async #ask(): Promise<number> {
     const { job, tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
     try {
-      return await this.#connection.use((redis) => {
-        const { acquireToken } = redis as unknown as { acquireToken: AcquireCommand };
-        return acquireToken.call(redis, 1, limiterKey(job), tokensPerSecond, acquireTimeoutMs);
-      }, false);
+      return await this.#connection.use(
+        (redis) => acquireToken(redis, [limiterKey(job)], [tokensPerSecond, acquireTimeoutMs]),
+        false,
+      );
     } catch (error) {
       onError(error);
       return 0;

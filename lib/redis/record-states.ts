@@ -1,14 +1,14 @@
 /**
- * In: a uri. Out: where its record stands; a claim on it before it is sent; its cancellation.
- * Trap: a result that exists decides everything, and each question is answered in one step inside Redis: between two
- * steps the batch function may write. The key of a claim must not look like a result to old clients (see names.ts).
+ * The state of a record by its uri: its status, the claim on it before it is sent, its cancellation. Each question is
+ * answered in one step inside Redis, because the batch function may write between two. The key of a claim must not look
+ * like a result to old clients (see names.ts).
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { Claim, SentRecord } from '../pipeline/submit.ts';
-import type { RedisConnection } from './connection.ts';
+import { type RedisConnection, script } from './connection.ts';
 import { TODAY } from './scripts.ts';
 
 /** Characters of the tokens of the last claims on a uri: seven of them, as many as a hash still keeps in its small form. */
@@ -33,6 +33,7 @@ if not string.find(tokens, ARGV[3], 1, true) then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 'send'`;
+const claimUri = script<'send' | 'done' | 'other'>('claimUri', CLAIM);
 
 /** KEYS: state. ARGV: payload. */
 const RELEASE = `
@@ -40,6 +41,7 @@ local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
 if held[1] ~= ARGV[1] or held[2] then return 0 end
 if redis.call('HINCRBY', KEYS[1], 'claims', -1) < 1 then redis.call('DEL', KEYS[1]) end
 return 1`;
+const releaseUri = script<number>('releaseUri', RELEASE);
 
 /** KEYS: result, state, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when there is a result. */
 const CANCEL = `
@@ -52,6 +54,7 @@ redis.call('ZADD', KEYS[3], today + ARGV[3], ARGV[1])
 if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
 redis.call('PUBLISH', ARGV[5], 'cancelled')
 return 1`;
+const cancelUri = script<number>('cancelUri', CANCEL);
 
 /**
  * KEYS: states. ARGV: for how long, in ms. Only of records that are claimed and have no outcome. By Redis' own clock:
@@ -64,6 +67,7 @@ for i = 1, #KEYS do
   if held[1] and not held[2] then redis.call('HSET', KEYS[i], 'running', string.format('%.0f', over)) end
 end
 return 0`;
+const markRunning = script<number>('markRunning', MARK_RUNNING);
 
 /** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
 export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
@@ -73,22 +77,10 @@ export function payloadDigest(message: string): string {
   return createHash('sha256').update(message).digest('hex').slice(0, 16);
 }
 
-export interface StatesOptions {
+interface StatesOptions {
   readonly job: string;
   readonly now: () => number;
 }
-
-type ClaimCommand = (
-  keys: 2,
-  state: string,
-  result: string,
-  payload: string,
-  ttlMs: number,
-  token: string,
-) => Promise<'send' | 'done' | 'other'>;
-type ReleaseCommand = (keys: 1, state: string, payload: string) => Promise<number>;
-type MarkCommand = (keys: number, ...rest: (string | number)[]) => Promise<number>;
-type CancelCommand = (keys: 3, ...rest: (string | number)[]) => Promise<number>;
 
 export class RecordStates {
   readonly #connection: RedisConnection;
@@ -99,11 +91,6 @@ export class RecordStates {
     this.#connection = connection;
     this.#job = job;
     this.#now = now;
-    if ('claimUri' in connection.redis) return;
-    connection.redis.defineCommand('claimUri', { lua: CLAIM });
-    connection.redis.defineCommand('releaseUri', { lua: RELEASE });
-    connection.redis.defineCommand('cancelUri', { lua: CANCEL });
-    connection.redis.defineCommand('markRunning', { lua: MARK_RUNNING });
   }
 
   /**
@@ -114,10 +101,11 @@ export class RecordStates {
     const state = stateKey(this.#job, uri);
     const payload = payloadDigest(message);
     const token = randomUUID().slice(0, 8);
-    const found = await this.#connection.use((redis) => {
-      const { claimUri } = redis as unknown as { claimUri: ClaimCommand };
-      return claimUri.call(redis, 2, state, resultKey(this.#job, uri), payload, OUTLASTS_QUEUE_MS, token);
-    }, true);
+    const keys = [state, resultKey(this.#job, uri)];
+    const found = await this.#connection.use(
+      (redis) => claimUri(redis, keys, [payload, OUTLASTS_QUEUE_MS, token]),
+      true,
+    );
     if (found === 'other') {
       const hint = 'take its result first, or use another uri';
       throw new ServingError('conflict', `the uri is in use for another payload; ${hint}`, { uri });
@@ -125,10 +113,7 @@ export class RecordStates {
     return {
       send: found === 'send',
       release: async () => {
-        const released = this.#connection.use((redis) => {
-          const { releaseUri } = redis as unknown as { releaseUri: ReleaseCommand };
-          return releaseUri.call(redis, 1, state, payload);
-        }, false);
+        const released = this.#connection.use((redis) => releaseUri(redis, [state], [payload]), false);
         await released.catch(() => undefined);
       },
     };
@@ -141,10 +126,7 @@ export class RecordStates {
   async markRunning(uris: readonly string[], forMs: number): Promise<void> {
     if (uris.length === 0) return;
     const keys = uris.map((uri) => stateKey(this.#job, uri));
-    const marked = this.#connection.use((redis) => {
-      const { markRunning } = redis as unknown as { markRunning: MarkCommand };
-      return markRunning.call(redis, keys.length, ...keys, forMs);
-    }, false);
+    const marked = this.#connection.use((redis) => markRunning(redis, keys, [forMs]), false);
     await marked.catch(() => undefined);
   }
 
@@ -184,19 +166,9 @@ export class RecordStates {
   async cancel(uri: string): Promise<boolean> {
     const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
     const cancelled = await this.#connection.use((redis) => {
-      const { cancelUri } = redis as unknown as { cancelUri: CancelCommand };
       const keys = [resultKey(this.#job, uri), stateKey(this.#job, uri), indexKey(this.#job)];
       const channel = doneChannel(this.#job, uri);
-      return cancelUri.call(
-        redis,
-        3,
-        ...keys,
-        uri,
-        this.#now(),
-        OUTLASTS_QUEUE_MS,
-        JSON.stringify(error),
-        channel,
-      );
+      return cancelUri(redis, keys, [uri, this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), channel]);
     }, true);
     return cancelled === 1;
   }

@@ -1,13 +1,11 @@
 /**
- * In: a record that failed for good and was tried again. Out: its uri has the new result, or is free to get one.
- * Trap: the first result of a uri stays (store.ts), and that is the failure `out_of_tries`. It alone is replaced, and
- * only while it is the failure of this very record: whoever took it and used the uri again has another record there.
- * So what was read and decided on is compared once more inside Redis, in the step that writes.
+ * Replaces the failure `out_of_tries` of a record that was tried again by its new result, or frees its uri. Only that
+ * failure of this very record is replaced: whoever took it and used the uri again has another record there. So what was
+ * read and decided on is compared once more in the script that writes.
  */
-
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import type { RedisConnection } from './connection.ts';
+import { type RedisConnection, script } from './connection.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import type { StoredFields } from './result/fields.ts';
 import { TODAY } from './scripts.ts';
@@ -45,6 +43,7 @@ if claim[1] then
 end
 redis.call('PUBLISH', ARGV[12], ARGV[15])
 return 1`;
+const replaceResult = script<number>('replaceResult', REPLACE);
 
 /** Of the reading and the writing that follows it. */
 const MAX_TRIES = 5;
@@ -72,13 +71,12 @@ export interface StoredOutcome {
   readonly message: string | undefined;
 }
 
-export interface HandoverOptions {
+interface HandoverOptions {
   readonly job: string;
   readonly ttlSeconds: number;
   readonly now: () => number;
 }
 
-type ReplaceCommand = (keys: 3, ...rest: (string | number)[]) => Promise<number>;
 /** Of the result: status, error, finishedAt, whether it exists ('0', '1'); of the claim: payload, done, claims. */
 type Held = readonly (string | null)[];
 
@@ -89,9 +87,6 @@ export class ResultHandover {
   constructor(connection: RedisConnection, options: HandoverOptions) {
     this.#connection = connection;
     this.#options = options;
-    if (!('replaceResult' in connection.redis)) {
-      connection.redis.defineCommand('replaceResult', { lua: REPLACE });
-    }
   }
 
   /** As many as uris, in order; undefined where there is none. @throws results_unavailable */
@@ -143,9 +138,8 @@ export class ResultHandover {
       const ttlMs = ttlSeconds * 1000;
       const facts = [uri, now(), ttlMs, model, doneChannel(job, uri), OUTLASTS_QUEUE_MS, payload];
       const written = await this.#connection.use((redis) => {
-        const { replaceResult } = redis as unknown as { replaceResult: ReplaceCommand };
         const texts = [status, value, error, outputs, exact];
-        return replaceResult.call(redis, 3, ...keys, ...asRead, ...facts, ...texts);
+        return replaceResult(redis, keys, [...asRead, ...facts, ...texts]);
         // Not repeatable: the second time would find its own result, and call it another's.
       }, false);
       if (written === 1) return 'done';

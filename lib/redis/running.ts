@@ -1,8 +1,7 @@
 /**
- * In: the uris a batch function is about to run. Out: their status `running`, where anybody could see it.
- * Trap: telling costs a second call to Redis. A run that is over at once is not told, so that a fast model's batch
- * stays one round trip. And a run holds the thread: an answer that came meanwhile is read only after it, when the time
- * limit of the command has ended the connection already. So the answer is waited for before a run that is told.
+ * Gives the records of a batch function the status `running`. That costs a second call to Redis, so short runs are not
+ * reported and a fast model's batch stays one round trip. A run holds the thread, so an answer that came meanwhile
+ * would be read after the command's time limit; therefore the answer is awaited before a reported run.
  */
 import type { RecordStates } from './record-states.ts';
 

@@ -1,7 +1,6 @@
 /**
- * In: nothing. Out: the Lua scripts of the result store; each is one step inside Redis.
- * Trap: a script that raises an error stops where it is, and what it has written stays written. What can go wrong for
- * one record alone is asked with pcall.
+ * The Lua scripts of the result store; each is one step inside Redis. A script that raises an error stops, and what it
+ * has written stays written, so whatever can go wrong for one record alone is asked with pcall.
  */
 import { SINCE_FIELD } from '../metrics/fields.ts';
 

@@ -1,8 +1,8 @@
 /**
- * In: how long somebody will wait. Out: a checked number, or the end of the waiting.
- * Trap: `NaN` and texts compare as false with everything, so a loop that only asks "is it over yet" never ends.
+ * Checks a wait's length, and ends waiting when a signal aborts. `NaN` and strings compare as false with everything, so
+ * a loop that only asks "is it over yet" would never end.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badRequest } from '../contract/errors.ts';
 
 /** The longest time a timer takes: 24 days. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
@@ -10,10 +10,7 @@ const MAX_WAIT_MS = 2 ** 31 - 1;
 /** @throws bad_request for anything but a number >= 0 */
 export function assertWaitMs(timeoutMs: number): number {
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)) {
-    throw new ServingError(
-      'bad_request',
-      `timeoutMs: expected a number of ms >= 0, got ${String(timeoutMs)}`,
-    );
+    throw badRequest(`timeoutMs: expected a number of ms >= 0, got ${String(timeoutMs)}`);
   }
   return Math.min(Math.ceil(timeoutMs), MAX_WAIT_MS);
 }

@@ -1,7 +1,7 @@
 /**
- * In: the folder of downloads. Out: in it, what is used or being downloaded, and nothing else.
- * Trap: on Lambda /tmp outlives a process that timed out or ran out of memory: half a download of the dead takes the
- * room of the next whole one. And the next process may have the same id.
+ * Keeps the folder of downloads free of everything that is neither used nor being downloaded. On Lambda /tmp outlives a
+ * process that timed out or ran out of memory, and half a download would take the room of the next one. The next
+ * process may have the same id.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -47,10 +47,11 @@ function isUnderWay(name: string): boolean {
   return pid > 0 && isAlive(pid);
 }
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
+    // Another user's process may not be signalled.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

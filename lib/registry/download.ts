@@ -1,13 +1,13 @@
 /**
- * In: a bucket and a job's model prefix. Out: the model's files in a local folder, verified.
- * Trap: an object may change between two reads, so every range names the ETag it belongs to, and the checksum of
- * the whole is compared before the folder gets its final name: a folder that exists is complete.
+ * Downloads a model from S3 into a local folder and verifies it. An object may change between two reads, so every range
+ * names the ETag it belongs to. The checksum is compared before the folder gets its final name: a folder that exists is
+ * complete.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
 
@@ -17,7 +17,7 @@ export interface ModelPointer {
   readonly files: readonly ModelFile[];
 }
 
-export interface ModelFile {
+interface ModelFile {
   /** Relative to the version's folder; no `..`. */
   readonly path: string;
   readonly bytes: number;
@@ -45,6 +45,18 @@ const SHA256 = /^[0-9a-f]{64}$/;
 /** Not like the folder of a download under way, which is full of what nobody has verified. */
 const VERSION = /^(?!.*\.partial-)\w[\w.-]{0,79}$/;
 
+export function addressText({ bucket, prefix }: ModelLocation): string {
+  return `s3://${bucket}/${prefix}`;
+}
+
+/** Ours as it is; what S3 says becomes model_unavailable. */
+export function unreachable(location: ModelLocation, error: unknown, doing = ''): ServingError {
+  if (error instanceof ServingError) return error;
+  const { name, message } = error as Error;
+  const text = `${doing}${addressText(location)}: ${message || name}`;
+  return modelUnavailable(text, { cause: error });
+}
+
 export function isModelPath(path: string): boolean {
   return MODEL_PATH.test(path);
 }
@@ -57,26 +69,20 @@ export function isVersion(version: unknown): version is string {
  * The version that serves now: `current.json`, or, where somebody just copied a file, the only *.onnx of the prefix.
  * @throws model_unavailable naming bucket and prefix
  */
-export async function readPointer(s3: S3Client, { bucket, prefix }: ModelLocation): Promise<ModelPointer> {
-  const where = `s3://${bucket}/${prefix}`;
+export async function readPointer(s3: S3Client, location: ModelLocation): Promise<ModelPointer> {
+  const { bucket, prefix } = location;
   try {
     const text = await getText(s3, { bucket, key: `${prefix}current.json` });
     return text === undefined
       ? await pointerFromListing(s3, { bucket, prefix })
-      : parsePointer(text, prefix, where);
+      : parsePointer(text, location);
   } catch (error) {
-    if (error instanceof ServingError) throw error;
-    throw new ServingError(
-      'model_unavailable',
-      `cannot read the model at ${where}: ${(error as Error).message}`,
-      {
-        cause: error,
-      },
-    );
+    throw unreachable(location, error, 'cannot read the model at ');
   }
 }
 
-function parsePointer(text: string, prefix: string, where: string): ModelPointer {
+function parsePointer(text: string, location: ModelLocation): ModelPointer {
+  const { prefix } = location;
   try {
     const { version, files } = JSON.parse(text) as { version: unknown; files: unknown };
     if (!isVersion(version)) throw new Error('version');
@@ -95,9 +101,8 @@ function parsePointer(text: string, prefix: string, where: string): ModelPointer
       }),
     };
   } catch (error) {
-    throw new ServingError(
-      'model_unavailable',
-      `${where}current.json is no model pointer: ${(error as Error).message}`,
+    throw modelUnavailable(
+      `${addressText(location)}current.json is no model pointer: ${(error as Error).message}`,
     );
   }
 }
@@ -107,10 +112,7 @@ async function pointerFromListing(s3: S3Client, { bucket, prefix }: ModelLocatio
   const models = objects.filter(({ key }) => key.endsWith('.onnx'));
   if (models.length !== 1) {
     const found = models.map(({ key }) => key).join(', ') || 'none';
-    throw new ServingError(
-      'model_unavailable',
-      `s3://${bucket}/${prefix}: expected one *.onnx, found ${found}`,
-    );
+    throw modelUnavailable(`s3://${bucket}/${prefix}: expected one *.onnx, found ${found}`);
   }
   // External weights travel beside the model under any name, so the whole folder comes along.
   const files = objects.map(({ key, bytes, etag }) => ({ path: key.slice(prefix.length), bytes, key, etag }));
@@ -144,13 +146,7 @@ export async function downloadModel(
     });
     return folder;
   } catch (error) {
-    if (error instanceof ServingError) throw error;
-    const where = `s3://${location.bucket}/${location.prefix}`;
-    throw new ServingError(
-      'model_unavailable',
-      `cannot download ${where} version ${pointer.version}: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw unreachable(location, error, `cannot download version ${pointer.version} of `);
   }
 }
 
@@ -199,7 +195,7 @@ async function writeWhole(handle: FileHandle, bytes: Uint8Array, start: number):
 async function verify(path: string, file: ModelFile): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {
-    throw new ServingError('model_unavailable', `${file.key}: expected ${file.bytes} bytes, got ${size}`);
+    throw modelUnavailable(`${file.key}: expected ${file.bytes} bytes, got ${size}`);
   }
   const md5 = file.etag?.replaceAll('"', '');
   const [algorithm, expected] = file.sha256 ? (['sha256', file.sha256] as const) : (['md5', md5] as const);
@@ -207,10 +203,7 @@ async function verify(path: string, file: ModelFile): Promise<void> {
   if (!expected || expected.includes('-')) return;
   const actual = await digestFile(path, algorithm);
   if (actual !== expected) {
-    throw new ServingError(
-      'model_unavailable',
-      `${file.key}: ${algorithm} is ${actual}, expected ${expected}`,
-    );
+    throw modelUnavailable(`${file.key}: ${algorithm} is ${actual}, expected ${expected}`);
   }
 }
 

@@ -1,11 +1,11 @@
 /**
- * In: a model directory. Out: its one model file, which is not obviously something else.
- * Trap: two models in one directory are as wrong as none; guessing would serve the wrong one. And a download that went
- * wrong has the right name: a web page, or the pointer that Git keeps in a large file's place.
+ * Finds the one model file of a model directory and checks that it can be one. Two models in one directory are refused,
+ * because guessing would serve the wrong one. A failed download has the right name: it may be a web page, or the
+ * pointer that Git LFS keeps in a large file's place.
  */
 import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, type ServingError } from '../contract/errors.ts';
 
 const HEAD_BYTES = 512;
 const SHOWN_NAMES = 10;
@@ -93,5 +93,5 @@ export function wrongContent(head: Uint8Array): string | undefined {
 }
 
 function unavailable(message: string, cause?: unknown): ServingError {
-  return new ServingError('model_unavailable', message, { cause });
+  return modelUnavailable(message, { cause });
 }

@@ -1,12 +1,12 @@
 /**
- * In: a model's place in S3. Out: which version serves and which served before; and the flip to another one.
- * Trap: two people may flip at once. Whoever read the pointer before the other wrote it is refused: what they meant to
- * replace is not what serves. A pointer that makes no sense can be replaced, and has no history.
+ * Reads and replaces current.json, which says which version serves and which served before. Whoever read it before
+ * somebody else wrote it is refused, because what they meant to replace no longer serves. An unreadable pointer can be
+ * replaced and has no history.
  */
 import { ServingError } from '../contract/errors.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
-import { isVersion, type ModelLocation } from './download.ts';
+import { addressText, isVersion, type ModelLocation, unreachable } from './download.ts';
 
 /** A version that was made to serve. */
 export interface Activation {
@@ -80,19 +80,6 @@ export async function flip(
 function put(s3: S3Client, location: ModelLocation, text: string, etag: string | undefined) {
   return putTextIf(s3, pointerAddress(location), text, etag).catch((error: unknown) => {
     throw unreachable(location, error);
-  });
-}
-
-export function addressText({ bucket, prefix }: ModelLocation): string {
-  return `s3://${bucket}/${prefix}`;
-}
-
-/** Ours as it is; what S3 says becomes model_unavailable. */
-export function unreachable(location: ModelLocation, error: unknown): ServingError {
-  if (error instanceof ServingError) return error;
-  const { name, message } = error as Error;
-  return new ServingError('model_unavailable', `${addressText(location)}: ${message || name}`, {
-    cause: error,
   });
 }
 

@@ -1,12 +1,12 @@
 /**
- * In: a local model directory. Out: the same in S3 as one immutable version, then the pointer that makes it serve.
- * Trap: the pointer goes last; a reader sees the old version or the new one, never half of either. An upload takes
- * minutes: a version that somebody else made to serve meanwhile is not replaced by ours without a word.
+ * Uploads a model directory as one immutable version, then makes it serve. The pointer is written last, so a reader
+ * sees the old version or the new one. An upload takes minutes; a version that was made to serve meanwhile is not
+ * replaced without an error.
  */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, type ServingError } from '../contract/errors.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
 import {
@@ -15,9 +15,10 @@ import {
   MAX_MODEL_FILES,
   type ModelLocation,
   type ModelPointer,
+  unreachable,
 } from './download.ts';
 import { findModelFile } from './onnx-file.ts';
-import { type CurrentModel, flip, readCurrent, unreachable, type VersionFile } from './pointer.ts';
+import { type CurrentModel, flip, readCurrent, type VersionFile } from './pointer.ts';
 import { type ModelSource, readManifest, writeManifest } from './versions.ts';
 
 export interface PublishOptions {
@@ -170,7 +171,7 @@ async function filesOf(directory: string): Promise<string[]> {
   return paths.sort();
 
   function refused(what: string): ServingError {
-    return new ServingError('model_unavailable', `model directory ${directory}: ${what}`);
+    return modelUnavailable(`model directory ${directory}: ${what}`);
   }
 }
 

@@ -1,24 +1,16 @@
 /**
- * In: a model's place in S3. Out: the versions that lie there; another one serves, or old ones are gone.
- * Trap: a version is whole when its manifest is there, which is written after its last file and deleted before its
- * first. The one that serves is never deleted, also when somebody goes back to it in that very moment.
+ * Lists a model's versions, rolls back to one, and removes old ones. A version is complete when its manifest is there,
+ * which is written after its last file and deleted before its first. The version that serves is never deleted, even if
+ * a rollback chooses it at that moment.
  */
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
-import { listPages, removeObjects } from '../s3/pages.ts';
-import { isModelPath, isVersion, type ModelLocation } from './download.ts';
-import {
-  type Activation,
-  addressText,
-  type CurrentModel,
-  flip,
-  readCurrent,
-  unreachable,
-  type VersionFile,
-} from './pointer.ts';
+import { listPages, readAll, removeObjects } from '../s3/pages.ts';
+import { addressText, isModelPath, isVersion, type ModelLocation, unreachable } from './download.ts';
+import { type Activation, type CurrentModel, flip, readCurrent, type VersionFile } from './pointer.ts';
 
 /** `manifests/<version>.json`. */
-export interface Manifest {
+interface Manifest {
   readonly version: string;
   readonly files: readonly VersionFile[];
   /** ISO 8601. */
@@ -46,9 +38,7 @@ export interface ModelVersion {
   readonly before: boolean;
 }
 
-const READS_AT_ONCE = 16;
-
-export function manifestKey({ prefix }: ModelLocation, version: string): string {
+function manifestKey({ prefix }: ModelLocation, version: string): string {
   return `${prefix}manifests/${version}.json`;
 }
 
@@ -83,11 +73,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
     const current = await readCurrent(s3, location);
     const found = await foldersOf(s3, location);
     const names = [...found.keys()];
-    const manifests: (Manifest | undefined)[] = [];
-    for (let i = 0; i < names.length; i += READS_AT_ONCE) {
-      const page = names.slice(i, i + READS_AT_ONCE);
-      manifests.push(...(await Promise.all(page.map((name) => readManifest(s3, location, name)))));
-    }
+    const manifests = await readAll(names, (name) => readManifest(s3, location, name));
     const before = versionBefore(current);
     const versions = [...found].map(([version, objects], i) => ({
       version,
@@ -131,7 +117,7 @@ function versionBefore({ version, history }: CurrentModel): string | undefined {
   return history.findLast((one) => one.version !== version)?.version;
 }
 
-export interface RolledBack {
+interface RolledBack {
   readonly version: string;
   /** What served until now. */
   readonly from: string | undefined;
@@ -153,7 +139,7 @@ export async function rollBack(
   const where = addressText(location);
   if (wanted === undefined) throw new ServingError('not_found', `${where}: no version served before`);
   if (!isVersion(wanted)) {
-    throw new ServingError('bad_config', `${JSON.stringify(wanted)}: no version is called like this`);
+    throw badConfig(`${JSON.stringify(wanted)}: no version is called like this`);
   }
   if (wanted === current.version) return { version: wanted, from: current.version };
   const manifest = await readManifest(s3, location, wanted).catch((error: unknown) => {
@@ -185,20 +171,15 @@ function historyBackTo(
 
 async function assertFiles(s3: S3Client, location: ModelLocation, { version, files }: Manifest) {
   const { bucket, prefix } = location;
-  for (let i = 0; i < files.length; i += READS_AT_ONCE) {
-    await Promise.all(
-      files.slice(i, i + READS_AT_ONCE).map(async ({ path, bytes }) => {
-        const found = await sizeOf(s3, { bucket, key: `${prefix}versions/${version}/${path}` });
-        if (found === bytes) return;
-        const got = found === undefined ? 'nothing' : `${found}`;
-        throw new ServingError(
-          'model_unavailable',
-          `${addressText(location)}: ${path} of version ${version}: expected ${bytes} bytes, found ${got}; ` +
-            'nothing was changed',
-        );
-      }),
+  await readAll(files, async ({ path, bytes }) => {
+    const found = await sizeOf(s3, { bucket, key: `${prefix}versions/${version}/${path}` });
+    if (found === bytes) return;
+    const got = found === undefined ? 'nothing' : `${found}`;
+    throw modelUnavailable(
+      `${addressText(location)}: ${path} of version ${version}: expected ${bytes} bytes, found ${got}; ` +
+        'nothing was changed',
     );
-  }
+  });
 }
 
 /** The versions that a prune to `keep` deletes: all but the newest ones and the one that serves. */

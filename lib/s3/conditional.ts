@@ -1,7 +1,7 @@
 /**
- * In: a small text and what it takes the place of. Out: it is written, or somebody else was first.
- * Trap: a write whose answer got lost is repeated by the SDK and then refused as its own rival; so a refusal is believed
- * only when another text lies there. An emulator may ignore the condition (fauxqs 2.4.1 does): there the last one wins.
+ * Replaces a small text only if nobody else was first. The SDK repeats a write whose answer got lost, and S3 refuses
+ * the repetition, so a refusal counts only when another text is there. An emulator may ignore the condition (fauxqs
+ * 2.4.1 does); there the last write wins.
  */
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { getTaggedText, type ObjectAddress, type S3Client } from './objects.ts';

@@ -1,6 +1,6 @@
 /**
- * In: a job. Out: its parked messages, a page at a time, one whole, or gone.
- * Trap: there may be a hundred thousand; nothing here holds more than a page, and a listing reads the first 4 kB of each.
+ * Lists, reads and removes a job's parked messages. There may be a hundred thousand, so no more than a page is held in
+ * memory, and a listing reads the first 4 kB of each.
  */
 import {
   decodeParked,
@@ -10,10 +10,10 @@ import {
   parkedFactsOfHead,
 } from '../codecs/dead-letter.ts';
 import { decodePointer } from '../codecs/pointer.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badConfig, ServingError } from '../contract/errors.ts';
 import { parkedPrefix } from '../contract/names.ts';
 import { getBytes, type S3Client } from './objects.ts';
-import { listPages, removeObjects } from './pages.ts';
+import { listPages, readAll, removeObjects } from './pages.ts';
 
 export interface ParkedEntry {
   readonly id: string;
@@ -31,7 +31,6 @@ export interface ParkedHead extends ParkedEntry, ParkedFacts {
 const HEAD_BYTES = 4_096;
 /** A body of 1 MiB, each byte of it escaped as `\u0000`. */
 const FILE_BYTES = 8 * 1024 * 1024;
-const READS_AT_ONCE = 16;
 /** Larger files hold no pointer. */
 const POINTER_FILE_BYTES = 32 * 1024;
 const ID = /^[\w-]{1,128}$/;
@@ -67,7 +66,7 @@ export class ParkedMessages {
 
   /** As many heads, in order; undefined for one that is gone by now. @throws queue_unavailable */
   async heads(entries: readonly ParkedEntry[]): Promise<(ParkedHead | undefined)[]> {
-    return this.#many(entries, (entry) => this.#head(entry));
+    return readAll(entries, (entry) => this.#head(entry));
   }
 
   async #head(entry: ParkedEntry): Promise<ParkedHead | undefined> {
@@ -82,7 +81,7 @@ export class ParkedMessages {
 
   /** As many messages, in order; undefined for one that is gone by now, an error for a file that is none. */
   async messages(ids: readonly string[]): Promise<(ParkedMessage | ServingError | undefined)[]> {
-    return this.#many(ids, async (id) => {
+    return readAll(ids, async (id) => {
       const text = await this.#read(assertId(id), FILE_BYTES);
       if (text === undefined) return undefined;
       try {
@@ -115,14 +114,6 @@ export class ParkedMessages {
     await this.remove(entries.map(({ id }) => id));
   }
 
-  async #many<T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> {
-    const answers: R[] = [];
-    for (let i = 0; i < items.length; i += READS_AT_ONCE) {
-      answers.push(...(await Promise.all(items.slice(i, i + READS_AT_ONCE).map(read))));
-    }
-    return answers;
-  }
-
   async #read(id: string, limit: number): Promise<string | undefined> {
     const key = `${parkedPrefix(this.#job)}${id}${ENDING}`;
     try {
@@ -148,11 +139,8 @@ export class ParkedMessages {
 }
 
 /** @throws bad_config for what is no id: it would name another file */
-export function assertId(id: string): string {
+function assertId(id: string): string {
   if (ID.test(id)) return id;
   const got = JSON.stringify(id.slice(0, 80));
-  throw new ServingError(
-    'bad_config',
-    `${got}: expected the id of a parked message, as \`dlq list\` prints it`,
-  );
+  throw badConfig(`${got}: expected the id of a parked message, as \`dlq list\` prints it`);
 }

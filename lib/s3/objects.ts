@@ -1,7 +1,7 @@
 /**
- * The one owner of S3. In: a bucket and a key. Out: bytes, texts, listings; and the way back.
- * Trap: "not there" is an answer (undefined), everything else S3 says is an error with its name kept as the cause.
- * And S3 may say nothing: the SDK waits for ever, and Lambda then ends the whole batch with its function.
+ * The one owner of S3: bytes, texts and listings. "Not there" is an answer (undefined); every other error keeps S3's
+ * name as the cause. S3 may also say nothing, and the SDK would wait for ever and Lambda end the whole batch, so every
+ * call has a time limit.
  */
 import {
   GetObjectCommand,

@@ -1,13 +1,12 @@
 /**
- * Records that are too large for a message (claim check). In: a message body. Out: its key in S3, and the way back.
- * Trap: the object goes first and the message second, so that a message never points at nothing; payloads nobody
- * points at are removed by the bucket's lifecycle. An event of small messages may point at more than there is memory
- * for: only so much is read at once.
+ * Stores records that are too large for a message (claim check). The object is written before the message, so a message
+ * never points at nothing; the bucket's lifecycle removes payloads without a message. An event of small messages may
+ * point at more than fits into memory, so only so much is read at once.
  */
 import { randomUUID } from 'node:crypto';
 import { decodePointer, type Pointer } from '../codecs/pointer.ts';
-import { ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
 import { payloadPrefix } from '../contract/names.ts';
 import { getBytes, putText, type S3Client } from './objects.ts';
 
@@ -29,12 +28,7 @@ export class PayloadStore {
   /** @returns the key for a pointer. @throws too_large, queue_unavailable */
   async put(body: string): Promise<string> {
     const bytes = Buffer.byteLength(body);
-    if (bytes > LIMITS.payloadBytes) {
-      throw new ServingError(
-        'too_large',
-        `the record is ${bytes} bytes, over the limit of ${LIMITS.payloadBytes}`,
-      );
-    }
+    if (bytes > LIMITS.payloadBytes) throw overLimit('payloadBytes', `the record is ${bytes} bytes,`);
     const key = payloadPrefix(this.#job) + randomUUID();
     await putText(this.#s3, { bucket: this.#bucket, key }, body).catch((error: unknown) => {
       throw unavailable('stored', error);
@@ -82,7 +76,7 @@ export class PayloadStore {
     } catch (error) {
       const isGone = (error as Error).name === 'NoSuchKey';
       const gone = `the payload ${key} is not there (any more)`;
-      const body = isGone ? new ServingError('bad_request', gone, { uri }) : unavailable('read', error, uri);
+      const body = isGone ? badRequest(gone, { uri }) : unavailable('read', error, uri);
       return { body, bytes: 0 };
     }
   }
@@ -97,7 +91,7 @@ interface Read {
 function tooLarge(uri: string, most: number): ServingError {
   return most === LIMITS.payloadBytes
     ? new ServingError('too_large', `the record is over the limit of ${most} bytes`, { uri })
-    : new ServingError('bad_request', `the payload is over the ${most} bytes that its pointer says`, { uri });
+    : badRequest(`the payload is over the ${most} bytes that its pointer says`, { uri });
 }
 
 function unavailable(what: string, cause: unknown, uri?: string): ServingError {

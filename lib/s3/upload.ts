@@ -13,17 +13,17 @@ import {
   type UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, modelUnavailable, type ServingError } from '../contract/errors.ts';
 import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
 
-export interface LocalFile {
+interface LocalFile {
   readonly path: string;
   readonly bytes: number;
   /** Hex. */
   readonly sha256: string;
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   /** Aborts the upload. */
   readonly signal?: AbortSignal | undefined;
   /** Called with the size of each part that S3 has stored. */
@@ -78,7 +78,7 @@ async function* contentOf({ path, sha256 }: LocalFile): AsyncGenerator<Buffer> {
     yield chunk as Buffer;
   }
   if (hash.digest('hex') === sha256) return;
-  throw new ServingError('bad_request', `${path} has changed while it was uploaded; upload it again`);
+  throw badRequest(`${path} has changed while it was uploaded; upload it again`);
 }
 
 /**
@@ -173,9 +173,6 @@ async function verifyUpload(
   if (actual !== file.sha256) throw differs(`SHA-256 ${file.sha256}`, actual);
 
   function differs(wanted: string, got: string): ServingError {
-    return new ServingError(
-      'model_unavailable',
-      `s3://${bucket}/${key} is not what was uploaded: expected ${wanted}, got ${got}`,
-    );
+    return modelUnavailable(`s3://${bucket}/${key} is not what was uploaded: expected ${wanted}, got ${got}`);
   }
 }

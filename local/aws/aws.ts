@@ -1,6 +1,6 @@
 /**
- * In: a port and a data folder. Out: SQS and S3 in this process, for real AWS SDKs and the aws command line.
- * Trap: a queue's URL names the port. It is made anew at each start, so ask for it (createQueue does) and keep none.
+ * SQS and S3 in this process, for real AWS SDKs and the aws command line. A queue's URL contains the port and changes
+ * at each start, so ask for it (createQueue does) and do not keep it.
  */
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import {
@@ -11,7 +11,7 @@ import {
   SetQueueAttributesCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import { listenError } from '../ports.ts';
 import { directSqs, type SqsCalls } from './direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
@@ -51,7 +51,7 @@ export interface LocalQueueOptions {
   readonly deadLetterName?: string;
 }
 
-export interface QueueAddress {
+interface QueueAddress {
   readonly url: string;
   readonly arn: string;
 }
@@ -195,7 +195,7 @@ function checkQueue(options: LocalQueueOptions): void {
   check('visibilitySeconds', options.visibilitySeconds, 0, MAX_VISIBILITY_SECONDS);
   check('retentionSeconds', options.retentionSeconds, MIN_RETENTION_SECONDS, MAX_RETENTION_SECONDS);
   check('maxReceiveCount', options.maxReceiveCount, 1, MAX_RECEIVES);
-  if (problems.length > 0) throw new ServingError('bad_config', problems.join('; '));
+  if (problems.length > 0) throw badConfig(problems.join('; '));
 }
 
 async function attempt<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
@@ -203,6 +203,6 @@ async function attempt<Result>(what: string, work: () => Promise<Result>): Promi
     return await work();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ServingError('bad_config', `${what} cannot be created: ${reason}`, { cause: error });
+    throw badConfig(`${what} cannot be created: ${reason}`, { cause: error });
   }
 }

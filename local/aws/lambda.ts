@@ -1,8 +1,7 @@
 /**
- * In: a handler, an event, a function's name and timeout. Out: what Lambda would have seen: a result, an error or
- * a timeout.
- * Trap: Lambda kills a function at its timeout and this process cannot; a timed-out handler keeps running and its
- * late answer is dropped. A handler that blocks the thread is called timed out when it comes back too late.
+ * Invokes a handler as Lambda would, with its name and timeout. Lambda kills a function at its timeout and this process
+ * cannot: a timed-out handler keeps running and its late answer is dropped, and one that blocks the thread is reported
+ * when it comes back.
  */
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
@@ -34,7 +33,7 @@ export interface LocalFunction {
   readonly clock?: () => number;
 }
 
-export type Invocation<Result> =
+type Invocation<Result> =
   | { readonly kind: 'returned'; readonly result: Result }
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'timed_out'; readonly afterMs: number };

@@ -1,13 +1,12 @@
 /**
- * In: a data folder, or none. Out: the stores of fauxqs, filled with what the folder holds and writing through to it.
- * Trap: fauxqs 2.4.1 exports only a server that listens on every interface, and its persistence loses a message
- * whose visibility is set to 0 (it writes NULL into a NOT NULL column and has dropped the message before). So the
- * parts are taken one by one and that one write is replaced; the version is pinned and test/local/aws/aws.test.ts
- * holds each of them.
+ * The stores of fauxqs, filled from a data folder and writing through to it. fauxqs 2.4.1 exports only a server that
+ * listens on every interface, and its persistence loses a message whose visibility is set to 0 (it writes NULL into a
+ * NOT NULL column). So its parts are used one by one and that write is replaced; the version is pinned, and
+ * test/local/aws/aws.test.ts checks each part.
  */
 import { mkdirSync } from 'node:fs';
 import type { BuildAppOptions } from 'fauxqs';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 
 const MIN_KEPT_BYTES = 1024 * 1024;
 const KEPT_BODY_MS = 5000;
@@ -99,7 +98,7 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
     const advice = /locked|busy/i.test(reason)
       ? `data folder ${dataDir} is in use by another running stack; stop it or choose another folder`
       : `data folder ${dataDir} cannot be opened: ${reason}`;
-    throw new ServingError('bad_config', advice, { cause: error });
+    throw badConfig(advice, { cause: error });
   }
 }
 

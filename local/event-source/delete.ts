@@ -1,7 +1,7 @@
 /**
- * In: receipt handles of messages that are done. Out: DeleteMessageBatch calls of ten, a few at once, retried.
- * Trap: a call can succeed and single entries fail. One the service is to blame for is tried again; one that is the
- * caller's fault (an expired handle) never works again, and its message comes back: at-least-once delivery.
+ * Deletes finished messages in DeleteMessageBatch calls of ten, a few at once, with retries. Single entries can fail in
+ * a call that succeeds: the service's faults are tried again, the caller's (an expired handle) are not, and that
+ * message comes back, as with at-least-once delivery.
  */
 import { DeleteMessageBatchCommand } from '@aws-sdk/client-sqs';
 import type { SqsCalls } from '../aws/direct.ts';
@@ -18,7 +18,7 @@ interface Entry {
   tries: number;
 }
 
-export interface DeleterOptions {
+interface DeleterOptions {
   readonly sqs: SqsCalls;
   readonly queueUrl: string;
   readonly log: LocalLog;

@@ -1,8 +1,6 @@
 /**
- * In: messages as the SDK gives them; what a handler returned. Out: the records of a Lambda SQS event; which messages
- * of the batch failed.
- * Trap: with ReportBatchItemFailures a wrong answer fails the WHOLE batch (an unknown or empty id, a wrong key, not a
- * list), while no answer at all is a success.
+ * Makes the records of a Lambda SQS event and reads which messages of the batch failed. With ReportBatchItemFailures a
+ * wrong answer (an unknown or empty id, a wrong key, not a list) fails the whole batch, while no answer is a success.
  */
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
@@ -50,7 +48,7 @@ function toAttribute(value: MessageAttributeValue): SQSMessageAttribute {
   return attribute;
 }
 
-export type Verdict =
+type Verdict =
   | { readonly kind: 'answered'; readonly failedIds: ReadonlySet<string> }
   /** The answer breaks the rules, so every message failed. */
   | { readonly kind: 'broken'; readonly problem: string };

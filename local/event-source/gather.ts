@@ -1,9 +1,7 @@
 /**
- * In: received messages, one receive after the other, and the time. Out: batches as Lambda's event source mapping
- * closes them: at batchSize, at the end of the window that the batch's first message opened, or before the event
- * would pass 6 MB.
- * Trap: messages are taken in the order they came and each keeps its own arrival, so what is left over from a full
- * batch does not wait a second window. Pure: the time is a parameter.
+ * Gathers received messages into batches as Lambda's event source mapping does: closed at batchSize, at the end of the
+ * window that the first message opened, or before the event exceeds 6 MB. Each message keeps its own arrival, so what
+ * is left of a full batch does not wait a second window. Pure: the time is a parameter.
  */
 import type { SQSRecord } from 'aws-lambda';
 
@@ -16,7 +14,7 @@ export interface HeldMessage {
   readonly arrivedMs: number;
 }
 
-export interface GatherLimits {
+interface GatherLimits {
   readonly batchSize: number;
   readonly windowMs: number;
   /** Of all records together. */

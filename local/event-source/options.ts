@@ -1,10 +1,10 @@
 /**
- * In: what a poller is asked for, and its queue. Out: the same, known to be what Lambda would accept.
- * Trap: Lambda refuses an event source mapping whose queue shows a message again before the function's timeout.
+ * Checks a poller's options against what Lambda would accept. Lambda refuses an event source mapping whose queue shows
+ * a message again before the function's timeout.
  */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import type { SqsCalls } from '../aws/direct.ts';
 import { type LocalLog, MAX_FUNCTION_TIMEOUT_MS } from '../aws/lambda.ts';
 import type { QueueFacts } from './event.ts';
@@ -56,8 +56,7 @@ export async function describeQueue(options: PollerOptions): Promise<QueueFacts>
   const arn = attributes.QueueArn ?? '';
   const visibilitySeconds = Number(attributes.VisibilityTimeout);
   if (visibilitySeconds * 1000 < functionTimeoutMs) {
-    throw new ServingError(
-      'bad_config',
+    throw badConfig(
       `the queue's visibility timeout (${visibilitySeconds} s) is less than the function's timeout ` +
         `(${functionTimeoutMs / 1000} s); Lambda refuses that, and advises 6 times the function's timeout`,
     );
@@ -91,5 +90,5 @@ export function checkOptions(options: PollerOptions): void {
     problems.push(`batchSize ${options.batchSize} is above 10 and needs windowSeconds of at least 1, got 0`);
   }
   if (options.queueUrl.endsWith('.fifo')) problems.push('FIFO queues are not supported by the local poller');
-  if (problems.length > 0) throw new ServingError('bad_config', `poller: ${problems.join('; ')}`);
+  if (problems.length > 0) throw badConfig(`poller: ${problems.join('; ')}`);
 }

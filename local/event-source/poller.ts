@@ -1,8 +1,8 @@
 /**
- * In: an SQS queue and a handler. Out: the handler invoked with batches, as Lambda's event source mapping does it with
- * ReportBatchItemFailures: what succeeded is deleted, what failed comes back when its visibility ends, and the
- * queue's own redrive policy moves it to the dead-letter queue.
- * Trap: a failed message is left alone. Making it visible at once would turn a poison message into a busy loop.
+ * Invokes a handler with batches from an SQS queue, as Lambda's event source mapping does with ReportBatchItemFailures:
+ * what succeeded is deleted, what failed comes back when its visibility ends, and the redrive policy moves it to the
+ * dead-letter queue. Failed messages are left alone: making them visible at once would turn a poison message into a
+ * busy loop.
  */
 import { ChangeMessageVisibilityBatchCommand, type Message } from '@aws-sdk/client-sqs';
 import type { SQSEvent } from 'aws-lambda';
@@ -19,7 +19,7 @@ export type { PollerOptions } from './options.ts';
 const ENVELOPE_BYTES = 64;
 const MAX_PER_CALL = 10;
 
-export interface PollerStats {
+interface PollerStats {
   readonly received: number;
   readonly invocations: number;
   /** Thrown, timed out or answered with a broken response. */

@@ -1,8 +1,7 @@
 /**
- * In: room for messages. Out: ReceiveMessage calls that fill it: one long poll while it is quiet, up to five at once
- * under load.
- * Trap: asking for more than can be handled starts the visibility clock of messages nobody works on, so the calls
- * under way count against the room. A server that answers an empty poll at once must not make this spin.
+ * Receives messages to fill the room there is: one long poll while it is quiet, up to five at once under load. Messages
+ * that cannot be handled yet would lose visibility time, so calls under way count against the room. A server that
+ * answers an empty poll at once must not make this spin.
  */
 import { type Message, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
 import type { SqsCalls } from '../aws/direct.ts';
@@ -20,7 +19,7 @@ const MAX_BACKOFF_MS = 10_000;
 /** How much longer than its wait a long poll may take before it is given up. */
 const ANSWER_MS = 10_000;
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   readonly sqs: SqsCalls;
   readonly queueUrl: string;
   /** Of one long poll, 0 to 20. */

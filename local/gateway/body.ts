@@ -1,7 +1,6 @@
 /**
- * In: a node:http request. Out: its whole body, or why there is none.
- * Trap: answering while the client still sends resets the connection and the client never reads the answer, so
- * the rest of a refused body is read and dropped, up to a limit.
+ * Reads the whole body of a node:http request, or says why there is none. Answering while the client still sends would
+ * reset the connection before it reads the answer, so the rest of a refused body is read and dropped, up to a limit.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -10,7 +9,7 @@ export const MAX_BODY_BYTES = 10 * 1024 * 1024;
 /** How much of a refused body is read before the connection is cut. */
 export const MAX_DROPPED_BYTES = 4 * MAX_BODY_BYTES;
 
-export type ReadBody =
+type ReadBody =
   | { readonly kind: 'body'; readonly bytes: Buffer | undefined }
   | { readonly kind: 'too_large' }
   /** `hold` said no. */

@@ -1,8 +1,8 @@
 /**
- * In: a node:http request, its body and its route. Out: the event of API Gateway's HTTP API, payload format 2.0.
- * Trap: what counts as text was found by trying (github.com/ministackorg/ministack pull 766): only text/*,
- * application/json, application/xml and application/javascript; all else comes base64-encoded, also a missing
- * content type, application/problem+json and what `curl -d` sends. A content-encoding makes any body binary.
+ * Makes the event of API Gateway's HTTP API, payload format 2.0, from a node:http request. Only text/*,
+ * application/json, application/xml and application/javascript are text; everything else is base64-encoded, also a
+ * missing content type, application/problem+json and what `curl -d` sends (github.com/ministackorg/ministack pull 766).
+ * A content-encoding makes any body binary.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -66,7 +66,7 @@ export function readHead(request: IncomingMessage): RequestHead {
   };
 }
 
-export interface EventParts {
+interface EventParts {
   readonly request: IncomingMessage;
   readonly head: RequestHead;
   /** The decoded path. */

@@ -1,14 +1,13 @@
 /**
- * In: the routes of an HTTP API and a raw request path. Out: the route that answers and its path parameters.
- * Trap: API Gateway decodes the whole path BEFORE it looks for a route (github.com/hotsock/voker pull 8,
- * aws/aws-lambda-dotnet pull 1901): /predictions/a%2Fb is /predictions/a/b and does not match
- * /predictions/{uri}; only the greedy {uri+} takes it. A decoded ? even ends the path.
+ * Finds the route of a raw request path, and its parameters. API Gateway decodes the whole path before it looks for a
+ * route (github.com/hotsock/voker pull 8, aws/aws-lambda-dotnet pull 1901): /predictions/a%2Fb becomes
+ * /predictions/a/b, which only the greedy {uri+} takes. A decoded ? even ends the path.
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
-export type RouteMethod = (typeof METHODS)[number];
+type RouteMethod = (typeof METHODS)[number];
 
 /** What API Gateway allows for one API, before asking for more. */
 const MAX_ROUTES = 300;
@@ -69,7 +68,7 @@ export function compileRoutes(routes: readonly GatewayRoute[]): RouteTable {
     if (parts.every((part) => part.kind === 'literal')) exact.set(key, route);
     else patterns.push({ route, parts });
   }
-  if (problems.length > 0) throw new ServingError('bad_config', `routes: ${problems.join('; ')}`);
+  if (problems.length > 0) throw badConfig(`routes: ${problems.join('; ')}`);
   return { exact, patterns: patterns.sort(bySpecificity) };
 }
 

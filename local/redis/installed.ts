@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { syncRegularly } from '../../embedded-redis/disk-sync.ts';
 import { listen } from '../../embedded-redis/server.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badConfig } from '../../lib/contract/errors.ts';
 
 export interface InstalledOptions {
   readonly command: string;
@@ -59,7 +59,7 @@ export async function startInstalled(options: InstalledOptions): Promise<Install
   try {
     fs.mkdirSync(options.dataDir, { recursive: true });
   } catch (error) {
-    throw new ServingError('bad_config', `Redis cannot use ${options.dataDir}: ${String(error)}`, {
+    throw badConfig(`Redis cannot use ${options.dataDir}: ${String(error)}`, {
       cause: error,
     });
   }
@@ -101,8 +101,7 @@ export async function launch(
   const why = server.how ?? `no answer within ${START_LIMIT_MS} ms`;
   await close();
   const { tail } = server;
-  throw new ServingError(
-    'bad_config',
+  throw badConfig(
     `redis-server did not start on ${host}:${port} with its data in ${dataDir} (${why}). ${advice(tail)} It said: ${tail.trim() || 'nothing'}`,
   );
 }

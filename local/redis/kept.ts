@@ -1,6 +1,6 @@
 /**
- * In: a redis-server that runs. Out: one that runs on, on the same port and data, also when its process dies.
- * Trap: what always dies must not be started for ever, and a close must not leave behind what is just being started.
+ * Keeps a redis-server running on the same port and data when its process dies. One that always dies is not restarted
+ * for ever, and a close leaves nothing behind that is just being started.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type InstalledOptions, type InstalledRedis, launch, startInstalled } from './installed.ts';
@@ -12,7 +12,7 @@ export interface RestartLimits {
   readonly tries?: number;
 }
 
-export interface KeptRedis {
+interface KeptRedis {
   readonly port: number;
   readonly version: string;
   /** Of the process that runs now, or ran last. */

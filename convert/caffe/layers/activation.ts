@@ -1,8 +1,8 @@
 /**
- * Layers that change each element by itself.
- * Trap: Caffe's exp, log and power work on `shift + scale * x`; the parts that do nothing are left out.
+ * Layers that change each element by itself. Caffe's exp, log and power work on `shift + scale * x`; parts that do
+ * nothing are left out.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
@@ -25,7 +25,7 @@ function lnBase(parameters: Parameters): number {
   const base = parameters.number('base', -1);
   if (base === -1) return 1;
   if (base > 0) return Math.log(base);
-  throw new ServingError('bad_model', `base must be positive or -1, got ${base}`);
+  throw badModel(`base must be positive or -1, got ${base}`);
 }
 
 const relu: ConvertLayer = (node) => {
@@ -93,8 +93,7 @@ const mish: ConvertLayer = (node) =>
 
 const clip: ConvertLayer = (node) => {
   const parameters = node.parameters('clip_param');
-  if (!parameters.has('min') || !parameters.has('max'))
-    throw new ServingError('bad_model', 'clip_param needs min and max');
+  if (!parameters.has('min') || !parameters.has('max')) throw badModel('clip_param needs min and max');
   return node.one('Clip', [
     node.input(),
     scalar(node, parameters.number('min')),
@@ -118,7 +117,7 @@ const concatenated: ConvertLayer = (node) => {
   return node.one('Concat', [half(node.input()), half(node.one('Neg', [node.input()]))], { axis });
 };
 
-export const softmax: ConvertLayer = (node) => {
+const softmax: ConvertLayer = (node) => {
   const axis = axisIn(node.input(), node.parameters('softmax_param').number('axis', 1));
   if (axis === 0) node.bindBatch();
   return node.one('Softmax', [node.input()], { axis });

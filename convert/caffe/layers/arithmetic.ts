@@ -1,8 +1,8 @@
 /**
- * Layers that join inputs element by element, and those that sum up or pick along axes.
- * Trap: Caffe's blobs are floats, indices too; of equal maxima it names the last.
+ * Layers that join inputs element by element, and those that sum or pick along axes. Caffe's blobs are floats, indices
+ * included, and of equal maxima it reports the last.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -17,10 +17,7 @@ function sameShapes(values: readonly Value[]): void {
     const own = known(value);
     const isSame = own.length === first.length && own.every((dim, i) => canEqual(dim, first[i]));
     if (!isSame)
-      throw new ServingError(
-        'bad_model',
-        `needs inputs of one shape, got ${formatShape(first)} and ${formatShape(own)}`,
-      );
+      throw badModel(`needs inputs of one shape, got ${formatShape(first)} and ${formatShape(own)}`);
   }
 }
 
@@ -31,13 +28,12 @@ const eltwise: ConvertLayer = (node) => {
   const parameters = node.parameters('eltwise_param');
   const operation = parameters.number('operation', SUM);
   const op = OPERATIONS[operation];
-  if (op === undefined) throw new ServingError('bad_model', `operation ${operation} is not supported`);
+  if (op === undefined) throw badModel(`operation ${operation} is not supported`);
   const values = [node.input(), ...node.inputs.slice(1)];
   sameShapes(values);
   const factors = parameters.numbers('coeff');
   if (factors.length > 0 && (operation !== SUM || factors.length !== values.length))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `has ${factors.length} coeff for ${values.length} inputs; they belong to SUM, one for each`,
     );
   return values
@@ -63,7 +59,7 @@ const reduction: ConvertLayer = (node) => {
   const parameters = node.parameters('reduction_param');
   const input = node.input();
   const op = REDUCTIONS[parameters.number('operation', 1)];
-  if (op === undefined) throw new ServingError('bad_model', 'has an unknown operation');
+  if (op === undefined) throw badModel('has an unknown operation');
   const axis = axisIn(input, parameters.number('axis', 0));
   if (axis === 0) node.bindBatch();
   const axes = known(input).flatMap((_, i) => (i >= axis ? [i] : []));
@@ -97,8 +93,7 @@ const argMax: ConvertLayer = (node) => {
 };
 
 function checkCount(count: number, size: number): void {
-  if (count < 1 || count > size)
-    throw new ServingError('bad_model', `top_k must be 1 to ${size}, got ${count}`);
+  if (count < 1 || count > size) throw badModel(`top_k must be 1 to ${size}, got ${count}`);
 }
 
 function largest(node: LayerNode, input: Value, axis: number, count: number): { best: Value; at: Value } {

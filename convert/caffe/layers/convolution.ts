@@ -1,8 +1,8 @@
 /**
- * Convolution, Deconvolution, InnerProduct, Embed: the layers whose weights are most of a file.
- * Trap: weights are handed on as views of the file's buffer; Caffe's layouts are ONNX's, so nothing is transposed.
+ * Convolution, Deconvolution, InnerProduct and Embed, whose weights are most of a file. Weights are passed on as views
+ * of the file's buffer: Caffe's layouts are ONNX's, so nothing is transposed.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -19,18 +19,18 @@ function perAxis(
 ): number[] {
   const [h, w] = [`${name}_h`, `${name}_w`];
   if (parameters.has(h) || parameters.has(w)) {
-    if (count !== 2) throw new ServingError('bad_model', `${h} and ${w} need two spatial axes, got ${count}`);
+    if (count !== 2) throw badModel(`${h} and ${w} need two spatial axes, got ${count}`);
     return [parameters.number(h, fallback), parameters.number(w, fallback)];
   }
   const values = parameters.numbers(list);
   if (values.length <= 1) return Array.from({ length: count }, () => values[0] ?? fallback);
   if (values.length === count) return values;
-  throw new ServingError('bad_model', `${list} is given ${values.length} times for ${count} spatial axes`);
+  throw badModel(`${list} is given ${values.length} times for ${count} spatial axes`);
 }
 
 function atLeastOne(values: readonly number[], what: string): readonly number[] {
   if (values.every((value) => value >= 1)) return values;
-  throw new ServingError('bad_model', `${what} must be at least 1, got ${values.join('x')}`);
+  throw badModel(`${what} must be at least 1, got ${values.join('x')}`);
 }
 
 function windowOf(parameters: Parameters, count: number) {
@@ -59,7 +59,7 @@ function blob(parameters: Parameters, name: string, filler: string, shape: reado
 function outputsOf(parameters: Parameters): number {
   const count = parameters.number('num_output');
   if (count >= 1) return count;
-  throw new ServingError('bad_model', `num_output must be at least 1, got ${count}`);
+  throw badModel(`num_output must be at least 1, got ${count}`);
 }
 
 /** `group` when the layer's type does not say it: each channel is a group of its own. */
@@ -67,17 +67,14 @@ function convolutionOf(depthwise: boolean, transposed: boolean): ConvertLayer {
   return (node) => {
     const parameters = node.parameters('convolution_param');
     const axis = axisIn(node.input(), parameters.number('axis', 1));
-    if (axis !== 1) throw new ServingError('bad_model', `axis ${axis} is not supported, expected 1`);
+    if (axis !== 1) throw badModel(`axis ${axis} is not supported, expected 1`);
     const channels = fixed(node.input(), 1);
     const outputs = outputsOf(parameters);
     const group = depthwise ? channels : parameters.number('group', 1);
     if (group < 1 || channels % group !== 0 || outputs % group !== 0)
-      throw new ServingError(
-        'bad_model',
-        `${group} groups do not divide ${channels} channels into ${outputs} outputs`,
-      );
+      throw badModel(`${group} groups do not divide ${channels} channels into ${outputs} outputs`);
     if (known(node.input()).length < 3)
-      throw new ServingError('bad_model', `needs a spatial axis, got ${formatShape(known(node.input()))}`);
+      throw badModel(`needs a spatial axis, got ${formatShape(known(node.input()))}`);
     const { kernel, attributes } = windowOf(parameters, known(node.input()).length - 2);
     const shape = transposed
       ? [channels, outputs / group, ...kernel]
@@ -97,8 +94,7 @@ function convolutionOf(depthwise: boolean, transposed: boolean): ConvertLayer {
 /** A kernel larger than its padded input leaves nothing. */
 export function checkPositive(made: Value, input: Value): void {
   if (made.shape?.some((dim) => typeof dim === 'number' && dim < 1))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `the window does not fit: ${formatShape(known(input))} becomes ${formatShape(made.shape)}`,
     );
 }
@@ -133,7 +129,7 @@ const embed: ConvertLayer = (node) => {
   const parameters = node.parameters('embed_param');
   const outputs = outputsOf(parameters);
   const words = parameters.number('input_dim');
-  if (words < 1) throw new ServingError('bad_model', `input_dim must be at least 1, got ${words}`);
+  if (words < 1) throw badModel(`input_dim must be at least 1, got ${words}`);
   const wanted: WantedBlob[] = [{ name: 'weights', shape: [words, outputs] }];
   if (parameters.flag('bias_term', true)) wanted.push({ name: 'bias', shape: [outputs] });
   const [weights, bias] = node.weights(wanted);

@@ -1,9 +1,9 @@
 /**
- * SSD: PriorBox as a constant, DetectionOutput as decoding and NonMaxSuppression.
- * Trap: `top_k` cuts each class before suppression, `keep_top_k` the whole image after it; ONNX's own limit does neither.
- * The rows belong to one image: the result [1,1,M,7] has no batch.
+ * SSD: PriorBox as a constant, DetectionOutput as decoding and NonMaxSuppression. `top_k` cuts each class before
+ * suppression and `keep_top_k` the whole image after it; ONNX's own limit does neither. The rows belong to one image:
+ * the result [1,1,M,7] has no batch.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
@@ -16,7 +16,7 @@ const MAX_ASPECT_RATIOS = 1000;
 function positive(values: readonly number[], what: string): readonly number[] {
   const wrong = values.find((value) => !(value > 0 && Number.isFinite(value)));
   if (wrong === undefined) return values;
-  throw new ServingError('bad_model', `${what} must be positive, got ${wrong}`);
+  throw badModel(`${what} must be positive, got ${wrong}`);
 }
 
 /** Width and height of each prior of a cell, in pixels. */
@@ -24,12 +24,12 @@ function priorSizes(parameters: Parameters): readonly (readonly [number, number]
   const widths = positive(parameters.numbers('width'), 'width');
   const heights = positive(parameters.numbers('height'), 'height');
   if (widths.length !== heights.length)
-    throw new ServingError('bad_model', `has ${widths.length} widths and ${heights.length} heights`);
+    throw badModel(`has ${widths.length} widths and ${heights.length} heights`);
   if (widths.length > 0) return widths.map((width, i) => [width, heights[i] as number]);
   const minima = positive(parameters.numbers('min_size'), 'min_size');
   const maxima = positive(parameters.numbers('max_size'), 'max_size');
   if (minima.length === 0 || (maxima.length > 0 && maxima.length !== minima.length))
-    throw new ServingError('bad_model', `has ${minima.length} min_size and ${maxima.length} max_size`);
+    throw badModel(`has ${minima.length} min_size and ${maxima.length} max_size`);
   const ratios = aspectRatios(parameters);
   return minima.flatMap((minimum, i) => {
     const maximum = maxima[i];
@@ -47,7 +47,7 @@ function priorSizes(parameters: Parameters): readonly (readonly [number, number]
 function aspectRatios(parameters: Parameters): number[] {
   const given = positive(parameters.numbers('aspect_ratio'), 'aspect_ratio');
   if (given.length > MAX_ASPECT_RATIOS)
-    throw new ServingError('bad_model', `${given.length} aspect ratios, the limit is ${MAX_ASPECT_RATIOS}`);
+    throw badModel(`${given.length} aspect ratios, the limit is ${MAX_ASPECT_RATIOS}`);
   const ratios = [1];
   for (const ratio of given) {
     if (ratios.some((other) => Math.abs(ratio - other) < 1e-6)) continue;
@@ -61,7 +61,7 @@ function aspectRatios(parameters: Parameters): number[] {
 function both(parameters: Parameters, name: string, names: readonly [string, string]): [number, number] {
   const value = parameters.number(name);
   const [height, width] = [parameters.number(names[0], value), parameters.number(names[1], value)];
-  if (height < 0 || width < 0) throw new ServingError('bad_model', `${name} must not be negative`);
+  if (height < 0 || width < 0) throw badModel(`${name} must not be negative`);
   return height > 0 && width > 0 ? [height, width] : [0, 0];
 }
 
@@ -78,13 +78,13 @@ const priorBox: ConvertLayer = (node) => {
     number[],
   ];
   if (offsetsY.length !== offsetsX.length)
-    throw new ServingError('bad_model', `has ${offsetsY.length} offset_h and ${offsetsX.length} offset_w`);
+    throw badModel(`has ${offsetsY.length} offset_h and ${offsetsX.length} offset_w`);
   const offsets =
     offsetsY.length > 0 ? offsetsY.map((y, i) => [y, offsetsX[i] as number]) : [[offset, offset]];
   const sizes = priorSizes(parameters);
   const numbers = height * width * sizes.length * offsets.length * 4;
   if (numbers > MAX_PRIOR_NUMBERS)
-    throw new ServingError('bad_model', `makes ${numbers} numbers, the limit is ${MAX_PRIOR_NUMBERS}`);
+    throw badModel(`makes ${numbers} numbers, the limit is ${MAX_PRIOR_NUMBERS}`);
   const data = new Float32Array(2 * numbers);
   let at = 0;
   for (let y = 0; y < height; y++)
@@ -108,7 +108,7 @@ function variances(parameters: Parameters): readonly number[] {
   const given = positive(parameters.numbers('variance'), 'variance');
   if (given.length === 0) return [0.1];
   if (given.length === 1 || given.length === 4) return given;
-  throw new ServingError('bad_model', `has ${given.length} variances, expected 1 or 4`);
+  throw badModel(`has ${given.length} variances, expected 1 or 4`);
 }
 
 const CORNER = 1;
@@ -146,16 +146,15 @@ function detectionOf(node: LayerNode, parameters: Parameters): Detection {
   const priors = fixedProduct(node.input(2), 1) / 8;
   const isShared = parameters.flag('share_location', true);
   const batch = fixed(node.input(0), 0);
-  if (batch !== 1) throw new ServingError('bad_model', `needs a batch of 1, got ${batch}`);
+  if (batch !== 1) throw badModel(`needs a batch of 1, got ${batch}`);
   if (nms.number('eta', 1) < 1)
-    throw new ServingError('bad_model', `an adaptive threshold (eta ${nms.number('eta')}) is not supported`);
+    throw badModel(`an adaptive threshold (eta ${nms.number('eta')}) is not supported`);
   if (!parameters.flag('normalized_bbox', true))
-    throw new ServingError('bad_model', 'boxes in pixels (normalized_bbox: false) are not supported');
+    throw badModel('boxes in pixels (normalized_bbox: false) are not supported');
   const sizes = [fixedProduct(node.input(0), 0), fixedProduct(node.input(1), 0)];
   const wanted = [priors * 4 * (isShared ? 1 : classes), priors * classes];
   if (classes < 1 || !Number.isInteger(priors) || sizes.some((size, i) => size !== wanted[i]))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${priors} priors and ${classes} classes need inputs of ${wanted.join(' and ')} numbers, got ${sizes.join(' and ')}`,
     );
   const top = nms.number('top_k', -1);
@@ -195,7 +194,7 @@ function decoded(node: LayerNode, parameters: Parameters, detection: Detection):
   const size = g.one('Sub', [high, low]);
   if (code === CORNER_SIZE)
     return node.one('Add', [boxes, node.one('Mul', [offsets, g.one('Concat', [size, size], { axis: -1 })])]);
-  if (code !== CENTER_SIZE) throw new ServingError('bad_model', `code_type ${code} is not supported`);
+  if (code !== CENTER_SIZE) throw badModel(`code_type ${code} is not supported`);
   const center = g.one('Mul', [g.one('Add', [low, high]), scalar(node, 0.5)]);
   const middle = node.one('Add', [node.one('Mul', [corner(node, offsets, 0), size]), center]);
   const half = g.one('Mul', [size, scalar(node, 0.5)]);

@@ -1,9 +1,8 @@
 /**
- * Layers that move elements and compute nothing.
- * Trap: Caffe's Reshape names the whole shape, batch included ([1,-1,2] in a deploy net of batch 1): where the first
- * number is the file's batch it means "the batch", and stays free.
+ * Layers that move elements and compute nothing. Caffe's Reshape gives the whole shape, batch included ([1,-1,2] in a
+ * deploy net of batch 1): a first number that equals the file's batch means "the batch" and stays free.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known, product } from '../../graph/shapes.ts';
 import type { Dim, Shape } from '../../graph/value.ts';
@@ -14,7 +13,7 @@ const MAX_RANK = 32;
 
 const dropout: ConvertLayer = (node) => {
   if (!node.parameters('dropout_param').flag('sample_weights_test')) return node.input();
-  throw new ServingError('bad_model', 'drops at inference too (sample_weights_test): its answers are random');
+  throw badModel('drops at inference too (sample_weights_test): its answers are random');
 };
 
 const split: ConvertLayer = (node) => node.layer.tops.map(() => node.input());
@@ -31,10 +30,7 @@ const concat: ConvertLayer = (node) => {
     const [own, other] = [known(value), known(first)];
     const isSame = own.every((dim, i) => i === axis || canEqual(dim, other[i]));
     if (own.length !== other.length || !isSame)
-      throw new ServingError(
-        'bad_model',
-        `cannot join ${formatShape(other)} and ${formatShape(own)} along axis ${axis}`,
-      );
+      throw badModel(`cannot join ${formatShape(other)} and ${formatShape(own)} along axis ${axis}`);
   }
   return node.inputs.length === 1 ? first : node.one('Concat', node.inputs, { axis });
 };
@@ -53,8 +49,7 @@ const slice: ConvertLayer = (node) => {
     points.length > 0 ? [...points, size] : Array.from({ length: count }, (_, i) => ((i + 1) * size) / count);
   const sizes = ends.map((end, i) => end - (ends[i - 1] ?? 0));
   if (sizes.length !== count || !sizes.every((each) => Number.isInteger(each) && each >= 1))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `cannot cut ${size} at ${points.length > 0 ? brief(points) : 'equal parts'} into ${count} parts`,
     );
   return node.g.add('Split', [input, node.g.ints(sizes)], { axis }, { outputs: count, hint: node.hint });
@@ -65,7 +60,7 @@ const flatten: ConvertLayer = (node) => {
   const input = node.input();
   const from = axisIn(input, parameters.number('axis', 1));
   const to = axisIn(input, parameters.number('end_axis', -1));
-  if (to < from) throw new ServingError('bad_model', `end_axis ${to} is before axis ${from}`);
+  if (to < from) throw badModel(`end_axis ${to} is before axis ${from}`);
   if (from === 0 && to > 0) node.bindBatch();
   return reshape(node, input, merged(node, input, from, to + 1));
 };
@@ -80,28 +75,24 @@ const reshapeLayer: ConvertLayer = (node) => {
   const count = parameters.number('num_axes', -1);
   const to = count === -1 ? own.length : from + count;
   if (from < 0 || to < from || to > own.length || count < -1 || dims.length > MAX_RANK)
-    throw new ServingError(
-      'bad_model',
-      `axis ${axis} and num_axes ${count} are outside of ${formatShape(own)}`,
-    );
+    throw badModel(`axis ${axis} and num_axes ${count} are outside of ${formatShape(own)}`);
   const wanted = dims.map((dim, i) => wantedDim(node, own, dim, from + i));
   const inferred = wanted.indexOf(-1);
-  if (wanted.lastIndexOf(-1) !== inferred) throw new ServingError('bad_model', 'has more than one -1');
+  if (wanted.lastIndexOf(-1) !== inferred) throw badModel('has more than one -1');
   const shape: Dim[] = [...own.slice(0, from), ...wanted, ...own.slice(to)];
   if (inferred >= 0) shape[from + inferred] = rest(node, own, shape.toSpliced(from + inferred, 1));
-  if (!holds(node, own, shape))
-    throw new ServingError('bad_model', `cannot reshape ${formatShape(own)} to ${formatShape(shape)}`);
+  if (!holds(node, own, shape)) throw badModel(`cannot reshape ${formatShape(own)} to ${formatShape(shape)}`);
   // [N,4] as [4,-1] has N columns, but those of all records in turn.
   if (own.includes(BATCH) && (own[0] !== BATCH || shape[0] !== BATCH)) node.bindBatch();
   return reshape(node, input, shape);
 };
 
 function wantedDim(node: LayerNode, own: Shape, dim: number, at: number): Dim {
-  if (dim < -1) throw new ServingError('bad_model', `a dimension is ${dim}`);
+  if (dim < -1) throw badModel(`a dimension is ${dim}`);
   const copied = own[at];
   if (dim === 0) {
     if (copied !== undefined) return copied;
-    throw new ServingError('bad_model', `copies axis ${at}, the input is ${formatShape(own)}`);
+    throw badModel(`copies axis ${at}, the input is ${formatShape(own)}`);
   }
   const isBatch = at === 0 && copied === BATCH && dim === node.net.freedBatch;
   return isBatch ? BATCH : dim;
@@ -113,7 +104,7 @@ function rest(node: LayerNode, own: Shape, others: Shape): Dim {
   if (size !== undefined) return size;
   const whole = product(own);
   if (typeof whole === 'number')
-    throw new ServingError('bad_model', `cannot divide ${formatShape(own)} by ${formatShape(others)}`);
+    throw badModel(`cannot divide ${formatShape(own)} by ${formatShape(others)}`);
   if (own.includes(BATCH)) node.bindBatch();
   return node.g.fresh();
 }
@@ -132,7 +123,7 @@ const permute: ConvertLayer = (node) => {
   const order = node.parameters('permute_param').numbers('order');
   const axes = known(input).map((_, axis) => axis);
   if (new Set(order).size !== order.length || !order.every((axis) => axis < axes.length))
-    throw new ServingError('bad_model', `order ${brief(order)} does not fit ${formatShape(known(input))}`);
+    throw badModel(`order ${brief(order)} does not fit ${formatShape(known(input))}`);
   const named = new Set(order);
   const perm = [...order, ...axes.filter((axis) => !named.has(axis))];
   // Later layers take the first axis for the batch.
@@ -147,8 +138,7 @@ const crop: ConvertLayer = (node) => {
   const from = axisIn(input, parameters.number('axis', 2));
   const given = parameters.numbers('offset');
   if (known(like).length !== rank || (given.length > 1 && given.length !== rank - from))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${given.length} offsets from axis ${from} on, the inputs are ${formatShape(known(input))} and ${formatShape(known(like))}`,
     );
   const axes = Array.from({ length: rank - from }, (_, i) => from + i);
@@ -158,7 +148,7 @@ const crop: ConvertLayer = (node) => {
     if (whole === part && offset === 0) return [];
     if (axis === 0) node.bindBatch();
     if (typeof whole === 'number' && typeof part === 'number' && offset + part > whole)
-      throw new ServingError('bad_model', `cannot cut ${part} at ${offset} out of ${whole} (axis ${axis})`);
+      throw badModel(`cannot cut ${part} at ${offset} out of ${whole} (axis ${axis})`);
     return [{ axis, offset }];
   });
   if (cut.length === 0) return input;
@@ -176,7 +166,7 @@ const tile: ConvertLayer = (node) => {
   const input = node.input();
   const axis = axisIn(input, parameters.number('axis', 1));
   const tiles = parameters.number('tiles');
-  if (tiles < 1) throw new ServingError('bad_model', `tiles must be at least 1, got ${tiles}`);
+  if (tiles < 1) throw badModel(`tiles must be at least 1, got ${tiles}`);
   if (axis === 0) node.bindBatch();
   if (tiles === 1) return input;
   return node.one('Tile', [input, node.g.ints(known(input).map((_, i) => (i === axis ? tiles : 1)))]);
@@ -189,7 +179,7 @@ const shuffleChannels: ConvertLayer = (node) => {
   const shape = known(input);
   const channels = fixed(input, 1);
   if (group < 1 || channels % group !== 0)
-    throw new ServingError('bad_model', `${group} groups do not divide ${channels} channels`);
+    throw badModel(`${group} groups do not divide ${channels} channels`);
   const plane = shape.slice(2);
   const table = reshape(node, input, [shape[0] as Dim, group, channels / group, ...plane]);
   const perm = [0, 2, 1, ...plane.map((_, i) => i + 3)];
@@ -202,11 +192,11 @@ const reorganize: ConvertLayer = (node) => {
   const input = node.input();
   expectRank(input, 4);
   const stride = parameters.number('stride', 2);
-  if (parameters.flag('reverse')) throw new ServingError('bad_model', 'reverse is not supported');
+  if (parameters.flag('reverse')) throw badModel('reverse is not supported');
   const [batch, channels] = [known(input)[0] as Dim, fixed(input, 1)];
   const [height, width] = [fixed(input, 2), fixed(input, 3)];
   if (stride < 1 || channels % stride ** 2 !== 0 || height % stride !== 0 || width % stride !== 0)
-    throw new ServingError('bad_model', `stride ${stride} does not divide ${formatShape(known(input))}`);
+    throw badModel(`stride ${stride} does not divide ${formatShape(known(input))}`);
   // Darknet reads the elements as [C/s², H·s, W·s] before it cuts the blocks.
   const deep = channels / stride ** 2;
   const wide = reshape(node, input, [batch, deep, height, stride, width, stride]);

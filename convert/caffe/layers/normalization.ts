@@ -1,9 +1,8 @@
 /**
- * BatchNorm, BN, Scale, Bias, LRN, MVN, Normalize.
- * Trap: BatchNorm keeps sums, not means: its third blob says what to divide by. Without stored statistics (training mode
- * left on) the records of a batch are mixed.
+ * BatchNorm, BN, Scale, Bias, LRN, MVN and Normalize. BatchNorm stores sums, not means; its third blob is the divisor.
+ * Without stored statistics (training mode left on) the records of a batch are mixed.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -37,8 +36,7 @@ const batchNorm: ConvertLayer = (node) => {
   const input = node.input();
   const channels = channelsOf(input);
   if (!parameters.flag('use_global_stats', true)) return batchStatistics(node, eps);
-  if (known(input).length < 2)
-    throw new ServingError('bad_model', `needs channels, got ${formatShape(known(input))}`);
+  if (known(input).length < 2) throw badModel(`needs channels, got ${formatShape(known(input))}`);
   const scaled = node.blobCount() === 5;
   const wanted: WantedBlob[] = [
     { name: 'mean', shape: [channels] },
@@ -98,10 +96,7 @@ function coveredBy(parameters: Parameters, input: Value): { axis: number; shape:
   const axis = axisIn(input, parameters.number('axis', 1));
   const end = count === -1 ? rank : axis + count;
   if (count < -1 || end > rank)
-    throw new ServingError(
-      'bad_model',
-      `num_axes ${count} from axis ${axis} on is outside of ${rank} dimensions`,
-    );
+    throw badModel(`num_axes ${count} from axis ${axis} on is outside of ${rank} dimensions`);
   return { axis, shape: Array.from({ length: end - axis }, (_, i) => fixed(input, axis + i)) };
 }
 
@@ -118,8 +113,7 @@ function laid(node: LayerNode, input: Value, other: Value, wantedAxis: number): 
   const axis = axisIn(input, wantedAxis);
   const missing = rank - axis - own.length;
   if (missing < 0 || own.some((dim, i) => !canEqual(dim, known(input)[axis + i])))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${formatShape(own)} does not lie along ${formatShape(known(input))} from axis ${axis} on`,
     );
   return reshape(node, other, [...own, ...Array.from({ length: missing }, () => 1)]);
@@ -176,7 +170,7 @@ const responseNormalization: ConvertLayer = (node) => {
   const [alpha, beta] = [parameters.number('alpha', 1), parameters.number('beta', 0.75)];
   const input = node.input();
   expectRank(input, 4);
-  if (size < 1 || size % 2 !== 1) throw new ServingError('bad_model', `local_size must be odd, got ${size}`);
+  if (size < 1 || size % 2 !== 1) throw badModel(`local_size must be odd, got ${size}`);
   if (parameters.number('norm_region') === 0)
     return node.one('LRN', [input], {
       size,
@@ -201,8 +195,7 @@ const meanVariance: ConvertLayer = (node) => {
   const input = node.input();
   const from = parameters.flag('across_channels') ? 1 : 2;
   const axes = known(input).flatMap((_, axis) => (axis >= from ? [axis] : []));
-  if (axes.length === 0)
-    throw new ServingError('bad_model', `needs an input with a plane, got ${formatShape(known(input))}`);
+  if (axes.length === 0) throw badModel(`needs an input with a plane, got ${formatShape(known(input))}`);
   const mean = (value: Value) => node.one('ReduceMean', [value], { axes, keepdims: 1 });
   const centered = node.one('Sub', [input, mean(input)]);
   if (!parameters.flag('normalize_variance', true)) return centered;
@@ -218,7 +211,7 @@ const normalize: ConvertLayer = (node) => {
   const parameters = node.parameters('norm_param');
   const input = node.input();
   const rank = known(input).length;
-  if (rank < 2) throw new ServingError('bad_model', `needs channels, got ${formatShape(known(input))}`);
+  if (rank < 2) throw badModel(`needs channels, got ${formatShape(known(input))}`);
   const all = Array.from({ length: rank - 1 }, (_, i) => i + 1);
   const axes = parameters.flag('across_spatial', true) ? all : [1];
   const sum = node.one('ReduceSumSquare', [input], { axes, keepdims: 1 });

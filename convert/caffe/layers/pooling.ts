@@ -1,9 +1,8 @@
 /**
- * Pooling and SPP.
- * Trap: Caffe rounds the number of windows up and drops a last one that starts in the padding; the average is over the
- * window cut at the far end of the padding, zeros of the padding included. No attribute of ONNX says that, pads do.
+ * Pooling and SPP. Caffe rounds the number of windows up and drops a last one that starts in the padding; the average
+ * covers the window cut at the far end of the padding, zeros included. No attribute of ONNX expresses that, pads do.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
@@ -38,14 +37,11 @@ function windowsOf(parameters: Parameters): Windows {
   };
   const { kernel, stride, pad } = windows;
   if (!kernel.every((size) => size >= 1))
-    throw new ServingError('bad_model', `kernel must be at least 1, got ${kernel.join('x')}`);
+    throw badModel(`kernel must be at least 1, got ${kernel.join('x')}`);
   if (!stride.every((size) => size >= 1))
-    throw new ServingError('bad_model', `stride must be at least 1, got ${stride.join('x')}`);
+    throw badModel(`stride must be at least 1, got ${stride.join('x')}`);
   if (!pad.every((size, i) => size < (kernel[i] as number)))
-    throw new ServingError(
-      'bad_model',
-      `padding ${pad.join('x')} must be less than the kernel ${kernel.join('x')}`,
-    );
+    throw badModel(`padding ${pad.join('x')} must be less than the kernel ${kernel.join('x')}`);
   return windows;
 }
 
@@ -56,15 +52,14 @@ function count(size: number, { kernel, stride, pad, roundUp }: Windows, axis: nu
   let windows = (roundUp ? Math.ceil(span) : Math.floor(span)) + 1;
   const padded = pad.some((each) => each > 0);
   if (padded && (windows - 1) * s >= size + p) windows -= 1;
-  if (span < 0 || windows < 1)
-    throw new ServingError('bad_model', `a kernel of ${k} does not fit into ${size} with padding ${p}`);
+  if (span < 0 || windows < 1) throw badModel(`a kernel of ${k} does not fit into ${size} with padding ${p}`);
   return { windows, beyond: Math.max(0, (windows - 1) * s + k - size - 2 * p) };
 }
 
-export function pool(node: LayerNode, input: Value, method: number, windows: Windows): readonly Value[] {
+function pool(node: LayerNode, input: Value, method: number, windows: Windows): readonly Value[] {
   expectRank(input, 4);
   if (method !== MAX && method !== AVE)
-    throw new ServingError('bad_model', 'stochastic pooling is not supported: its answers are random');
+    throw badModel('stochastic pooling is not supported: its answers are random');
   const [, , height, width] = known(input);
   const made =
     typeof height === 'number' && typeof width === 'number'
@@ -93,8 +88,7 @@ function pooled(
   // A stride longer than the kernel can put the last window where nothing is.
   const outside = beyond.some((size, axis) => size >= (kernel[axis] as number));
   if (method === AVE) {
-    if (outside)
-      throw new ServingError('bad_model', 'the last window of the average has no element: its answer is NaN');
+    if (outside) throw badModel('the last window of the average has no element: its answer is NaN');
     const isExact = beyond.every((size) => size === 0);
     const padded = isExact ? input : padPlane(node, input, pad, [0, 0], 0);
     const pads = isExact ? [...pad, ...pad] : [0, 0, ...beyond];
@@ -102,8 +96,7 @@ function pooled(
     return node.g.add('AveragePool', [padded], all, { hint: node.hint, results: results.slice(0, 1) });
   }
   const outputs = node.layer.tops.length > 1 ? 2 : 1;
-  if (outside && outputs > 1)
-    throw new ServingError('bad_model', 'the last window has no element to point at');
+  if (outside && outputs > 1) throw badModel('the last window has no element to point at');
   const source = outside
     ? padPlane(
         node,
@@ -132,8 +125,7 @@ function pooledFree(node: LayerNode, input: Value, method: number, windows: Wind
   const padded = pad.some((size) => size > 0);
   const isOutside = !padded && stride.some((size, i) => size > (kernel[i] as number));
   if (roundUp && (isOutside || (method === AVE && padded)))
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `needs a fixed height and width, the input is ${formatShape(known(input))}; give them with --input`,
     );
   const attributes = {
@@ -192,14 +184,13 @@ const spatialPyramid: ConvertLayer = (node) => {
   const input = node.input();
   const plane = planeOf(input);
   const height = parameters.number('pyramid_height');
-  if (height < 1 || height > 10)
-    throw new ServingError('bad_model', `pyramid_height must be 1 to 10, got ${height}`);
+  if (height < 1 || height > 10) throw badModel(`pyramid_height must be 1 to 10, got ${height}`);
   const levels = Array.from({ length: height }, (_, level) => {
     const bins = 2 ** level;
     const kernel = plane.map((size) => Math.ceil(size / bins));
     const pad = plane.map((size, i) => Math.floor(((kernel[i] as number) * bins - size + 1) / 2));
     if (!pad.every((size, i) => size < (kernel[i] as number)))
-      throw new ServingError('bad_model', `${bins} bins do not fit into ${plane.join('x')}`);
+      throw badModel(`${bins} bins do not fit into ${plane.join('x')}`);
     const windows = { kernel, stride: kernel, pad, roundUp: true };
     return pool(node, input, parameters.number('pool', MAX), windows)[0] as Value;
   });

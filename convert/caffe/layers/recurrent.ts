@@ -1,9 +1,8 @@
 /**
- * LSTM and RNN: time first, [T, N, ...], with a second input that is 0 where a new sequence begins.
- * Trap: ONNX's LSTM cannot forget in the middle, so the steps are a Scan. Caffe keeps the state from call to call; here
- * each call begins with zeros.
+ * LSTM and RNN: time first, [T, N, ...], with a second input that is 0 where a new sequence begins. ONNX's LSTM cannot
+ * reset in the middle, so the steps are a Scan. Caffe keeps the state between calls; here each call begins with zeros.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed, known } from '../../graph/shapes.ts';
@@ -28,12 +27,9 @@ function stepsOf(node: LayerNode, states: number): Steps {
   const [steps, streams] = [fixed(x, 0), fixed(x, 1)];
   expectRank(cont, 2);
   if (fixed(cont, 0) !== steps || fixed(cont, 1) !== streams)
-    throw new ServingError(
-      'bad_model',
-      `the second input must be [${steps},${streams}], got ${formatShape(known(cont))}`,
-    );
+    throw badModel(`the second input must be [${steps},${streams}], got ${formatShape(known(cont))}`);
   const hidden = parameters.number('num_output');
-  if (hidden < 1) throw new ServingError('bad_model', `num_output must be at least 1, got ${hidden}`);
+  if (hidden < 1) throw badModel(`num_output must be at least 1, got ${hidden}`);
   return { steps, streams, hidden, exposed, hasStatic: node.inputs.length > 2 + (exposed ? states : 0) };
 }
 

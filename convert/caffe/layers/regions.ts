@@ -1,8 +1,8 @@
 /**
- * Faster R-CNN and R-FCN: ROIPooling, PSROIPooling, Proposal. All of them at a batch of one image.
- * Trap: their boxes count pixels, both ends included: a width is x2 - x1 + 1, in the overlaps too.
+ * Faster R-CNN and R-FCN: ROIPooling, PSROIPooling and Proposal, all for a batch of one image. Their boxes count pixels
+ * with both ends included: a width is x2 - x1 + 1, also in overlaps.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
@@ -21,7 +21,7 @@ const regionPooling: ConvertLayer = (node) => {
   const parameters = node.parameters('roi_pooling_param');
   const shape = [parameters.number('pooled_h'), parameters.number('pooled_w')];
   if (!shape.every((size) => size >= 1))
-    throw new ServingError('bad_model', `pooled size must be at least 1, got ${shape.join('x')}`);
+    throw badModel(`pooled size must be at least 1, got ${shape.join('x')}`);
   expectRank(node.input(), 4);
   return node.one('MaxRoiPool', [node.input(), regionsOf(node)], {
     pooled_shape: shape,
@@ -83,8 +83,7 @@ const positionSensitive: ConvertLayer = (node) => {
   const input = node.input();
   const [height, width] = planeOf(input);
   if (bins < 1 || outputs < 1 || fixed(input, 1) !== outputs * bins ** 2 || fixed(input, 0) !== 1)
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `needs one image with ${outputs} x ${bins} x ${bins} channels, got [${known(input).join(',')}]`,
     );
   const regions = regionsOf(node);
@@ -139,10 +138,9 @@ function shiftedAnchors(
   const [height, width] = plane;
   const numbers = height * width * anchors.length * 4;
   if (numbers > MAX_ANCHOR_NUMBERS)
-    throw new ServingError('bad_model', `makes ${numbers} numbers, the limit is ${MAX_ANCHOR_NUMBERS}`);
+    throw badModel(`makes ${numbers} numbers, the limit is ${MAX_ANCHOR_NUMBERS}`);
   if (fixed(node.input(0), 1) !== 2 * anchors.length || fixed(node.input(1), 1) !== 4 * anchors.length)
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${anchors.length} anchors need ${2 * anchors.length} scores and ${4 * anchors.length} offsets, got ${fixed(node.input(0), 1)} and ${fixed(node.input(1), 1)}`,
     );
   const data = new Float32Array(numbers);
@@ -190,8 +188,7 @@ const proposal: ConvertLayer = (node) => {
   const { g } = node;
   const parameters = node.parameters('proposal_param');
   const plane = planeOf(node.input());
-  if (fixed(node.input(), 0) !== 1)
-    throw new ServingError('bad_model', `needs a batch of 1, got ${fixed(node.input(), 0)}`);
+  if (fixed(node.input(), 0) !== 1) throw badModel(`needs a batch of 1, got ${fixed(node.input(), 0)}`);
   const anchors = shiftedAnchors(node, parameters, plane);
   const count = anchors.length / 4;
   const half = anchors.length / 4 / (plane[0] * plane[1]);

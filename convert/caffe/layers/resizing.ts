@@ -1,8 +1,8 @@
 /**
- * Interp (DeepLab, PSPNet) and Upsample (SegNet's by mask, YOLO's by repetition).
- * Trap: Interp lays corner on corner; its negative padding cuts the input first.
+ * Interp (DeepLab, PSPNet) and Upsample (SegNet's by mask, YOLO's by repetition). Interp aligns corners; its negative
+ * padding crops the input first.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
@@ -24,7 +24,7 @@ function sizesOf(node: LayerNode, input: Value, plane: readonly number[]): Value
 
 function resized(node: LayerNode, input: Value, plane: readonly number[], attributes: object): Value {
   if (!plane.every((size) => Number.isInteger(size) && size >= 1 && size <= MAX_SIDE))
-    throw new ServingError('bad_model', `cannot resize to ${plane.join('x')}`);
+    throw badModel(`cannot resize to ${plane.join('x')}`);
   const shape: Shape = [...known(input).slice(0, 2), ...plane];
   const inputs = [input, undefined, undefined, sizesOf(node, input, plane)];
   const results = [{ dtype: input.dtype, shape }];
@@ -37,16 +37,10 @@ const interp: ConvertLayer = (node) => {
   const plane = planeOf(input);
   const [before, after] = [parameters.number('pad_beg'), parameters.number('pad_end')];
   if (before > 0 || after > 0)
-    throw new ServingError(
-      'bad_model',
-      `pad_beg and pad_end must not be positive, got ${before} and ${after}`,
-    );
+    throw badModel(`pad_beg and pad_end must not be positive, got ${before} and ${after}`);
   const inner = plane.map((size) => size + before + after);
   if (!inner.every((size) => size >= 1))
-    throw new ServingError(
-      'bad_model',
-      `padding ${before} and ${after} leaves nothing of ${plane.join('x')}`,
-    );
+    throw badModel(`padding ${before} and ${after} leaves nothing of ${plane.join('x')}`);
   const cut =
     before === 0 && after === 0
       ? input
@@ -68,14 +62,14 @@ function interpSize(node: LayerNode, parameters: Parameters, plane: readonly num
   const [shrink, zoom] = [parameters.number('shrink_factor', 1), parameters.number('zoom_factor', 1)];
   if (parameters.has('shrink_factor') || parameters.has('zoom_factor')) {
     if (shrink < 1 || zoom < 1)
-      throw new ServingError('bad_model', `shrink and zoom must be at least 1, got ${shrink} and ${zoom}`);
+      throw badModel(`shrink and zoom must be at least 1, got ${shrink} and ${zoom}`);
     return plane.map((size) => {
       const shrunk = Math.floor((size - 1) / shrink) + 1;
       return shrunk + (shrunk - 1) * (zoom - 1);
     });
   }
   if (height > 0 && width > 0) return [height, width];
-  throw new ServingError('bad_model', 'needs height and width, a zoom or shrink factor, or a second input');
+  throw badModel('needs height and width, a zoom or shrink factor, or a second input');
 }
 
 const upsample: ConvertLayer = (node) => {
@@ -86,7 +80,7 @@ const upsample: ConvertLayer = (node) => {
   const scale = parameters.number('scale', 1);
   const factor = scale === 1 ? parameters.number('stride', 2) : scale;
   if (!Number.isInteger(factor) || factor < 1 || parameters.has('stride_h') || parameters.has('stride_w'))
-    throw new ServingError('bad_model', `repeats each element ${factor} times, expected a whole number`);
+    throw badModel(`repeats each element ${factor} times, expected a whole number`);
   const shape = known(input).map(
     (dim, i): Dim => (i < 2 ? dim : typeof dim === 'number' ? dim * factor : node.g.fresh()),
   );
@@ -99,7 +93,7 @@ const upsample: ConvertLayer = (node) => {
 /** Puts each value where the pooling found it. */
 function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly Value[] {
   const positions = node.net.positions.get(node.input(1));
-  if (!positions) throw new ServingError('bad_model', 'needs the mask of a Pooling layer as second input');
+  if (!positions) throw badModel('needs the mask of a Pooling layer as second input');
   const scale = parameters.number('scale', 2);
   const plane = planeOf(input).map((size, i) =>
     i === 0
@@ -108,10 +102,7 @@ function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly
   );
   // Positions count through the pooled plane; in one of another width they would mean other places.
   if (plane.some((size, i) => size !== positions.plane[i]))
-    throw new ServingError(
-      'bad_model',
-      `makes ${plane.join('x')}, the mask is of a plane of ${positions.plane.join('x')}`,
-    );
+    throw badModel(`makes ${plane.join('x')}, the mask is of a plane of ${positions.plane.join('x')}`);
   const shape: Shape = [known(input)[0] as Dim, fixed(input, 1), ...plane];
   const results = [{ dtype: input.dtype, shape }];
   // onnxruntime takes the size that is given, but none below what kernel and stride would make of an odd plane.

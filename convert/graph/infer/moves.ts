@@ -1,16 +1,23 @@
 /**
- * Shapes of the operations that move elements. In: a node. Out: its outputs' types.
- * Trap: from opset 13 on axes, shapes and pads are inputs, so they are known only where shape arithmetic knows them.
+ * Output types of the operations that move elements. From opset 13 on, axes, shapes and pads are inputs, so they are
+ * known only where shape arithmetic knows them.
  */
-
 import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
 import { shapeFrom, sliceBounds } from '../elements.ts';
-import { axisOf, product, sameDim } from '../shapes.ts';
+import { axisOf, product } from '../shapes.ts';
 import type { Dim, Shape, Value, ValueType } from '../value.ts';
 
 type Types = readonly ValueType[];
 
 const UNKNOWN_RANK = undefined;
+
+/** One output of the input's dtype; where the input's shape is not known, neither is the output's. */
+function shaped(shapeOf: (shape: Shape, node: InferInput) => Shape | undefined): Infer {
+  return (node) => {
+    const { dtype, shape } = node.inputs[0] as Value;
+    return [{ dtype, shape: shape && shapeOf(shape, node) }];
+  };
+}
 
 /** The numbers of a constant or known list, or undefined. */
 function list(value: Value | undefined): readonly number[] | undefined {
@@ -34,7 +41,7 @@ function remainder(from: Shape | undefined, others: readonly Dim[]): Dim | undef
   const rest = [...from];
   const numbers: Dim[] = [];
   for (const dim of others) {
-    const at = typeof dim === 'string' ? rest.findIndex((own) => sameDim(own, dim)) : -1;
+    const at = typeof dim === 'string' ? rest.indexOf(dim) : -1;
     if (at >= 0) rest.splice(at, 1);
     else numbers.push(dim);
   }
@@ -49,35 +56,28 @@ function remainder(from: Shape | undefined, others: readonly Dim[]): Dim | undef
     : undefined;
 }
 
-function transpose({ inputs: [x], attributes }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  if (!shape) return [{ dtype, shape }];
+const transpose = shaped((shape, { attributes }) => {
   const order = ints(attributes.perm) ?? [...shape.keys()].reverse();
-  return [{ dtype, shape: order.map((axis) => shape[axisOf(axis, shape.length)] as Dim) }];
-}
+  return order.map((axis) => shape[axisOf(axis, shape.length)] as Dim);
+});
 
-function squeeze({ inputs: [x, axes] }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  if (!shape) return [{ dtype, shape }];
+const squeeze = shaped((shape, { inputs: [, axes] }) => {
   if (!axes) {
     const sure = shape.every((dim) => typeof dim === 'number');
-    return [{ dtype, shape: sure ? shape.filter((dim) => dim !== 1) : UNKNOWN_RANK }];
+    return sure ? shape.filter((dim) => dim !== 1) : UNKNOWN_RANK;
   }
   const gone = list(axes)?.map((axis) => axisOf(axis, shape.length));
-  return [{ dtype, shape: gone ? shape.filter((_, i) => !gone.includes(i)) : UNKNOWN_RANK }];
-}
+  return gone ? shape.filter((_, i) => !gone.includes(i)) : UNKNOWN_RANK;
+});
 
-function unsqueeze({ inputs: [x, axes] }: InferInput): Types {
-  const { dtype, shape } = x as Value;
+const unsqueeze = shaped((shape, { inputs: [, axes] }) => {
   const at = list(axes);
-  if (!shape || !at) return [{ dtype, shape: UNKNOWN_RANK }];
+  if (!at) return UNKNOWN_RANK;
   const size = shape.length + at.length;
   const added = new Set(at.map((axis) => axisOf(axis, size)));
   let next = 0;
-  return [
-    { dtype, shape: Array.from({ length: size }, (_, i) => (added.has(i) ? 1 : (shape[next++] as Dim))) },
-  ];
-}
+  return Array.from({ length: size }, (_, i) => (added.has(i) ? 1 : (shape[next++] as Dim)));
+});
 
 function concat({ inputs, attributes, fresh }: InferInput): Types {
   const shapes = inputs.map((input) => input?.shape);
@@ -105,11 +105,9 @@ function split({ inputs: [x, sizes], attributes, outputs, fresh }: InferInput): 
   }));
 }
 
-function slice({ inputs: [x, starts, ends, axes, steps], fresh }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  if (!shape) return [{ dtype, shape }];
+const slice = shaped((shape, { inputs: [, starts, ends, axes, steps], fresh }) => {
   const at = axes ? list(axes) : [...(starts?.elements ?? shape).keys()];
-  if (!at) return [{ dtype, shape: shape.map(fresh) }];
+  if (!at) return shape.map(fresh);
   const result = [...shape];
   for (const [i, raw] of at.entries()) {
     const axis = axisOf(raw, shape.length);
@@ -117,8 +115,8 @@ function slice({ inputs: [x, starts, ends, axes, steps], fresh }: InferInput): T
     const step = steps ? steps.elements?.[i] : 1;
     result[axis] = sliced(shape[axis] as Dim, start, end, step) ?? fresh();
   }
-  return [{ dtype, shape: result }];
-}
+  return result;
+});
 
 /** Larger than any dimension: "to the end". */
 const END = 2 ** 31 - 1;
@@ -131,68 +129,48 @@ function sliced(
 ): Dim | undefined {
   if (start === 0 && step === 1 && (end === dim || (typeof end === 'number' && end >= END))) return dim;
   if (typeof start !== 'number' || typeof end !== 'number' || typeof step !== 'number') return undefined;
-  if (typeof dim === 'number') {
-    const [from, to] = sliceBounds(start, end, step, dim);
-    return Math.max(0, Math.ceil((to - from) / step));
-  }
-  // Of a free size: only a window counted from one end is known.
-  return undefined;
+  if (typeof dim !== 'number') return undefined;
+  const [from, to] = sliceBounds(start, end, step, dim);
+  return Math.max(0, Math.ceil((to - from) / step));
 }
 
-function gather({ inputs: [x, indices], attributes }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  if (!shape || !indices?.shape) return [{ dtype, shape: UNKNOWN_RANK }];
+const gather = shaped((shape, { inputs: [, indices], attributes }) => {
+  if (!indices?.shape) return UNKNOWN_RANK;
   const axis = axisOf(int(attributes.axis, 0), shape.length);
-  return [{ dtype, shape: [...shape.slice(0, axis), ...indices.shape, ...shape.slice(axis + 1)] }];
-}
+  return [...shape.slice(0, axis), ...indices.shape, ...shape.slice(axis + 1)];
+});
 
-function gatherNd({ inputs: [x, indices], attributes }: InferInput): Types {
-  const { dtype, shape } = x as Value;
+const gatherNd = shaped((shape, { inputs: [, indices], attributes }) => {
   const depth = indices?.shape?.at(-1);
-  if (!shape || !indices?.shape || typeof depth !== 'number') return [{ dtype, shape: UNKNOWN_RANK }];
-  const batch = int(attributes.batch_dims, 0);
-  return [{ dtype, shape: [...indices.shape.slice(0, -1), ...shape.slice(batch + depth)] }];
-}
+  if (!indices?.shape || typeof depth !== 'number') return UNKNOWN_RANK;
+  return [...indices.shape.slice(0, -1), ...shape.slice(int(attributes.batch_dims, 0) + depth)];
+});
 
-function expand({ inputs: [x, target], fresh }: InferInput): Types {
-  const { dtype, shape } = x as Value;
+const expand = shaped((shape, { inputs: [, target], fresh }) => {
   const wanted = shapeFrom(target, fresh);
-  if (!shape || !wanted) return [{ dtype, shape: UNKNOWN_RANK }];
+  if (!wanted) return UNKNOWN_RANK;
   const size = Math.max(shape.length, wanted.length);
-  return [
-    {
-      dtype,
-      shape: Array.from({ length: size }, (_, i) => {
-        const own = shape[shape.length - size + i] ?? 1;
-        const other = wanted[wanted.length - size + i] ?? 1;
-        if (own === 1) return other;
-        return other === 1 || typeof own === 'number' ? own : sameDim(own, other) ? own : fresh();
-      }),
-    },
-  ];
-}
+  return Array.from({ length: size }, (_, i) => {
+    const own = shape[shape.length - size + i] ?? 1;
+    const other = wanted[wanted.length - size + i] ?? 1;
+    if (own === 1) return other;
+    return other === 1 || typeof own === 'number' || own === other ? own : fresh();
+  });
+});
 
-function tile({ inputs: [x, repeats], fresh }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  return [{ dtype, shape: shape?.map((dim, i) => product([dim, repeats?.elements?.[i]]) ?? fresh()) }];
-}
+const tile = shaped((shape, { inputs: [, repeats], fresh }) =>
+  shape.map((dim, i) => product([dim, repeats?.elements?.[i]]) ?? fresh()),
+);
 
-function pad({ inputs: [x, pads], fresh }: InferInput): Types {
-  const { dtype, shape } = x as Value;
-  if (!shape) return [{ dtype, shape }];
+const pad = shaped((shape, { inputs: [, pads], fresh }) => {
   const amounts = list(pads);
-  return [
-    {
-      dtype,
-      shape: shape.map((dim, i) => {
-        if (!amounts) return fresh();
-        const added = (amounts[i] as number) + (amounts[i + shape.length] as number);
-        if (added === 0) return dim;
-        return typeof dim === 'number' ? dim + added : fresh();
-      }),
-    },
-  ];
-}
+  return shape.map((dim, i) => {
+    if (!amounts) return fresh();
+    const added = (amounts[i] as number) + (amounts[i + shape.length] as number);
+    if (added === 0) return dim;
+    return typeof dim === 'number' ? dim + added : fresh();
+  });
+});
 
 function range({ inputs: [start, limit, step], fresh }: InferInput): Types {
   const [from, to, by] = [start?.elements?.[0], limit?.elements?.[0], step?.elements?.[0]];
@@ -231,18 +209,15 @@ function flatten({ inputs: [x], attributes, fresh }: InferInput): Types {
   return [{ dtype, shape: [product(shape.slice(0, at)) ?? fresh(), product(shape.slice(at)) ?? fresh()] }];
 }
 
-function blocks(sign: 1 | -1) {
-  return ({ inputs: [x], attributes, fresh }: InferInput): Types => {
-    const { dtype, shape } = x as Value;
-    if (shape?.length !== 4) return [{ dtype, shape }];
-    const size = int(attributes.blocksize, 1);
+const blocks = (sign: 1 | -1) =>
+  shaped((shape, { attributes, fresh }) => {
+    if (shape.length !== 4) return shape;
+    const by = int(attributes.blocksize, 1) ** sign;
     const scaled = (dim: Dim | undefined, factor: number) =>
       typeof dim === 'number' ? dim * factor : fresh();
     const [n, c, h, w] = shape;
-    const by = size ** sign;
-    return [{ dtype, shape: [n as Dim, scaled(c, by ** -2), scaled(h, by), scaled(w, by)] }];
-  };
-}
+    return [n as Dim, scaled(c, by ** -2), scaled(h, by), scaled(w, by)];
+  });
 
 export const INFER_MOVES: Readonly<Record<string, Infer>> = {
   Reshape: reshape,

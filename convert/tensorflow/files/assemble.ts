@@ -1,9 +1,8 @@
 /**
- * In: a scope, the tensors asked for, the tensors given. Out: decoded nodes in order, variables turned into values.
- * Trap: a resource says nothing of what it holds. Its dtype is carried forward from the variable, into loops and the
- * bodies of While and If, where the variable is an argument.
+ * Decodes the nodes that the wanted tensors need, in order, with variables replaced by values. A resource does not say
+ * what it holds, so its dtype is carried forward from the variable into loops and the bodies of While and If.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { Problems } from '../../problems.ts';
 import {
   splitTensor,
@@ -25,14 +24,14 @@ import type { Expansion } from './tensor.ts';
 import { tfType } from './types.ts';
 import { isVariable, type Variables } from './variables.ts';
 
-export interface AssembleContext {
+interface AssembleContext {
   readonly library: Library;
   readonly variables: Variables;
   readonly expansion: Expansion;
   readonly problems: Problems;
 }
 
-export interface Wanted {
+interface Wanted {
   readonly scope: Scope;
   readonly roots: readonly string[];
   /** Tensors given from outside; those of a variable's resource with its dtype. */
@@ -228,7 +227,7 @@ function constant(name: string, value: Extract<TfAttribute, { kind: 'tensor' }>[
 
 function typeOf(node: TfNode): TfType {
   const dtype = node.attributes['dtype'];
-  if (dtype?.kind !== 'type') throw new ServingError('bad_model', `node "${node.name}" has no dtype`);
+  if (dtype?.kind !== 'type') throw badModel(`node "${node.name}" has no dtype`);
   return dtype.value;
 }
 

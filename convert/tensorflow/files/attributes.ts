@@ -1,8 +1,8 @@
 /**
- * In: the attributes of a node as the file has them. Out: the same decoded, tensors as tensors.
- * Trap: attributes that begin with `_` are notes between TensorFlow's own passes; they are left out.
+ * Decodes the attributes of a node. Attributes that begin with `_` are notes between TensorFlow's own passes and are
+ * left out.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import {
   byteStringsOf,
   bytesOf,
@@ -62,10 +62,7 @@ function readList(list: Message, expansion: Expansion): TfList {
   for (const name of ['i', 'f', 'b', 'type']) {
     const { length } = numbersOf(list, name) ?? [];
     if (length <= MAX_LIST) continue;
-    throw new ServingError(
-      'bad_model',
-      `an attribute is a list of ${length} numbers, at most ${MAX_LIST} are read`,
-    );
+    throw badModel(`an attribute is a list of ${length} numbers, at most ${MAX_LIST} are read`);
   }
   return {
     kind: 'list',

@@ -1,9 +1,9 @@
 /**
- * In: a graph that does not say what goes in and what comes out. Out: what that must be, or what it could be.
- * Trap: training leaves its loss, gradients, savers and summaries behind, and nobody consumes those either. Where a
- * graph was trained in place, its last node is the loss; such a graph is never guessed.
+ * Finds the inputs and outputs of a graph that does not name them, or what they could be. Training leaves losses,
+ * gradients, savers and summaries that nothing consumes; a graph that was trained in place ends in its loss and is
+ * never guessed.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { splitTensor } from '../graph.ts';
 import { listNodes } from './nodes.ts';
 import { type OutputTable, portCount } from './outputs.ts';
@@ -81,8 +81,7 @@ export function guessOutputs(
       : sinks.length === 0
         ? 'there is none'
         : 'there are several';
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `${file} does not say what its outputs are, and ${why}. Name them with --output, or in a graph_meta.json with input_names and output_names.\n${describeCandidates(nodes)}`,
     );
   }

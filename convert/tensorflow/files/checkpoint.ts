@@ -1,8 +1,8 @@
 /**
- * In: a directory with a checkpoint: `<prefix>.meta`, `.index`, `.data-*`. Out: its graph with the variables' values.
- * Trap: the file `checkpoint` names the prefix as the path it had on the machine that trained; only its last part counts.
+ * Reads a checkpoint directory (`<prefix>.meta`, `.index`, `.data-*`): its graph with the variables' values. The file
+ * `checkpoint` gives the prefix as a path on the machine that trained; only its last part counts.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import { mapOf, messageOf, messagesOf, textOf } from '../../wire/message.ts';
 import type { Message, Table } from '../../wire/table.ts';
@@ -27,8 +27,7 @@ export async function readCheckpoint(directory: string, options: ConvertOptions 
   const bundle = new Bundle(folder, prefix);
   const meta = readMessageFile(folder, file, META_GRAPH);
   const graph = messageOf(meta, 'graph_def');
-  if (graph === undefined)
-    throw new ServingError('bad_model', `${file} has no graph; is it a checkpoint's meta graph?`);
+  if (graph === undefined) throw badModel(`${file} has no graph; is it a checkpoint's meta graph?`);
   const info = messageOf(meta, 'meta_info_def');
   const operations = info === undefined ? undefined : messageOf(info, 'stripped_op_list');
   const raw = readGraph(graph, operations === undefined ? [] : messagesOf(operations, 'op'));
@@ -64,13 +63,11 @@ function findPrefix(folder: ModelFolder): string {
   const [only] = prefixes;
   if (only !== undefined && prefixes.length === 1) return only;
   if (prefixes.length > 1) {
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `there are several checkpoints and no file "checkpoint" that says which is the latest: ${prefixes.slice(0, 20).join(', ')}`,
     );
   }
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     'a checkpoint has an .index and a .data file, and here is no .index. A single .ckpt file is of the first format, which TensorFlow left in 2016: save it again',
   );
 }
@@ -80,8 +77,7 @@ function findMeta(folder: ModelFolder, prefix: string): string {
   const metas = folder.names().filter((name) => /\.meta(?:\.pbtxt)?$/.test(name));
   const [only] = metas;
   if (only !== undefined && metas.length === 1) return only;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `${prefix}.meta is missing. A checkpoint without its graph holds weights only: export a SavedModel (model.export, tf.saved_model.save)`,
   );
 }
@@ -95,5 +91,5 @@ function onlySignature(meta: Message, options: ConvertOptions, file: string): Si
   const signature = name === undefined ? undefined : all.get(name);
   if (signature !== undefined && name !== undefined) return readSignature(signature, name, file);
   if (options.signature === undefined) return undefined;
-  throw new ServingError('bad_model', `${file} has no signature "${options.signature}"`);
+  throw badModel(`${file} has no signature "${options.signature}"`);
 }

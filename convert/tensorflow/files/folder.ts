@@ -1,10 +1,10 @@
 /**
- * In: a model's directory. Out: bytes of its files, and which files were read.
- * Trap: names come out of the model too (a checkpoint names its own files); none may lead out of the directory.
+ * Reads files of a model's directory and records which were read. Names also come from the model itself (a checkpoint
+ * names its own files); none may leave the directory.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 
 /** Protobuf's own limit for one message. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;
@@ -29,10 +29,9 @@ export class ModelFolder {
     try {
       names = readdirSync(this.directory);
     } catch {
-      throw new ServingError('bad_model', `${this.directory} is no directory that can be read`);
+      throw badModel(`${this.directory} is no directory that can be read`);
     }
-    if (names.length > MAX_NAMES)
-      throw new ServingError('bad_model', `the directory has ${names.length} files`);
+    if (names.length > MAX_NAMES) throw badModel(`the directory has ${names.length} files`);
     return names.toSorted();
   }
 
@@ -48,7 +47,7 @@ export class ModelFolder {
   /** A whole file. @throws bad_model when it is missing, no file, or over 2 GB */
   read(file: string): Uint8Array {
     return this.open(file, (descriptor, size) => {
-      if (size > MAX_FILE_BYTES) throw new ServingError('bad_model', `${file} is larger than 2 GB`);
+      if (size > MAX_FILE_BYTES) throw badModel(`${file} is larger than 2 GB`);
       return readBytes(descriptor, file, 0, size);
     });
   }
@@ -58,12 +57,11 @@ export class ModelFolder {
     return this.open(file, (descriptor, fileSize) => {
       const inside = Number.isSafeInteger(offset) && Number.isSafeInteger(size) && offset >= 0 && size >= 0;
       if (!inside || offset + size > fileSize) {
-        throw new ServingError(
-          'bad_model',
+        throw badModel(
           `${file} has ${fileSize} bytes, ${size} bytes at ${offset} were expected; is it cut off?`,
         );
       }
-      if (size > MAX_FILE_BYTES) throw new ServingError('bad_model', `${file}: one part is larger than 2 GB`);
+      if (size > MAX_FILE_BYTES) throw badModel(`${file}: one part is larger than 2 GB`);
       return readBytes(descriptor, file, offset, size);
     });
   }
@@ -71,12 +69,12 @@ export class ModelFolder {
   private open<T>(file: string, use: (descriptor: number, size: number) => T): T {
     const path = this.path(file);
     // Asked first: opening a named pipe would wait for ever.
-    if (!this.has(file)) throw new ServingError('bad_model', `${file} is missing`);
+    if (!this.has(file)) throw badModel(`${file} is missing`);
     let descriptor: number;
     try {
       descriptor = openSync(path, 'r');
     } catch (error) {
-      throw new ServingError('bad_model', `${file} cannot be opened`, { cause: error });
+      throw badModel(`${file} cannot be opened`, { cause: error });
     }
     try {
       this.opened.add(file);
@@ -94,7 +92,7 @@ export class ModelFolder {
       file.includes('\0') ||
       (sep === '\\' && file.includes('\\'))
     ) {
-      throw new ServingError('bad_model', `"${file}" is outside of the model's directory`);
+      throw badModel(`"${file}" is outside of the model's directory`);
     }
     return join(this.directory, ...parts);
   }
@@ -105,7 +103,7 @@ function readBytes(descriptor: number, file: string, offset: number, size: numbe
   let done = 0;
   while (done < size) {
     const count = readSync(descriptor, bytes, done, size - done, offset + done);
-    if (count === 0) throw new ServingError('bad_model', `${file} became shorter while it was read`);
+    if (count === 0) throw badModel(`${file} became shorter while it was read`);
     done += count;
   }
   return bytes;

@@ -1,9 +1,8 @@
 /**
- * In: a directory with a frozen graph. Out: the graph.
- * Trap: a frozen graph does not say what goes in and comes out; graph_meta.json beside it does, if it is there.
+ * Reads a directory with a frozen graph. A frozen graph does not name its inputs and outputs; graph_meta.json beside it
+ * does, if it is there.
  */
-
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import type { TfModel } from '../graph.ts';
 import { ModelFolder } from './folder.ts';
@@ -22,8 +21,7 @@ export async function readFrozenGraph(directory: string, options: ConvertOptions
   const file = findGraph(folder);
   const message = readMessageFile(folder, file, GRAPH);
   const raw = readGraph(message);
-  if (raw.nodes.size === 0)
-    throw new ServingError('bad_model', `${file} has no nodes; is it a frozen graph?`);
+  if (raw.nodes.size === 0) throw badModel(`${file} has no nodes; is it a frozen graph?`);
   const meta = readGraphMeta(folder);
   const notes: string[] = [];
   const source = {
@@ -49,8 +47,5 @@ function findGraph(folder: ModelFolder): string {
   const [only] = graphs;
   if (only !== undefined && graphs.length === 1) return only;
   const found = graphs.length === 0 ? 'none' : graphs.slice(0, 20).join(', ');
-  throw new ServingError(
-    'bad_model',
-    `a frozen graph was expected in frozen_inference_graph.pb; graphs found: ${found}`,
-  );
+  throw badModel(`a frozen graph was expected in frozen_inference_graph.pb; graphs found: ${found}`);
 }

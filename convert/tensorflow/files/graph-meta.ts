@@ -1,15 +1,15 @@
 /**
- * In: `graph_meta.json` beside a graph. Out: the inputs and outputs it names; undefined when there is no such file.
- * Trap: it was written by another tool; besides the names it may hold anything.
+ * Reads the inputs and outputs that `graph_meta.json` names. Another tool wrote it; besides the names it may hold
+ * anything.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { ModelFolder } from './folder.ts';
 import { checkDistinct, type NamedTensor, named } from './names.ts';
 
 const FILE = 'graph_meta.json';
 const MAX_BYTES = 16 << 20;
 
-export interface GraphMeta {
+interface GraphMeta {
   readonly inputs: readonly NamedTensor[];
   readonly outputs: readonly NamedTensor[];
 }
@@ -43,5 +43,5 @@ function namesOf(json: object, key: string): NamedTensor[] {
 }
 
 function fail(problem: string): never {
-  throw new ServingError('bad_model', `${FILE}: ${problem}`);
+  throw badModel(`${FILE}: ${problem}`);
 }

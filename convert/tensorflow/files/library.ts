@@ -1,8 +1,8 @@
 /**
- * In: the functions of a file. Out: which node calls which, and each body read once.
- * Trap: ten functions that call each other twice are a thousand nodes; the nodes of all bodies share one limit.
+ * The functions of a file: which node calls which, with each body read once. Ten functions that call each other twice
+ * are a thousand nodes, so all bodies share one node limit.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { OutputTable } from './outputs.ts';
@@ -18,7 +18,7 @@ export interface CallStack {
 const MAX_DEPTH = 100;
 const CALLS = new Set(['PartitionedCall', 'StatefulPartitionedCall']);
 
-export interface Callee {
+interface Callee {
   readonly name: string;
   /** What the caller says of the function's own attributes. */
   readonly attributes: MessageMap;
@@ -40,8 +40,7 @@ export class Library {
     if (CALLS.has(node.op)) {
       const value = node.attributes.get('f') as Message | undefined;
       const func = value === undefined ? undefined : messageOf(value, 'func');
-      if (func === undefined)
-        throw new ServingError('bad_model', `node "${node.name}" (${node.op}) names no function`);
+      if (func === undefined) throw badModel(`node "${node.name}" (${node.op}) names no function`);
       return { name: textOf(func, 'name'), attributes: mapOf(func, 'attr') };
     }
     return this.definitions.has(node.op) ? { name: node.op, attributes: node.attributes } : undefined;
@@ -52,16 +51,12 @@ export class Library {
     let body = this.bodies.get(name);
     if (body === undefined) {
       const definition = this.definitions.get(name);
-      if (definition === undefined) {
-        throw new ServingError('bad_model', `function "${name}" is called and is not in the file`);
-      }
+      if (definition === undefined) throw badModel(`function "${name}" is called and is not in the file`);
       body = readFunction(definition, this.outputs);
       this.bodies.set(name, body);
     }
     this.nodesLeft -= body.nodes.size + 1;
-    if (this.nodesLeft < 0) {
-      throw new ServingError('bad_model', `inlining the functions gives more than ${MAX_NODES} nodes`);
-    }
+    if (this.nodesLeft < 0) throw badModel(`inlining the functions gives more than ${MAX_NODES} nodes`);
     return body;
   }
 }
@@ -69,10 +64,9 @@ export class Library {
 /** The stack inside `name`. @throws bad_model for a function that calls itself, over others or directly */
 export function enter(name: string, parent: CallStack | undefined): CallStack {
   for (let frame = parent; frame !== undefined; frame = frame.parent) {
-    if (frame.name === name) throw new ServingError('bad_model', `function "${name}" calls itself`);
+    if (frame.name === name) throw badModel(`function "${name}" calls itself`);
   }
   const depth = (parent?.depth ?? 0) + 1;
-  if (depth > MAX_DEPTH)
-    throw new ServingError('bad_model', `functions call each other more than ${MAX_DEPTH} deep`);
+  if (depth > MAX_DEPTH) throw badModel(`functions call each other more than ${MAX_DEPTH} deep`);
   return { name, depth, parent };
 }

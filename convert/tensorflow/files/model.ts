@@ -1,8 +1,8 @@
 /**
- * In: a graph as the file has it, what the file says of inputs and outputs, and the person's choices. Out: a TfGraph.
- * Trap: an input may be any tensor. What it cuts off is never looked at, and what it does not reach still wants values.
+ * Turns a graph, what its file says of inputs and outputs, and the person's choices into a TfGraph. An input may be any
+ * tensor: what it cuts off is never read, and what it does not reach still needs values.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import { allocate, type DType } from '../../../lib/contract/tensor.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import type { Shape } from '../../graph/value.ts';
@@ -22,7 +22,7 @@ import { Variables } from './variables.ts';
 
 const MAX_CONSTANT_ELEMENTS = 1 << 20;
 
-export interface ModelSource {
+interface ModelSource {
   readonly file: string;
   readonly raw: RawGraph;
   readonly options: ConvertOptions;
@@ -47,7 +47,7 @@ export function buildModel(source: ModelSource, notes: string[]): TfGraph {
     ) {
       throw error;
     }
-    throw new ServingError('bad_model', `${source.file}: ${error.message}`, { cause: error });
+    throw badModel(`${source.file}: ${error.message}`, { cause: error });
   }
 }
 
@@ -76,7 +76,7 @@ class ModelBuilder {
     const inputs = this.inputs(roots);
     for (const input of inputs) this.assertThere(input);
     const fed = new Map(inputs.map((input) => [scope.resolve(input.tensor), undefined] as const));
-    if (fed.size < inputs.length) throw new ServingError('bad_model', 'two inputs are the same tensor');
+    if (fed.size < inputs.length) throw badModel('two inputs are the same tensor');
     this.refuseOpenPlaceholders(roots, new Set(fed.keys()));
     this.refuseAssignments(roots, new Set(fed.keys()));
     const variables = new Variables({ scope, bundle, restoreNode, advice, expansion });
@@ -104,7 +104,7 @@ class ModelBuilder {
       );
     }
     const found = options.outputNames.map((name) => this.find(name, outputs ?? [], 'output'));
-    if (found.length === 0) throw new ServingError('bad_model', 'at least one output must be named');
+    if (found.length === 0) throw badModel('at least one output must be named');
     checkDistinct(found, 'outputs');
     return found;
   }
@@ -157,10 +157,7 @@ class ModelBuilder {
     const [only] = optional;
     if (open.length > 0 || fed.size > 0 || only === undefined) return open.map(({ name }) => named(name));
     if (optional.length > 1) {
-      throw new ServingError(
-        'bad_model',
-        `all inputs have a default; name those to keep with --input: ${listNodes(optional)}`,
-      );
+      throw badModel(`all inputs have a default; name those to keep with --input: ${listNodes(optional)}`);
     }
     this.notes.push(`${only.name} has a default and was taken as input, the only one there is`);
     return [named(only.name)];
@@ -178,8 +175,7 @@ class ModelBuilder {
     }
     if (found !== undefined) return found;
     const own = known.length === 0 ? '' : ` The file names ${known.map((one) => one.name).join(', ')}.`;
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `the ${what} "${name}" is no tensor of the graph.${own}\n${describeCandidates(this.scope.nodes)}`,
     );
   }
@@ -187,8 +183,7 @@ class ModelBuilder {
   /** A file may name what it does not have. */
   private assertThere({ name, tensor }: NamedTensor): void {
     if (this.scope.nodes.has(splitTensor(this.scope.resolve(tensor)).node)) return;
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `the input "${name}" is "${tensor}", which is not in the file\n${describeCandidates(this.scope.nodes)}`,
     );
   }
@@ -205,16 +200,15 @@ class ModelBuilder {
       this.scope.replace(tensor, `${node.name}:0`);
       this.notes.push(`input ${name} is always ${value}`);
     }
-    if (roots.length === 0) throw new ServingError('bad_model', 'the model has no outputs');
+    if (roots.length === 0) throw badModel('the model has no outputs');
   }
 
   private constantNode(name: string, dtype: DType, given: readonly number[], value: number): RawNode {
-    if (dtype === 'string')
-      throw new ServingError('bad_model', `${name}: a text cannot be replaced by the number ${value}`);
+    if (dtype === 'string') throw badModel(`${name}: a text cannot be replaced by the number ${value}`);
     const shape = given.map((dim) => (dim === -1 ? 1 : dim));
     const count = countElements(shape);
     if (count > MAX_CONSTANT_ELEMENTS) {
-      throw new ServingError('bad_model', `${name}: ${count} elements are too many to replace by one number`);
+      throw badModel(`${name}: ${count} elements are too many to replace by one number`);
     }
     const data = allocate(dtype, count);
     if (data instanceof BigInt64Array || data instanceof BigUint64Array) data.fill(BigInt(Math.trunc(value)));
@@ -239,8 +233,7 @@ class ModelBuilder {
     );
     const open = reached.filter((node) => isPlaceholder(node.op));
     if (open.length === 0) return;
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `the outputs also need ${listNodes(open)}. Name them with --input, or give each a number with --constant, as keep_prob=1`,
     );
   }
@@ -267,8 +260,7 @@ class ModelBuilder {
     const [, chosen] =
       given.find(([name]) => name === input.name || named(name).tensor === input.tensor) ?? [];
     if (chosen?.some((dim) => typeof dim === 'number' && !(Number.isSafeInteger(dim) && dim > 0)))
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         `input "${input.name}": the shape [${chosen.join(',')}] of --input has a size that is none; sizes are 1 or more, free ones a name, as ${input.name}:N,784`,
       );
     const shape = chosen ?? nameSizes(input.name, this.shapeOf(input, tensor));
@@ -281,7 +273,7 @@ class ModelBuilder {
     const type: TfType | undefined = input.dtype ?? (raw === undefined ? undefined : typeOfTensor(raw, port));
     if (typeof type === 'string') return type;
     const why = type === undefined ? 'is of a type that cannot be told' : `is of type ${type.unsupported}`;
-    throw new ServingError('bad_model', `input "${input.name}" (${raw?.op ?? 'no node'}) ${why}`);
+    throw badModel(`input "${input.name}" (${raw?.op ?? 'no node'}) ${why}`);
   }
 
   private shapeOf(input: NamedTensor, tensor: string): TfShape {

@@ -1,8 +1,8 @@
 /**
- * In: the names a person or a file gives. Out: the tensors they mean.
- * Trap: a name is a signature's key, a node, or `node:port`; inside inlined functions it exists only once they are inlined.
+ * Resolves the names that a person or a file gives to tensors. A name is a signature's key, a node, or `node:port`;
+ * names inside functions exist only once these are inlined.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfShape, type TfType } from '../graph.ts';
 import { type OutputTable, portCount } from './outputs.ts';
 import type { Scope } from './scope.ts';
@@ -44,7 +44,7 @@ export function findTensor(
 export function checkDistinct(tensors: readonly NamedTensor[], what: string): void {
   const seen = new Set<string>();
   for (const { name } of tensors) {
-    if (seen.has(name)) throw new ServingError('bad_model', `two ${what} are named "${name}"`);
+    if (seen.has(name)) throw badModel(`two ${what} are named "${name}"`);
     seen.add(name);
   }
 }

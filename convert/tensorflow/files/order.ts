@@ -1,8 +1,8 @@
 /**
- * In: nodes, and the tensors that are wanted. Out: the nodes those need, each after its inputs.
- * Trap: a loop of TensorFlow 1 is a cycle, from NextIteration back to Merge; every other cycle is a defect of the file.
+ * Orders the nodes that the wanted tensors need, each after its inputs. A TensorFlow 1 loop is a cycle from
+ * NextIteration back to Merge; every other cycle is a defect of the file.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel, type ServingError } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfNode } from '../graph.ts';
 
 interface Step {
@@ -59,5 +59,5 @@ function isLoopBack(consumer: TfNode, producer: TfNode | undefined): boolean {
 function cycle(node: TfNode, steps: readonly Step[]): ServingError {
   const first = steps.findIndex((step) => step.node.name === node.name);
   const names = steps.slice(first, first + 5).map((step) => `"${step.node.name}" (${step.node.op})`);
-  return new ServingError('bad_model', `the graph has a cycle that is no loop: ${names.join(' <- ')}`);
+  return badModel(`the graph has a cycle that is no loop: ${names.join(' <- ')}`);
 }

@@ -1,9 +1,8 @@
 /**
- * In: an operation and its attributes. Out: the names of its outputs, and how many tensors each is.
- * Trap: inside functions a tensor is `node:output:index`, where `output` is a name and `index` counts within it; the
- * second output of TopKV2 is `indices:0` there and port 1 everywhere else.
+ * Names the outputs of an operation and how many tensors each has. Inside functions a tensor is `node:output:index` and
+ * the index counts within `output`: the second output of TopKV2 is `indices:0` there and port 1 everywhere else.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, numbersOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 
@@ -178,7 +177,7 @@ export function outputTable(definitions: readonly Message[]): OutputTable {
   return table;
 }
 
-export interface OutputOwner {
+interface OutputOwner {
   readonly name: string;
   readonly op: string;
   readonly attributes: MessageMap;
@@ -194,7 +193,7 @@ export function portOf(table: OutputTable, owner: OutputOwner, name: string, ind
     if (argument.name === name) return port + index;
     port += widthOf(owner, argument.count);
   }
-  throw new ServingError('bad_model', `node "${owner.name}" (${owner.op}) has no output "${name}"`);
+  throw badModel(`node "${owner.name}" (${owner.op}) has no output "${name}"`);
 }
 
 /** How many tensors a node gives; 1 where nothing is known of it. */
@@ -214,5 +213,5 @@ function widthOf(owner: OutputOwner, count: string | undefined): number {
   if (!has(value, 'i')) return numbersOf(messageOf(value, 'list') ?? {}, 'type')?.length ?? 0;
   const width = numberOf(value, 'i');
   if (Number.isInteger(width) && width >= 0 && width <= MAX_WIDTH) return width;
-  throw new ServingError('bad_model', `node "${owner.name}" (${owner.op}): attribute ${count} is ${width}`);
+  throw badModel(`node "${owner.name}" (${owner.op}): attribute ${count} is ${width}`);
 }

@@ -1,8 +1,8 @@
 /**
- * In: a GraphDef message. Out: its nodes with their inputs told apart, and its functions, attributes still as they were.
- * Trap: inputs come as `x`, `x:0`, `^x`, and in functions as `argument` or `x:output:0`; here all are `node:port`.
+ * Reads the nodes and functions of a GraphDef, with attributes still encoded. Inputs are written as `x`, `x:0`, `^x`,
+ * and in functions as `argument` or `x:output:0`; here all are `node:port`.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, messagesOf, numberOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { TfAttributes } from '../graph.ts';
@@ -22,7 +22,7 @@ export interface RawNode {
   readonly made?: TfAttributes;
 }
 
-export interface RawArgument {
+interface RawArgument {
   readonly name: string;
   /** DataType number. */
   readonly type: number;
@@ -90,7 +90,7 @@ export function readFunction(definition: Message, outputs: OutputTable): RawFunc
       const output = readArgument(argument, name).name;
       const tensor = results.get(output);
       if (typeof tensor !== 'string') {
-        throw new ServingError('bad_model', `function "${name}" returns nothing for its output "${output}"`);
+        throw badModel(`function "${name}" returns nothing for its output "${output}"`);
       }
       return { name: output, tensor: split(tensor) };
     }),
@@ -103,26 +103,20 @@ function readArgument(argument: Message, owner: string): RawArgument {
   const name = textOf(argument, 'name');
   const list = textOf(argument, 'number_attr') || textOf(argument, 'type_list_attr');
   if (list !== '') {
-    throw new ServingError(
-      'bad_model',
-      `function "${owner}": its argument "${name}" is a list, which is not supported`,
-    );
+    throw badModel(`function "${owner}": its argument "${name}" is a list, which is not supported`);
   }
   return { name, type: numberOf(argument, 'type') };
 }
 
 function readNodes(messages: readonly Message[], split: (input: string) => string): Map<string, RawNode> {
   if (messages.length > MAX_NODES) {
-    throw new ServingError(
-      'bad_model',
-      `a graph has ${messages.length} nodes, at most ${MAX_NODES} are read`,
-    );
+    throw badModel(`a graph has ${messages.length} nodes, at most ${MAX_NODES} are read`);
   }
   const nodes = new Map<string, RawNode>();
   for (const message of messages) {
     const name = textOf(message, 'name');
-    if (name === '') throw new ServingError('bad_model', 'a node has no name');
-    if (nodes.has(name)) throw new ServingError('bad_model', `two nodes are named "${name}"`);
+    if (name === '') throw badModel('a node has no name');
+    if (nodes.has(name)) throw badModel(`two nodes are named "${name}"`);
     const inputs: string[] = [];
     const controlInputs: string[] = [];
     for (const input of textsOf(message, 'input')) {
@@ -148,5 +142,5 @@ export function splitGraphInput(input: string): string {
 
 function badInput(input: string, owner: string): never {
   const where = owner === '' ? '' : `function "${owner}": `;
-  throw new ServingError('bad_model', `${where}"${input}" is no tensor of a node`);
+  throw badModel(`${where}"${input}" is no tensor of a node`);
 }

@@ -1,9 +1,8 @@
 /**
- * In: nodes, and which tensors are variables. Out: nodes for which a variable is its value.
- * Trap: a variable reaches its reader through Identity, Switch, Enter and the arguments of loops; each has a type
- * attribute that still says `resource` and must say what the variable holds.
+ * Rewrites nodes so that a variable is its value. A variable reaches its reader through Identity, Switch, Enter and
+ * loop arguments, each with a type attribute that says `resource` and must say what the variable holds.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { intAttribute, type TfAttribute, type TfNode, type TfType } from '../graph.ts';
 
 interface Carrier {
@@ -98,8 +97,7 @@ export function readVariable(node: TfNode, resources: ReadonlyMap<string, TfType
       return { ...withAttribute(node, 'T', { kind: 'type', value: known(type) }), op: 'Identity' };
     case 'ResourceGather':
       known(type);
-      if (intAttribute(node, 'batch_dims', 0) !== 0)
-        throw new ServingError('bad_model', 'needs batch_dims 0');
+      if (intAttribute(node, 'batch_dims', 0) !== 0) throw badModel('needs batch_dims 0');
       return { ...node, op: 'Gather' };
     case 'ResourceGatherNd':
       known(type);
@@ -127,7 +125,7 @@ function always(node: TfNode): TfNode {
 
 function known(type: TfType | undefined): TfType {
   if (type !== undefined) return type;
-  throw new ServingError('bad_model', 'reads a resource that is no variable of this file');
+  throw badModel('reads a resource that is no variable of this file');
 }
 
 function withAttribute(node: TfNode, name: string, attribute: TfAttribute): TfNode {

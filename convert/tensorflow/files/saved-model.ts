@@ -1,8 +1,8 @@
 /**
- * In: the directory of a SavedModel. Out: the graph of one signature.
- * Trap: the keys of a signature are its public names; the tensors behind them are called anything.
+ * Reads the graph of one signature of a SavedModel. The keys of a signature are its public names; the tensors behind
+ * them have any name.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
 import { mapOf, messageOf, messagesOf, textOf, textsOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';
@@ -25,12 +25,11 @@ const DEFAULT_TAG = 'serve';
 export async function readSavedModel(directory: string, options: ConvertOptions = {}): Promise<TfModel> {
   const folder = new ModelFolder(directory);
   const file = FILES.find((name) => folder.has(name));
-  if (file === undefined)
-    throw new ServingError('bad_model', `neither ${FILES.join(' nor ')} is in the directory`);
+  if (file === undefined) throw badModel(`neither ${FILES.join(' nor ')} is in the directory`);
   const notes: string[] = [];
   const meta = chooseGraph(readMessageFile(folder, file, SAVED_MODEL), options, file, notes);
   const graph = messageOf(meta, 'graph_def');
-  if (graph === undefined) throw new ServingError('bad_model', `${file} has no graph`);
+  if (graph === undefined) throw badModel(`${file} has no graph`);
   const info = messageOf(meta, 'meta_info_def');
   const operations = info === undefined ? undefined : messageOf(info, 'stripped_op_list');
   const raw = readGraph(graph, operations === undefined ? [] : messagesOf(operations, 'op'));
@@ -59,7 +58,7 @@ function tagsOf(meta: Message): string[] {
 
 function chooseGraph(model: Message, options: ConvertOptions, file: string, notes: string[]): Message {
   const graphs = messagesOf(model, 'meta_graphs');
-  if (graphs.length === 0) throw new ServingError('bad_model', `${file} holds no graph; is it a SavedModel?`);
+  if (graphs.length === 0) throw badModel(`${file} holds no graph; is it a SavedModel?`);
   const wanted = options.tags ?? [DEFAULT_TAG];
   const exact = graphs.filter((meta) => sameTags(tagsOf(meta), wanted));
   const [first] = exact;
@@ -75,10 +74,7 @@ function chooseGraph(model: Message, options: ConvertOptions, file: string, note
       return only;
     }
   }
-  throw new ServingError(
-    'bad_model',
-    `${file} has no graph with the tags [${wanted.join(', ')}]; it has ${tags}`,
-  );
+  throw badModel(`${file} has no graph with the tags [${wanted.join(', ')}]; it has ${tags}`);
 }
 
 function sameTags(tags: readonly string[], wanted: readonly string[]): boolean {
@@ -99,7 +95,7 @@ function chooseSignature(
   if (asked !== undefined) {
     const signature = all.get(asked);
     if (signature !== undefined) return readSignature(signature, asked, file);
-    throw new ServingError('bad_model', `${file} has no signature "${asked}"; it has ${listed}`);
+    throw badModel(`${file} has no signature "${asked}"; it has ${listed}`);
   }
   const usual = all.get(DEFAULT_SIGNATURE);
   if (usual !== undefined && isUsable(usual)) return readSignature(usual, DEFAULT_SIGNATURE, file);
@@ -111,13 +107,9 @@ function chooseSignature(
   }
   if (options.inputNames !== undefined && options.outputNames !== undefined) return undefined;
   if (usable.length > 1) {
-    throw new ServingError(
-      'bad_model',
-      `${file} has no signature "${DEFAULT_SIGNATURE}"; choose one of ${usable.join(', ')}`,
-    );
+    throw badModel(`${file} has no signature "${DEFAULT_SIGNATURE}"; choose one of ${usable.join(', ')}`);
   }
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `${file} has no signature that gives anything. Export it with one (tf.saved_model.save(model, path, signatures=...)), or name inputs and outputs by their tensors`,
   );
 }

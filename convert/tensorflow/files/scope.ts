@@ -1,9 +1,9 @@
 /**
- * In: the nodes of a graph or of a function's body. Out: what an output needs, plain function calls inlined on the way.
- * Trap: only calls that are needed are inlined. Files carry functions that save, restore and train, and bodies may hold
- * operations that nobody could convert.
+ * Selects what the outputs of a graph or function body need and inlines the plain function calls on the way. Only
+ * needed calls are inlined: files carry functions that save, restore and train, and bodies may hold operations nobody
+ * could convert.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { has, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import { splitTensor } from '../graph.ts';
@@ -11,7 +11,7 @@ import { type CallStack, enter, type Library } from './library.ts';
 import type { RawFunction, RawNode } from './raw.ts';
 import { allBehind } from './reach.ts';
 
-export interface ReachOptions {
+interface ReachOptions {
   /** Tensors that are given from outside. */
   readonly fed?: ReadonlySet<string>;
   /** Whether what must only run before counts too. */
@@ -52,18 +52,14 @@ export class Scope {
     let current = tensor;
     for (let steps = 0; ; steps += 1) {
       if (steps > MAX_STEPS) {
-        throw new ServingError(
-          'bad_model',
-          `tensor "${tensor}" depends on itself, or is handed on ${MAX_STEPS} times`,
-        );
+        throw badModel(`tensor "${tensor}" depends on itself, or is handed on ${MAX_STEPS} times`);
       }
       const { node } = splitTensor(current);
       const raw = this.nodes.get(node);
       if (raw !== undefined && this.inline(raw)) onCall?.(node);
       const next = this.aliases.get(current);
       if (next === undefined) {
-        if (this.effects.has(node))
-          throw new ServingError('bad_model', `node "${node}" has no tensor "${current}"`);
+        if (this.effects.has(node)) throw badModel(`node "${node}" has no tensor "${current}"`);
         return current;
       }
       current = next;
@@ -94,9 +90,7 @@ export class Scope {
     const visit = (name: string, consumer: string): void => {
       if (reached.has(name)) return;
       const node = this.nodes.get(name);
-      if (node === undefined) {
-        throw new ServingError('bad_model', `${consumer} needs "${name}", which is not in the file`);
-      }
+      if (node === undefined) throw badModel(`${consumer} needs "${name}", which is not in the file`);
       reached.add(name);
       pending.push({ node, call: false });
     };
@@ -156,8 +150,7 @@ export class Scope {
     const stack = enter(callee.name, this.stacks.get(call.name) ?? this.stack);
     const body = this.library.body(callee.name);
     if (call.inputs.length !== body.inputs.length) {
-      throw new ServingError(
-        'bad_model',
+      throw badModel(
         `node "${call.name}" gives function "${body.name}" ${call.inputs.length} inputs, it takes ${body.inputs.length}`,
       );
     }

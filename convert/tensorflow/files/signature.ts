@@ -1,8 +1,8 @@
 /**
- * In: a SignatureDef message. Out: its inputs and outputs by their public names, sorted as TensorFlow does.
- * Trap: a signature may name what is no tensor: sparse tensors, ragged ones. Those are refused, by name.
+ * Reads the inputs and outputs of a SignatureDef by their public names, sorted as TensorFlow does. A signature may name
+ * sparse or ragged tensors, which are refused by name.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import { has, mapOf, messageOf, numberOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { NamedTensor } from './names.ts';
@@ -27,10 +27,7 @@ function readTensors(tensors: MessageMap, where: string): NamedTensor[] {
   const sorted = [...(tensors as ReadonlyMap<string, Message>)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   return sorted.map(([name, info]) => {
     if (has(info, 'coo_sparse') || has(info, 'composite_tensor')) {
-      throw new ServingError(
-        'bad_model',
-        `${where}: "${name}" is a sparse or composite tensor, which is not supported`,
-      );
+      throw badModel(`${where}: "${name}" is a sparse or composite tensor, which is not supported`);
     }
     const tensor = splitGraphInput(textOf(info, 'name'));
     const type = numberOf(info, 'dtype');

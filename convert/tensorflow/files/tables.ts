@@ -1,6 +1,6 @@
 /**
- * TensorFlow's messages by field number: the fields we read, no more. Field numbers are facts of the format.
- * Trap: NodeDef's attributes and TensorProto's values are large; only the nodes that are needed get decoded further.
+ * TensorFlow's messages by field number, with only the fields we read. NodeDef's attributes and TensorProto's values
+ * are large, so only needed nodes are decoded further.
  */
 import type { Field, Table } from '../../wire/table.ts';
 
@@ -54,9 +54,9 @@ const type = (name: string): Field => ({ name, type: 'enum', enumNames: TYPE_NAM
 
 const DIM: Table = { 1: one('size', 'int64') };
 
-export const SHAPE: Table = { 2: many('dim', () => DIM), 3: one('unknown_rank', 'bool') };
+const SHAPE: Table = { 2: many('dim', () => DIM), 3: one('unknown_rank', 'bool') };
 
-export const TENSOR: Table = {
+const TENSOR: Table = {
   1: type('dtype'),
   2: one('tensor_shape', () => SHAPE),
   4: one('tensor_content', 'bytes'),

@@ -1,10 +1,9 @@
 /**
- * In: a TensorProto message. Out: a tensor of its own memory.
- * Trap: a few bytes may claim a billion elements: "one value, repeated". Expanding has a budget for the whole model.
- * Weights are copied out of the file although they could be views: three in four lie misaligned and are copied anyway,
- * and a single view would keep the whole file in memory beside them.
+ * Decodes a TensorProto into its own memory. A few bytes may claim a billion elements ("one value, repeated"), so
+ * expansion has a budget for the whole model. Weights are copied: three in four are misaligned anyway, and one view
+ * would keep the whole file in memory.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import {
   allocate,
   bytesPerElement,
@@ -40,8 +39,7 @@ export class Expansion {
   take(elements: number): void {
     this.left -= elements;
     if (this.left >= 0) return;
-    throw new ServingError(
-      'bad_model',
+    throw badModel(
       `repeated values expand to more than ${MAX_EXPANDED_ELEMENTS} elements in the whole model`,
     );
   }
@@ -53,15 +51,12 @@ export function readShape(message: Message | undefined): TfShape {
   if (flagOf(message, 'unknown_rank')) return undefined;
   const dims = messagesOf(message, 'dim');
   if (dims.length > MAX_RANK) {
-    throw new ServingError(
-      'bad_model',
-      `a shape has ${dims.length} dimensions, at most ${MAX_RANK} are possible`,
-    );
+    throw badModel(`a shape has ${dims.length} dimensions, at most ${MAX_RANK} are possible`);
   }
   return dims.map((dim) => {
     const size = numberOf(dim, 'size');
     if (!Number.isSafeInteger(size) || size < -1) {
-      throw new ServingError('bad_model', `a dimension must be a whole number >= -1, got ${size}`);
+      throw badModel(`a dimension must be a whole number >= -1, got ${size}`);
     }
     return size;
   });
@@ -70,9 +65,7 @@ export function readShape(message: Message | undefined): TfShape {
 /** A shape with every size known. */
 export function readFixedShape(message: Message | undefined): readonly number[] {
   const shape = readShape(message);
-  if (shape === undefined || shape.includes(-1)) {
-    throw new ServingError('bad_model', 'a tensor has a shape that is not known');
-  }
+  if (shape === undefined || shape.includes(-1)) throw badModel('a tensor has a shape that is not known');
   return shape;
 }
 
@@ -81,10 +74,7 @@ export function countElements(shape: readonly number[]): number {
   for (const dim of shape) {
     count *= dim;
     if (count > MAX_ELEMENTS) {
-      throw new ServingError(
-        'bad_model',
-        `shape [${shape.join(',')}] is over the limit of ${MAX_ELEMENTS} elements`,
-      );
+      throw badModel(`shape [${shape.join(',')}] is over the limit of ${MAX_ELEMENTS} elements`);
     }
   }
   return count;
@@ -126,10 +116,7 @@ export function decodeContent(
   if (dtype === 'string') throw new ServingError('internal', 'texts have no raw elements');
   const size = half === undefined ? bytesPerElement(dtype) : 2;
   if (content.length !== count * size) {
-    throw new ServingError(
-      'bad_model',
-      `a tensor of ${count} elements of ${size} bytes has ${content.length} bytes`,
-    );
+    throw badModel(`a tensor of ${count} elements of ${size} bytes has ${content.length} bytes`);
   }
   if (half === undefined) return viewBytes(dtype, copy ? content.slice() : content);
   return widenHalves(viewBytes('uint16', content) as Uint16Array, half);
@@ -137,8 +124,7 @@ export function decodeContent(
 
 /** The lengths of all texts as varints, `gap` bytes, then the texts. */
 export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Array[] {
-  if (count > content.length)
-    throw new ServingError('bad_model', `${content.length} bytes hold no ${count} texts`);
+  if (count > content.length) throw badModel(`${content.length} bytes hold no ${count} texts`);
   const lengths: number[] = [];
   let offset = 0;
   for (let i = 0; i < count; i += 1) {
@@ -147,8 +133,7 @@ export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Ar
     for (;;) {
       const byte = content[offset];
       offset += 1;
-      if (byte === undefined || scale > 2 ** 42)
-        throw new ServingError('bad_model', 'the lengths of texts are cut off');
+      if (byte === undefined || scale > 2 ** 42) throw badModel('the lengths of texts are cut off');
       length += (byte & 0x7f) * scale;
       scale *= 128;
       if (byte < 0x80) break;
@@ -157,7 +142,7 @@ export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Ar
   }
   offset += gap;
   return lengths.map((length) => {
-    if (length > content.length - offset) throw new ServingError('bad_model', 'a text is cut off');
+    if (length > content.length - offset) throw badModel('a text is cut off');
     offset += length;
     return content.subarray(offset - length, offset);
   });
@@ -241,5 +226,5 @@ function sameArray(values: NumberArray, dtype: Tensor['dtype']): boolean {
 
 function checkCount(given: number, count: number): void {
   if (given <= count) return;
-  throw new ServingError('bad_model', `a tensor of ${count} elements has ${given} values`);
+  throw badModel(`a tensor of ${count} elements has ${given} values`);
 }

@@ -1,8 +1,8 @@
 /**
- * In: TensorFlow's DataType numbers. Out: our dtypes, and how the type's values lie in a file.
- * Trap: half and bfloat16 are float32 to everyone behind this file; the two differ in how their 16 bits are widened.
+ * Maps TensorFlow's DataType numbers to our dtypes and to how values are stored. half and bfloat16 are both float32 to
+ * all other files; they differ in how their 16 bits are widened.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { NumericDType } from '../../../lib/contract/tensor.ts';
 import type { TfType } from '../graph.ts';
 import { DATA_TYPES } from './tables.ts';
@@ -54,7 +54,7 @@ export interface Storage {
 export function storageOf(number: number): Storage {
   const name = typeName(number);
   const dtype = PLAIN[name] ?? QUANTIZED[name];
-  if (dtype === undefined) throw new ServingError('bad_model', `a tensor of ${name} is not supported`);
+  if (dtype === undefined) throw badModel(`a tensor of ${name} is not supported`);
   return name === 'half' || name === 'bfloat16' ? { dtype, half: name } : { dtype };
 }
 

@@ -1,9 +1,8 @@
 /**
- * In: the nodes that hold variables, and the file of their values. Out: a variable's tensor.
- * Trap: a variable's key in the file is not its name. The graph's own restoring says which key goes into which
- * variable; names and the object graph are asked only where that is missing.
+ * Finds the tensor of each variable. A variable's key in the file is not its name: the graph's own restore operations
+ * say which key goes into which variable, and names and the object graph are used only where that is missing.
  */
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { badModel } from '../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { readMessage } from '../../wire/binary.ts';
 import { bytesOf, messageOf, messagesOf, numberOf, textOf } from '../../wire/message.ts';
@@ -33,7 +32,7 @@ export function isVariable(node: RawNode): boolean {
   return OPERATIONS.has(node.op);
 }
 
-export interface VariableSource {
+interface VariableSource {
   readonly scope: Scope;
   readonly bundle: Bundle | undefined;
   /** The node that restores all variables, where the file names it. */
@@ -85,7 +84,7 @@ export class Variables {
     if (bundle !== undefined) return;
     const open = variables.filter((variable) => this.initialValue(variable) === undefined);
     if (open.length === 0) return;
-    throw new ServingError('bad_model', `${advice}. These variables have no values: ${listNodes(open)}`);
+    throw badModel(`${advice}. These variables have no values: ${listNodes(open)}`);
   }
 
   /** @throws bad_model when files of variables that were asked for are missing or damaged */
@@ -109,7 +108,7 @@ export class Variables {
       return readTensor(initial, expansion);
     }
     const where = bundle === undefined ? advice : `it is not in ${bundle.file}`;
-    throw new ServingError('bad_model', `the variable has no value: ${where}`);
+    throw badModel(`the variable has no value: ${where}`);
   }
 
   private savedFor(variable: RawNode, bundle: Bundle): Saved | undefined {
@@ -250,10 +249,7 @@ function checkFit(variable: RawNode, tensor: Tensor): void {
   const dtype = variable.attributes.get('dtype') as Message | undefined;
   const type = dtype === undefined ? tensor.dtype : tfType(numberOf(dtype, 'type'));
   if (typeof type === 'string' && type !== tensor.dtype) {
-    throw new ServingError(
-      'bad_model',
-      `the variable is ${type} and its value in the file is ${tensor.dtype}`,
-    );
+    throw badModel(`the variable is ${type} and its value in the file is ${tensor.dtype}`);
   }
   const attribute = variable.attributes.get('shape') as Message | undefined;
   const shape = attribute === undefined ? undefined : readShape(messageOf(attribute, 'shape'));
@@ -262,8 +258,7 @@ function checkFit(variable: RawNode, tensor: Tensor): void {
   const fits =
     shape.length === tensor.shape.length && shape.every((dim, i) => dim === -1 || dim === tensor.shape[i]);
   if (fits) return;
-  throw new ServingError(
-    'bad_model',
+  throw badModel(
     `the variable is of shape [${shape.join(',')}] and its value in the file of [${tensor.shape.join(',')}]`,
   );
 }

@@ -1,7 +1,6 @@
 /**
- * If and Case. In: a condition, functions for its outcomes. Out: one of them where the condition is constant, else
- * ONNX's If, whose bodies see the outer values as they are.
- * Trap: the outcomes may have different shapes; what differs is free.
+ * If and Case: one branch where the condition is constant, otherwise ONNX's If, whose bodies see the outer values.
+ * Branches may have different shapes; dimensions that differ are free.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
@@ -13,7 +12,7 @@ import { refuse } from './refuse.ts';
 import { type Context, FAILED, type Facts, type OpTable, type Rule, takes } from './rule.ts';
 
 /** One outcome: fills a body and says what it gives. */
-export type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;
+type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;
 
 function commonShape(a: Shape | undefined, b: Shape | undefined, fresh: () => string): Shape | undefined {
   if (!a || !b || a.length !== b.length) return undefined;

@@ -1,7 +1,6 @@
 /**
- * Biases and normalization. In: images and per-channel constants. Out: Mul and Add, which need no transposes.
- * Trap: FusedBatchNorm normalizes by the batch's own mean and variance when is_training is true or missing, in a served
- * graph too; its second variance output is the unbiased one.
+ * Biases and normalization as Mul and Add, which need no transposes. FusedBatchNorm uses the batch's own mean and
+ * variance when is_training is true or missing, in a served graph too; its second variance output is the unbiased one.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -28,7 +27,7 @@ export function biasAdd(on: Arithmetic, x: Value, bias: Value, last: boolean): V
   return on.do('Add', [x, last ? bias : perChannel(on, bias, rank(x), last)]);
 }
 
-export interface Moments {
+interface Moments {
   readonly scale: Value;
   readonly offset: Value;
   readonly mean: Value;

@@ -1,7 +1,7 @@
 /**
- * Resizing. In: images channels-last and the wanted size. Out: exactly TensorFlow's pixels.
- * Trap: three rules place the pixels (old, align_corners, half_pixel_centers), and rounding decides which pixel is the
- * nearest. Where the sizes are fixed the nearest pixels and the cubic weights are computed here, in float32 as there.
+ * Resizes channels-last images to exactly TensorFlow's pixels. Three rules place the pixels (old, align_corners,
+ * half_pixel_centers), and rounding decides which is nearest, so with fixed sizes the nearest pixels and cubic weights
+ * are computed here, in float32.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -18,7 +18,7 @@ const { fround } = Math;
 /** One for each pair of an old and a new pixel. */
 const MAX_WEIGHTS = 2 ** 26;
 
-export interface Placing {
+interface Placing {
   readonly corners: boolean;
   readonly centers: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * What an entry of the operation tables is: a TensorFlow node and its inputs in, ONNX nodes added, its outputs back.
- * Trap: a hostile file has nodes with too few inputs; `takes` checks that once, so that the rules need not.
+ * The type of an entry in the operation tables: it takes a TensorFlow node and its inputs, adds ONNX nodes and returns
+ * the outputs. A hostile file has nodes with too few inputs; `takes` checks that once for all rules.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
@@ -75,7 +75,7 @@ export interface Spaced {
   readonly convolve?: (padded: Value, g: GraphBuilder, context: Context) => Value;
 }
 
-export interface Collected {
+interface Collected {
   item: Value | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Windows that move over an image. In: TensorFlow's padding, strides, dilations. Out: ONNX's pads.
- * Trap: SAME pads by the image's size: ceil(size / stride) windows. onnxruntime's SAME_UPPER is wrong when the stride is
- * larger than the kernel and knows no dilation, so pads are computed here, while the model runs if they must.
+ * Turns TensorFlow's padding, strides and dilations into ONNX's pads. SAME depends on the image's size: ceil(size /
+ * stride) windows. onnxruntime's SAME_UPPER is wrong for strides larger than the kernel and ignores dilation, so pads
+ * are computed here, or at run time if they must be.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -17,7 +17,7 @@ export interface Windows {
   readonly dilations: readonly number[];
 }
 
-export interface Padded {
+interface Padded {
   /** The input, padded where ONNX's own pads cannot say it. */
   readonly x: Value;
   /** Attributes `pads` or `auto_pad`. */

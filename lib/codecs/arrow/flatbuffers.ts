@@ -1,10 +1,9 @@
 /**
- * In: flatbuffers bytes, or tables described as data. Out: positions and numbers, or the bytes.
- * The part of flatbuffers that Arrow's metadata uses: tables, vectors of tables and of 16-byte structs, strings.
- * Trap: every offset comes from a stranger; each read is checked against the end of the metadata, and offsets to
- * tables only point forward, so nothing loops. Depth and fan-out are the caller's to limit.
+ * Reads and writes the part of flatbuffers that Arrow's metadata uses: tables, vectors of tables and of 16-byte
+ * structs, strings. Offsets come from untrusted callers, so each read is checked against the end of the metadata, and
+ * offsets to tables only point forward, so nothing loops. Callers limit depth and fan-out.
  */
-import { ServingError } from '../../contract/errors.ts';
+import { badRequest } from '../../contract/errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -22,8 +21,7 @@ export class FlatReader {
 
   #check(at: number, size: number): void {
     if (at < 0 || at + size > this.#bytes.length) {
-      throw new ServingError(
-        'bad_request',
+      throw badRequest(
         `Arrow metadata is corrupt: a read of ${size} bytes at ${at} is outside its ${this.#bytes.length} bytes`,
       );
     }
@@ -53,10 +51,7 @@ export class FlatReader {
   size64(at: number): number {
     const high = this.i32(at + 4);
     if (high < 0 || high > 0x1f_ffff) {
-      throw new ServingError(
-        'bad_request',
-        `Arrow metadata is corrupt: a 64-bit length at ${at} is out of range`,
-      );
+      throw badRequest(`Arrow metadata is corrupt: a 64-bit length at ${at} is out of range`);
     }
     return high * 2 ** 32 + this.u32(at);
   }
@@ -104,7 +99,7 @@ export class FlatReader {
     try {
       return utf8.decode(this.#bytes.subarray(start, start + count));
     } catch {
-      throw new ServingError('bad_request', 'Arrow metadata is corrupt: a name is not valid UTF-8');
+      throw badRequest('Arrow metadata is corrupt: a name is not valid UTF-8');
     }
   }
 }
@@ -123,7 +118,7 @@ export interface FlatScalar {
   at: number;
 }
 
-export interface FlatVector {
+interface FlatVector {
   readonly kind: 'vector';
   readonly items: readonly FlatTable[];
 }
@@ -135,7 +130,7 @@ export interface FlatStructs {
   at: number;
 }
 
-export interface FlatText {
+interface FlatText {
   readonly kind: 'text';
   readonly text: string;
 }

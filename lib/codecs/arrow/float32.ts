@@ -1,7 +1,7 @@
 /**
- * In: numbers of any dtype. Out: the same as float32, the only numbers that the old wire carries.
- * Trap: this cast loses silently, as the old client's did: integers beyond 2^24 round, floats beyond 3.4e38 become
- * infinite. Where a loss is an error (an input that meets its model), pipeline/cast does the work.
+ * Casts numbers of any dtype to float32, the only numbers of the old wire. Like the old client's, this cast loses
+ * silently: integers beyond 2^24 round, floats beyond 3.4e38 become infinite. Where a loss is an error,
+ * lib/pipeline/cast.ts does the work.
  */
 import type { NumericDType, TypedArray } from '../../contract/tensor.ts';
 

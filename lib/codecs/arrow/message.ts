@@ -1,7 +1,6 @@
 /**
- * In: columns, or the numbers of a record batch. Out: framed Arrow IPC messages (new framing, metadata V5).
- * Trap: every message and every buffer starts at a multiple of 8 from the start of the stream; readers map the
- * buffers as they lie and some refuse misaligned ones.
+ * Writes framed Arrow IPC messages (new framing, metadata V5). Every message and buffer starts at a multiple of 8,
+ * because readers map buffers as they lie and some refuse misaligned ones.
  */
 import {
   type FlatScalar,
@@ -35,7 +34,7 @@ export function schemaMessage(columns: readonly FlatTable[]): Uint8Array {
   return framed(table(scalar(2, V5), scalar(1, SCHEMA), table(undefined, vector(columns)), scalar(8, 0)));
 }
 
-export interface BatchNumbers {
+interface BatchNumbers {
   readonly rows: FlatScalar;
   /** Length and null count of each node. */
   readonly nodes: FlatStructs;

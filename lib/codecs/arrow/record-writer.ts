@@ -1,15 +1,13 @@
 /**
- * In: a record's inputs. Out: the Arrow stream that the old Python client would send, for old servers.
- * Trap: a tensor takes four rows, each holding one child of the struct and nulls for the rest, and all columns of a
- * batch have the same number of rows. So a record that mixes text and tensors pads its text with nulls: the old
- * server reads the first cell. (The old client failed on such a record.)
- * What this format loses: every number becomes float32, and strings keep no shape.
+ * Encodes a record as the Arrow stream that the old Python client would send, for old servers. A tensor takes four rows
+ * and all columns have the same number of rows, so a text column beside tensors is padded with nulls; the old server
+ * reads its first cell. Numbers become float32, and strings lose their shape.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
 import type { Inputs, Value } from '../../contract/values.ts';
+import { encodeBase64 } from '../base64.ts';
 import { quoteName } from '../quote.ts';
 import { type FlatTable, scalar, structs } from './flatbuffers.ts';
 import { toFloat32 } from './float32.ts';
@@ -37,13 +35,8 @@ interface Column {
  *   bar in one of them, strings of rank 2; too_large over the limits
  */
 export function encodeArrowRecord(inputs: Inputs): Uint8Array {
-  if (inputs.size === 0) throw new ServingError('bad_input', 'expected at least one input, got none');
-  if (inputs.size > LIMITS.inputsPerRecord) {
-    throw new ServingError(
-      'too_large',
-      `${inputs.size} inputs are over the limit of ${LIMITS.inputsPerRecord}`,
-    );
-  }
+  if (inputs.size === 0) throw badInput('expected at least one input, got none');
+  if (inputs.size > LIMITS.inputsPerRecord) throw overLimit('inputsPerRecord', `${inputs.size} inputs are`);
   const columns = [...inputs].map(([name, value]) => toColumn(name, value));
   const rows = Math.max(...columns.map((column) => column.rows));
   const schema = schemaMessage(columns.map((column) => column.schema));
@@ -81,12 +74,7 @@ function layOut(buffers: readonly Uint8Array[]): {
 
 function toColumn(name: string, value: Value): Column {
   try {
-    if (name.length > LIMITS.inputNameLength) {
-      throw new ServingError(
-        'too_large',
-        `its name is over the limit of ${LIMITS.inputNameLength} characters`,
-      );
-    }
+    if (name.length > LIMITS.inputNameLength) throw overLimit('inputNameLength', 'its name is', 'characters');
     return columnOf(name, value);
   } catch (error) {
     if (!(error instanceof ServingError)) throw error;
@@ -99,7 +87,7 @@ function columnOf(name: string, value: Value): Column {
     case 'text':
       return textColumn(name, value.text);
     case 'image':
-      return textColumn(name, toBase64(value.bytes));
+      return textColumn(name, encodeBase64(value.bytes));
     case 'tensor':
       return value.tensor.dtype === 'string'
         ? textColumn(name, joinStrings(value.tensor))
@@ -109,31 +97,18 @@ function columnOf(name: string, value: Value): Column {
       return tensorColumn(name, value.indicesShape, value.indices, value.shape, values);
     }
     default:
-      throw new ServingError(
-        'bad_input',
-        'a JSON value cannot be written as Arrow; give a tensor, text or an image',
-      );
+      throw badInput('a JSON value cannot be written as Arrow; give a tensor, text or an image');
   }
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }
 
 function joinStrings({ shape, data }: Tensor): string {
   const strings = data as readonly string[];
   if (shape.length > 1 || strings.length === 0) {
-    throw new ServingError(
-      'bad_input',
-      `expected one string or a list of them, got shape ${formatShape(shape)}`,
-    );
+    throw badInput(`expected one string or a list of them, got shape ${formatShape(shape)}`);
   }
   const split = strings.find((item) => item.includes(STRING_SEPARATOR));
   if (split !== undefined && strings.length > 1) {
-    throw new ServingError(
-      'bad_input',
-      `${quoteName(split)} has a vertical bar, which would split it in two`,
-    );
+    throw badInput(`${quoteName(split)} has a vertical bar, which would split it in two`);
   }
   return strings.join(STRING_SEPARATOR);
 }
@@ -141,8 +116,7 @@ function joinStrings({ shape, data }: Tensor): string {
 function denseValues(tensor: Tensor): Float32Array {
   const count = elementCount(tensor.shape, LIMITS.tensorElements);
   if (count !== tensor.data.length) {
-    throw new ServingError(
-      'bad_input',
+    throw badInput(
       `shape ${formatShape(tensor.shape)} means ${count} values, data has ${tensor.data.length}`,
     );
   }
@@ -150,8 +124,7 @@ function denseValues(tensor: Tensor): Float32Array {
 }
 
 function floats({ dtype, data }: Tensor): Float32Array {
-  if (dtype === 'string')
-    throw new ServingError('bad_input', 'expected numbers in a sparse tensor, got strings');
+  if (dtype === 'string') throw badInput('expected numbers in a sparse tensor, got strings');
   return toFloat32(data as TypedArray, dtype);
 }
 
@@ -174,7 +147,7 @@ function tensorColumn(
   values: Float32Array,
 ): Column {
   if (Math.max(shape.length, indicesShape.length) > LIMITS.tensorRank) {
-    throw new ServingError('too_large', `rank ${shape.length} is over the limit of ${LIMITS.tensorRank}`);
+    throw overLimit('tensorRank', `rank ${shape.length} is`);
   }
   const children = [indices, toInt32(indicesShape), values, toInt32(shape)];
   return {
@@ -210,7 +183,7 @@ function offsets(rows: number, row: number, length: number): Uint8Array {
 function toInt32(dims: readonly number[]): Int32Array {
   for (const dim of dims) {
     if (!Number.isInteger(dim) || dim < 0 || dim > 0x7fff_ffff) {
-      throw new ServingError('bad_input', `expected dimensions from 0 to 2147483647, got ${dim}`);
+      throw badInput(`expected dimensions from 0 to 2147483647, got ${dim}`);
     }
   }
   return Int32Array.from(dims);

@@ -1,18 +1,16 @@
 /**
- * In: a request record as an Arrow stream. Out: its inputs, one per column, in order; tensors view the given bytes.
- * Trap: three writers lay out one tensor in three ways (1 row; 4 rows holding one child each; lists of one item each
- * with more lists than rows), so a tensor is the leaf VALUES of its children: their offsets and validity are ignored.
+ * Reads a request record from an Arrow stream: its inputs, one per column, in order, as views of the given bytes. Three
+ * writers lay out one tensor in three ways (1 row; 4 rows holding one child each; lists of one item each with more
+ * lists than rows), so a tensor is the leaf values of its children, and their offsets and validity are ignored.
  *
- * Decided here:
- * - a record is one batch: the old server dropped all but the first in silence, we refuse;
- * - a bare number (the Scala front end's scalar) is a tensor of shape []; so is a struct with one value and an empty
- *   shape (the Python client's 0-d array); an empty shape with any other number of values is an error;
- * - sparse is whatever has a filled indiceShape, so that a sparse tensor without values stays sparse;
- * - a text column may have more rows (a record that mixes text and 4-row tensors), the others null.
+ * - A record is one batch; the old server silently dropped all but the first, this refuses them.
+ * - A bare number (the Scala front end's scalar) is a tensor of shape []; so is a struct with one value and an empty
+ *   shape (the Python client's 0-d array). An empty shape with any other number of values is an error.
+ * - Sparse is whatever has a filled indiceShape, so a sparse tensor without values stays sparse.
+ * - A text column may have more rows (a record that mixes text and 4-row tensors), the others null.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badRequest, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import {
   elementCount,
   formatShape,
@@ -32,27 +30,19 @@ export function decodeArrowRecord(bytes: Uint8Array): Inputs {
   const { fields, batches } = readArrowStream(bytes);
   const batch = batches[0];
   if (batch === undefined || batches.length > 1) {
-    throw new ServingError('bad_request', `Arrow record: expected one record batch, got ${batches.length}`);
+    throw badRequest(`Arrow record: expected one record batch, got ${batches.length}`);
   }
-  if (fields.length === 0)
-    throw new ServingError('bad_request', 'Arrow record: expected a column per input, got none');
+  if (fields.length === 0) throw badRequest('Arrow record: expected a column per input, got none');
   if (fields.length > LIMITS.inputsPerRecord) {
-    throw new ServingError(
-      'too_large',
-      `Arrow record: ${fields.length} inputs are over the limit of ${LIMITS.inputsPerRecord}`,
-    );
+    throw overLimit('inputsPerRecord', `Arrow record: ${fields.length} inputs are`);
   }
   const inputs = new Map<string, Value>();
   for (const field of fields) {
     try {
       if (field.name.length > LIMITS.inputNameLength) {
-        throw new ServingError(
-          'too_large',
-          `its name is over the limit of ${LIMITS.inputNameLength} characters`,
-        );
+        throw overLimit('inputNameLength', 'its name is', 'characters');
       }
-      if (inputs.has(field.name))
-        throw new ServingError('bad_request', 'expected one column of this name, got two');
+      if (inputs.has(field.name)) throw badRequest('expected one column of this name, got two');
       inputs.set(field.name, decodeColumn(batch, field));
     } catch (error) {
       throw inColumn(field, error);
@@ -92,17 +82,14 @@ function decodeColumn(batch: ArrowBatch, field: ArrowField): Value {
 
 function assertRows(batch: ArrowBatch, field: ArrowField): void {
   const rows = batch.lengthOf(field);
-  if (rows !== 1) throw new ServingError('bad_request', `expected 1 row, got ${rows}`);
+  if (rows !== 1) throw badRequest(`expected 1 row, got ${rows}`);
 }
 
 function oneText(batch: ArrowBatch, field: ArrowField): string {
   const rows = batch.lengthOf(field);
   const nulls = batch.nullsOf(field);
   if (rows === 0 || nulls !== rows - 1 || !batch.validityOf(field)(0)) {
-    throw new ServingError(
-      'bad_request',
-      `expected one cell, the first, got ${rows} with ${nulls} of them null`,
-    );
+    throw badRequest(`expected one cell, the first, got ${rows} with ${nulls} of them null`);
   }
   return batch.textsOf(field, 1)[0] as string;
 }
@@ -116,9 +103,7 @@ interface Parts {
 
 function decodeStruct(batch: ArrowBatch, field: ArrowField): Value {
   const { indiceData, indiceShape, data, shape } = partsOf(field);
-  if (data === undefined || shape === undefined) {
-    throw new ServingError('bad_request', 'expected the fields "data" and "shape"');
-  }
+  if (data === undefined || shape === undefined) throw badRequest('expected the fields "data" and "shape"');
   const indicesShape = indiceShape === undefined ? [] : dimensionsOf(batch, indiceShape);
   const indices = indiceData === undefined ? NO_INDICES : indicesOf(batch, indiceData);
   const dims = dimensionsOf(batch, shape);
@@ -126,10 +111,7 @@ function decodeStruct(batch: ArrowBatch, field: ArrowField): Value {
   if (indicesShape.length === 0 && indices.length === 0) {
     const count = elementCount(dims, LIMITS.tensorElements);
     if (count !== values.data.length) {
-      throw new ServingError(
-        'bad_request',
-        `shape ${formatShape(dims)} means ${count} values, data has ${values.data.length}`,
-      );
+      throw badRequest(`shape ${formatShape(dims)} means ${count} values, data has ${values.data.length}`);
     }
     return { kind: 'tensor', tensor: { ...values, shape: dims } };
   }
@@ -145,13 +127,9 @@ function partsOf(field: ArrowField): Parts {
   for (const child of field.children) {
     const { name } = child;
     if (name !== 'indiceData' && name !== 'indiceShape' && name !== 'data' && name !== 'shape') {
-      throw new ServingError(
-        'bad_request',
-        `unknown field ${quoteName(name)}; expected indiceData, indiceShape, data, shape`,
-      );
+      throw badRequest(`unknown field ${quoteName(name)}; expected indiceData, indiceShape, data, shape`);
     }
-    if (parts[name] !== undefined)
-      throw new ServingError('bad_request', `expected one field "${name}", got two`);
+    if (parts[name] !== undefined) throw badRequest(`expected one field "${name}", got two`);
     parts[name] = child;
   }
   return parts;
@@ -165,24 +143,16 @@ function assertSparse(
   values: Pick<Tensor, 'dtype' | 'data'>,
 ): void {
   elementCount(dims, LIMITS.tensorElements);
-  if (values.dtype === 'string')
-    throw new ServingError('bad_request', 'expected numbers in a sparse tensor, got text');
+  if (values.dtype === 'string') throw badRequest('expected numbers in a sparse tensor, got text');
   const count = values.data.length;
-  if (count > LIMITS.sparseValues) {
-    throw new ServingError(
-      'too_large',
-      `${count} sparse values are over the limit of ${LIMITS.sparseValues}`,
-    );
-  }
+  if (count > LIMITS.sparseValues) throw overLimit('sparseValues', `${count} sparse values are`);
   if (elementCount(indicesShape) !== indices.length || indicesShape.length === 0) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `indiceShape ${formatShape(indicesShape)} does not fit the ${indices.length} values of indiceData`,
     );
   }
   if (indices.length !== count * dims.length) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `expected ${count * dims.length} indices for ${count} values of shape ${formatShape(dims)}, got ${indices.length}`,
     );
   }
@@ -192,7 +162,7 @@ function assertSparse(
 function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'data'> {
   const leaf = list.children[0];
   if ((list.type !== 'list' && list.type !== 'large_list') || leaf === undefined) {
-    throw new ServingError('bad_request', `expected a list in "${list.name}", got ${formatType(list)}`);
+    throw badRequest(`expected a list in "${list.name}", got ${formatType(list)}`);
   }
   const { type } = leaf;
   if (type === 'utf8' || type === 'large_utf8') {
@@ -200,7 +170,7 @@ function leafOf(batch: ArrowBatch, list: ArrowField): Pick<Tensor, 'dtype' | 'da
     return { dtype: 'string', data: batch.textsOf(leaf, batch.lengthOf(leaf)) };
   }
   if (type === 'list' || type === 'large_list' || type === 'struct') {
-    throw new ServingError('bad_request', `expected numbers or text in a list, got ${formatType(list)}`);
+    throw badRequest(`expected numbers or text in a list, got ${formatType(list)}`);
   }
   return { dtype: type, data: numbersOf(batch, leaf, type) };
 }
@@ -212,17 +182,14 @@ function numbersOf(batch: ArrowBatch, field: ArrowField, dtype: NumericDType): T
 
 function assertNoNulls(batch: ArrowBatch, leaf: ArrowField): void {
   const nulls = batch.nullsOf(leaf);
-  if (nulls !== 0) throw new ServingError('bad_request', `expected no null values, got ${nulls}`);
+  if (nulls !== 0) throw badRequest(`expected no null values, got ${nulls}`);
 }
 
 /** A shape: few whole numbers >= 0. */
 function dimensionsOf(batch: ArrowBatch, list: ArrowField): number[] {
   const { data } = leafOf(batch, list);
   if (data.length > LIMITS.tensorRank) {
-    throw new ServingError(
-      'too_large',
-      `${list.name}: ${data.length} dimensions are over the limit of ${LIMITS.tensorRank}`,
-    );
+    throw overLimit('tensorRank', `${list.name}: ${data.length} dimensions are`);
   }
   return wholeNumbers(data, list);
 }
@@ -238,10 +205,7 @@ function wholeNumbers(data: Tensor['data'], list: ArrowField): number[] {
   return Array.from(data, (value: number | bigint | string) => {
     const number = typeof value === 'string' ? NaN : Number(value);
     if (!Number.isInteger(number) || number < 0 || number > 0x7fff_ffff) {
-      throw new ServingError(
-        'bad_request',
-        `${list.name}: expected whole numbers from 0 to 2147483647, got ${value}`,
-      );
+      throw badRequest(`${list.name}: expected whole numbers from 0 to 2147483647, got ${value}`);
     }
     return number;
   });

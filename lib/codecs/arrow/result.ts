@@ -1,17 +1,16 @@
 /**
- * In: a record's output tensors. Out: the old contract's Arrow stream, one record batch a tensor, and the way back.
- * Two nullable columns, `data: float32` and `shape: int32`; rows = number of elements, `shape` padded with nulls.
+ * Writes and reads the old contract's Arrow results: one record batch per tensor with two nullable columns, `data:
+ * float32` and `shape: int32`; rows = number of elements, `shape` padded with nulls.
  *
- * Trap: a shape with more dimensions than elements ([1,1,2]) has no room in its column. The old server cut it off, and
- * the old Python client then failed to reshape. More rows are no way out: that client reads `data` without copying,
- * which fails on nulls. So the column holds the shape without its leading ones (data and order stay right, [1,2]),
- * and the batch's custom metadata, which old clients do not look at, holds the whole shape for ours.
- * A tensor without elements has no rows: its shape is in the metadata alone; the old client raises, as it always did.
+ * A shape with more dimensions than elements ([1,1,2]) does not fit into its column, and more rows would put nulls into
+ * `data`, which the old Python client cannot read. So the column holds the shape without its leading ones ([1,2]), and
+ * the batch's custom metadata, which old clients ignore, holds the whole shape. A tensor without elements has no rows,
+ * and its shape is in the metadata alone; the old client raises, as it always did.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badRequest, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { elementCount, formatShape, type Tensor, type TypedArray } from '../../contract/tensor.ts';
+import { dimensionsOf } from '../safetensors.ts';
 import { scalar, structs } from './flatbuffers.ts';
 import { toFloat32 } from './float32.ts';
 import { align8, batchMessage, CONTINUATION, END_BYTES, PREFIX_BYTES, schemaMessage } from './message.ts';
@@ -20,7 +19,6 @@ import { type ArrowBatch, readArrowStream } from './stream.ts';
 
 /** Key of the batch metadata that holds a whole shape, as in "1,1,2". */
 const SHAPE_KEY = 'cluster-serving.shape';
-const SHAPE_TEXT = /^\d{1,15}(,\d{1,15})*$/;
 
 const SCHEMA_BYTES = schemaMessage([float32Column('data'), int32Column('shape')]);
 
@@ -62,12 +60,7 @@ interface Part {
  */
 export function encodeArrowResult(outputs: readonly Tensor[]): Uint8Array {
   if (outputs.length === 0) throw new ServingError('model_failed', 'expected at least one output, got none');
-  if (outputs.length > LIMITS.arrowBatches) {
-    throw new ServingError(
-      'too_large',
-      `${outputs.length} outputs are over the limit of ${LIMITS.arrowBatches}`,
-    );
-  }
+  if (outputs.length > LIMITS.arrowBatches) throw overLimit('arrowBatches', `${outputs.length} outputs are`);
   const parts = outputs.map(toPart);
   let length = SCHEMA_BYTES.length + END_BYTES;
   for (const { head, data } of parts) length += head.bytes.length + bodyLayout(data.length).length;
@@ -153,8 +146,7 @@ export function decodeArrowResult(bytes: Uint8Array): Tensor[] {
   const { fields, batches } = readArrowStream(bytes);
   const data = columnOf(fields, 'data', 'float32');
   const shape = columnOf(fields, 'shape', 'int32');
-  if (batches.length === 0)
-    throw new ServingError('bad_request', 'Arrow result: expected a record batch, got none');
+  if (batches.length === 0) throw badRequest('Arrow result: expected a record batch, got none');
   return batches.map((batch) => readPart(batch, data, shape));
 }
 
@@ -162,20 +154,18 @@ function columnOf(fields: readonly ArrowField[], name: string, type: 'float32' |
   const field = fields.find((candidate) => candidate.name === name);
   if (field?.type === type) return field;
   const got = field === undefined ? `${fields.length} others` : formatType(field);
-  throw new ServingError('bad_request', `Arrow result: expected a column "${name}" of ${type}, got ${got}`);
+  throw badRequest(`Arrow result: expected a column "${name}" of ${type}, got ${got}`);
 }
 
 function readPart(batch: ArrowBatch, dataField: ArrowField, shapeField: ArrowField): Tensor {
   const nulls = batch.nullsOf(dataField);
-  if (nulls !== 0)
-    throw new ServingError('bad_request', `Arrow result: expected no nulls in data, got ${nulls}`);
+  if (nulls !== 0) throw badRequest(`Arrow result: expected no nulls in data, got ${nulls}`);
   const data = batch.numbersOf(dataField, 'float32');
   const shape = shapeInMetadata(batch) ?? shapeColumn(batch, shapeField);
   if (shape === undefined) return { dtype: 'float32', shape: [0], data };
   const count = elementCount(shape, LIMITS.tensorElements);
   if (count !== data.length) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `Arrow result: shape ${formatShape(shape)} means ${count} values, data has ${data.length}; old servers cut off a shape with more dimensions than values`,
     );
   }
@@ -185,14 +175,9 @@ function readPart(batch: ArrowBatch, dataField: ArrowField, shapeField: ArrowFie
 function shapeInMetadata(batch: ArrowBatch): number[] | undefined {
   const written = batch.metadata().get(SHAPE_KEY);
   if (written === undefined) return undefined;
-  const shape = SHAPE_TEXT.test(written) ? written.split(',').map(Number) : [];
-  if (shape.length === 0 || shape.length > LIMITS.tensorRank) {
-    throw new ServingError(
-      'bad_request',
-      `Arrow result: metadata ${SHAPE_KEY}: expected dimensions as in "1,2"`,
-    );
-  }
-  return shape;
+  const shape = dimensionsOf(written);
+  if (shape) return shape;
+  throw badRequest(`Arrow result: metadata ${SHAPE_KEY}: expected dimensions as in "1,2"`);
 }
 
 /** Undefined when there are no rows, hence no room for a shape. */
@@ -200,20 +185,15 @@ function shapeColumn(batch: ArrowBatch, field: ArrowField): number[] | undefined
   const rows = batch.lengthOf(field);
   if (rows === 0) return undefined;
   const rank = rows - batch.nullsOf(field);
-  if (rank < 0) throw new ServingError('bad_request', 'Arrow result: shape has more nulls than rows');
-  if (rank > LIMITS.tensorRank) {
-    throw new ServingError(
-      'too_large',
-      `Arrow result: ${rank} dimensions are over the limit of ${LIMITS.tensorRank}`,
-    );
-  }
+  if (rank < 0) throw badRequest('Arrow result: shape has more nulls than rows');
+  if (rank > LIMITS.tensorRank) throw overLimit('tensorRank', `Arrow result: ${rank} dimensions are`);
   const dims = batch.numbersOf(field, 'int32');
   const valid = batch.validityOf(field);
   const shape: number[] = [];
   for (let cell = 0; cell < rows && shape.length < rank; cell++) {
     if (!valid(cell)) continue;
     const dim = dims[cell] as number;
-    if (dim < 0) throw new ServingError('bad_request', `Arrow result: expected dimensions >= 0, got ${dim}`);
+    if (dim < 0) throw badRequest(`Arrow result: expected dimensions >= 0, got ${dim}`);
     shape.push(dim);
   }
   return shape;

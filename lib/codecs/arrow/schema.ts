@@ -1,17 +1,16 @@
 /**
- * In: the schema table of an Arrow stream. Out: its columns as a tree that knows where each one's data will be.
- * Trap: a record batch is two flat lists (nodes, buffers) in schema order. One type whose buffers we cannot count
- * shifts every column behind it, so an unknown type refuses the record, by column name and type.
+ * Reads an Arrow schema as a tree of columns that knows where each one's data will be. A record batch is two flat lists
+ * (nodes, buffers) in schema order; a type whose buffers cannot be counted would shift every later column, so an
+ * unknown type refuses the record by column name and type.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badRequest, type ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { NumericDType } from '../../contract/tensor.ts';
 import { quoteName } from '../quote.ts';
 import { type FlatReader, type FlatTable, scalar, table, text, vector } from './flatbuffers.ts';
 
 /** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
-export type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
+type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
 
 export interface ArrowField {
   readonly name: string;
@@ -68,7 +67,7 @@ const FIELD = { name: 0, typeNumber: 2, type: 3, dictionary: 4, children: 5 } as
 export function readSchema(flat: FlatReader, schema: number): ArrowField[] {
   const endianness = flat.slot(schema, 0);
   if (endianness !== 0 && flat.i16(endianness) !== 0) {
-    throw new ServingError('bad_request', 'Arrow stream: expected little-endian data, got big-endian');
+    throw badRequest('Arrow stream: expected little-endian data, got big-endian');
   }
   const fields = flat.slot(schema, 1);
   return fields === 0 ? [] : new SchemaWalk(flat).children(fields, '', 1);
@@ -85,9 +84,7 @@ class SchemaWalk {
 
   children(at: number, path: string, depth: number): ArrowField[] {
     const { start, count } = this.#flat.items(at, 4);
-    if (this.#nodes + count > LIMITS.arrowFields) {
-      throw new ServingError('too_large', `Arrow schema: over the limit of ${LIMITS.arrowFields} fields`);
-    }
+    if (this.#nodes + count > LIMITS.arrowFields) throw overLimit('arrowFields', 'Arrow schema:', 'fields');
     const fields: ArrowField[] = [];
     for (let i = 0; i < count; i++) fields.push(this.#field(this.#flat.follow(start + 4 * i), path, depth));
     return fields;
@@ -158,10 +155,7 @@ class SchemaWalk {
 }
 
 function unsupported(path: string, type: string): ServingError {
-  return new ServingError(
-    'bad_request',
-    `Arrow column ${quoteName(path)}: type ${type} is not supported; ${EXPECTED}`,
-  );
+  return badRequest(`Arrow column ${quoteName(path)}: type ${type} is not supported; ${EXPECTED}`);
 }
 
 /** `struct<data: list<float32>, ...>`, for messages. */

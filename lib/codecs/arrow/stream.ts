@@ -1,12 +1,10 @@
 /**
- * In: an Arrow IPC stream, old framing (length first) or new (0xFFFFFFFF first). Out: its columns and record batches,
- * nothing copied: a batch hands out views of the given bytes.
- * Traps: lengths come from strangers, so nothing is allocated by them, only viewed within the bytes that are there;
- * and a stream may end with or without an end marker, so a cut exactly between two messages cannot be told.
+ * Reads an Arrow IPC stream, in old framing (length first) or new (0xFFFFFFFF first), as views of the given bytes.
+ * Lengths come from untrusted callers, so nothing is allocated by them. A stream may end without an end marker, so a
+ * cut exactly between two messages cannot be detected.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badRequest, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { bytesPerElement, type NumericDType, type TypedArray, viewBytes } from '../../contract/tensor.ts';
 import { FlatReader } from './flatbuffers.ts';
 import { CONTINUATION, DICTIONARY_BATCH, PREFIX_BYTES, RECORD_BATCH, SCHEMA, V4, V5 } from './message.ts';
@@ -17,7 +15,7 @@ const BATCH = { rows: 0, nodes: 1, buffers: 2, compression: 3 } as const;
 const CODECS = ['lz4', 'zstd'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export interface ArrowStream {
+interface ArrowStream {
   readonly fields: readonly ArrowField[];
   readonly batches: readonly ArrowBatch[];
 }
@@ -49,18 +47,14 @@ export function readArrowStream(given: Uint8Array): ArrowStream {
       fields = readSchema(message.flat, message.header);
     } else if (message.type === RECORD_BATCH && fields !== undefined) {
       if (batches.length === LIMITS.arrowBatches) {
-        throw new ServingError(
-          'too_large',
-          `Arrow stream: over the limit of ${LIMITS.arrowBatches} record batches`,
-        );
+        throw overLimit('arrowBatches', 'Arrow stream:', 'record batches');
       }
       batches.push(new ArrowBatch(message));
     } else {
       throw unexpected(message.type, fields === undefined);
     }
   }
-  if (fields === undefined)
-    throw new ServingError('bad_request', 'Arrow stream: it is empty; expected a schema');
+  if (fields === undefined) throw badRequest('Arrow stream: it is empty; expected a schema');
   return { fields, batches };
 }
 
@@ -76,10 +70,7 @@ function framed(bytes: Uint8Array, view: DataView, at: number): Uint8Array {
   }
   if (start + length > bytes.length) {
     if (at === 0 && isFileMagic(bytes)) {
-      throw new ServingError(
-        'bad_request',
-        'Arrow stream: got the Arrow file format; expected the stream format',
-      );
+      throw badRequest('Arrow stream: got the Arrow file format; expected the stream format');
     }
     throw cutOff(bytes.length);
   }
@@ -91,7 +82,7 @@ function isFileMagic(bytes: Uint8Array): boolean {
 }
 
 function cutOff(length: number): ServingError {
-  return new ServingError('bad_request', `Arrow stream: cut off or no Arrow at all (${length} bytes)`);
+  return badRequest(`Arrow stream: cut off or no Arrow at all (${length} bytes)`);
 }
 
 function readMessage(metadata: Uint8Array, rest: Uint8Array): Message {
@@ -100,19 +91,15 @@ function readMessage(metadata: Uint8Array, rest: Uint8Array): Message {
   const versionAt = flat.slot(root, MESSAGE.version);
   const version = versionAt === 0 ? 0 : flat.i16(versionAt);
   if (version !== V4 && version !== V5) {
-    throw new ServingError(
-      'bad_request',
-      `Arrow stream: expected metadata version 4 or 5, got ${version + 1}`,
-    );
+    throw badRequest(`Arrow stream: expected metadata version 4 or 5, got ${version + 1}`);
   }
   const typeAt = flat.slot(root, MESSAGE.headerType);
   const headerAt = flat.slot(root, MESSAGE.header);
   const bodyAt = flat.slot(root, MESSAGE.bodyLength);
-  if (headerAt === 0) throw new ServingError('bad_request', 'Arrow stream: a message has no header');
+  if (headerAt === 0) throw badRequest('Arrow stream: a message has no header');
   const bodyLength = bodyAt === 0 ? 0 : flat.size64(bodyAt);
   if (bodyLength > rest.length) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       `Arrow stream: cut off: a message body of ${bodyLength} bytes, ${rest.length} are there`,
     );
   }
@@ -127,13 +114,10 @@ function readMessage(metadata: Uint8Array, rest: Uint8Array): Message {
 
 function unexpected(type: number, atStart: boolean): ServingError {
   if (type === DICTIONARY_BATCH) {
-    return new ServingError(
-      'bad_request',
-      'Arrow stream: dictionaries are not supported; send plain columns',
-    );
+    return badRequest('Arrow stream: dictionaries are not supported; send plain columns');
   }
   const expected = atStart ? 'a schema first' : 'record batches after the schema';
-  return new ServingError('bad_request', `Arrow stream: expected ${expected}, got a message of type ${type}`);
+  return badRequest(`Arrow stream: expected ${expected}, got a message of type ${type}`);
 }
 
 /** One record batch: the data of each column and child, as views. */
@@ -150,10 +134,7 @@ export class ArrowBatch {
     if (compressionAt !== 0) {
       const codecAt = flat.slot(flat.follow(compressionAt), 0);
       const codec = CODECS[codecAt === 0 ? 0 : flat.u8(codecAt)] ?? 'unknown';
-      throw new ServingError(
-        'bad_request',
-        `Arrow stream: the body is compressed (${codec}); send it uncompressed`,
-      );
+      throw badRequest(`Arrow stream: the body is compressed (${codec}); send it uncompressed`);
     }
     const nodesAt = flat.slot(header, BATCH.nodes);
     const buffersAt = flat.slot(header, BATCH.buffers);
@@ -164,10 +145,7 @@ export class ArrowBatch {
 
   #nodeAt(field: ArrowField): number {
     if (field.node >= this.#nodes.count) {
-      throw new ServingError(
-        'bad_request',
-        `Arrow batch has ${this.#nodes.count} nodes, fewer than its schema says`,
-      );
+      throw badRequest(`Arrow batch has ${this.#nodes.count} nodes, fewer than its schema says`);
     }
     return this.#nodes.start + 16 * field.node;
   }
@@ -185,28 +163,21 @@ export class ArrowBatch {
   bufferOf(field: ArrowField, index: number, bytes: number): Uint8Array {
     const buffer = field.buffer + index;
     if (buffer >= this.#buffers.count) {
-      throw new ServingError(
-        'bad_request',
-        `Arrow batch has ${this.#buffers.count} buffers, fewer than its schema says`,
-      );
+      throw badRequest(`Arrow batch has ${this.#buffers.count} buffers, fewer than its schema says`);
     }
     const { flat, body } = this.#message;
     const at = this.#buffers.start + 16 * buffer;
     const offset = flat.size64(at);
     const length = flat.size64(at + 8);
     if (offset + length > body.length || bytes > length) {
-      throw new ServingError(
-        'bad_request',
+      throw badRequest(
         `expected a buffer of ${bytes} bytes, got ${length} at ${offset} of a body of ${body.length}`,
       );
     }
     // Each byte belongs to one buffer: 256 columns that share one body would be copied 256 times.
     this.#used += bytes;
     if (this.#used > body.length) {
-      throw new ServingError(
-        'bad_request',
-        `Arrow batch: its buffers have more bytes together than its body of ${body.length}`,
-      );
+      throw badRequest(`Arrow batch: its buffers have more bytes together than its body of ${body.length}`);
     }
     return body.subarray(offset, offset + bytes);
   }
@@ -236,7 +207,7 @@ export class ArrowBatch {
       const end = Number(offsets[cell + 1]);
       // In order, so that a thousand cells cannot each claim the whole buffer.
       if (start < 0 || end < start) {
-        throw new ServingError('bad_request', `text offsets go from ${start} to ${end}; expected ascending`);
+        throw badRequest(`text offsets go from ${start} to ${end}; expected ascending`);
       }
       texts.push(decodeText(bytes.subarray(start, end)));
       start = end;
@@ -266,6 +237,6 @@ function decodeText(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw new ServingError('bad_request', 'the text is not valid UTF-8');
+    throw badRequest('the text is not valid UTF-8');
   }
 }

@@ -1,11 +1,10 @@
 /**
- * In: an encoded image (JPEG or PNG), then how a model wants it. Out: its pixels, then a tensor.
- * Trap: a few bytes of header can claim gigapixels, so size and limits are read before anything is decoded.
- * Everything is OpenCV's: what imdecode(IMREAD_COLOR), resize(INTER_LINEAR) and cvtColor(BGR2GRAY) give.
+ * Decodes a JPEG or PNG and turns its pixels into a tensor, exactly as OpenCV's imdecode(IMREAD_COLOR),
+ * resize(INTER_LINEAR) and cvtColor(BGR2GRAY) would. A header of a few bytes can claim gigapixels, so limits are
+ * checked before anything is decoded.
  */
-
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badConfig, badInput, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import { allocate, type NumericDType, type Tensor } from '../../contract/tensor.ts';
 import { decodeJpeg, isJpeg, readJpegHeader } from './jpeg.ts';
 import { type Elements, levelTables, type Normalisation } from './levels.ts';
@@ -71,14 +70,13 @@ export function imageSize(bytes: Uint8Array): ImageSize {
     const { width, height } = readPngHeader(bytes);
     return { format: 'png', width, height };
   }
-  if (bytes.length === 0) throw new ServingError('bad_input', 'expected a JPEG or PNG image, got 0 bytes');
+  if (bytes.length === 0) throw badInput('expected a JPEG or PNG image, got 0 bytes');
   const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES));
   const foreign = foreignFormat(head.toString('latin1'));
   if (foreign !== undefined) {
     throw new ServingError('unsupported_media_type', `expected a JPEG or PNG image, got ${foreign}`);
   }
-  throw new ServingError(
-    'bad_input',
+  throw badInput(
     `expected a JPEG or PNG image, got ${bytes.length} bytes that begin with 0x${head.toString('hex', 0, 8)}`,
   );
 }
@@ -95,12 +93,7 @@ function foreignFormat(head: string): string | undefined {
  * unsupported_media_type for another format, CMYK or 12 bits; internal when the JPEG decoder cannot be loaded
  */
 export async function decodeImage(bytes: Uint8Array): Promise<Pixels> {
-  if (bytes.length > LIMITS.imageBytes) {
-    throw new ServingError(
-      'too_large',
-      `an image of ${bytes.length} bytes is over the limit of ${LIMITS.imageBytes} (imageBytes)`,
-    );
-  }
+  if (bytes.length > LIMITS.imageBytes) throw overLimit('imageBytes', `an image of ${bytes.length} bytes is`);
   const { format, width, height } = imageSize(bytes);
   checkPixels('an image of', width, height);
   return format === 'jpeg' ? await decodeJpeg(bytes) : decodePng(bytes);
@@ -116,10 +109,7 @@ export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: Nume
   const { width = pixels.width, height = pixels.height, channels, layout } = settings;
   for (const [name, size] of [['width', width] as const, ['height', height] as const]) {
     if (!Number.isSafeInteger(size) || size < 1) {
-      throw new ServingError(
-        'bad_config',
-        `image ${name} must be a whole number of pixels from 1, got ${size}`,
-      );
+      throw badConfig(`image ${name} must be a whole number of pixels from 1, got ${size}`);
     }
   }
   checkPixels('an image resized to', width, height);
@@ -153,10 +143,7 @@ export function imageTensor(pixels: Pixels, settings: ImageSettings, dtype: Nume
 
 function checkPixels(what: string, width: number, height: number): void {
   if (width * height > LIMITS.imagePixels) {
-    throw new ServingError(
-      'too_large',
-      `${what} ${width}x${height} pixels is over the limit of ${LIMITS.imagePixels} pixels (imagePixels)`,
-    );
+    throw overLimit('imagePixels', `${what} ${width}x${height} pixels is`, 'pixels');
   }
 }
 

@@ -1,9 +1,9 @@
 /**
- * In: the bytes of a JPEG. Out: 8-bit RGB pixels the right way up, bit for bit those of OpenCV's libjpeg-turbo.
- * Trap: libjpeg paints a cut file grey and only warns, and a progressive file may ask for any number of scans.
- * So the markers are walked here first: no end marker, no decoding (OpenCV 5 refuses such files as well).
+ * Decodes a JPEG to upright 8-bit RGB pixels, bit for bit those of OpenCV's libjpeg-turbo. libjpeg only warns about a
+ * cut file and paints it grey, and a progressive file may ask for any number of scans, so the markers are checked
+ * first; without an end marker nothing is decoded, as in OpenCV 5.
  */
-import { ServingError } from '../../contract/errors.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
 import { sharedDecoder } from './libjpeg.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
@@ -147,7 +147,7 @@ function cut(bytes: Uint8Array): ServingError {
 }
 
 function broken(why: string): ServingError {
-  return new ServingError('bad_input', `broken JPEG: ${why}`);
+  return badInput(`broken JPEG: ${why}`);
 }
 
 function unsupported(what: string, expected: string): ServingError {

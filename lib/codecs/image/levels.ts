@@ -1,9 +1,8 @@
 /**
- * In: scale, mean, std and a dtype. Out: for each channel, what each of the 256 levels becomes in the tensor.
- * Trap: none at run time, and that is the point: normalisation and cast happen 256 times a channel, not once a
- * pixel, so every dtype (int64 and float16 too) costs one table lookup.
+ * Computes, for each channel, what each of the 256 levels becomes in the tensor. Normalisation and cast happen 256
+ * times a channel instead of once a pixel, so every dtype (int64 and float16 too) costs one table lookup.
  */
-import { ServingError } from '../../contract/errors.ts';
+import { badConfig, badInput } from '../../contract/errors.ts';
 import { allocate, type NumericDType, type TypedArray } from '../../contract/tensor.ts';
 
 export interface Normalisation {
@@ -27,14 +26,14 @@ const LEVELS = 256;
  * @throws bad_config for a wrong number of means or stds, for std 0 and for what is not finite; bad_input for bool
  */
 export function levelTables(settings: Normalisation, channels: number, dtype: NumericDType): TypedArray[] {
-  if (dtype === 'bool') throw new ServingError('bad_input', 'expected true or false (bool), got an image');
+  if (dtype === 'bool') throw badInput('expected true or false (bool), got an image');
   const { scale } = settings;
   if (!Number.isFinite(scale)) {
-    throw new ServingError('bad_config', `image scale must be a finite number, got ${scale}`);
+    throw badConfig(`image scale must be a finite number, got ${scale}`);
   }
   const means = perChannel('mean', settings.mean, channels);
   const stds = perChannel('std', settings.std, channels);
-  if (stds.includes(0)) throw new ServingError('bad_config', 'image std must not be 0');
+  if (stds.includes(0)) throw badConfig('image std must not be 0');
   return means.map((mean, channel) => {
     const table = allocate(dtype, LEVELS);
     const elements: Elements = table;
@@ -49,7 +48,7 @@ function perChannel(name: string, values: readonly number[], channels: number): 
   const fits = values.length === 1 || values.length === channels;
   if (!fits || !values.every((value) => Number.isFinite(value))) {
     const expected = channels === 1 ? '1 finite number' : `1 or ${channels} finite numbers`;
-    throw new ServingError('bad_config', `image ${name} must be ${expected}, got [${values.join(',')}]`);
+    throw badConfig(`image ${name} must be ${expected}, got [${values.join(',')}]`);
   }
   return Array.from({ length: channels }, (_, channel) => values[values.length === 1 ? 0 : channel]!);
 }

@@ -1,13 +1,12 @@
 /**
- * In: a whole JPEG whose header was checked. Out: its pixels as RGB. The only file that knows libjpeg-turbo's
- * WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), which is loaded at the first JPEG.
- * Trap: the memory of an instance only grows, and one that trapped must not be used again; both get a new one.
- * A bundle needs libjpegturbowasm_decode.wasm beside it; the glue itself is bundled like any module.
+ * The one owner of libjpeg-turbo's WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), loaded at the first JPEG; it
+ * decodes a JPEG whose header was checked. An instance's memory only grows, and one that trapped must not be used
+ * again; both are replaced. A bundle needs libjpegturbowasm_decode.wasm beside it.
  */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { LibJpeg } from '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasmjs';
-import { ServingError } from '../../contract/errors.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
 import type { Pixels } from './pixels.ts';
 
 interface Instance {
@@ -18,7 +17,7 @@ interface Instance {
   failures: number;
 }
 
-export interface JpegDecoder {
+interface JpegDecoder {
   /** @throws bad_input when libjpeg refuses or `expected` is not what it reads; internal when it cannot be loaded */
   decode(jpeg: Uint8Array, expected: { readonly width: number; readonly height: number }): Promise<Pixels>;
   /** Bytes of WebAssembly memory held now. */
@@ -70,7 +69,7 @@ export function jpegDecoder(open: () => Promise<LibJpeg>): JpegDecoder {
         // Neither a refusal of libjpeg nor ours: the instance trapped or ran out of memory.
         drop();
         const why = error instanceof Error ? error.message : String(error);
-        throw new ServingError('bad_input', `broken JPEG: the decoder gave up (${why})`, { cause: error });
+        throw badInput(`broken JPEG: the decoder gave up (${why})`, { cause: error });
       } finally {
         const { library, failures } = instance;
         if (library.HEAPU8.byteLength > KEPT_MEMORY_BYTES || failures >= KEPT_FAILURES) drop();
@@ -141,7 +140,7 @@ function wipeWarning({ library, heapStart }: Instance): boolean {
 }
 
 function broken(why: string): ServingError {
-  return new ServingError('bad_input', `broken JPEG: ${why}`);
+  return badInput(`broken JPEG: ${why}`);
 }
 
 function greyToRgb(grey: Uint8Array): Uint8Array {

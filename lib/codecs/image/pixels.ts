@@ -1,6 +1,6 @@
 /**
- * In: decoded pixels, or the TIFF block of an EXIF segment. Out: pixels the right way up.
- * Trap: EXIF comes from strangers; a garbled block means "as stored" and never an error, as in OpenCV.
+ * Turns decoded pixels the right way up by their EXIF orientation. EXIF comes from untrusted callers; as in OpenCV, a
+ * garbled block means "as stored" and is never an error.
  */
 
 /** An image in memory: 8-bit RGB, interleaved, rows from the top. */

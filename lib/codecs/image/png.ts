@@ -1,11 +1,10 @@
 /**
- * In: the bytes of a PNG. Out: 8-bit RGB pixels as OpenCV's imdecode(IMREAD_COLOR) has them: palette and grey
- * expanded, 16 bits cut to the upper 8, alpha and tRNS dropped (not blended), gamma and profiles ignored.
- * Trap: 1 KB of deflate can be 1 MB of zeros, so no more is inflated than the header promises, and the caller
- * has compared that header with the pixel limit before. See https://www.w3.org/TR/png-3/.
+ * Decodes a PNG to 8-bit RGB pixels as OpenCV's imdecode(IMREAD_COLOR) does: palette and grey expanded, 16 bits cut to
+ * the upper 8, alpha and tRNS dropped, gamma and profiles ignored. 1 KB of deflate can be 1 MB of zeros, so no more is
+ * inflated than the header promises, which the caller has checked. See https://www.w3.org/TR/png-3/.
  */
 import { crc32, inflateSync } from 'node:zlib';
-import { ServingError } from '../../contract/errors.ts';
+import { badInput, type ServingError } from '../../contract/errors.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
@@ -285,5 +284,5 @@ function expand(header: Header, lines: Uint8Array, row: number, colours: Uint8Ar
 }
 
 function broken(why: string): ServingError {
-  return new ServingError('bad_input', `broken PNG: ${why}`);
+  return badInput(`broken PNG: ${why}`);
 }

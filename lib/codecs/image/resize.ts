@@ -1,7 +1,7 @@
 /**
- * In: pixels and a target size. Out: one resized row at a time, bit for bit OpenCV's resize(INTER_LINEAR) on uint8.
- * Trap: half-pixel centres, no antialiasing, and OpenCV's fixed point: 11-bit weights, and two cuts before the last
- * rounding, which also show at the upper and lower edge, where a row is blended with itself.
+ * Resizes pixels row by row, bit for bit as OpenCV's resize(INTER_LINEAR) on uint8: half-pixel centres, no
+ * antialiasing, and fixed point with 11-bit weights and two cuts before the last rounding, also at the upper and lower
+ * edge, where a row is blended with itself.
  */
 import type { Pixels } from './pixels.ts';
 
@@ -15,7 +15,7 @@ interface Taps {
   readonly secondWeight: Int32Array;
 }
 
-export interface Resizer {
+interface Resizer {
   /** Writes row `y` of the target as R G B R G B ... into `row`, of 3 x width bytes, and returns it. */
   row(y: number, row: Uint8Array): Uint8Array;
 }

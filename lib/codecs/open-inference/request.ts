@@ -3,8 +3,8 @@
  * asks for. The bytes of binary tensors follow the JSON, in order; their sizes come from untrusted callers, so each one
  * is checked against its shape and the bytes that are there, and no byte may be left over.
  */
-import { ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
+import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { DType, Tensor } from '../../contract/tensor.ts';
 import { isObject, longName, parseJson } from '../instances.ts';
 import { kindOf, quoteName, quoteValue } from '../quote.ts';
@@ -23,7 +23,7 @@ export type InferenceInput =
       readonly data: unknown;
     };
 
-export interface RequestedOutput {
+interface RequestedOutput {
   readonly name: string;
   readonly binary: boolean;
 }
@@ -41,10 +41,7 @@ export interface InferenceRequest {
 export function jsonLengthOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   if (!/^\d{1,15}$/.test(header)) {
-    throw new ServingError(
-      'bad_request',
-      `${JSON_LENGTH_HEADER}: expected a whole number of bytes, got ${quoteName(header)}`,
-    );
+    throw badRequest(`${JSON_LENGTH_HEADER}: expected a whole number of bytes, got ${quoteName(header)}`);
   }
   return Number(header);
 }
@@ -88,18 +85,14 @@ function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
   if (jsonLength === undefined) return { json: body, binary: NO_BYTES };
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
   if (jsonLength > length) {
-    throw new ServingError(
-      'bad_request',
-      `${JSON_LENGTH_HEADER} is ${jsonLength}, the body has ${length} bytes`,
-    );
+    throw badRequest(`${JSON_LENGTH_HEADER} is ${jsonLength}, the body has ${length} bytes`);
   }
   if (typeof body !== 'string') {
     return { json: body.subarray(0, jsonLength), binary: body.subarray(jsonLength) };
   }
   // Of a body that says it is text, the gateway has replaced every byte that was not UTF-8.
   if (jsonLength < length) {
-    throw new ServingError(
-      'bad_request',
+    throw badRequest(
       'binary tensors came in a body of text; send them with content-type: application/octet-stream',
     );
   }
@@ -115,15 +108,12 @@ function idOf(id: unknown): string | undefined {
   if (isAbsent(id)) return undefined;
   if (typeof id !== 'string') throw wrong('"id"', 'a text', id);
   if (id.length <= LIMITS.uriBytes) return id;
-  throw new ServingError(
-    'too_large',
-    `"id" has ${id.length} characters, over the limit of ${LIMITS.uriBytes}`,
-  );
+  throw overLimit('uriBytes', `"id" has ${id.length} characters,`);
 }
 
 function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
   const given = listOf(inputs, 'inputs');
-  if (given.length === 0) throw new ServingError('bad_request', '"inputs" is empty');
+  if (given.length === 0) throw badRequest('"inputs" is empty');
   const read: InferenceInput[] = [];
   const names = new Set<string>();
   let offset = 0;
@@ -135,15 +125,14 @@ function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
     const size = binarySize(fields, where);
     if (size === undefined) {
       if (isAbsent(fields['data'])) {
-        throw new ServingError('bad_request', `${where}: expected "data", or a parameter "binary_data_size"`);
+        throw badRequest(`${where}: expected "data", or a parameter "binary_data_size"`);
       }
       read.push({ name, dtype, shape, data: fields['data'] });
       continue;
     }
     const left = binary.byteLength - offset;
     if (size > left) {
-      throw new ServingError(
-        'bad_request',
+      throw badRequest(
         `${where}: binary_data_size is ${size}, and ${left} bytes are left behind the JSON${left === 0 ? `; ${JSON_LENGTH_HEADER} says where it ends` : ''}`,
       );
     }
@@ -151,10 +140,7 @@ function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
     offset += size;
   }
   if (offset < binary.byteLength) {
-    throw new ServingError(
-      'bad_request',
-      `${binary.byteLength - offset} bytes are left over behind the binary tensors`,
-    );
+    throw badRequest(`${binary.byteLength - offset} bytes are left over behind the binary tensors`);
   }
   return read;
 }
@@ -165,7 +151,7 @@ function namedEntry(entry: unknown, place: string, names: Set<string>) {
   const { name } = entry;
   if (typeof name !== 'string') throw wrong(`${place}.name`, 'a text', name);
   if (name.length > LIMITS.inputNameLength) throw longName(name, `${place}: `);
-  if (names.has(name)) throw new ServingError('bad_request', `${place}: ${quoteName(name)} is there twice`);
+  if (names.has(name)) throw badRequest(`${place}: ${quoteName(name)} is there twice`);
   names.add(name);
   return { name, fields: entry };
 }
@@ -173,8 +159,7 @@ function namedEntry(entry: unknown, place: string, names: Set<string>) {
 function dtypeOf(datatype: unknown, where: string): DType {
   const dtype = typeof datatype === 'string' ? DTYPES.get(datatype) : undefined;
   if (dtype !== undefined) return dtype;
-  throw new ServingError(
-    'bad_input',
+  throw badInput(
     `${where}: datatype ${quoteValue(datatype)} is not served; expected one of ${[...DTYPES.keys()].join(', ')}`,
   );
 }
@@ -182,10 +167,7 @@ function dtypeOf(datatype: unknown, where: string): DType {
 function shapeOf(shape: unknown, where: string): number[] {
   if (!Array.isArray(shape)) throw wrong(`${where}: "shape"`, 'an array', shape);
   if (shape.length > LIMITS.tensorRank) {
-    throw new ServingError(
-      'too_large',
-      `${where}: ${shape.length} dimensions are over the limit of ${LIMITS.tensorRank} (tensorRank)`,
-    );
+    throw overLimit('tensorRank', `${where}: ${shape.length} dimensions are`);
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) throw wrong(`${where}: "shape"`, 'whole numbers from 0 to 2^53', shape[odd]);
@@ -202,10 +184,7 @@ function binarySize(fields: Readonly<Record<string, unknown>>, where: string): n
     throw wrong(`${where}: binary_data_size`, 'a whole number of bytes', size);
   }
   if (!isAbsent(fields['data'])) {
-    throw new ServingError(
-      'bad_request',
-      `${where}: has "data" and "binary_data_size"; expected one of them`,
-    );
+    throw badRequest(`${where}: has "data" and "binary_data_size"; expected one of them`);
   }
   return size as number;
 }
@@ -214,7 +193,7 @@ function binarySize(fields: Readonly<Record<string, unknown>>, where: string): n
 function refuseSharedMemory(parameters: Readonly<Record<string, unknown>>, where: string): void {
   const shared = ['shared_memory_region', 'shared_memory_byte_size', 'shared_memory_offset'];
   if (shared.every((name) => isAbsent(parameters[name]))) return;
-  throw new ServingError('bad_request', `${where}: shared memory is not served; send the tensor in the body`);
+  throw badRequest(`${where}: shared memory is not served; send the tensor in the body`);
 }
 
 /** @param binary for outputs that do not say */
@@ -235,10 +214,7 @@ function readOutputs(outputs: unknown, binary: boolean): RequestedOutput[] | und
 function listOf(value: unknown, name: 'inputs' | 'outputs'): readonly unknown[] {
   if (!Array.isArray(value)) throw wrong(`"${name}"`, 'an array', value);
   if (value.length <= LIMITS.inputsPerRecord) return value;
-  throw new ServingError(
-    'too_large',
-    `${value.length} ${name} are over the limit of ${LIMITS.inputsPerRecord} (inputsPerRecord)`,
-  );
+  throw overLimit('inputsPerRecord', `${value.length} ${name} are`);
 }
 
 const NO_PARAMETERS: Readonly<Record<string, unknown>> = {};
@@ -263,5 +239,5 @@ function flagOf(
 
 function wrong(what: string, expected: string, got: unknown): ServingError {
   const shown = typeof got === 'number' ? String(got) : kindOf(got);
-  return new ServingError('bad_request', `${what}: expected ${expected}, got ${shown}`);
+  return badRequest(`${what}: expected ${expected}, got ${shown}`);
 }

@@ -2,7 +2,7 @@
  * Names of the Open Inference Protocol's datatypes, and one binary tensor of them. A tensor is a view of its bytes where
  * they are aligned, and a copy elsewhere.
  */
-import { ServingError } from '../../contract/errors.ts';
+import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import {
   bytesPerElement,
@@ -45,8 +45,7 @@ export function binaryTensor(
     if (!isNumericDType(dtype)) return { dtype, shape, data: readTexts(bytes, count) };
     const expected = count * bytesPerElement(dtype);
     if (expected !== bytes.byteLength) {
-      throw new ServingError(
-        'bad_input',
+      throw badInput(
         `${DATATYPES[dtype]} [${shape.join(',')}] takes ${expected} bytes, binary_data_size is ${bytes.byteLength}`,
       );
     }
@@ -61,8 +60,6 @@ export function binaryTensor(
 /** onnxruntime takes any byte for a flag, and kernels disagree on what 2 is. */
 function assertFlags(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; at++) {
-    if ((bytes[at] as number) > 1) {
-      throw new ServingError('bad_input', `expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
-    }
+    if ((bytes[at] as number) > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);
   }
 }

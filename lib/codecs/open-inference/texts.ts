@@ -2,7 +2,7 @@
  * Reads and writes a binary BYTES tensor: each element is 4 bytes of length (little-endian) and that many bytes of UTF-8.
  * TextDecoder drops a leading byte order mark unless ignoreBOM is set.
  */
-import { ServingError } from '../../contract/errors.ts';
+import { badInput } from '../../contract/errors.ts';
 
 const LENGTH_BYTES = 4;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -11,7 +11,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function readTexts(bytes: Uint8Array, count: number): string[] {
   // Before anything is read: a shape may promise 67 million of them.
   if (count * LENGTH_BYTES > bytes.byteLength) {
-    throw new ServingError('bad_input', `${count} BYTES elements do not fit into ${bytes.byteLength} bytes`);
+    throw badInput(`${count} BYTES elements do not fit into ${bytes.byteLength} bytes`);
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const texts: string[] = [];
@@ -20,23 +20,20 @@ export function readTexts(bytes: Uint8Array, count: number): string[] {
     const start = at + LENGTH_BYTES;
     const end = start <= bytes.byteLength ? start + view.getUint32(at, true) : start;
     if (end > bytes.byteLength) {
-      throw new ServingError('bad_input', `BYTES element ${index} ends behind the ${bytes.byteLength} bytes`);
+      throw badInput(`BYTES element ${index} ends behind the ${bytes.byteLength} bytes`);
     }
     texts.push(decodeText(bytes.subarray(start, end), index));
     at = end;
   }
   if (at === bytes.byteLength) return texts;
-  throw new ServingError(
-    'bad_input',
-    `${count} BYTES elements take ${at} bytes, binary_data_size is ${bytes.byteLength}`,
-  );
+  throw badInput(`${count} BYTES elements take ${at} bytes, binary_data_size is ${bytes.byteLength}`);
 }
 
 function decodeText(bytes: Uint8Array, index: number): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw new ServingError('bad_input', `BYTES element ${index} is no UTF-8 text`);
+    throw badInput(`BYTES element ${index} is no UTF-8 text`);
   }
 }
 

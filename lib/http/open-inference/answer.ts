@@ -1,8 +1,7 @@
 /**
- * In: a model's outputs, each with the way its caller wants it. Out: the answer of the Open Inference Protocol: JSON, and
- * behind it the bytes of the binary outputs.
- * Trap: a binary body leaves Lambda as base64, a third longer, and that must fit into its 6 MiB. The JSON is filled up
- * with spaces so that the bytes begin on a boundary of 8, where a client can put a typed array without a copy.
+ * Writes an Open Inference Protocol response: JSON, followed by the bytes of the binary outputs. A binary body leaves
+ * Lambda as base64, a third longer, and must fit into its 6 MiB. The JSON is padded with spaces to a multiple of 8, so
+ * that clients can view the tensors without a copy.
  */
 import { JSON_LENGTH_HEADER } from '../../codecs/open-inference/request.ts';
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
@@ -20,7 +19,7 @@ export interface AnsweredOutput {
   readonly binary: boolean;
 }
 
-export interface InferenceAnswer {
+interface InferenceAnswer {
   readonly model: string;
   readonly version: string;
   /** As the request had it. */

@@ -1,8 +1,7 @@
 /**
- * The Open Inference Protocol (KServe V2 over REST, with the binary tensor extension): /v2 and what lies below. In: a
- * request. Out: health, metadata, or a model's outputs.
- * Trap: a shape has the batch dimension here, whatever the job says of POST /predict: a request is one record that is run
- * whole. Its name is the job's, its version the one that serves.
+ * The Open Inference Protocol (KServe V2 over REST, with the binary tensor extension) under /v2: health, metadata and
+ * inference. Shapes include the batch dimension here, whatever the job says of POST /predict: a request is one record
+ * that is run whole. The model's name is the job's, its version the one that serves.
  */
 import {
   decodeInference,
@@ -13,7 +12,7 @@ import {
 } from '../../codecs/open-inference/request.ts';
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName, quoteNames } from '../../codecs/quote.ts';
-import { ServingError } from '../../contract/errors.ts';
+import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { DEFAULT_JOB_NAME } from '../../contract/names.ts';
 import { elementCount, formatShape, type Tensor } from '../../contract/tensor.ts';
 import type { Inputs, Model, Runner, TensorSpec, Value } from '../../contract/values.ts';
@@ -195,8 +194,7 @@ function tensorOf(input: InferenceInput): Tensor {
     const given = nestedTensor(data, dtype);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;
     if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
-      throw new ServingError(
-        'bad_input',
+      throw badInput(
         `"data" is of shape ${formatShape(given.shape)}; expected ${count} elements flat, or nested as ${formatShape(shape)}`,
       );
     }
@@ -218,8 +216,7 @@ function rowsOf(record: Inputs): number {
 function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: string }[] | undefined): void {
   const unknown = known && outputs?.find(({ name }) => !known.some((output) => output.name === name));
   if (!unknown) return;
-  throw new ServingError(
-    'bad_request',
+  throw badRequest(
     `output ${quoteName(unknown.name)}: the model has ${quoteNames(known.map(({ name }) => name))}`,
   );
 }

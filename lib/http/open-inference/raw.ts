@@ -1,11 +1,11 @@
 /**
- * In: a body that is nothing but the bytes of one tensor (`Inference-Header-Content-Length: 0`) and the model's inputs.
- * Out: that tensor. Trap: nobody says its shape; it follows from the length only where one dimension is free.
+ * Reads a body that is nothing but one tensor's bytes (`Inference-Header-Content-Length: 0`). Its shape follows from
+ * the length, which is possible only where one dimension is free.
  */
 import type { InferenceInput } from '../../codecs/open-inference/request.ts';
 import { binaryTensor, DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { quoteName } from '../../codecs/quote.ts';
-import { ServingError } from '../../contract/errors.ts';
+import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
 import { formatSpec } from '../../pipeline/shape-check.ts';
@@ -40,5 +40,5 @@ function shapeFor(spec: TensorSpec, dtype: NumericDType, bytes: number): number[
 }
 
 function refusal(reason: string): ServingError {
-  return new ServingError('bad_request', `the body is one tensor without JSON, and ${reason}`);
+  return badRequest(`the body is one tensor without JSON, and ${reason}`);
 }

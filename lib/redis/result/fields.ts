@@ -1,10 +1,10 @@
 /**
- * In: an outcome. Out: the fields of its Redis hash, and the way back.
- * Trap: `value` belongs to the old contract (base64 Arrow, filter text or "NaN") and is all that old clients read;
- * it is float32 only, so other dtypes travel once more, exactly, beside it.
+ * Converts an outcome to the fields of its Redis hash and back. `value` belongs to the old contract (base64 Arrow,
+ * filter text or "NaN") and is all that old clients read; it is float32 only, so other dtypes are stored a second time,
+ * exactly.
  */
 import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
-import { decodeBase64 } from '../../codecs/base64.ts';
+import { decodeBase64, encodeBase64 } from '../../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
 import { isErrorCode, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
@@ -44,10 +44,12 @@ export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFi
     const hasText = outputs.some((output) => output.dtype === 'string');
     return {
       status: 'succeeded',
-      value: hasText ? outputsText(outputs) : base64(encodeArrowResult(outputs)),
+      value: hasText ? outputsText(outputs) : encodeBase64(encodeArrowResult(outputs)),
       error: '',
       outputs: JSON.stringify(outputs.map((output) => output.name)),
-      exact: allFloat ? '' : base64(encodeTensors(new Map(outputs.map((output) => [output.name, output])))),
+      exact: allFloat
+        ? ''
+        : encodeBase64(encodeTensors(new Map(outputs.map((output) => [output.name, output])))),
     };
   } catch (error) {
     return failed(ServingError.from(error));
@@ -105,12 +107,6 @@ function failure(uri: string, text: string | undefined): ServingError {
   return new ServingError(
     isErrorCode(code) ? code : 'internal',
     typeof message === 'string' ? message : 'the record failed',
-    {
-      uri,
-    },
+    { uri },
   );
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }

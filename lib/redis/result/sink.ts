@@ -6,7 +6,7 @@ import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
 import { toFields } from './fields.ts';
 
-export interface SaveSettings {
+interface SaveSettings {
   readonly filter?: Filter | undefined;
   /** Saved in the same round trip. */
   readonly timers?: Timers;

@@ -7,7 +7,7 @@ import { ServingError } from '../../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../../contract/names.ts';
 import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
-import type { RedisConnection } from '../connection.ts';
+import { type RedisConnection, script } from '../connection.ts';
 import { SAVE } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
 
@@ -36,7 +36,7 @@ export interface WriterOptions {
 /** Gets each uri whose key holds something that is no result. */
 export type OnBlocked = (uri: string, error: ServingError) => void;
 
-type SaveCommand = (keys: number, ...rest: (string | number)[]) => Promise<number[]>;
+const saveResults = script<number[]>('saveResults', SAVE);
 
 export class ResultWriter {
   readonly #connection: RedisConnection;
@@ -45,7 +45,6 @@ export class ResultWriter {
   constructor(connection: RedisConnection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
-    if (!('saveResults' in connection.redis)) connection.redis.defineCommand('saveResults', { lua: SAVE });
   }
 
   /**
@@ -128,8 +127,7 @@ export class ResultWriter {
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
       values.push(redeliveryMs > 0 ? message : '');
     }
-    const { saveResults } = redis as unknown as { saveResults: SaveCommand };
-    return saveResults.call(redis, keys.length, ...keys, ...values);
+    return saveResults(redis, keys, values);
   }
 }
 

@@ -1,15 +1,7 @@
 /** What every packaged stack promises about its queues, functions and HTTP API; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
-import {
-  type Check,
-  days,
-  functionsOf,
-  mappingsOf,
-  type Properties,
-  single,
-  VARIABLES,
-} from './parts.ts';
+import { type Check, days, functionsOf, mappingsOf, type Properties, single, VARIABLES } from './parts.ts';
 
 const GATEWAY_SECONDS = 30;
 const MAX_ENVIRONMENT_BYTES = 4096;

@@ -1,14 +1,7 @@
 /** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
-import {
-  type Check,
-  functionsOf,
-  mappingsOf,
-  type Properties,
-  single,
-  VARIABLES,
-} from './parts.ts';
+import { type Check, functionsOf, mappingsOf, type Properties, single, VARIABLES } from './parts.ts';
 
 /** 80 % of what the smallest node type accepts. */
 const MAX_CONNECTIONS = 16_000;

@@ -1,8 +1,8 @@
 /**
- * In: `<prefix>.index` and `<prefix>.data-*`, TensorFlow's file of variables. Out: tensors by key.
- * Trap: the index names shards by number and bytes by offset; both are checked before a file is opened or memory taken.
+ * Reads tensors by key from TensorFlow's variable files, `<prefix>.index` and `<prefix>.data-*`. The index gives shard
+ * numbers and byte offsets; both are checked before a file is opened or memory is allocated.
  */
-import { ServingError } from '../../../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../../../lib/contract/errors.ts';
 import {
   bytesPerElement,
   type NumericDType,
@@ -71,7 +71,7 @@ export class Bundle {
         else this.damaged.set(error.problem, [name]);
       }
       if (!(error instanceof ServingError) || error.code !== 'bad_model') throw error;
-      throw new ServingError('bad_model', `${this.file}: variable "${name}": ${error.message}`, {
+      throw badModel(`${this.file}: variable "${name}": ${error.message}`, {
         cause: error,
       });
     }
@@ -85,10 +85,7 @@ export class Bundle {
       return `${problem} (needed for ${names.slice(0, SHOWN).join(', ')}${more})`;
     });
     const more = problems.length > SHOWN ? `; and ${problems.length - SHOWN} files more` : '';
-    throw new ServingError(
-      'bad_model',
-      `${problems.slice(0, SHOWN).join('; ')}${more}. Copy all files of the model again`,
-    );
+    throw badModel(`${problems.slice(0, SHOWN).join('; ')}${more}. Copy all files of the model again`);
   }
 
   private readPart(name: string, part: string): Tensor {
@@ -97,10 +94,7 @@ export class Bundle {
     const shape = readFixedShape(messageOf(entry, 'shape'));
     const asked = parseSlice(part);
     if (asked !== undefined && asked.shape.join() !== shape.join()) {
-      throw new ServingError(
-        'bad_model',
-        `its shape is [${shape.join(',')}], expected [${asked.shape.join(',')}]`,
-      );
+      throw badModel(`its shape is [${shape.join(',')}], expected [${asked.shape.join(',')}]`);
     }
     const slice = asked?.slice ?? wholeSlice(shape);
     const slices = messagesOf(entry, 'slices');
@@ -109,7 +103,7 @@ export class Bundle {
     if (slices.length === 0 && (whole || dtype === 'string')) {
       return { dtype, shape, data: this.content(entry, storage, countElements(shape)) };
     }
-    if (dtype === 'string') throw new ServingError('bad_model', 'texts in pieces are not supported');
+    if (dtype === 'string') throw badModel('texts in pieces are not supported');
     const pieces =
       slices.length === 0
         ? [{ slice: wholeSlice(shape), data: this.numbers(entry, storage, shape) }]
@@ -126,8 +120,7 @@ export class Bundle {
   ): { slice: Slice; data: TypedArray }[] {
     const slices = messagesOf(whole, 'slices');
     const dtype = numberOf(whole, 'dtype');
-    if (slices.length > MAX_PIECES)
-      throw new ServingError('bad_model', `it is in more than ${MAX_PIECES} pieces`);
+    if (slices.length > MAX_PIECES) throw badModel(`it is in more than ${MAX_PIECES} pieces`);
     const pieces: { slice: Slice; data: TypedArray }[] = [];
     for (const message of slices) {
       const extents = messagesOf(message, 'extent').map((extent) => ({
@@ -135,15 +128,12 @@ export class Bundle {
         length: has(extent, 'length') ? numberOf(extent, 'length') : -1,
       }));
       const slice = toSlice(extents, shape);
-      if (!fits(slice, shape)) throw new ServingError('bad_model', 'one of its pieces is outside of it');
+      if (!fits(slice, shape)) throw badModel('one of its pieces is outside of it');
       if (!overlaps(slice, wanted)) continue;
       const entry = this.entry(sliceKey(name, extents));
       const own = readFixedShape(messageOf(entry, 'shape'));
       if (own.join() !== shapeOf(slice).join() || numberOf(entry, 'dtype') !== dtype) {
-        throw new ServingError(
-          'bad_model',
-          'one of its pieces has another shape or type than the index says',
-        );
+        throw badModel('one of its pieces has another shape or type than the index says');
       }
       pieces.push({ slice, data: this.numbers(entry, storageOf(dtype), own) });
     }
@@ -158,8 +148,7 @@ export class Bundle {
     const size = numberOf(entry, 'size');
     const { dtype } = storage;
     const expected = dtype === 'string' ? size : count * elementBytes(dtype, storage);
-    if (size !== expected)
-      throw new ServingError('bad_model', `it has ${size} bytes, its shape says ${expected}`);
+    if (size !== expected) throw badModel(`it has ${size} bytes, its shape says ${expected}`);
     const { file, bytes } = this.bytesOf(entry);
     if (dtype === 'string') {
       return splitTexts(bytes, count, 4).map((text) => Buffer.from(text).toString('utf8'));
@@ -184,7 +173,7 @@ export class Bundle {
   private bytesOf(entry: Message): { file: string; bytes: Uint8Array } {
     const shard = numberOf(entry, 'shard_id');
     if (shard < 0 || shard >= this.shards) {
-      throw new ServingError('bad_model', `it is in data file ${shard}, there are ${this.shards}`);
+      throw badModel(`it is in data file ${shard}, there are ${this.shards}`);
     }
     const file = `${this.prefix}.data-${pad(shard)}-of-${pad(this.shards)}`;
     if (!this.folder.has(file)) throw new DamagedFile(`${file} is missing`, `${file} is missing`);
@@ -198,12 +187,12 @@ export class Bundle {
 
   private entry(key: string): Message {
     const value = this.entries.get(key);
-    if (value === undefined) throw new ServingError('bad_model', 'it, or a piece of it, is not there');
+    if (value === undefined) throw badModel('it, or a piece of it, is not there');
     return readMessage(value, BUNDLE_ENTRY);
   }
 
   private fail(problem: string): never {
-    throw new ServingError('bad_model', `${this.file}: ${problem}`);
+    throw badModel(`${this.file}: ${problem}`);
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * In: a tensor kept in pieces, or a piece asked of a tensor. Out: the piece, copied together row by row.
- * Trap: a piece's key is no text: numbers and names are written so that their bytes sort as they do.
+ * Reads tensors that are stored in slices, or a slice of a tensor, copied row by row. A slice's key is binary: numbers
+ * and names are encoded so that their bytes sort as they do.
  */
-import { ServingError } from '../../../../lib/contract/errors.ts';
+import { badModel } from '../../../../lib/contract/errors.ts';
 import { allocate, type NumericDType, type TypedArray } from '../../../../lib/contract/tensor.ts';
 import { countElements } from '../tensor.ts';
 
@@ -35,7 +35,7 @@ export function parseSlice(
     return { start, length };
   });
   if (slice.length !== shape.length || !fits(slice, shape)) {
-    throw new ServingError('bad_model', `"${text.slice(0, 100)}" is no part of a tensor`);
+    throw badModel(`"${text.slice(0, 100)}" is no part of a tensor`);
   }
   return { shape, slice };
 }
@@ -51,7 +51,7 @@ export function fits(slice: Slice, shape: readonly number[]): boolean {
 }
 
 /** A piece as the index names it: a length left out (-1) is the whole dimension, and is not the same as its number. */
-export type Extents = readonly { readonly start: number; readonly length: number }[];
+type Extents = readonly { readonly start: number; readonly length: number }[];
 
 /** The key under which a piece of the tensor `name` lies. */
 export function sliceKey(name: string, extents: Extents): string {
@@ -97,7 +97,7 @@ function signed(value: number): Buffer {
 }
 
 /** Part of a tensor: its elements, row-major, and where it lies in the whole. */
-export interface Piece {
+interface Piece {
   readonly slice: Slice;
   readonly data: TypedArray;
 }
@@ -109,13 +109,11 @@ export interface Piece {
 export function assemble(pieces: readonly Piece[], wanted: Slice, dtype: NumericDType): TypedArray {
   const count = countElements(shapeOf(wanted));
   const there = pieces.reduce((sum, { data }) => sum + data.length, 0);
-  if (there < count) throw new ServingError('bad_model', `its pieces have ${there} of ${count} elements`);
+  if (there < count) throw badModel(`its pieces have ${there} of ${count} elements`);
   const result = allocate(dtype, count);
   let copied = 0;
   for (const piece of pieces) copied += copyOverlap(piece, wanted, result);
-  if (copied !== result.length) {
-    throw new ServingError('bad_model', `its pieces have ${copied} of ${result.length} elements`);
-  }
+  if (copied !== result.length) throw badModel(`its pieces have ${copied} of ${result.length} elements`);
   return result;
 }
 

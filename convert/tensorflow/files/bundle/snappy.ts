@@ -1,8 +1,8 @@
 /**
- * In: a block compressed by Snappy. Out: the block.
- * Trap: three bytes of input copy up to 64 bytes of output, and say how much there will be before any of it is there.
+ * Decompresses a Snappy block. Three bytes of input copy up to 64 bytes of output, so the claimed length is checked
+ * first.
  */
-import { ServingError } from '../../../../lib/contract/errors.ts';
+import { badModel } from '../../../../lib/contract/errors.ts';
 
 /** @throws bad_model for anything but a block of at most `maxBytes` */
 export function decodeSnappy(input: Uint8Array, maxBytes: number): Uint8Array {
@@ -74,5 +74,5 @@ class SnappyReader {
 }
 
 function fail(problem: string): never {
-  throw new ServingError('bad_model', `a Snappy block cannot be read: ${problem}`);
+  throw badModel(`a Snappy block cannot be read: ${problem}`);
 }

@@ -1,8 +1,8 @@
 /**
- * In: a LevelDB table file. Out: its keys and values.
- * Trap: keys are bytes, each sharing a beginning with the one before; here they are texts of one character per byte.
+ * Reads the keys and values of a LevelDB table file. Keys are bytes that share a prefix with the key before; here they
+ * are strings of one character per byte.
  */
-import { ServingError } from '../../../../lib/contract/errors.ts';
+import { badModel } from '../../../../lib/contract/errors.ts';
 import { crc32c, maskCrc } from './crc32c.ts';
 import { decodeSnappy } from './snappy.ts';
 
@@ -60,7 +60,7 @@ class TableReader {
   }
 
   fail(problem: string): never {
-    throw new ServingError('bad_model', `${this.file}: ${problem}`);
+    throw badModel(`${this.file}: ${problem}`);
   }
 
   private *block([offset, size]: readonly [number, number]): Generator<Entry> {

@@ -12,7 +12,7 @@ import { refuse } from '../refuse.ts';
 import type { Facts } from '../rule.ts';
 
 /** The shape of an item, static and as an int64 list. */
-export interface ItemShape {
+interface ItemShape {
   readonly shape: Shape | undefined;
   readonly sizes: Value;
 }
