@@ -28,21 +28,6 @@ const DISCONNECT_MS = 100;
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 
-type RunScript<R> = (
-  redis: Redis,
-  keys: readonly string[],
-  values: readonly (string | number)[],
-) => Promise<R>;
-
-/** A script that is sent to Redis once; from then on its hash is enough. */
-export function script<R>(name: string, lua: string): RunScript<R> {
-  return (redis, keys, values) => {
-    if (!(name in redis)) redis.defineCommand(name, { lua });
-    const commands = redis as unknown as Record<string, (...all: (string | number)[]) => Promise<R>>;
-    return (commands[name] as (typeof commands)[string]).call(redis, keys.length, ...keys, ...values);
-  };
-}
-
 export class RedisConnection {
   readonly redis: Redis;
   readonly #url: string;

@@ -4,7 +4,8 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
-import { type RedisConnection, script } from './connection.ts';
+import type { RedisConnection } from './connection.ts';
+import { script } from './scripts.ts';
 
 /**
  * A token bucket as one number: when the bucket would be full again (GCRA). One second's tokens may go at once.
@@ -57,7 +58,7 @@ export class RateLimiter {
     const { job, tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
     try {
       return await this.#connection.use(
-        (redis) => acquireToken(redis, [limiterKey(job)], [tokensPerSecond, acquireTimeoutMs]),
+        (redis) => acquireToken(redis)(1, limiterKey(job), tokensPerSecond, acquireTimeoutMs),
         false,
       );
     } catch (error) {

@@ -8,8 +8,8 @@ import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { Claim, SentRecord } from '../pipeline/submit.ts';
-import { type RedisConnection, script } from './connection.ts';
-import { TODAY } from './scripts.ts';
+import type { RedisConnection } from './connection.ts';
+import { script, TODAY } from './scripts.ts';
 
 /** Characters of the tokens of the last claims on a uri: seven of them, as many as a hash still keeps in its small form. */
 const TOKENS_LENGTH = 63;
@@ -103,7 +103,7 @@ export class RecordStates {
     const token = randomUUID().slice(0, 8);
     const keys = [state, resultKey(this.#job, uri)];
     const found = await this.#connection.use(
-      (redis) => claimUri(redis, keys, [payload, OUTLASTS_QUEUE_MS, token]),
+      (redis) => claimUri(redis)(2, ...keys, payload, OUTLASTS_QUEUE_MS, token),
       true,
     );
     if (found === 'other') {
@@ -113,7 +113,7 @@ export class RecordStates {
     return {
       send: found === 'send',
       release: async () => {
-        const released = this.#connection.use((redis) => releaseUri(redis, [state], [payload]), false);
+        const released = this.#connection.use((redis) => releaseUri(redis)(1, state, payload), false);
         await released.catch(() => undefined);
       },
     };
@@ -126,7 +126,7 @@ export class RecordStates {
   async markRunning(uris: readonly string[], forMs: number): Promise<void> {
     if (uris.length === 0) return;
     const keys = uris.map((uri) => stateKey(this.#job, uri));
-    const marked = this.#connection.use((redis) => markRunning(redis, keys, [forMs]), false);
+    const marked = this.#connection.use((redis) => markRunning(redis)(keys.length, ...keys, forMs), false);
     await marked.catch(() => undefined);
   }
 
@@ -168,7 +168,15 @@ export class RecordStates {
     const cancelled = await this.#connection.use((redis) => {
       const keys = [resultKey(this.#job, uri), stateKey(this.#job, uri), indexKey(this.#job)];
       const channel = doneChannel(this.#job, uri);
-      return cancelUri(redis, keys, [uri, this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), channel]);
+      return cancelUri(redis)(
+        3,
+        ...keys,
+        uri,
+        this.#now(),
+        OUTLASTS_QUEUE_MS,
+        JSON.stringify(error),
+        channel,
+      );
     }, true);
     return cancelled === 1;
   }

@@ -5,10 +5,10 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
-import { type RedisConnection, script } from './connection.ts';
+import type { RedisConnection } from './connection.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import type { StoredFields } from './result/fields.ts';
-import { TODAY } from './scripts.ts';
+import { script, TODAY } from './scripts.ts';
 
 /**
  * KEYS: result, state, index. ARGV: what was read of result and state (7, '' = absent; see Held); then
@@ -139,7 +139,7 @@ export class ResultHandover {
       const facts = [uri, now(), ttlMs, model, doneChannel(job, uri), OUTLASTS_QUEUE_MS, payload];
       const written = await this.#connection.use((redis) => {
         const texts = [status, value, error, outputs, exact];
-        return replaceResult(redis, keys, [...asRead, ...facts, ...texts]);
+        return replaceResult(redis)(3, ...keys, ...asRead, ...facts, ...texts);
         // Not repeatable: the second time would find its own result, and call it another's.
       }, false);
       if (written === 1) return 'done';

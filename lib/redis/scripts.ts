@@ -2,7 +2,20 @@
  * The Lua scripts of the result store; each is one step inside Redis. A script that raises an error stops, and what it
  * has written stays written, so whatever can go wrong for one record alone is asked with pcall.
  */
+import type { Redis } from 'ioredis';
 import { SINCE_FIELD } from '../metrics/fields.ts';
+
+/** Runs a script: how many of the arguments are keys, then the keys, then the values. */
+type Command<R> = (keys: number, ...keysAndValues: (string | number)[]) => Promise<R>;
+
+/** A script that is sent to Redis once; from then on its hash is enough. */
+export function script<R>(name: string, lua: string): (redis: Redis) => Command<R> {
+  return (redis) => {
+    if (!(name in redis)) redis.defineCommand(name, { lua });
+    const commands = redis as unknown as Record<typeof name, Command<R>>;
+    return (commands[name] as Command<R>).bind(redis);
+  };
+}
 
 /** What TAKE says of a result that is too large. */
 export const TOO_LARGE = 'too large';

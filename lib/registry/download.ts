@@ -50,10 +50,10 @@ export function addressText({ bucket, prefix }: ModelLocation): string {
 }
 
 /** Ours as it is; what S3 says becomes model_unavailable. */
-export function unreachable(location: ModelLocation, error: unknown, doing = ''): ServingError {
+export function unreachable(location: ModelLocation, error: unknown, what?: string): ServingError {
   if (error instanceof ServingError) return error;
   const { name, message } = error as Error;
-  const text = `${doing}${addressText(location)}: ${message || name}`;
+  const text = `${what ?? addressText(location)}: ${message || name}`;
   return modelUnavailable(text, { cause: error });
 }
 
@@ -77,7 +77,7 @@ export async function readPointer(s3: S3Client, location: ModelLocation): Promis
       ? await pointerFromListing(s3, { bucket, prefix })
       : parsePointer(text, location);
   } catch (error) {
-    throw unreachable(location, error, 'cannot read the model at ');
+    throw unreachable(location, error, `cannot read the model at ${addressText(location)}`);
   }
 }
 
@@ -146,7 +146,7 @@ export async function downloadModel(
     });
     return folder;
   } catch (error) {
-    throw unreachable(location, error, `cannot download version ${pointer.version} of `);
+    throw unreachable(location, error, `cannot download ${addressText(location)} version ${pointer.version}`);
   }
 }
 

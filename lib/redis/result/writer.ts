@@ -7,8 +7,8 @@ import { ServingError } from '../../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../../contract/names.ts';
 import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
-import { type RedisConnection, script } from '../connection.ts';
-import { SAVE } from '../scripts.ts';
+import type { RedisConnection } from '../connection.ts';
+import { SAVE, script } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
@@ -127,7 +127,7 @@ export class ResultWriter {
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
       values.push(redeliveryMs > 0 ? message : '');
     }
-    return saveResults(redis, keys, values);
+    return saveResults(redis)(keys.length, ...keys, ...values);
   }
 }
 
