@@ -1,10 +1,11 @@
 /**
- * In: the settings of a start. Out: a service that runs on without us, once it has said that it is ready.
- * Trap: a process that was started is not a service that answers. We wait until it says so, or ends, or its time is
- * up; and what did not get ready in time is ended, so that a failed start leaves nothing behind.
+ * Starts the service as a process of its own and waits until it reports that it is ready. A service that does not get
+ * ready in time is ended, so that a failed start leaves nothing behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { open, rename, stat } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
 import { type ErrorRecord, isErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { claimFolder, logPath, type StackRecord } from '../local/data-folder.ts';
 import { installation } from '../local/installation.ts';
@@ -12,18 +13,11 @@ import { type StartSettings, startArguments } from '../local/start-options.ts';
 import type { Output } from './output.ts';
 
 /** What the started process sends to the one that started it. */
-export type StartNews =
-  | { readonly ready: StackRecord; readonly sample?: SampleSummary }
-  | { readonly failed: ErrorRecord };
-
-export interface SampleSummary {
-  readonly right: number;
-  readonly of: number;
-}
+export type StartNews = Started | { readonly failed: ErrorRecord };
 
 export interface Started {
-  readonly record: StackRecord;
-  readonly sample: SampleSummary | undefined;
+  readonly ready: StackRecord;
+  readonly sample?: { readonly right: number; readonly of: number };
 }
 
 const MAX_LOG_BYTES = 8 * 1024 * 1024;
@@ -33,14 +27,12 @@ const STOP_LIMIT_MS = 10_000;
 const LAST_WORDS_MS = 1_000;
 
 /** @throws what the process failed with; timeout when it is not ready after `timeoutMs` */
-export async function startInBackground(
-  settings: StartSettings,
-  timeoutMs: number,
-  output: Output,
-): Promise<Started> {
+export async function startInBackground(settings: StartSettings, timeoutMs: number, output: Output) {
   await claimFolder(settings.dataDir);
   const path = logPath(settings.dataDir);
-  await rotate(path);
+  const before = await stat(path).catch(() => undefined);
+  // A rename replaces the one before it.
+  if (before && before.size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
   const log = await open(path, 'a');
   const { size: from } = await log.stat();
   const args = [installation().command, 'start', '--foreground', ...startArguments(settings.startedWith)];
@@ -54,11 +46,14 @@ export async function startInBackground(
     if ('ready' in news) {
       child.disconnect();
       child.unref();
-      return { record: news.ready, sample: news.sample };
+      return news;
     }
-    await end(child, ended);
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
+    await ended;
+    clearTimeout(timer);
     const { code, message } = news.failed;
-    // Its last line is mostly the very message that follows here.
+    // Its last line is mostly the message that follows.
     const tail = (await tailOf(path, from)).filter((line) => line !== `error: ${message}`);
     if (tail.length > 0) output.note(tail.map((line) => `  | ${line}`).join('\n'));
     throw new ServingError(isErrorCode(code) ? code : 'internal', `${message}\nthe whole log: ${path}`);
@@ -67,12 +62,9 @@ export async function startInBackground(
   }
 }
 
-/** What the process says first; its end, our time limit and a Ctrl-C count as failures. */
+/** What the process reports first; its end, the time limit and Ctrl-C are failures. */
 async function firstNews(child: ChildProcess, ended: Promise<string>, timeoutMs: number): Promise<StartNews> {
-  let settle: (news: StartNews) => void = () => undefined;
-  const news = new Promise<StartNews>((resolve) => {
-    settle = resolve;
-  });
+  const { promise: news, resolve: settle } = Promise.withResolvers<StartNews>();
   const fail = (code: ErrorRecord['code'], message: string) => settle({ failed: { code, message } });
   const interrupt = () => fail('cancelled', 'interrupted; the start was called off');
   const timer = setTimeout(
@@ -95,7 +87,7 @@ function endOf(child: ChildProcess): Promise<string> {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signal) => {
       const tell = () => resolve(signal ?? `exit code ${code}`);
-      // Its last words may still be in the channel, which is read to its end before it counts as closed.
+      // Its last message may still be in the channel, which is read to its end before it is closed.
       if (!child.connected) return tell();
       child.once('disconnect', tell);
       setTimeout(tell, LAST_WORDS_MS).unref();
@@ -103,36 +95,10 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-async function end(child: ChildProcess, ended: Promise<string>): Promise<void> {
-  child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
-  await ended;
-  clearTimeout(timer);
-}
-
 /** The last lines that this start wrote. */
 async function tailOf(path: string, from: number): Promise<string[]> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    const start = Math.max(from, size - TAIL_BYTES);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, size - start)), {
-      position: start,
-    });
-    const lines = buffer.toString('utf8', 0, bytesRead).trimEnd().split('\n');
-    return lines.filter((line) => line !== '').slice(-TAIL_LINES);
-  } finally {
-    await file.close();
-  }
-}
-
-/** Starts append to one file; a large one makes room, and the one before it is kept. */
-async function rotate(path: string): Promise<void> {
-  const size = await stat(path).then(
-    (found) => found.size,
-    () => 0,
-  );
-  if (size <= MAX_LOG_BYTES) return;
-  await rm(`${path}.1`, { force: true });
-  await rename(path, `${path}.1`);
+  const { size } = await stat(path);
+  const log = await text(createReadStream(path, { start: Math.max(from, size - TAIL_BYTES) }));
+  const lines = log.split('\n').filter((line) => line.trim() !== '');
+  return lines.slice(-TAIL_LINES);
 }

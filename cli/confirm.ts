@@ -1,15 +1,14 @@
-/**
- * In: what is about to be done for good. Out: whether the person wants it.
- * Trap: where nobody can be asked, nothing is assumed: --yes has to be said.
- */
+/** Asks before something is done for good. Without a terminal to ask at, --yes has to be given. */
 import { createInterface } from 'node:readline/promises';
 import { wrongUse } from './command.ts';
 
+export function canAsk(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
+}
+
 /** @param what as in "this deletes 3 messages". @throws bad_config where there is nobody to ask */
 export async function confirmed(what: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw wrongUse(`this ${what}, and there is no terminal to ask at; say --yes`);
-  }
+  if (!canAsk()) throw wrongUse(`this ${what}, and there is no terminal to ask at; say --yes`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await terminal.question(`This ${what}. Type yes to do it: `);

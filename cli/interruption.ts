@@ -1,21 +1,18 @@
 /**
- * In: work that takes its time. Out: its exit code; or, after Ctrl-C or TERM, one line and the code a shell expects.
- * Trap: what the work put on disk must go first, so it is asked to end, not ended. A second signal waits for nothing.
+ * Runs work that Ctrl-C and TERM can interrupt: one line, and the exit code that a shell expects. The work is asked to
+ * end, so that it can remove what it put on disk; a second signal ends the process at once.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 import type { Output } from './output.ts';
 
-/** 128 and the signal's number. */
+/** 128 plus the signal's number. */
 const EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
 type Stop = keyof typeof EXITS;
+type Work = (signal: AbortSignal) => Promise<number>;
 
-/** @param what is called off, for the line: "the import" */
-export async function interruptible(
-  what: string,
-  output: Output,
-  work: (signal: AbortSignal) => Promise<number>,
-): Promise<number> {
+/** @param what is interrupted, for the message: "the import" */
+export async function interruptible(what: string, output: Output, work: Work): Promise<number> {
   const stop = new AbortController();
   let first: Stop | undefined;
   const onSignal = (signal: NodeJS.Signals) => {

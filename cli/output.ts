@@ -1,6 +1,6 @@
 /**
- * In: what a command has to say. Out: text for a person, or with --json one JSON document on stdout and nothing else.
- * Trap: an error is told twice with --json: as JSON on stdout for the program, as text on stderr for its reader.
+ * Prints what a command has to say: text, or with --json one JSON document on stdout and nothing else. An error is then
+ * printed twice: as JSON on stdout for the program, as text on stderr for its reader.
  */
 import type { ServingError } from '../lib/contract/errors.ts';
 
@@ -11,9 +11,9 @@ export interface Output {
   readonly json: boolean;
   /** The answer: `document` with --json, else `text`. */
   answer(document: unknown, text: string): void;
-  /** A piece of a long answer, as it is; the command sees to it that --json pieces make one document. */
+  /** A part of a long answer, as it is; with --json the command makes sure that the parts form one document. */
   piece(text: string): void;
-  /** For the reader, beside the answer. */
+  /** For the reader, on stderr. */
   note(text: string): void;
   /** Why there is no answer. */
   failure(error: ServingError): void;
@@ -29,8 +29,24 @@ export function openOutput(json: boolean): Output {
     note,
     failure: (error) => {
       if (json) out(`${JSON.stringify({ error: error.message, code: error.code })}\n`);
-      // A defect of ours is told whole.
+      // A defect of this program is printed with its stack.
       note(`error: ${error.code === 'internal' ? (error.stack ?? error.message) : error.message}`);
+    },
+  };
+}
+
+/** Writes a document whose list may not fit into memory, item by item. @param begin as `{"results":[` */
+export function listDocument(output: Output, begin: string) {
+  let separator = begin;
+  return {
+    add(item: unknown): void {
+      output.piece(`${separator}${typeof item === 'string' ? item : JSON.stringify(item)}`);
+      separator = ',';
+    },
+    /** @param rest what stands beside the list */
+    end(rest: object): void {
+      const text = JSON.stringify(rest).slice(1);
+      output.piece(`${separator === begin ? begin : ''}]${text === '}' ? '' : ','}${text}\n`);
     },
   };
 }

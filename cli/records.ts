@@ -1,9 +1,34 @@
 /**
- * In: a JSON file for the queue. Out: its records, or the request it is.
- * Trap: one record a line and one record over many lines both begin with a brace; the whole is tried first.
+ * Reads input files: images, JSON requests, and records. The first bytes, not the name, say whether a file is JSON. One
+ * record a line and one record over many lines both begin with a brace, so the whole text is tried first.
  */
+import { readFile, stat } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { QueueRecord } from '../sdk/index.ts';
+
+/** Larger inputs have to be split: one JSON text has to fit into memory several times. */
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
+
+/** A file, or stdin for "-". @throws bad_request naming the file */
+export async function readInput(path: string): Promise<Buffer> {
+  const stdin = path === '-' ? await buffer(process.stdin) : undefined;
+  try {
+    const size = stdin?.length ?? (await stat(path)).size;
+    if (size <= MAX_FILE_BYTES) return stdin ?? (await readFile(path));
+    const text = `${stdin ? 'stdin' : path}: ${size} bytes are over the limit of ${MAX_FILE_BYTES}`;
+    throw new ServingError('too_large', text);
+  } catch (error) {
+    if (error instanceof ServingError) throw error;
+    const text = `${path} cannot be read: ${(error as Error).message}`;
+    throw new ServingError('bad_request', text, { cause: error });
+  }
+}
+
+/** JSON texts begin with a bracket, after blanks; no image does. */
+export function isJson(bytes: Uint8Array): boolean {
+  return /^\s*[[{]/.test(Buffer.from(bytes.subarray(0, 1024)).toString('latin1'));
+}
 
 export type Content = { readonly body: string } | { readonly records: readonly QueueRecord[] };
 
@@ -24,7 +49,7 @@ function linesOf(text: string, name: string, wholeError: string): QueueRecord[] 
     if (line.trim() === '') return [];
     const parsed = parse(line);
     if ('value' in parsed) return [recordOf(parsed.value, `${name}: line ${i + 1}`)];
-    // Whoever wrote one JSON text over many lines wants to hear of that text, not of its first line.
+    // One JSON text over many lines: the error is about that text, not about its first line.
     const why = i === 0 ? wholeError : `line ${i + 1}: ${parsed.error}`;
     throw new ServingError('bad_request', `${name} is not JSON, nor one JSON text a line: ${why}`);
   });

@@ -1,9 +1,4 @@
-/**
- * In: a result. Out: a few lines that a person reads: what came out, its shape, the largest value and the first ones.
- * Trap: an output may have millions of elements; eight are shown, --json has them all.
- */
-
-import type { ServingError } from '../lib/contract/errors.ts';
+/** Formats a result in a few lines: name, shape, largest value and the first eight values; --json has them all. */
 import type { NamedTensor } from '../lib/contract/values.ts';
 import { shortestHalf } from '../lib/pipeline/postprocess.ts';
 import type { Result } from '../sdk/index.ts';
@@ -17,19 +12,10 @@ export function resultLines({ uri, outputs, filtered }: Result): string {
   return [uri, ...outputs.map((output) => `  ${outputText(output)}`)].join('\n');
 }
 
-export function failedLine({ uri, code, message }: ServingError): string {
-  return `${uri}  failed: ${message} (${code})`;
-}
-
-export function pendingLine(uri: string): string {
-  return `${uri}  no result (yet)`;
-}
-
 function outputText({ name, dtype, shape, data }: NamedTensor): string {
+  const valueOf = (element: number | bigint) =>
+    dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
   const numbers = dtype === 'string' ? undefined : Array.from(data as ArrayLike<number | bigint>, valueOf);
-  function valueOf(element: number | bigint): number {
-    return dtype === 'float16' ? shortestHalf(Number(element)) : Number(element);
-  }
   const shown = numbers
     ? numbers.slice(0, SHOWN).map((value) => String(Number(value.toPrecision(6))))
     : (data as readonly string[]).slice(0, SHOWN).map((text) => JSON.stringify(text));

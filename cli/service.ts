@@ -1,58 +1,56 @@
 /**
- * In: the options that say where a service is, or none. Out: its addresses.
- * Trap: what is said wins, then the service of the data folder, then what the AWS environment finds by the job's
- * name. The local service's credentials are put into the environment whole, so that nothing of a real account is
- * sent to it.
+ * Finds the service that a command is about: addresses given as options come first, then the service of the data folder,
+ * then what AWS finds by the job's name. The local service's credentials replace those of the environment completely, so
+ * that nothing of a real account is sent to it.
  */
 import { resolve } from 'node:path';
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
-import { wrongUse } from './command.ts';
+import { unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 
-export const SERVICE_OPTIONS = { 'data-dir': { type: 'string' }, url: { type: 'string' } } as const;
+/** Options that several commands share. */
+export const DATA_DIR = {
+  value: 'dir',
+  default: DEFAULT_DATA_DIR,
+  about: 'folder of the local service',
+} as const;
+export const YES = { short: 'y', about: 'do not ask; needed where there is no terminal' } as const;
+export const SERVICE_OPTIONS = {
+  'data-dir': DATA_DIR,
+  url: { value: 'url', about: 'HTTPS API of another service' },
+} as const;
+export const JOB = {
+  value: 'name',
+  about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
+} as const;
 
-export const JOB_OPTION = { job: { type: 'string' } } as const;
+type ServiceOption = 'data-dir' | 'url' | 'job' | 'queue-url' | 'redis-url' | 'bucket';
+export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined };
 
-export const SERVICE_HELP = `\
-      --data-dir <dir>    folder of the local service (default .cluster-serving)
-      --url <url>         HTTPS API of a service elsewhere`;
-
-export const JOB_HELP = `      --job <name>        which job (default: the first of the local service, elsewhere ${DEFAULT_JOB_NAME})`;
-
-export interface ServiceValues {
-  readonly 'data-dir'?: string | undefined;
-  readonly url?: string | undefined;
-  readonly job?: string | undefined;
-  readonly 'queue-url'?: string | undefined;
-  readonly 'redis-url'?: string | undefined;
-  readonly bucket?: string | undefined;
-}
-
-export interface Service {
-  readonly job: string;
-  readonly http?: string | undefined;
-  readonly queueUrl?: string | undefined;
-  readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
-  readonly bucket?: string | undefined;
-  readonly redisUrl?: string | undefined;
-}
+type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
+export type Service = { readonly job: string } & { readonly [A in Address]?: string | undefined };
 
 /** @returns undefined when none was named and none runs here. @throws bad_config for an address that is none */
 export async function findService(values: ServiceValues): Promise<Service | undefined> {
   const { url, 'queue-url': queueUrl, 'redis-url': redisUrl, bucket } = values;
-  assertUrl('--url', url, ['http:', 'https:']);
-  assertUrl('--queue-url', queueUrl, ['http:', 'https:']);
-  assertUrl('--redis-url', redisUrl, ['redis:', 'rediss:']);
+  assertUrls(values);
   const job = values.job ?? DEFAULT_JOB_NAME;
   if (url !== undefined || queueUrl !== undefined || redisUrl !== undefined) {
-    return { job, http: url, queueUrl, region: regionOf(queueUrl), redisUrl, bucket };
+    // https://sqs.eu-west-1.amazonaws.com/123456789012/name
+    const region = /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\./.exec(queueUrl ?? '')?.[1];
+    return { job, http: url?.replace(/\/+$/, ''), queueUrl, region, redisUrl, bucket };
   }
-  const record = (await findRunning(resolve(values['data-dir'] ?? DEFAULT_DATA_DIR)))?.record;
+  const record = (await findRunning(dataDirOf(values)))?.record;
   if (record) return localService(record, values);
-  return values.job !== undefined || hasAwsEnvironment() ? { job, bucket } : undefined;
+  const credentials = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
+  const hasCredentials = credentials.some((name) => Boolean(variables[name]));
+  return values.job !== undefined || hasCredentials ? { job, bucket } : undefined;
+}
+
+export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {
+  return resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
 }
 
 function localService(record: StackRecord, { job, bucket }: ServiceValues): Service {
@@ -62,40 +60,29 @@ function localService(record: StackRecord, { job, bucket }: ServiceValues): Serv
     throw wrongUse(`the service of this folder serves ${names}, not the job ${job}; say --data-dir`);
   }
   setVariables({ AWS_PROFILE: undefined, AWS_SESSION_TOKEN: undefined, ...record.environment });
-  return {
-    job: places.job,
-    http: places.http,
-    queueUrl: places.queueUrl,
-    endpoint: record.environment['AWS_ENDPOINT_URL'],
-    region: record.environment['AWS_REGION'],
-    bucket: bucket ?? record.bucket,
-    redisUrl: record.redisUrl,
-  };
+  const { job: name, http, queueUrl } = places;
+  const { AWS_ENDPOINT_URL: endpoint, AWS_REGION: region } = record.environment;
+  const { redisUrl } = record;
+  return { job: name, http, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
 }
 
-/** Says that no service is there, and how there could be one. */
+/** Reports that there is no service, and how there could be one. @param options that name another one */
 export function notRunning(values: ServiceValues, output: Output, options = '--url'): number {
-  const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
-  const text = `no service runs on ${dataDir}; \`cluster-serving start\` starts one, ${options} names another`;
+  const start = '`cluster-serving start` starts one';
+  const text = `no service runs on ${dataDirOf(values)}; ${start}, ${options} names another`;
   if (output.json) output.answer({ error: text, code: 'not_running' }, '');
   output.note(`error: ${text}`);
   return EXIT.notRunning;
 }
 
-/** Somebody has told the AWS SDK who we are. */
-function hasAwsEnvironment(): boolean {
-  const names = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
-  return names.some((name) => Boolean(variables[name]));
-}
-
-/** https://sqs.eu-west-1.amazonaws.com/123456789012/name says its region. */
-function regionOf(queueUrl: string | undefined): string | undefined {
-  return /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\./.exec(queueUrl ?? '')?.[1];
-}
-
-export function assertUrl(option: string, text: string | undefined, protocols: readonly string[]): void {
-  if (text === undefined) return;
-  const protocol = URL.canParse(text) ? new URL(text).protocol : undefined;
-  if (protocol !== undefined && protocols.includes(protocol)) return;
-  throw wrongUse(`${option}: expected ${protocols.join('// or ')}//..., got ${JSON.stringify(text)}`);
+/** @throws bad_config */
+export function assertUrls(values: ServiceValues): void {
+  for (const option of ['url', 'queue-url', 'redis-url'] as const) {
+    const text = values[option];
+    const protocol = text !== undefined && URL.canParse(text) ? new URL(text).protocol : '';
+    const allowed = option === 'redis-url' ? ['redis:', 'rediss:'] : ['http:', 'https:'];
+    if (text !== undefined && !allowed.includes(protocol)) {
+      throw unexpected(option, `${allowed.join('// or ')}//...`, text);
+    }
+  }
 }

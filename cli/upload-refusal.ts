@@ -1,90 +1,58 @@
 /**
- * In: what S3 or the AWS SDK said to an upload. Out: one error that says what to set, and where the converted model lies.
- * Trap: the SDK's own words ("Region is missing", "UnknownError") name no setting of anybody, and an import that took
- * minutes is not lost because its upload failed.
+ * Turns what S3 or the AWS SDK says to an upload into one error that names the setting to change and where the converted
+ * model is. The SDK's own words ("Region is missing", "UnknownError") do neither.
  */
+import { inspect } from 'node:util';
 import { ServingError } from '../lib/contract/errors.ts';
-import type { Place } from './model/publish.ts';
+import type { Place } from './model/place.ts';
 
-interface Refusal {
-  readonly matches: (said: Said) => boolean;
-  readonly advice: (place: Place) => string;
-}
+const MAX_CAUSES = 5;
 
-interface Said {
-  /** Name and code of the error and of what caused it, and the text. */
-  readonly text: string;
-  readonly status: number | undefined;
-}
-
-const REFUSALS: readonly Refusal[] = [
-  {
-    matches: ({ text }) => /region is missing|ConfigError.*region/i.test(text),
-    advice: () => 'no region is set: AWS_REGION=eu-west-1, or a profile that has one (AWS_PROFILE)',
-  },
-  {
-    matches: ({ text }) =>
-      /CredentialsProviderError|could not load credentials|resolved credential object is not valid/i.test(
-        text,
-      ),
-    advice: () =>
-      'no AWS credentials were found: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
-  },
-  {
-    matches: ({ text }) => /ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken/i.test(text),
-    advice: () =>
-      'AWS does not take these credentials; look at AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in again',
-  },
-  {
-    matches: ({ text }) => /NoSuchBucket|bucket does not exist/i.test(text),
-    advice: ({ location }) => `there is no bucket ${location.bucket}; --to or --bucket names it`,
-  },
-  {
-    matches: ({ text, status }) =>
-      /PermanentRedirect|AuthorizationHeaderMalformed/i.test(text) || status === 301,
-    advice: ({ location }) => `the bucket ${location.bucket} is in another region; AWS_REGION says which`,
-  },
-  {
-    matches: ({ text, status }) => /AccessDenied|Forbidden/i.test(text) || status === 403,
-    advice: ({ text }) =>
+/** Advice for errors by what they say. */
+const REFUSALS: readonly (readonly [RegExp, (place: Place) => string])[] = [
+  [
+    /region is missing|ConfigError.*region/i,
+    () => 'no region is set: AWS_REGION=eu-west-1, or a profile that has one (AWS_PROFILE)',
+  ],
+  [
+    /CredentialsProviderError|could not load credentials|resolved credential object is not valid/i,
+    () => 'no AWS credentials were found: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  ],
+  [
+    /ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken/i,
+    () => 'AWS rejects these credentials; check AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in again',
+  ],
+  [
+    /NoSuchBucket|bucket does not exist/i,
+    ({ location }) => `there is no bucket ${location.bucket}; --to or --bucket names it`,
+  ],
+  [
+    /PermanentRedirect|AuthorizationHeaderMalformed|httpStatusCode: 301/i,
+    ({ location }) => `the bucket ${location.bucket} is in another region; AWS_REGION names it`,
+  ],
+  [
+    /AccessDenied|Forbidden|httpStatusCode: 403/i,
+    ({ text }) =>
       `access denied; these credentials need s3:GetObject, s3:PutObject and s3:ListBucket on ${text}`,
-  },
+  ],
 ];
 
-/** @param directory where the converted model lies */
+/** @param directory where the converted model is */
 export function uploadRefusal(error: unknown, place: Place, directory: string): ServingError {
   const known = ServingError.from(error);
   if (known.code === 'cancelled') {
     return new ServingError('cancelled', `${known.message}; the converted model lies in ${directory}`);
   }
-  const said = saidBy(error);
-  const advice = REFUSALS.find(({ matches }) => matches(said))?.advice(place);
+  // Names, codes, messages and status of the error and its causes.
+  const said = inspect(error, { depth: MAX_CAUSES }).replaceAll(/^\s+at .*$/gm, '');
+  const advice = REFUSALS.find(([pattern]) => pattern.test(said))?.[1](place);
   const reason = advice ?? known.message.replaceAll(/\s+/g, ' ').trim();
-  // What is no defect of ours is not told as one.
-  const code = advice === undefined ? known.code : 'bad_config';
+  // A refusal by S3 is not a defect of this program.
+  const code = known.code === 'internal' ? 'model_unavailable' : known.code;
   return new ServingError(
-    code === 'internal' ? 'model_unavailable' : code,
+    advice === undefined ? code : 'bad_config',
     `the model was not uploaded to ${place.text}: ${reason}. The converted model lies in ${directory}; ` +
       '`cluster-serving model push` uploads it without converting it again',
     { cause: error },
   );
-}
-
-const MAX_CAUSES = 5;
-
-function saidBy(error: unknown): Said {
-  const words: string[] = [];
-  let status: number | undefined;
-  let at: unknown = error;
-  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
-    const { $metadata, Code, code } = at as {
-      $metadata?: { httpStatusCode?: number };
-      Code?: string;
-      code?: string;
-    };
-    words.push(at.name, Code ?? '', code ?? '', at.message);
-    status ??= $metadata?.httpStatusCode;
-    at = at.cause;
-  }
-  return { text: words.join(' '), status };
 }

@@ -1,7 +1,6 @@
 /**
- * `cluster-serving enqueue`. In: images with their uris, a folder of images, or a file of records. Out: all of them
- * in the queue, or named.
- * Trap: one file that cannot be read must not keep the others out; each record that was not taken is told by its uri.
+ * `cluster-serving enqueue`. A file that cannot be read does not keep the other records out: each record that was not
+ * enqueued is reported by its uri.
  */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -9,70 +8,43 @@ import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { postJson } from '../../sdk/fetch.ts';
 import { InputQueue, type QueueRecord } from '../../sdk/index.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
-import { readInput } from '../files.ts';
+import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
-import { recordsOf } from '../records.ts';
-import {
-  findService,
-  JOB_HELP,
-  JOB_OPTION,
-  notRunning,
-  SERVICE_HELP,
-  SERVICE_OPTIONS,
-  type Service,
-} from '../service.ts';
-
-const HELP = `Usage: cluster-serving enqueue [options] <uri>=<image>...
-       cluster-serving enqueue [options] --dir <folder> | --file <file>
-
-Puts records into the queue; each is in the queue or named as an error when this ends. Their results: query.
-
-      --dir <folder>      every PNG and JPEG below the folder; its path there is its uri
-      --prefix <text>     put before each uri of --dir
-      --file <file>       JSON, - reads stdin: records {"uri": ..., "inputs": {...}}, one, an array or one a line, with
-                          inputs as the SDK takes them; or a request {"instances": [...], "uris": [...]}
-      --input <name>      the model's input that images are for (default image; with one input any name will do)
-${SERVICE_HELP}
-      --queue-url <url>   SQS queue of a service elsewhere; without it and --url, found by the job's name in AWS
-      --bucket <name>     its bucket, for records over 1 MiB
-      --redis-url <url>   its Redis: a uri that is in use for another record is then refused, as it is here
-${JOB_HELP}
-${COMMON_HELP}`;
+import { readInput, recordsOf } from '../records.ts';
+import { findService, JOB, notRunning, SERVICE_OPTIONS, type Service } from '../service.ts';
+import { INPUT } from './predict.ts';
 
 const SHOWN_FAILURES = 20;
 
-export const enqueue = defineCommand({
+export const command = defineCommand({
   name: 'enqueue',
-  help: HELP,
+  usage: ['[options] <uri>=<image>...', '[options] --dir <folder> | --file <file>'],
+  about: `Puts records into the queue. When it ends, each record is in the queue or reported as an error; \`query\` prints
+the results. A JSON file holds records {"uri": ..., "inputs": {...}} (one, an array, or one a line) with inputs as the
+SDK takes them, or a request {"instances": [...], "uris": [...]}.`,
   options: {
-    dir: { type: 'string' },
-    prefix: { type: 'string' },
-    file: { type: 'string' },
-    input: { type: 'string' },
+    dir: { value: 'folder', about: 'every PNG and JPEG below the folder; the path below it is the uri' },
+    prefix: { value: 'text', about: 'put before each uri of --dir' },
+    file: { value: 'file', about: 'JSON file; - reads stdin' },
+    input: INPUT,
     ...SERVICE_OPTIONS,
-    'queue-url': { type: 'string' },
-    bucket: { type: 'string' },
-    'redis-url': { type: 'string' },
-    ...JOB_OPTION,
+    'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
+    bucket: { value: 'name', about: 'its bucket, for records over 1 MiB' },
+    'redis-url': { value: 'url', about: 'its Redis, so that a uri in use for another record is refused' },
+    job: JOB,
   },
-  takesArguments: true,
-  async run({ dir, file, prefix, input = 'image', ...values }, output, pairs) {
-    const sources = [dir, file, pairs.length > 0 ? pairs : undefined].filter(
-      (source) => source !== undefined,
-    );
+  async run({ dir, file, prefix, input, ...values }, output, pairs) {
+    const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --queue-url');
     if (dir !== undefined) return send(await recordsOfFolder(dir, prefix ?? '', input), service, output);
-    if (file === undefined)
-      return send(
-        pairs.map((pair) => recordOfPair(pair, input)),
-        service,
-        output,
-      );
+    if (file === undefined) {
+      const records = pairs.map((pair) => recordOfPair(pair, input));
+      return send(records, service, output);
+    }
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     return 'body' in content
       ? sendRequest(content.body, service, output)
@@ -80,7 +52,7 @@ export const enqueue = defineCommand({
   },
 });
 
-/** `a=b.png`; where a uri or a path holds "=" itself, the one split that names a file. */
+/** `a=b.png`; where the uri or the path holds "=" itself, the one split that names a file. */
 function recordOfPair(pair: string, input: string): QueueRecord {
   const splits = [...pair.matchAll(/=/g)]
     .map(({ index }) => ({ uri: pair.slice(0, index), path: pair.slice(index + 1) }))
@@ -107,48 +79,37 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
 
 async function send(records: readonly QueueRecord[], service: Service, output: Output): Promise<number> {
   const { job, queueUrl, endpoint, region, bucket, http, redisUrl } = service;
-  const queue = new InputQueue({
-    name: job,
-    ...(queueUrl === undefined ? {} : { queueUrl }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(bucket === undefined ? {} : { bucket }),
-    ...(http === undefined ? {} : { frontendUrl: http }),
-    ...(redisUrl === undefined ? {} : { redisUrl }),
-  });
-  const progress = showProgress(process.stderr, records.length, () => performance.now());
-  let taken = 0;
-  let failed: readonly ServingError[] = [];
+  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, redisUrl };
+  const known = Object.entries(places).flatMap(([key, place]) => (place === undefined ? [] : [[key, place]]));
+  const queue = new InputQueue({ ...Object.fromEntries<string>(known as [string, string][]), name: job });
+  const progress = showProgress(output.json);
+  let enqueued = 0;
+  let errors: readonly ServingError[] = [];
   try {
-    await queue.enqueueMany(records, (count) => {
-      taken = count;
-      progress.update(count);
+    await queue.enqueueMany(records, (done) => {
+      enqueued = done;
+      progress.update({ done, total: records.length });
     });
   } catch (error) {
     if (!(error instanceof AggregateError)) throw error;
-    failed = error.errors.map((one) => ServingError.from(one));
+    errors = error.errors.map((one) => ServingError.from(one));
   } finally {
     progress.end();
     await queue.close();
   }
-  tellFailures(failed, output);
+  for (const { uri, message } of errors.slice(0, SHOWN_FAILURES)) output.note(`error: ${uri}: ${message}`);
+  if (errors.length > SHOWN_FAILURES) output.note(`error: and ${errors.length - SHOWN_FAILURES} more`);
+  const failed = errors.map(({ uri, code, message }) => ({ uri, code, error: message }));
   const where = queueUrl ?? http ?? `the queue of ${job}`;
-  output.answer(
-    { enqueued: taken, failed: failed.map(({ uri, code, message }) => ({ uri, code, error: message })) },
-    `${taken} ${taken === 1 ? 'record' : 'records'} enqueued in ${where}`,
-  );
+  const noun = enqueued === 1 ? 'record' : 'records';
+  output.answer({ enqueued, failed }, `${enqueued} ${noun} enqueued in ${where}`);
   return failed.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-function tellFailures(failed: readonly ServingError[], output: Output): void {
-  for (const { uri, message } of failed.slice(0, SHOWN_FAILURES)) output.note(`error: ${uri}: ${message}`);
-  if (failed.length > SHOWN_FAILURES) output.note(`error: and ${failed.length - SHOWN_FAILURES} more`);
-}
-
-/** A request is for the service to read: only its model knows whether a text is an image. */
+/** Sends a request as it is: only the service's model knows whether a text is an image. */
 async function sendRequest(body: string, { http }: Service, output: Output): Promise<number> {
   if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: say --url');
-  const url = `${http.replace(/\/+$/, '')}/predictions`;
+  const url = `${http}/predictions`;
   const answer = ((await postJson(url, body)) ?? {}) as { uri?: string; uris?: string[] };
   const uris = answer.uris ?? (answer.uri === undefined ? [] : [answer.uri]);
   if (uris.length === 0) throw wrongUse(`${url} answered, but not as this service does`);

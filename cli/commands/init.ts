@@ -7,32 +7,24 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { COMMON_HELP, defineCommand, wrongUse } from '../command.ts';
+import { defineCommand, wrongUse } from '../command.ts';
 import { deploymentText } from '../deployment.ts';
 import { EXIT, type Output } from '../output.ts';
 
-const HELP = `Usage: cluster-serving init [options]
-
-Writes a config.yaml with every setting, its meaning and its default, all commented out. With --deploy it writes a
-serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says.
-
-  -c, --config <file>     the file to write (default config.yaml)
-      --deploy            write serverless.yml, and no config.yaml
-      --force             replace a file that is there
-${COMMON_HELP}`;
-
+const CONFIG = 'config.yaml';
 const DEPLOYMENT = 'serverless.yml';
 
-export const init = defineCommand({
+export const command = defineCommand({
   name: 'init',
-  help: HELP,
+  about: `Writes a config.yaml with every setting, its meaning and its default, all commented out. With --deploy it writes a
+serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says.`,
   options: {
-    config: { type: 'string', short: 'c' },
-    deploy: { type: 'boolean' },
-    force: { type: 'boolean' },
+    config: { short: 'c', value: 'file', about: `file to write (default ${CONFIG})` },
+    deploy: { about: 'write serverless.yml, and no config.yaml' },
+    force: { about: 'replace an existing file' },
   },
   async run({ config, deploy = false, force = false }, output) {
-    if (!deploy) return writeConfig(config ?? 'config.yaml', force, output);
+    if (!deploy) return writeConfig(config ?? CONFIG, force, output);
     if (config !== undefined)
       throw wrongUse(`init --deploy writes ${DEPLOYMENT}; serverless takes \`--param config=${config}\``);
     return writeDeployment(force, output);

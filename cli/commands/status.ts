@@ -1,47 +1,24 @@
-/**
- * `cluster-serving status`. In: a data folder, or a url. Out: whether it runs, whether it can predict, and where.
- * Trap: the exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready.
- */
-import { resolve } from 'node:path';
+/** `cluster-serving status`. The exit code is the answer for scripts: 0 ready, 3 not running, 4 running but not ready. */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
-import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../../local/data-folder.ts';
+import { findRunning } from '../../local/data-folder.ts';
 import { request } from '../../sdk/fetch.ts';
-import { COMMON_HELP, defineCommand } from '../command.ts';
+import { defineCommand } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
-import { assertUrl, SERVICE_HELP, SERVICE_OPTIONS } from '../service.ts';
-
-const HELP = `Usage: cluster-serving status [options]
-
-Says whether the service runs, since when, where, what GET /ready answers, and how long requests took.
-Exit code: 0 running and ready, 3 not running, 4 running but not ready.
-
-${SERVICE_HELP}
-${COMMON_HELP}`;
+import { assertUrls, dataDirOf, SERVICE_OPTIONS } from '../service.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 
-interface Answers {
-  readonly ready: boolean;
-  /** Version that serves, when ready. */
-  readonly model?: string;
-  /** Why it is not ready. */
-  readonly reason?: string;
-  /** Only those that have counted something. */
-  readonly metrics: readonly TimerReport[];
-  /** Nobody answered. */
-  readonly unreachable: boolean;
-}
-
-export const status = defineCommand({
+export const command = defineCommand({
   name: 'status',
-  help: HELP,
+  about: `Shows whether the service runs, since when, where, what GET /ready answers, and how long requests took.
+Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   options: SERVICE_OPTIONS,
-  async run({ url, 'data-dir': folder }, output) {
-    assertUrl('--url', url, ['http:', 'https:']);
-    if (url !== undefined) return remote(url, output);
-    const dataDir = resolve(folder ?? DEFAULT_DATA_DIR);
+  async run(values, output) {
+    assertUrls(values);
+    if (values.url !== undefined) return remote(values.url, output);
+    const dataDir = dataDirOf(values);
     const running = await findRunning(dataDir);
     if (!running) {
       output.answer({ running: false, ready: false, dataDir }, `not running on ${dataDir}`);
@@ -56,19 +33,15 @@ export const status = defineCommand({
     }
     const jobs = await Promise.all(record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http)) })));
     const ready = jobs.every((job) => job.ready);
-    const [first] = jobs;
-    const document = {
-      running: true,
-      ready,
-      ...(ready ? {} : { reason: jobs.find((job) => !job.ready)?.reason }),
-      ...record,
-      dataDir,
-      metrics: first?.metrics ?? [],
-      jobs: jobs.map(({ unreachable: _asked, ...job }) => job),
-    };
-    const several = jobs.length > 1;
-    const texts = jobs.map((job) => (several ? `job ${job.job}: ${answerText(job)}` : answerText(job)));
-    output.answer(document, [runningText(record), ...texts].join('\n'));
+    const reason = jobs.find((job) => !job.ready)?.reason;
+    const shown = jobs.map(({ unreachable: _unreachable, ...job }) => job);
+    // JSON leaves out what is undefined.
+    const facts = { running: true, ready, reason, ...record, dataDir, metrics: jobs[0]?.metrics ?? [] };
+    const document = { ...facts, jobs: shown };
+    const minutes = Math.floor((Date.now() - Date.parse(record.since)) / 60_000);
+    const texts = jobs.map((job) => `${jobs.length > 1 ? `job ${job.job}: ` : ''}${answerText(job)}`);
+    const lines = [`running since ${record.since} (${minutes} min)`, placesText(record), ...texts];
+    output.answer(document, lines.join('\n'));
     return ready ? EXIT.ok : EXIT.notReady;
   },
 });
@@ -80,7 +53,8 @@ async function remote(url: string, output: Output): Promise<number> {
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }
 
-async function ask(http: string): Promise<Answers> {
+/** @returns the model that serves when ready, else why not; and the metrics with a count above 0 */
+async function ask(http: string) {
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS);
     const { ready, model } = (body ?? {}) as { ready?: unknown; model?: string };
@@ -88,32 +62,21 @@ async function ask(http: string): Promise<Answers> {
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS);
     const counted = (metrics.body as TimerReport[]).filter(({ count }) => count > 0);
-    return { ready: true, ...(model === undefined ? {} : { model }), metrics: counted, unreachable: false };
+    return { ready: true, model, reason: undefined, metrics: counted, unreachable: false };
   } catch (error) {
-    const { message } = ServingError.from(error);
-    return { ready: false, reason: message, metrics: [], unreachable: isUnreachable(error) };
+    const known = ServingError.from(error);
+    // Only when no server has answered is the network's own error inside.
+    const unreachable = known === error && known.cause instanceof TypeError;
+    return { ready: false, model: undefined, reason: known.message, metrics: [], unreachable };
   }
 }
 
-/** The one error of a request that no server has answered has the network's own error inside. */
-function isUnreachable(error: unknown): boolean {
-  return error instanceof ServingError && error.cause instanceof TypeError;
-}
-
-function runningText(record: StackRecord): string {
-  const minutes = Math.floor((Date.now() - Date.parse(record.since)) / 60_000);
-  return `running since ${record.since} (${minutes} min)\n${placesText(record)}`;
-}
-
-function answerText({ ready, model, reason, metrics }: Answers): string {
+function answerText({ ready, model, reason, metrics }: Awaited<ReturnType<typeof ask>>): string {
   if (!ready) return `not ready: ${reason}`;
+  const ms = (value: number) => `${value.toFixed(1)} ms`.padStart(11);
   const rows = metrics.map(
     ({ name, count, mean, _99thPercentile }) =>
       `  ${name.padEnd(28)} ${String(count).padStart(8)} times  mean ${ms(mean)}  99 % ${ms(_99thPercentile)}`,
   );
   return [`ready${model === undefined ? '' : `, model version ${model}`}`, ...rows].join('\n');
-}
-
-function ms(value: number): string {
-  return `${value.toFixed(1)} ms`.padStart(11);
 }

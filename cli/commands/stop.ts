@@ -1,56 +1,39 @@
 /**
- * `cluster-serving stop`. In: a data folder. Out: nothing runs on it any more; the data stay.
- * Trap: a process that ignores SIGTERM is killed in the end, and a process that has only the same number is not.
+ * `cluster-serving stop`. A process that ignores SIGTERM is killed in the end; a process that only has the same number
+ * is left alone.
  */
-import { resolve } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { DEFAULT_DATA_DIR, dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
+import { dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
 import { isAlive, untilGone } from '../../local/process.ts';
-import { COMMON_HELP, defineCommand, wholeNumber } from '../command.ts';
+import { defineCommand } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
+import { DATA_DIR, dataDirOf } from '../service.ts';
 
-const HELP = `Usage: cluster-serving stop [options]
+export const STOP_TIMEOUT = {
+  value: 's',
+  range: [0, 3_600],
+  default: 30,
+  about: 'how long the stop may take before the process is killed',
+} as const;
 
-Stops the service of a data folder and waits until it is gone. Nothing to stop is no error. The data stay.
-
-      --data-dir <dir>    folder of the service (default .cluster-serving)
-      --timeout <s>       how long it may take before it is killed (default 30)
-${COMMON_HELP}`;
-
-const DEFAULT_TIMEOUT_SECONDS = 30;
 const KILL_LIMIT_MS = 5_000;
 
-export const stop = defineCommand({
+export const command = defineCommand({
   name: 'stop',
-  help: HELP,
-  options: { 'data-dir': { type: 'string' }, timeout: { type: 'string' } },
+  about:
+    'Stops the service of a data folder and waits until it has ended. Nothing to stop is not an error. The data stay.',
+  options: { 'data-dir': DATA_DIR, timeout: STOP_TIMEOUT },
   async run(values, output) {
-    const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
-    const stopped = await stopService(dataDir, stopTimeoutMs(values.timeout), output);
+    const dataDir = dataDirOf(values);
+    const stopped = await stopService(dataDir, values.timeout * 1000, output);
     if (stopped) output.answer({ stopped: true, ...stopped }, `stopped process ${stopped.pid}`);
     else output.answer({ stopped: false }, `nothing runs on ${dataDir}`);
     return EXIT.ok;
   },
 });
 
-export function stopTimeoutMs(timeout: string | undefined): number {
-  return wholeNumber('--timeout', timeout, { otherwise: DEFAULT_TIMEOUT_SECONDS, most: 3_600 }) * 1000;
-}
-
-export interface Stopped {
-  readonly pid: number;
-  /** It did not end by itself in time. */
-  readonly killed: boolean;
-  /** Undefined when it was not ready yet. */
-  readonly startedWith: NonNullable<Running['record']>['startedWith'] | undefined;
-}
-
 /** @returns undefined when nothing ran. @throws bad_config for a process of another user */
-export async function stopService(
-  dataDir: string,
-  timeoutMs: number,
-  output: Output,
-): Promise<Stopped | undefined> {
+export async function stopService(dataDir: string, timeoutMs: number, output: Output) {
   const running = await findRunning(dataDir);
   if (!running) {
     await dropRecord(dataDir);
@@ -67,19 +50,19 @@ export async function stopService(
     }
     await dropRecord(dataDir);
   }
+  // Before it was ready there is no record of what it was started with.
   return { pid: found.pid, killed, startedWith: record?.startedWith };
 }
 
 async function signal({ process: found }: Running, name: NodeJS.Signals): Promise<void> {
-  // Asked again just before: it may have ended, and its number may be another's.
+  // Checked again just before: it may have ended, and another process may have its number.
   if (!(await isAlive(found))) return;
   try {
     process.kill(found.pid, name);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ESRCH') return;
-    throw new ServingError('bad_config', `process ${found.pid} cannot be stopped: ${message}`, {
-      cause: error,
-    });
+    const text = `process ${found.pid} cannot be stopped: ${message}`;
+    throw new ServingError('bad_config', text, { cause: error });
   }
 }

@@ -1,9 +1,8 @@
 /**
- * `dlq list`. In: conditions. Out: a line, or a JSON object, for each parked message that is meant, as they come.
- * Trap: there may be a hundred thousand: nothing is gathered, and without --limit 0 it ends after the first hundred.
+ * `dlq list`. There may be a hundred thousand messages: each is printed as it comes, nothing is collected, and without
+ * --limit 0 the listing ends after the first hundred.
  */
-
-import { EXIT, type Output } from '../output.ts';
+import { EXIT, listDocument, type Output } from '../output.ts';
 import type { DlqPlace } from './place.ts';
 import { bytesText, plain, timeText } from './text.ts';
 import { type Found, findParked, type Where } from './where.ts';
@@ -11,43 +10,34 @@ import { type Found, findParked, type Where } from './where.ts';
 export interface ListOptions {
   /** 0 has no limit. */
   readonly limit: number;
-  readonly after: string | undefined;
+  readonly after?: string | undefined;
 }
 
-export async function list(
-  place: DlqPlace,
-  where: Where,
-  options: ListOptions,
-  output: Output,
-): Promise<number> {
+export async function list(place: DlqPlace, where: Where, options: ListOptions, output: Output) {
   const { limit, after } = options;
+  const document = listDocument(output, '{"parked":[');
   let count = 0;
   let last: string | undefined;
-  let isMore = false;
-  const tell = (found: Found) => {
-    const text = output.json ? JSON.stringify(documentOf(found)) : lineOf(found);
-    if (output.json) output.piece(`${count === 0 ? '{"parked":[' : ','}${text}`);
-    else output.piece(`${count === 0 ? `${HEAD}\n` : ''}${text}\n`);
-    count++;
-    last = found.id;
-  };
-  search: for await (const part of findParked(place, where, { after })) {
+  let next: string | undefined;
+  search: for await (const part of findParked(place, where, after)) {
     for (const found of part) {
-      isMore = limit > 0 && count === limit;
-      if (isMore) break search;
-      tell(found);
+      if (limit > 0 && count === limit) {
+        next = last;
+        break search;
+      }
+      if (output.json) document.add(documentOf(found));
+      else output.piece(`${count === 0 ? HEAD : ''}${lineOf(found)}\n`);
+      count++;
+      last = found.id;
     }
   }
-  const next = isMore ? last : undefined;
-  if (output.json) {
-    const end = JSON.stringify({ count, ...(next === undefined ? {} : { next }) }).slice(1);
-    output.piece(`${count === 0 ? '{"parked":[' : ''}],${end}\n`);
-  } else if (count === 0) output.piece('nothing is parked, or nothing of what is meant\n');
+  if (output.json) document.end({ count, next });
+  else if (count === 0) output.piece('nothing is parked, or nothing of what is meant\n');
   else if (next !== undefined) output.note(`and more: --after ${next} goes on, --limit 0 lists all`);
   return EXIT.ok;
 }
 
-const HEAD = `${'id'.padEnd(36)}  ${'parked'.padEnd(20)}  tries      size  stored result  uri`;
+const HEAD = `${'id'.padEnd(36)}  ${'parked'.padEnd(20)}  tries      size  stored result  uri\n`;
 
 function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): string {
   const name = uri === undefined ? (readable ? '(no uri)' : '(no parked message)') : plain(uri);
@@ -61,15 +51,16 @@ function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): 
   ].join('  ');
 }
 
+/** JSON leaves out what is undefined. */
 function documentOf({ id, uri, parkedAt, sentAt, tries, bytes, outcome, readable }: Found) {
   return {
     id,
-    ...(uri === undefined ? {} : { uri }),
+    uri,
     parkedAt: new Date(parkedAt).toISOString(),
-    ...(sentAt === undefined ? {} : { sentAt: new Date(sentAt).toISOString() }),
-    ...(tries === undefined ? {} : { tries }),
+    sentAt: sentAt === undefined ? undefined : new Date(sentAt).toISOString(),
+    tries,
     bytes,
-    ...(readable ? {} : { readable }),
-    ...(outcome === undefined ? {} : { result: outcome }),
+    readable: readable ? undefined : false,
+    result: outcome,
   };
 }

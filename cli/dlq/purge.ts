@@ -1,7 +1,4 @@
-/**
- * `dlq purge`. In: which parked messages. Out: they and their payloads are gone, after a yes.
- * Trap: what is parked while the question is asked was not meant: nothing younger than the count is deleted.
- */
+/** `dlq purge`. Messages that are parked while the question is asked are not deleted: none newer than the count is. */
 import { confirmed } from '../confirm.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
@@ -35,14 +32,14 @@ export async function purge(
     output.answer({ purged: 0 }, 'nothing was deleted');
     return EXIT.failed;
   }
-  const progress = showProgress(process.stderr, count, () => performance.now());
+  const progress = showProgress(output.json);
   let purged = 0;
   try {
     for await (const part of findEntries(place, where)) {
       const meant = part.slice(0, count - purged);
       if (meant.length > 0) await place.parked.removeWithPayloads(meant);
       purged += meant.length;
-      progress.update(purged);
+      progress.update({ done: purged, total: count });
     }
   } finally {
     progress.end();

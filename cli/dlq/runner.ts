@@ -1,7 +1,6 @@
 /**
- * In: a job's model and records that may be deadly. Out: their outcomes; the command survives each of them.
- * Trap: one deadly record takes its part of the records along, which then run one by one; each gets the time that the
- * job's function has, and loading the model counts to nobody's.
+ * Runs records that may crash the process they run in. One that does takes the records beside it along, which then run
+ * one by one; each has the time limit of the job's function, and loading the model does not count.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -21,45 +20,40 @@ export interface ReplayRunner {
   readonly version: string;
   /** As many outcomes, same order. @throws model_unavailable */
   run(records: readonly Inputs[]): Promise<Outcome[]>;
-  close(): Promise<void>;
 }
 
 /** A process starts and a model of gigabytes is loaded. */
 const OPEN_MS = 300_000;
 
 /**
- * Downloads the model that serves now and opens it in a process of its own.
+ * Downloads the model that serves now, opens it in its own process, and closes it when `work` has ended.
  * @param limitMs of one record
  * @throws model_unavailable
  */
-export async function openRunner(
+export async function withRunner<T>(
   { s3, bucket, job }: DlqPlace,
-  limitMs: number = job.function.timeoutSeconds * 1000,
-): Promise<ReplayRunner> {
+  limitMs: number | undefined,
+  work: (runner: ReplayRunner) => Promise<T>,
+): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-replay-'));
-  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  let fence: Fence | undefined;
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
     const pointer = await readPointer(s3, location);
+    const { version } = pointer;
     const file = await findModelFile(await downloadModel(s3, location, pointer, folder));
-    const settings = modelSettings(job, availableParallelism());
-    const fence = new Fence({ file, version: pointer.version, settings });
-    await opened(fence);
-    return {
-      version: pointer.version,
-      run: (records) => runAll(fence, records, limitMs),
-      async close() {
-        await fence.close();
-        await removeFolder();
-      },
-    };
-  } catch (error) {
-    await removeFolder();
-    throw error;
+    const runner = new Fence({ file, version, settings: modelSettings(job, availableParallelism()) });
+    fence = runner;
+    await opened(runner);
+    const recordMs = limitMs ?? job.function.timeoutSeconds * 1000;
+    return await work({ version, run: (records) => runAll(runner, records, recordMs) });
+  } finally {
+    await fence?.close();
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** No record is to blame when the model cannot be opened. */
+/** Starts the process, so that a model that cannot be opened is no record's failure. */
 async function opened(fence: Fence): Promise<void> {
   try {
     await fence.run([], OPEN_MS);
@@ -69,6 +63,8 @@ async function opened(fence: Fence): Promise<void> {
     throw new ServingError('model_unavailable', message, { cause: error });
   }
 }
+
+const SIGNALLED = /\((SIGINT|SIGTERM|SIGHUP)\)/;
 
 async function runAll(
   fence: Fence,
@@ -82,7 +78,7 @@ async function runAll(
     return await fence.run(records, limitMs);
   } catch (error) {
     if (!isGuilt(error)) throw error;
-    // Ctrl-C reaches that process too: no record sent it.
+    // Ctrl-C reaches that process, too; no record caused it.
     if (SIGNALLED.test(error.message) && !again) return runAll(fence, records, limitMs, true);
     if (records.length === 1) return [{ ok: false, error: new ServingError('model_failed', error.message) }];
   }
@@ -90,5 +86,3 @@ async function runAll(
   for (const record of records) outcomes.push(...(await runAll(fence, [record], limitMs)));
   return outcomes;
 }
-
-const SIGNALLED = /\((SIGINT|SIGTERM|SIGHUP)\)/;

@@ -1,9 +1,7 @@
 /**
- * `dlq show`. In: the id of a parked message. Out: all of it, and what is in it: each input with dtype, shape and first
- * values, also where the record lies in S3 behind a pointer.
- * Trap: what cannot be decoded is the reason to look, not an error of the command.
+ * `dlq show`: all of one message, with dtype, shape and first values of each input, also where the record is in S3
+ * behind a pointer. A message that cannot be decoded is the reason to look, not an error of the command.
  */
-
 import { uriOf } from '../../lib/codecs/dead-letter.ts';
 import { decodeMessage } from '../../lib/codecs/message.ts';
 import { decodePointer } from '../../lib/codecs/pointer.ts';
@@ -22,48 +20,34 @@ interface Reading {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** @throws not_found, bad_request for a file that is no parked message */
+/** @throws not_found, bad_request for a file that is not a parked message */
 export async function show(place: DlqPlace, id: string, output: Output): Promise<number> {
   const [message] = await place.parked.messages([id]);
   if (message instanceof ServingError) throw message;
   if (!message) throw new ServingError('not_found', `no message ${id} is parked for ${place.job.jobName}`);
   const { body, sentAt, tries } = message;
   const uri = uriOf(body);
-  const [outcome] = place.results && uri !== undefined ? await place.results.outcomes([uri]) : [];
+  const [result] = place.results && uri !== undefined ? await place.results.outcomes([uri]) : [];
   const reading = await read(place, body);
   const { payload, inputs = [], error } = reading;
-  const lines = [
-    `id       ${id}`,
-    `uri      ${uri === undefined ? '(none: nobody can be told)' : plain(uri, 1_024)}`,
-    ...(sentAt === undefined ? [] : [`sent     ${timeText(sentAt)}`]),
-    ...(tries === undefined ? [] : [`tries    ${tries}`]),
-    ...(outcome
-      ? [
-          `result   ${outcome.status}${outcome.code ? `: ${plain(outcome.message ?? '')} (${outcome.code})` : ''}`,
-        ]
-      : []),
-    ...(payload
-      ? [
-          `payload  s3://${place.bucket}/${payload.key}${payload.bytes === undefined ? '' : `, ${bytesText(payload.bytes)}`}`,
-        ]
-      : []),
-    ...(error ? [`unread   ${plain(error.message, 500)} (${error.code})`] : []),
-    ...inputs.map((input, i) => `${i === 0 ? 'inputs ' : '       '}  ${inputLine(input)}`),
-    `message  ${bytesText(Buffer.byteLength(body))}`,
-    plain(body, SHOWN_MESSAGE),
-  ];
-  output.answer(
-    {
-      id,
-      ...(uri === undefined ? {} : { uri }),
-      ...(sentAt === undefined ? {} : { sentAt: new Date(sentAt).toISOString() }),
-      ...(tries === undefined ? {} : { tries }),
-      ...(outcome ? { result: outcome } : {}),
-      ...reading,
-      message: body,
-    },
-    lines.join('\n'),
-  );
+  const lines = [`id       ${id}`];
+  lines.push(`uri      ${uri === undefined ? '(none: nobody can be told)' : plain(uri, 1_024)}`);
+  if (sentAt !== undefined) lines.push(`sent     ${timeText(sentAt)}`);
+  if (tries !== undefined) lines.push(`tries    ${tries}`);
+  if (result) {
+    const why = result.code ? `: ${plain(result.message ?? '')} (${result.code})` : '';
+    lines.push(`result   ${result.status}${why}`);
+  }
+  if (payload) {
+    const size = payload.bytes === undefined ? '' : `, ${bytesText(payload.bytes)}`;
+    lines.push(`payload  s3://${place.bucket}/${payload.key}${size}`);
+  }
+  if (error) lines.push(`unread   ${plain(error.message, 500)} (${error.code})`);
+  lines.push(...inputs.map((input, i) => `${i === 0 ? 'inputs ' : '       '}  ${inputLine(input)}`));
+  lines.push(`message  ${bytesText(Buffer.byteLength(body))}`, plain(body, SHOWN_MESSAGE));
+  const sent = sentAt === undefined ? undefined : new Date(sentAt).toISOString();
+  // JSON leaves out what is undefined.
+  output.answer({ id, uri, sentAt: sent, tries, result, ...reading, message: body }, lines.join('\n'));
   return EXIT.ok;
 }
 

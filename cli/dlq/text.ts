@@ -1,8 +1,4 @@
-/**
- * In: what strangers put into the queue. Out: lines for a terminal.
- * Trap: a message may hold what a terminal takes for a command; nothing below a space gets through.
- */
-
+/** Formats messages of untrusted callers for a terminal: control characters, which it could obey, are replaced. */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import { float16Value } from '../../lib/pipeline/cast.ts';
@@ -27,7 +23,7 @@ export function timeText(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** One input of a record, as far as it can be told without its model. */
+/** One input of a record, as far as it is known without the model. */
 export interface InputFacts {
   readonly name: string;
   readonly kind: Value['kind'];
@@ -48,16 +44,12 @@ function factsOf(value: Value): Omit<InputFacts, 'name' | 'kind'> {
       return { dtype: value.tensor.dtype, shape: value.tensor.shape, first: firstOf(value.tensor) };
     case 'sparse':
       return { dtype: value.values.dtype, shape: value.shape, first: firstOf(value.values) };
-    case 'image': {
-      const { byteLength } = value.bytes;
-      return { dtype: imageKind(value.bytes), bytes: byteLength, first: [] };
-    }
+    case 'image':
+      return { dtype: imageKind(value.bytes), bytes: value.bytes.byteLength, first: [] };
     case 'text':
       return { dtype: 'string', bytes: value.text.length, first: [value.text.slice(0, SHOWN_CHARACTERS)] };
-    case 'json': {
-      const { shape, first } = nestedFacts(value.value);
-      return { shape, first };
-    }
+    case 'json':
+      return nestedFacts(value.value);
   }
 }
 
@@ -77,7 +69,7 @@ function imageKind(bytes: Uint8Array): string {
   return bytes[0] === 0x89 && bytes[1] === 0x50 ? 'PNG' : 'unknown image';
 }
 
-/** Lengths along the first elements: what it looks like, not what it is checked to be. */
+/** Lengths along the first elements; the others are not checked. */
 function nestedFacts(value: unknown): { shape: number[]; first: (number | string)[] } {
   const shape: number[] = [];
   let inner = value;
@@ -87,24 +79,18 @@ function nestedFacts(value: unknown): { shape: number[]; first: (number | string
     inner = inner[0];
   }
   const values: unknown[] = Array.isArray(inner) ? inner.slice(0, SHOWN_VALUES) : [inner];
-  return {
-    shape,
-    first: values.map((one) =>
-      typeof one === 'number'
-        ? one
-        : plain(typeof one === 'string' ? one : JSON.stringify(one), SHOWN_CHARACTERS),
-    ),
-  };
+  const first = values.map((one) => {
+    if (typeof one === 'number') return one;
+    return plain(typeof one === 'string' ? one : JSON.stringify(one), SHOWN_CHARACTERS);
+  });
+  return { shape, first };
 }
 
 export function inputLine({ name, kind, dtype, shape, bytes, first }: InputFacts): string {
   const dimensions = shape === undefined ? '' : `[${shape.join(',')}]`;
   const size = bytes === undefined ? '' : `, ${bytesText(bytes)}`;
   const head = `${plain(name)} ${kind}${dtype === undefined ? '' : ` ${dtype}`}${dimensions}${size}`;
-  const values = first.map((value) =>
-    typeof value === 'number' ? String(value) : JSON.stringify(plain(value)),
-  );
-  return values.length === 0
-    ? head
-    : `${head}  ${values.join(', ')}${values.length === SHOWN_VALUES ? ', …' : ''}`;
+  const values = first.map((one) => (typeof one === 'number' ? String(one) : JSON.stringify(plain(one))));
+  if (values.length === SHOWN_VALUES) values.push('…');
+  return values.length === 0 ? head : `${head}  ${values.join(', ')}`;
 }

@@ -1,27 +1,52 @@
-/**
- * In: a model directory. Out: its import, with the stages drawn on the terminal.
- * Trap: the converters are loaded here and not before.
- */
-import { resolve } from 'node:path';
-import type { Imported, ImportOptions } from '../../convert/import.ts';
+/** Imports a model and shows its stages. The converters are loaded here and not before. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Imported, ImportOptions, Stage } from '../../convert/import.ts';
 import { installation } from '../../local/installation.ts';
 import type { Output } from '../output.ts';
-import { showStages } from './stages.ts';
+import { showProgress } from '../progress.ts';
 
-export async function importHere(
-  directory: string,
-  options: Omit<ImportOptions, 'version'>,
-  output: Output,
-): Promise<Imported> {
+const LABELS: Readonly<Record<Stage, string>> = {
+  reading: '1 of 4  reading the files',
+  converting: '2 of 4  converting',
+  writing: '3 of 4  writing',
+  checking: '4 of 4  running the model',
+};
+const MB = 1e6;
+/** Less is written before a bar could be read. */
+const LONG_MB = 16;
+
+type Options = Omit<ImportOptions, 'version'>;
+
+export async function importHere(directory: string, options: Options, output: Output): Promise<Imported> {
   const { importModel } = await import('../../convert/import.ts');
-  const stages = showStages(process.stderr, output.json);
+  const progress = showProgress(output.json);
   try {
     return await importModel(resolve(directory), {
       ...options,
       version: installation().version,
-      onStage: stages.show,
+      onStage(stage, done = 0, bytes = 0) {
+        const total = bytes > LONG_MB * MB ? bytes / MB : undefined;
+        progress.update({ label: LABELS[stage], done: done / MB, total, unit: 'MB' });
+      },
     });
   } finally {
-    stages.end();
+    progress.end();
+  }
+}
+
+/** Imports into a temporary folder, which is gone when `work` has ended. */
+export async function withImport<T>(
+  directory: string,
+  options: Omit<Options, 'out'>,
+  output: Output,
+  work: (imported: Imported) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-import-'));
+  try {
+    return await work(await importHere(directory, { ...options, out: join(folder, 'model') }, output));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 }

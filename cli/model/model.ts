@@ -1,179 +1,117 @@
 /**
- * `cluster-serving model`. In: a model directory of any kind the contract names. Out: the model as ONNX with its
- * passport, or only what an import of it would say; or a version of it in S3, and which of those serves.
- * Trap: the converters are loaded when there is something to convert; `model --help` is as fast as any help.
+ * `cluster-serving model`: converts models to ONNX and manages the versions in S3. The converters are loaded when there
+ * is something to convert, so that `model --help` is as fast as any help.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ConvertOptions } from '../../convert/conversion.ts';
 import type { ImportOptions } from '../../convert/import.ts';
-import { COMMON_HELP, defineCommand, wholeNumber, wrongUse } from '../command.ts';
+import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
+import { YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
-import { importHere } from './import.ts';
-import { convertOptionsOf, toleranceOf } from './options.ts';
-import { withPlace } from './place.ts';
-import { assertPlace, type PlaceValues, placeOf, publishTo } from './publish.ts';
+import { importHere, withImport } from './import.ts';
+import { convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
+import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 
-const HELP = `Usage: cluster-serving model <import | check | push | list | rollback | prune | ops> [<dir>] [options]
-
-  import <dir>    make an ONNX model of the model in <dir>, check it by running it, and write its passport
-  check <dir>     the same without writing anything: does it convert, and does it run? Exit code 1 when it could not be
-                  run: no made-up inputs fit, and there is no --reference
-  push <dir>      upload the model in <dir>, imported on the way if need be, as a version, and let it serve
-  list            the versions there are: size, when, from what, which one serves
-  rollback [<version>]  let the version before serve again, or the one that is named, after a look at its files
-  prune --keep <n>      delete all versions but the newest ones and the one that serves, after a question
-  ops             the layers and operations that are converted
-
-Kinds of models, by file name: *.onnx; saved_model.pb with variables/; frozen_inference_graph.pb with
-graph_meta.json; a TensorFlow checkpoint (*.meta, *.index, *.data-*); Caffe (*.prototxt with *.caffemodel).
-
-  -c, --config <file>           take the section import: of this config.yaml; options on the line come before it
-      --out <dir>               where the model goes (default: <dir>-onnx, beside <dir>)
-      --force                   also into a directory with other files; they stay
-      --input <name[:shape]>    input, with its shape where the file leaves it open: data:N,3,224,224 (a word is a free
-                                size); naming another tensor cuts off what comes before it; may be given again
-      --output <name>           output to keep; may be given again
-      --constant <name=number>  input to replace by a number: keep_prob=1; may be given again
-      --signature <name>        of a SavedModel (default serving_default)
-      --tag <name>              of a SavedModel's meta graph (default serve); may be given again
-      --reference <path>        directory with in*.npy and out*.npy, or an .npz: the outputs must be these
-      --tolerance <number>      how far they may be off (default 0.0001, and 0.001 of the value)
-      --to <s3://bucket/prefix> the place: import uploads the model there and lets it serve
-      --job <name>              the place of this job: of the local service, or of the one whose --bucket is given
-                                (default of push, list, rollback, prune: the first of the local service)
-      --bucket <name>           bucket of a deployed service
-      --data-dir <dir>          folder of the local service (default .cluster-serving)
-      --no-activate             of push: upload it, and let serve what serves
-      --keep <n>                of prune: how many versions stay
-  -y, --yes                     of prune: do not ask; without a terminal this is needed
-${COMMON_HELP}
-
-Examples:
-  cluster-serving model push resnet50 --bucket my-bucket --job images
-  cluster-serving model list --bucket my-bucket --job images
-  cluster-serving model rollback --bucket my-bucket --job images
-  cluster-serving model prune --keep 5 --bucket my-bucket --job images`;
-
-const ACTIONS = ['import', 'check', 'push', 'list', 'rollback', 'prune', 'ops'] as const;
-type Action = (typeof ACTIONS)[number];
-
-/** Which options belong to which actions; --json and --help to all. */
-const MAKING = [
-  'config',
-  'input',
-  'output',
-  'constant',
-  'signature',
-  'tag',
-  'reference',
-  'tolerance',
-] as const;
-const PLACE = ['to', 'job', 'bucket', 'data-dir'] as const;
-const TAKEN: Readonly<Record<Action, readonly string[]>> = {
-  import: [...MAKING, ...PLACE, 'out', 'force'],
-  check: MAKING,
-  push: [...MAKING, ...PLACE, 'no-activate'],
-  list: PLACE,
-  rollback: PLACE,
-  prune: [...PLACE, 'keep', 'yes'],
-  ops: [],
-};
-/** More is no pruning. */
+/** More would not be pruning. */
 const MAX_KEPT = 1_000;
 
-export const model = defineCommand({
+const OPTIONS = {
+  ...MAKING_OPTIONS,
+  ...only(['import'], {
+    out: { value: 'dir', about: 'where the model is written (default: <dir>-onnx, beside <dir>)' },
+    force: { about: 'write into a directory with other files, too; they stay' },
+  }),
+  ...only(['import', 'push', 'list', 'rollback', 'prune'], {
+    to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
+    job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
+    bucket: { value: 'name', about: 'bucket of a deployed service' },
+    'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
+  }),
+  ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
+  ...only(['prune'], {
+    keep: { value: 'n', range: [0, MAX_KEPT], about: 'how many versions to keep' },
+    yes: YES,
+  }),
+} as const;
+
+export const command = defineCommand({
   name: 'model',
-  help: HELP,
-  takesArguments: true,
-  options: {
-    config: { type: 'string', short: 'c' },
-    out: { type: 'string' },
-    force: { type: 'boolean' },
-    input: { type: 'string', multiple: true },
-    output: { type: 'string', multiple: true },
-    constant: { type: 'string', multiple: true },
-    signature: { type: 'string' },
-    tag: { type: 'string', multiple: true },
-    reference: { type: 'string' },
-    tolerance: { type: 'string' },
-    to: { type: 'string' },
-    job: { type: 'string' },
-    bucket: { type: 'string' },
-    'data-dir': { type: 'string' },
-    'no-activate': { type: 'boolean' },
-    keep: { type: 'string' },
-    yes: { type: 'boolean', short: 'y' },
+  usage: ['<import | check | push | list | rollback | prune | ops> [<dir>] [options]'],
+  about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
+saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
+*.index, *.data-*); Caffe (*.prototxt with *.caffemodel).`,
+  actions: {
+    import: ['<dir>', 'convert the model in <dir> to ONNX, check it by running it, and write its passport'],
+    check: [
+      '<dir>',
+      'the same without writing anything; exit code 1 if the model could not be run, because no made-up inputs fit and there is no --reference',
+      'writes nothing',
+    ],
+    push: ['<dir>', 'upload the model in <dir> as a version, converted if necessary, and serve it'],
+    list: ['', 'list the versions: size, time, source format, and which one serves'],
+    rollback: [
+      '[<version>]',
+      'serve the previous version again, or the given one, after a check of its files',
+    ],
+    prune: ['--keep <n>', 'delete all but the newest versions and the one that serves, after a confirmation'],
+    ops: ['', 'list the layers and operations that can be converted'],
   },
-  async run(values, output, [action, argument, surplus]) {
-    if (surplus !== undefined) throw wrongUse(`model: unexpected ${JSON.stringify(surplus)}`);
-    assertAction(action);
-    assertTaken(action, Object.keys(values));
-    if (action === 'rollback') {
-      return withPlace(values, output, async (place) =>
-        (await import('./versions.ts')).rollback(place, argument, output),
-      );
+  options: OPTIONS,
+  examples: [
+    'model push resnet50 --bucket my-bucket --job images',
+    'model list --bucket my-bucket --job images',
+    'model rollback --bucket my-bucket --job images',
+    'model prune --keep 5 --bucket my-bucket --job images',
+  ],
+  async run(values, output, [argument, surplus], action) {
+    const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
+    if (stray !== undefined) throw wrongUse(`model ${action}: unexpected ${JSON.stringify(stray)}`);
+    if (action === 'ops') {
+      const { supportedOps, supportedOpsText } = await import('../../convert/supported.ts');
+      const supported = await supportedOps();
+      output.answer(supported, supportedOpsText(supported));
+      return EXIT.ok;
     }
-    if (action === 'ops' || action === 'list' || action === 'prune') {
-      if (argument !== undefined) throw wrongUse(`model ${action}: unexpected ${JSON.stringify(argument)}`);
-    }
-    if (action === 'ops') return ops(output);
-    if (action === 'list') {
-      return withPlace(values, output, async (place) => (await import('./versions.ts')).list(place, output));
-    }
-    if (action === 'prune') {
-      if (values.keep === undefined) throw wrongUse('model prune: how many stay? Say --keep');
-      const keep = wholeNumber('--keep', values.keep, { otherwise: MAX_KEPT, most: MAX_KEPT });
-      return withPlace(values, output, async (place) =>
-        (await import('./versions.ts')).prune(place, keep, values.yes ?? false, output),
-      );
+    if (action === 'list' || action === 'rollback' || action === 'prune') {
+      const { keep, yes = false } = values;
+      if (action === 'prune' && keep === undefined) throw wrongUse('model prune: how many stay? Say --keep');
+      const { list, rollback, prune } = await import('./versions.ts');
+      return withPlace(values, output, (place) => {
+        if (action === 'list') return list(place, output);
+        return action === 'rollback'
+          ? rollback(place, argument, output)
+          : prune(place, keep ?? MAX_KEPT, yes, output);
+      });
     }
     if (argument === undefined) throw wrongUse(`model ${action}: which directory?`);
-    const { out, force, reference, tolerance } = values;
-    if (tolerance !== undefined && reference === undefined)
-      throw wrongUse('--tolerance goes with --reference');
-    const options = {
-      convert: { ...(await configured(values.config, output)), ...convertOptionsOf(values) },
-      force,
-      reference: reference === undefined ? undefined : resolve(reference),
-      tolerance: toleranceOf(tolerance),
-    };
-    if (action === 'check') {
-      return interruptible('the check', output, (signal) => check(argument, { ...options, signal }, output));
-    }
+    const options = await importOptions(values, output);
     if (action === 'push') {
-      const activate = values['no-activate'] !== true;
-      return withPlace(values, output, async (place) =>
-        (await import('./push.ts')).push(place, argument, { activate, import: options }, output),
-      );
+      const activate = !values['no-activate'];
+      const { push } = await import('./push.ts');
+      return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
     }
-    return interruptible('the import', output, (signal) =>
-      importTo(
-        argument,
-        { ...options, signal, out: out === undefined ? besides(argument) : resolve(out) },
-        values,
-        output,
-      ),
-    );
+    return interruptible(`the ${action}`, output, (signal) => {
+      const stoppable = { ...options, signal };
+      if (action === 'check') return check(argument, stoppable, output);
+      // `model` -> `model-onnx`, in the same folder.
+      const path = resolve(argument);
+      const out = resolve(values.out ?? join(dirname(path), `${basename(path)}-onnx`));
+      return importTo(argument, { ...stoppable, out }, values, output);
+    });
   },
 });
 
-function assertAction(action: string | undefined): asserts action is Action {
-  if ((ACTIONS as readonly (string | undefined)[]).includes(action)) return;
-  const found = action === undefined ? 'nothing' : JSON.stringify(action);
-  const expected = `${ACTIONS.slice(0, -1).join(', ')} or ${ACTIONS.at(-1)}`;
-  throw wrongUse(`model: expected ${expected}, got ${found}; \`cluster-serving model --help\` shows how`);
-}
-
-function assertTaken(action: Action, said: readonly string[]): void {
-  const stray = said.find((name) => !TAKEN[action].includes(name));
-  if (stray === undefined) return;
-  const why = action === 'check' ? 'model check writes nothing; ' : '';
-  const owners = ACTIONS.filter((one) => TAKEN[one].includes(stray)).map((one) => `model ${one}`);
-  throw wrongUse(`${why}--${stray} belongs to ${owners.join(', ')}`);
+async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
+  const { force, reference, tolerance } = values;
+  if (tolerance !== undefined && reference === undefined) throw wrongUse('--tolerance goes with --reference');
+  return {
+    convert: { ...(await configured(values.config, output)), ...convertOptionsOf(values) },
+    force,
+    reference: reference === undefined ? undefined : resolve(reference),
+    tolerance: toleranceOf(tolerance),
+  };
 }
 
 async function importTo(
@@ -182,60 +120,43 @@ async function importTo(
   values: PlaceValues,
   output: Output,
 ): Promise<number> {
-  assertPlace(values);
-  const place = await placeOf(values);
+  // An import may take minutes, so a wrong place is refused before it.
+  const place = await importPlace(values);
   const imported = await importHere(directory, options, output);
-  const version =
+  const { source } = imported.passport;
+  const published =
     place &&
-    (await publishTo(place, imported, options.signal).catch((error: unknown) => {
+    (await withS3(place, async ({ s3, location }) => {
+      const { publishModel } = await import('../../lib/registry/publish.ts');
+      return publishModel(s3, location, imported.directory, { source, signal: options.signal });
+    }).catch((error: unknown) => {
       throw uploadRefusal(error, place, imported.directory);
     }));
   const { passportText } = await import('../../convert/passport.ts');
-  const written = `written to ${imported.directory}`;
-  const served = place ? [`version ${version} serves from ${place.text}`] : [];
-  output.answer(
-    { ...imported, ...(place ? { published: { to: place.text, version } } : {}) },
-    [passportText(imported.passport), '', written, ...served].join('\n'),
-  );
+  const lines = [passportText(imported.passport), '', `written to ${imported.directory}`];
+  if (published) lines.push(`version ${published.version} serves from ${place.text}`);
+  const document = published ? { published: { to: place.text, version: published.version } } : {};
+  output.answer({ ...imported, ...document }, lines.join('\n'));
   return EXIT.ok;
 }
 
 /** The section `import` of a config.yaml. */
 async function configured(path: string | undefined, output: Output): Promise<ConvertOptions> {
   if (path === undefined) return {};
-  const [{ readConfig }, { convertOptions }] = await Promise.all([
-    import('../../lib/config/file.ts'),
-    import('../../convert/options.ts'),
-  ]);
+  const { readConfig } = await import('../../lib/config/file.ts');
+  const { convertOptions } = await import('../../convert/options.ts');
   const { job, notes } = readConfig(resolve(path));
   for (const note of notes) output.note(`note: ${note}`);
   return convertOptions(job.import);
 }
 
-/** `model` -> `model-onnx`, in the same folder. */
-function besides(directory: string): string {
-  const path = resolve(directory);
-  return join(dirname(path), `${basename(path)}-onnx`);
-}
-
 async function check(directory: string, options: Omit<ImportOptions, 'out' | 'version'>, output: Output) {
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-check-'));
-  try {
-    const { passport } = await importHere(directory, { ...options, out: join(folder, 'model') }, output);
+  return withImport(directory, options, output, async ({ passport }) => {
     const { passportText } = await import('../../convert/passport.ts');
     output.answer({ passport }, passportText(passport));
     const { batch, reference } = passport.check;
     if (batch !== 'not run' || reference === 'agrees') return EXIT.ok;
     output.note('not verified: the model was not run, for no made-up inputs fit; the notes say what to give');
     return EXIT.failed;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-async function ops(output: Output): Promise<number> {
-  const { supportedOps, supportedOpsText } = await import('../../convert/supported.ts');
-  const supported = await supportedOps();
-  output.answer(supported, supportedOpsText(supported));
-  return EXIT.ok;
+  });
 }

@@ -1,80 +1,86 @@
 /**
- * In: --input, --output, --constant, --signature, --tag as they were written. Out: options of a conversion.
- * Trap: a TensorFlow name ends in `:0`, which is no shape; and a size may be a word.
+ * The options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may be a word.
  */
 import type { Tolerance } from '../../convert/check/compare.ts';
 import type { ConvertOptions } from '../../convert/conversion.ts';
 import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
-import { wrongUse } from '../command.ts';
+import { only, unexpected, type Values, wrongUse } from '../command.ts';
 
-export interface ConvertValues {
-  readonly input?: readonly string[] | undefined;
-  readonly output?: readonly string[] | undefined;
-  readonly constant?: readonly string[] | undefined;
-  readonly signature?: string | undefined;
-  readonly tag?: readonly string[] | undefined;
-}
+export const MAKING_OPTIONS = only(['import', 'check', 'push'], {
+  config: {
+    short: 'c',
+    value: 'file',
+    about: 'take the section import: of this config.yaml, below these options',
+  },
+  input: {
+    value: 'name[:shape]',
+    multiple: true,
+    about:
+      'input, with its shape where the file leaves it open: data:N,3,224,224 (a word is a free size); naming another tensor cuts off what comes before it',
+  },
+  output: { value: 'name', multiple: true, about: 'output to keep' },
+  constant: { value: 'name=number', multiple: true, about: 'input to replace by a number: keep_prob=1' },
+  signature: { value: 'name', about: 'signature of a SavedModel (default serving_default)' },
+  tag: { value: 'name', multiple: true, about: 'tag of the meta graph of a SavedModel (default serve)' },
+  reference: {
+    value: 'path',
+    about: 'directory with in*.npy and out*.npy, or an .npz, that the outputs must match',
+  },
+  tolerance: {
+    value: 'number',
+    about: 'how far outputs may differ (default 0.0001, and 0.001 of the value)',
+  },
+});
 
 /** @throws bad_config naming the option and what was expected */
-export function convertOptionsOf({ input, output, constant, signature, tag }: ConvertValues): ConvertOptions {
-  const inputs = (input ?? []).map(readInput);
-  const shapes = inputs
-    .filter(({ shape }) => shape !== undefined)
-    .map(({ name, shape }) => [name, shape] as const);
-  assertOnce(
-    '--input',
-    inputs.map(({ name }) => name),
-  );
-  assertOnce('--output', output ?? []);
-  assertOnce('--tag', tag ?? []);
-  const constants = (constant ?? []).map(readConstant);
-  assertOnce(
-    '--constant',
-    constants.map(([name]) => name),
-  );
-  // An input without a shape says which inputs there are; shapes alone say more of those in the file.
-  const isChoice = inputs.some(({ shape }) => shape === undefined);
+export function convertOptionsOf(values: Values<typeof MAKING_OPTIONS>): ConvertOptions {
+  const { input = [], output = [], constant = [], signature, tag = [] } = values;
+  const inputs = input.map(readInput);
+  const constants = constant.map(readConstant);
+  for (const [option, names] of [
+    ['input', inputs.map(({ name }) => name)],
+    ['output', output],
+    ['constant', constants.map(([name]) => name)],
+    ['tag', tag],
+    ['signature', signature === undefined ? [] : [signature]],
+  ] as const) {
+    assertNames(option, names);
+  }
+  const shapes = inputs.flatMap(({ name, shape }) => (shape === undefined ? [] : [[name, shape] as const]));
+  // An input without a shape chooses the inputs; shapes alone only complete those of the file.
+  const isChoice = shapes.length < inputs.length;
   return {
-    ...(shapes.length > 0 ? { inputShapes: Object.fromEntries(shapes) as Record<string, ShapeText> } : {}),
+    ...(shapes.length > 0 ? { inputShapes: Object.fromEntries(shapes) } : {}),
     ...(isChoice ? { inputNames: inputs.map(({ name }) => name) } : {}),
-    ...(output ? { outputNames: output.map((name) => named('--output', name)) } : {}),
+    ...(output.length > 0 ? { outputNames: output } : {}),
     ...(constants.length > 0 ? { constants: Object.fromEntries(constants) } : {}),
-    ...(signature === undefined ? {} : { signature: named('--signature', signature) }),
-    ...(tag ? { tags: tag.map((name) => named('--tag', name)) } : {}),
+    ...(signature === undefined ? {} : { signature }),
+    ...(tag.length > 0 ? { tags: tag } : {}),
   };
 }
 
 function readInput(text: string): { name: string; shape: ShapeText | undefined } {
   const colon = text.lastIndexOf(':');
   const after = text.slice(colon + 1);
-  if (colon < 0 || /^\d$/.test(after)) return { name: named('--input', text), shape: undefined };
-  // A scalar is said as `data:[]`.
+  if (colon < 0 || /^\d$/.test(after)) return { name: text, shape: undefined };
+  // A scalar is written as `data:[]`.
   const shape = after.trim() === '' ? undefined : shapeOf(after);
-  if (shape === undefined) {
-    throw wrongUse(
-      `--input: expected name or name:shape, e.g. data:N,3,224,224, got ${JSON.stringify(text)}`,
-    );
-  }
-  return { name: named('--input', text.slice(0, colon)), shape };
+  if (shape !== undefined) return { name: text.slice(0, colon), shape };
+  throw unexpected('input', 'name or name:shape, e.g. data:N,3,224,224', text);
 }
 
 function readConstant(text: string): readonly [string, number] {
   const [, name = '', number = ''] = /^(.+)=([^=]+)$/.exec(text) ?? [];
   const value = Number(number);
-  if (name === '' || number.trim() === '' || !Number.isFinite(value)) {
-    throw wrongUse(`--constant: expected name=number, e.g. keep_prob=1, got ${JSON.stringify(text)}`);
+  if (name !== '' && number.trim() !== '' && Number.isFinite(value)) return [name, value];
+  throw unexpected('constant', 'name=number, e.g. keep_prob=1', text);
+}
+
+function assertNames(option: string, names: readonly string[]): void {
+  for (const [i, name] of names.entries()) {
+    if (name.trim() === '' || name === '__proto__') throw unexpected(option, 'a name', name);
+    if (names.indexOf(name) !== i) throw wrongUse(`--${option}: ${JSON.stringify(name)} is given twice`);
   }
-  return [name, value];
-}
-
-function named(option: string, name: string): string {
-  if (name.trim() !== '' && name !== '__proto__') return name;
-  throw wrongUse(`${option}: expected a name, got ${JSON.stringify(name)}`);
-}
-
-function assertOnce(option: string, names: readonly string[]): void {
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw wrongUse(`${option}: ${JSON.stringify(twice)} is given twice`);
 }
 
 /** Undefined for the default. @throws bad_config */
@@ -82,5 +88,5 @@ export function toleranceOf(text: string | undefined): Tolerance | undefined {
   if (text === undefined) return undefined;
   const atol = Number(text);
   if (text.trim() !== '' && Number.isFinite(atol) && atol >= 0) return { atol, rtol: 1e-3 };
-  throw wrongUse(`--tolerance: expected a number >= 0, got ${JSON.stringify(text)}`);
+  throw unexpected('tolerance', 'a number >= 0', text);
 }

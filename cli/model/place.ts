@@ -1,53 +1,82 @@
 /**
- * In: --to, --bucket, --job, --data-dir, or none of them. Out: the place in S3 whose versions are meant, opened.
- * Trap: nothing said means the service of this folder and its first job, as with the other commands; a bucket that is
- * named is of an account of its own, and nothing of the local service is used for it.
+ * Finds the place in S3 that `model` commands are about. A bucket that is named belongs to an account of its own, so
+ * nothing of the local service, neither its endpoint nor its credentials, is used for it.
  */
-import { DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract/names.ts';
+import { assertJobName, DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract/names.ts';
+import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
-import { wrongUse } from '../command.ts';
+import { unexpected, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
-import { findService, notRunning } from '../service.ts';
-import { type PlaceValues, placeOf } from './publish.ts';
+import { findService, notRunning, type ServiceValues } from '../service.ts';
 
-export interface OpenPlace {
-  readonly s3: S3Client;
+export type PlaceValues = ServiceValues & { readonly to?: string | undefined };
+
+export interface Place {
   readonly location: ModelLocation;
+  readonly endpoint: string | undefined;
+  readonly region: string | undefined;
   /** s3://bucket/prefix/ */
   readonly text: string;
 }
 
+export interface OpenPlace extends Place {
+  readonly s3: S3Client;
+}
+
+type Work = (place: OpenPlace) => Promise<number>;
+
+/** The place an import publishes to; undefined when the model stays on this machine. @throws bad_config */
+export async function importPlace(values: PlaceValues): Promise<Place | undefined> {
+  const { to, job, bucket, 'data-dir': dataDir } = values;
+  if (to !== undefined && (job ?? bucket) !== undefined) {
+    throw wrongUse('--to says bucket and prefix; --job and --bucket are another way to say where');
+  }
+  if (job === undefined && (bucket ?? dataDir) !== undefined) {
+    throw wrongUse(`--${bucket === undefined ? 'data-dir' : 'bucket'} goes with --job`);
+  }
+  if (to === undefined && job === undefined) return undefined;
+  const found = await findPlace(values);
+  if (found) return found;
+  throw wrongUse(`--job ${job}: no local service runs here; --bucket names that of a deployed one`);
+}
+
 /** Calls `work` with the place; without one it says so. @throws bad_config for options that do not go together */
-export async function withPlace(
-  values: PlaceValues,
-  output: Output,
-  work: (place: OpenPlace) => Promise<number>,
-): Promise<number> {
+export async function withPlace(values: PlaceValues, output: Output, work: Work): Promise<number> {
+  if (values.to !== undefined && (values.job ?? values.bucket ?? values['data-dir']) !== undefined) {
+    throw wrongUse(
+      '--to says bucket and prefix; --job, --bucket and --data-dir are another way to say where',
+    );
+  }
   const place = await findPlace(values);
-  if (!place) return notRunning(values, output, '--to or --bucket');
+  return place ? withS3(place, work) : notRunning(values, output, '--to or --bucket');
+}
+
+/** The S3 client is closed when `work` has ended. */
+export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promise<T>): Promise<T> {
   const { openS3 } = await import('../../lib/s3/objects.ts');
   const s3 = openS3({ endpoint: place.endpoint, region: place.region });
   try {
-    return await work({ s3, location: place.location, text: place.text });
+    return await work({ ...place, s3 });
   } finally {
     s3.destroy();
   }
 }
 
-async function findPlace(values: PlaceValues) {
-  const { to, job, bucket, 'data-dir': dataDir } = values;
-  if (to !== undefined && (job ?? bucket ?? dataDir) !== undefined) {
-    throw wrongUse(
-      '--to says bucket and prefix; --job, --bucket and --data-dir are another way to say where',
-    );
+async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues): Promise<Place | undefined> {
+  const endpoint = variables['AWS_ENDPOINT_URL'];
+  if (to !== undefined) {
+    const [, name, prefix = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(to) ?? [];
+    if (name === undefined || prefix.startsWith('/')) throw unexpected('to', 's3://bucket/prefix', to);
+    return placeAt(name, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, endpoint);
   }
-  if (to !== undefined || bucket !== undefined) {
-    return placeOf({ to, bucket, ...(to === undefined ? { job: job ?? DEFAULT_JOB_NAME } : {}) });
-  }
+  if (job !== undefined) assertJobName(job);
+  if (bucket !== undefined) return placeAt(bucket, modelPrefix(job ?? DEFAULT_JOB_NAME), endpoint);
   const service = await findService({ job, 'data-dir': dataDir });
   if (service?.bucket === undefined) return undefined;
-  const location = { bucket: service.bucket, prefix: modelPrefix(service.job) };
-  const text = `s3://${location.bucket}/${location.prefix}`;
-  return { location, endpoint: service.endpoint, region: service.region, text };
+  return placeAt(service.bucket, modelPrefix(service.job), service.endpoint, service.region);
+}
+
+function placeAt(bucket: string, prefix: string, endpoint?: string, region?: string): Place {
+  return { location: { bucket, prefix }, endpoint, region, text: `s3://${bucket}/${prefix}` };
 }

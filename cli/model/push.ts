@@ -1,120 +1,88 @@
 /**
- * `model push`. In: a model directory of any kind. Out: an immutable version in S3 that serves, or only lies there.
- * Trap: an upload of gigabytes is broken off now and then: Ctrl-C calls off what is half there, and the next push
- * passes over the files that are whole.
+ * `model push`: uploads a model directory of any kind as an immutable version. Ctrl-C aborts the multipart uploads that
+ * are under way; the next push skips the files that are complete.
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import type { ModelSource } from '../../lib/registry/versions.ts';
+import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
-import { progressLine, type Terminal } from '../progress.ts';
-import { importHere } from './import.ts';
+import { showProgress } from '../progress.ts';
+import { withImport } from './import.ts';
 import type { OpenPlace } from './place.ts';
 
-export interface PushOptions {
-  /** False: upload only. */
-  readonly activate: boolean;
-  readonly import: Omit<ImportOptions, 'out' | 'version'>;
-}
+const MB = 1e6;
+
+type Options = Omit<ImportOptions, 'out' | 'version'>;
 
 export async function push(
   { s3, location, text }: OpenPlace,
   directory: string,
-  { activate, import: options }: PushOptions,
+  { activate, ...options }: Options & { readonly activate: boolean },
   output: Output,
 ): Promise<number> {
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
-  process.once('SIGINT', onSignal);
-  process.once('SIGTERM', onSignal);
-  const bar = showBytes(process.stderr, () => performance.now());
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  const progress = showProgress(output.json);
+  const onBytes = (done: number, total: number) =>
+    progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
   try {
-    const published = await withOnnx(directory, options, output, (found) =>
-      publishModel(s3, location, found.directory, {
-        activate,
-        source: found.source,
-        signal: stop.signal,
-        onBytes: bar.update,
-      }).then((one) => ({ ...one, format: found.source.format })),
-    );
-    bar.end();
+    const published = await withOnnx(directory, options, output, async (folder, source) => {
+      const upload = { activate, source, signal: stop.signal, onBytes };
+      return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
+    });
+    progress.end();
     const { version, files, skipped, before, serves, format } = published;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const uploaded = files.length - skipped;
+    const counts = { bytes, files: files.length, uploaded, skipped };
     const was = before === undefined || before === version ? '' : `, in place of ${before}`;
+    const there = skipped > 0 ? `; ${skipped} were there` : '';
     const now = serves
       ? `serves from ${text}${was}`
       : `lies in ${text}; \`model rollback ${version}\` lets it serve`;
     output.answer(
-      {
-        version,
-        to: text,
-        format,
-        bytes,
-        files: files.length,
-        uploaded,
-        skipped,
-        serves,
-        before: before ?? null,
-      },
-      [
-        `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${skipped > 0 ? `; ${skipped} were there` : ''}`,
-        `version ${version} ${now}`,
-      ].join('\n'),
+      { version, to: text, format, ...counts, serves, before: before ?? null },
+      `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}\nversion ${version} ${now}`,
     );
     return EXIT.ok;
   } finally {
-    bar.end();
-    process.removeListener('SIGINT', onSignal);
-    process.removeListener('SIGTERM', onSignal);
+    progress.end();
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
 }
 
-interface OnnxDirectory {
-  readonly directory: string;
-  readonly source: ModelSource;
-}
-
-/** Calls `work` with a directory that holds ONNX: this one after a look at it, or an import of it. */
+/** Calls `work` with a directory that holds ONNX: this one after a check, or an import of it. */
 async function withOnnx<T>(
   directory: string,
-  options: PushOptions['import'],
+  options: Options,
   output: Output,
-  work: (found: OnnxDirectory) => Promise<T>,
+  work: (directory: string, source: ModelSource) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
-  if (!(await needsImport(folder))) {
-    const said = Object.keys(options.convert ?? {});
-    if (said.length > 0) {
-      const message = `an ONNX model is taken as it is; ${said.join(', ')} cannot be changed here`;
-      throw new ServingError('bad_config', message);
-    }
-    await assertRuns(folder, options);
-    return work({ directory: folder, source: await sourceOf(folder) });
+  if (await needsImport(folder)) {
+    return withImport(folder, options, output, (made) => work(made.directory, made.passport.source));
   }
-  const temporary = await mkdtemp(join(tmpdir(), 'cluster-serving-push-'));
-  try {
-    const imported = await importHere(folder, { ...options, out: join(temporary, 'model') }, output);
-    return await work({ directory: imported.directory, source: imported.passport.source });
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
+  const given = Object.keys(options.convert ?? {});
+  if (given.length > 0) {
+    throw wrongUse(`an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`);
   }
+  await assertRuns(folder, options);
+  return work(folder, await sourceOf(folder));
 }
 
-/** A model that cannot be loaded here would not be loaded there, and nobody would be told before it serves. */
-async function assertRuns(folder: string, { reference, tolerance }: PushOptions['import']): Promise<void> {
-  const [{ checkOnnx }, { readOnnxFacts }, { referenceProblem }] = await Promise.all([
-    import('../../convert/check/check.ts'),
-    import('../../convert/onnx/facts.ts'),
-    import('../../convert/passport.ts'),
-  ]);
+/** A model that cannot be loaded here could not be loaded there, which would show only when it serves. */
+async function assertRuns(folder: string, { reference, tolerance }: Options): Promise<void> {
+  const { checkOnnx } = await import('../../convert/check/check.ts');
+  const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
+  const { referenceProblem } = await import('../../convert/passport.ts');
   const file = await findModelFile(folder);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
   const report = await checkOnnx(file, { reference, tolerance, shapeless });
@@ -122,7 +90,7 @@ async function assertRuns(folder: string, { reference, tolerance }: PushOptions[
   if (problem) throw new ServingError('bad_model', problem);
 }
 
-/** An import left its passport beside the model. */
+/** From the passport that an import leaves beside the model. */
 async function sourceOf(folder: string): Promise<ModelSource> {
   try {
     const text = await readFile(join(folder, 'passport.json'), 'utf8');
@@ -131,38 +99,7 @@ async function sourceOf(folder: string): Promise<ModelSource> {
       return { format: source.format, files: source.files };
     }
   } catch {
-    // There is none, or it is somebody else's.
+    // There is no passport, or the file is not one of ours.
   }
   return { format: 'onnx' };
-}
-
-export interface BytesBar {
-  readonly update: (done: number, total: number) => void;
-  readonly end: () => void;
-}
-
-const MB = 1e6;
-const REDRAW_MS = 100;
-const DEFAULT_COLUMNS = 80;
-
-/** One line in MB with rate and time left, redrawn; gone at the end, and nothing without a terminal. */
-export function showBytes(terminal: Terminal, now: () => number): BytesBar {
-  if (!terminal.isTTY) return { update: () => undefined, end: () => undefined };
-  const start = now();
-  let drawnAt = Number.NEGATIVE_INFINITY;
-  let isDrawn = false;
-  return {
-    update(done, total) {
-      if (now() - drawnAt < REDRAW_MS && done !== total) return;
-      drawnAt = now();
-      isDrawn = true;
-      const columns = (terminal.columns || DEFAULT_COLUMNS) - 10;
-      const line = progressLine(Math.round(done / MB), Math.ceil(total / MB), drawnAt - start, columns);
-      terminal.write(`\r\u001b[KMB sent  ${line}`);
-    },
-    end() {
-      if (isDrawn) terminal.write('\r\u001b[K');
-      isDrawn = false;
-    },
-  };
 }

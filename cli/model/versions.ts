@@ -1,7 +1,6 @@
 /**
- * `model list`, `model rollback`, `model prune`. In: a place in S3. Out: its versions; another one serves; old ones are
- * gone.
- * Trap: a prune asks about versions by their names, and deletes those and no others, whatever happens meanwhile.
+ * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, whatever
+ * happens in the meantime.
  */
 import {
   listVersions,
@@ -38,29 +37,21 @@ function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: M
   return before ? `${line}  <- rollback goes here` : line;
 }
 
-export async function rollback(
-  { s3, location, text }: OpenPlace,
-  version: string | undefined,
-  output: Output,
-): Promise<number> {
+export async function rollback(place: OpenPlace, version: string | undefined, output: Output) {
+  const { s3, location, text } = place;
   const rolled = await rollBack(s3, location, version);
-  const was = rolled.from === undefined ? 'nothing' : rolled.from;
-  output.answer(
-    { version: rolled.version, from: rolled.from ?? null, to: text },
+  const now =
     rolled.from === rolled.version
-      ? `version ${rolled.version} serves already`
-      : `version ${rolled.version} serves from ${text} again, in place of ${was}`,
-  );
+      ? 'serves already'
+      : `serves from ${text} again, in place of ${rolled.from ?? 'nothing'}`;
+  const document = { version: rolled.version, from: rolled.from ?? null, to: text };
+  output.answer(document, `version ${rolled.version} ${now}`);
   return EXIT.ok;
 }
 
 /** @param yes not to ask */
-export async function prune(
-  { s3, location, text }: OpenPlace,
-  keep: number,
-  yes: boolean,
-  output: Output,
-): Promise<number> {
+export async function prune(place: OpenPlace, keep: number, yes: boolean, output: Output) {
+  const { s3, location, text } = place;
   const old = surplus(await listVersions(s3, location), keep);
   if (old.length === 0) {
     output.answer({ from: text, deleted: [] }, `at most ${keep} versions in ${text}: nothing to delete`);

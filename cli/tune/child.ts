@@ -1,8 +1,7 @@
 /**
- * The process of one point. In: what to open, then how long to measure. Out: what was opened, then the times.
- * Trap: onnxruntime holds the thread, so a model with an endless loop hears of nothing, also not that its parent has
- * gone; a thread of its own watches for that. In the installed package this file is a part of a chunk, so only it can
- * say where it is.
+ * The process of one point: it opens the model, then measures calls for as long as it is asked to. onnxruntime holds the
+ * thread, so a thread of its own watches for the parent's end. In the installed package this file is part of a chunk, so
+ * only it can say where it is.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
@@ -38,7 +37,7 @@ let before = 0;
 async function answer(question: ChildQuestion): Promise<ChildAnswer> {
   try {
     if ('measureMs' in question) return { measured: await measure(question.measureMs) };
-    // On demand: who starts this process needs no onnxruntime.
+    // On demand: the parent imports this file, too, and needs no onnxruntime.
     const { openPoint } = await import('./run.ts');
     before = process.memoryUsage.rss();
     point = await openPoint(question.open);
@@ -51,36 +50,28 @@ async function answer(question: ChildQuestion): Promise<ChildAnswer> {
 
 async function measure(forMs: number): Promise<Measured> {
   if (!point) throw new ServingError('internal', 'no model was opened');
+  const [modelMs, callMs]: [number[], number[]] = [[], []];
+  const cpu = process.cpuUsage();
+  const begin = performance.now();
+  while (callMs.length < LEAST_CALLS || (performance.now() < begin + forMs && callMs.length < MOST_CALLS)) {
+    const call = await point.call();
+    callMs.push(call.callMs);
+    modelMs.push(call.modelMs);
+  }
+  const { user, system } = process.cpuUsage(cpu);
   return {
-    block: await calls(point, forMs),
+    block: { modelMs, callMs, cpuMs: (user + system) / 1000, wallMs: performance.now() - begin },
     peakBytes: Math.max(0, process.resourceUsage().maxRSS * 1024 - before),
     residentBytes: process.memoryUsage.rss(),
   };
 }
 
-async function calls(opened: OpenPoint, forMs: number): Promise<Block> {
-  const block = { modelMs: [] as number[], callMs: [] as number[] };
-  const cpu = process.cpuUsage();
-  const begin = performance.now();
-  const until = begin + forMs;
-  do {
-    const { callMs, modelMs } = await opened.call();
-    block.callMs.push(callMs);
-    block.modelMs.push(modelMs);
-  } while (
-    block.callMs.length < LEAST_CALLS ||
-    (performance.now() < until && block.callMs.length < MOST_CALLS)
-  );
-  const { user, system } = process.cpuUsage(cpu);
-  return { ...block, cpuMs: (user + system) / 1000, wallMs: performance.now() - begin };
-}
-
 if (import.meta.main && process.send && process.argv[2] === ROLE) {
   endWithParent();
-  // Ctrl-C goes to all of a terminal's processes; who started us tells what it means, and ends us.
+  // Ctrl-C goes to every process of a terminal; the parent decides what it means, and ends this one.
   process.on('SIGINT', () => undefined);
   process.on('disconnect', () => process.exit());
   process.on('message', (question) => {
-    void answer(question as ChildQuestion).then((told) => process.send?.(told));
+    void answer(question as ChildQuestion).then((found) => process.send?.(found));
   });
 }

@@ -1,18 +1,14 @@
 /**
- * In: measured times, a memory setting. Out: how long a call takes there and what a million predictions cost.
- * Trap: Lambda gives processor time in proportion to memory. Below one vCPU the measured time is divided by the share,
- * which is arithmetic and no measurement; above the cores of this machine there is nothing to compute from.
+ * Computes how long a call takes at a memory setting and what a million predictions cost. Lambda gives processor time in
+ * proportion to memory: below one vCPU the measured time is divided by the share, which is arithmetic and not a
+ * measurement; above the cores of this machine there is nothing to compute from.
  */
-import {
-  API_UNIT_BYTES,
-  ARCHITECTURES,
-  type Architecture,
-  PRICES,
-  QUEUE_UNIT_BYTES,
-} from '../../infra/prices.ts';
+
+import type { Architecture } from '../../infra/prices.ts';
+import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../infra/prices.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { threadsForMemory } from '../../lib/inference/session.ts';
-import type { MeasuredPoint, ModelFacts, Times } from './points.ts';
+import type { MeasuredPoint, ModelFacts } from './points.ts';
 
 /** In dollars, per million predictions. */
 interface Cost {
@@ -36,30 +32,22 @@ export interface Setting {
   readonly basis: 'measured' | 'scaled' | 'fewer cores';
 }
 
-export interface PredictResult {
-  readonly ms: number;
-  readonly p99Ms: number;
-  readonly costs: Readonly<Record<Architecture, Cost>>;
-}
+type Costs = Readonly<Record<Architecture, Cost>>;
 
-export interface BatchResult {
+/** A call of POST /predict with one record, or of the batch function with an event. */
+export interface CallResult {
   readonly records: number;
   readonly ms: number;
   readonly p99Ms: number;
   readonly perSecond: number;
-  readonly costs: Readonly<Record<Architecture, Cost>>;
+  readonly costs: Costs;
 }
 
 export interface SettingResult {
   readonly setting: Setting;
-  readonly predict: PredictResult | undefined;
+  readonly predict: CallResult | undefined;
   /** Fewest records first. */
-  readonly batches: readonly BatchResult[];
-}
-
-export interface ExcludedSetting {
-  readonly memoryMB: number;
-  readonly reason: string;
+  readonly batches: readonly CallResult[];
 }
 
 export interface CostSettings {
@@ -68,7 +56,6 @@ export interface CostSettings {
   readonly cores: number;
   /** What Lambda and Redis add to each call. */
   readonly overheadMs: number;
-  /** function.timeoutSeconds of the job. */
   readonly timeoutSeconds: number;
 }
 
@@ -77,18 +64,14 @@ const MILLION = 1_000_000;
 /** A call that takes more of its time limit than this would fail on a slower day. */
 const MOST_OF_TIMEOUT = 0.5;
 
-function vCpusOf(memoryMB: number): number {
-  return memoryMB / MB_PER_VCPU;
-}
-
 /** Each memory setting with each thread count that was measured and has a vCPU there. */
 export function settingResults(
   points: readonly MeasuredPoint[],
   facts: Pick<ModelFacts, 'messageBytes' | 'requestBytes'>,
   { memories, cores, overheadMs, timeoutSeconds }: CostSettings,
-): { results: SettingResult[]; excluded: ExcludedSetting[] } {
+) {
   const results: SettingResult[] = [];
-  const excluded: ExcludedSetting[] = [];
+  const excluded: { readonly memoryMB: number; readonly reason: string }[] = [];
   const threadCounts = [...new Set(points.map(({ threads }) => threads))].toSorted((a, b) => a - b);
   const least = Math.min(...points.map(({ neededMB }) => neededMB));
   for (const memoryMB of memories) {
@@ -97,64 +80,39 @@ export function settingResults(
       continue;
     }
     const whole = threadsForMemory(memoryMB);
+    const vCpus = memoryMB / MB_PER_VCPU;
+    const basis = whole > cores ? 'fewer cores' : vCpus < 1 ? 'scaled' : 'measured';
     for (const threads of threadCounts.filter((count) => count <= whole)) {
-      const basis = whole > cores ? 'fewer cores' : vCpusOf(memoryMB) < 1 ? 'scaled' : 'measured';
-      const setting: Setting = { memoryMB, threads, vCpus: vCpusOf(memoryMB), basis };
+      const setting: Setting = { memoryMB, threads, vCpus, basis };
       const here = points.filter((point) => point.threads === threads && point.neededMB <= memoryMB);
-      const predict = here.find(({ door }) => door === 'predict');
-      const batches = here
-        .filter(({ door }) => door === 'batch')
-        .map((point) => batchResult(point, setting, facts, overheadMs))
-        .filter(({ ms }) => ms <= timeoutSeconds * 1000 * MOST_OF_TIMEOUT)
+      const calls = here.map((point) => [point, callResult(point, setting, facts, overheadMs)] as const);
+      const mostMs = timeoutSeconds * 1000 * MOST_OF_TIMEOUT;
+      const batches = calls
+        .flatMap(([{ door }, result]) => (door === 'batch' && result.ms <= mostMs ? [result] : []))
         .toSorted((a, b) => a.records - b.records);
-      results.push({
-        setting,
-        predict: predict && predictResult(predict, setting, facts, overheadMs),
-        batches,
-      });
+      results.push({ setting, predict: calls.find(([{ door }]) => door === 'predict')?.[1], batches });
     }
     if (whole > cores) {
-      const reason = `${whole} vCPUs, this machine has ${cores}: not measured`;
-      excluded.push({ memoryMB, reason });
+      excluded.push({ memoryMB, reason: `${whole} vCPUs, this machine has ${cores}: not measured` });
     }
   }
   return { results, excluded };
 }
 
-function predictResult(
-  { call }: MeasuredPoint,
-  setting: Setting,
-  { requestBytes }: Pick<ModelFacts, 'requestBytes'>,
+function callResult(
+  { door, call, records }: MeasuredPoint,
+  { vCpus, memoryMB }: Setting,
+  { requestBytes, messageBytes }: Pick<ModelFacts, 'messageBytes' | 'requestBytes'>,
   overheadMs: number,
-): PredictResult {
-  const { ms, p99Ms } = scaled(call, setting, overheadMs);
-  return { ms, p99Ms, costs: costsOf((arch) => predictCost(ms, setting.memoryMB, requestBytes, arch)) };
-}
-
-function batchResult(
-  { call, records }: MeasuredPoint,
-  setting: Setting,
-  { messageBytes }: Pick<ModelFacts, 'messageBytes'>,
-  overheadMs: number,
-): BatchResult {
-  const { ms, p99Ms } = scaled(call, setting, overheadMs);
-  const load = { ms, memoryMB: setting.memoryMB, records, messageBytes };
-  return {
-    records,
-    ms,
-    p99Ms,
-    perSecond: (records * 1000) / ms,
-    costs: costsOf((arch) => batchCost(load, arch)),
-  };
-}
-
-function scaled({ median, p99 }: Times, { vCpus }: Setting, overheadMs: number) {
+): CallResult {
   const share = Math.min(1, vCpus);
-  return { ms: median / share + overheadMs, p99Ms: p99 / share + overheadMs };
-}
-
-function costsOf(cost: (arch: Architecture) => Cost): Readonly<Record<Architecture, Cost>> {
-  return Object.fromEntries(ARCHITECTURES.map((arch) => [arch, cost(arch)])) as Record<Architecture, Cost>;
+  const ms = call.median / share + overheadMs;
+  const p99Ms = call.p99 / share + overheadMs;
+  const costs = ARCHITECTURES.map((arch) => {
+    const batch = () => batchCost({ ms, memoryMB, records, messageBytes }, arch);
+    return [arch, door === 'predict' ? predictCost(ms, memoryMB, requestBytes, arch) : batch()] as const;
+  });
+  return { records, ms, p99Ms, perSecond: (records * 1000) / ms, costs: Object.fromEntries(costs) as Costs };
 }
 
 /** Lambda counts whole milliseconds, rounded up. */
@@ -176,19 +134,17 @@ export function predictCost(ms: number, memoryMB: number, requestBytes: number, 
   return { time, requests, total: time + requests };
 }
 
-interface BatchLoad {
-  readonly ms: number;
-  readonly memoryMB: number;
-  readonly records: number;
-  readonly messageBytes: number;
-}
-
 /** A million records through the queue, in full events. */
-export function batchCost({ ms, memoryMB, records, messageBytes }: BatchLoad, arch: Architecture): Cost {
+export function batchCost(
+  { ms, memoryMB, records, messageBytes }: Record<'ms' | 'memoryMB' | 'records' | 'messageBytes', number>,
+  arch: Architecture,
+): Cost {
   const events = MILLION / records;
   const time = gigabyteSeconds(events, billedMs(ms), memoryMB) * PRICES.perGBSecond[arch];
   const invocations = PRICES.invocationsPerMillion / records;
-  const requests = invocations + queueCost(records, messageBytes) + storeCost(messageBytes);
+  const isStored = messageBytes > LIMITS.messageBytes;
+  const store = isStored ? PRICES.s3PutsPerMillion + PRICES.s3GetsPerMillion : 0;
+  const requests = invocations + queueCost(records, messageBytes) + store;
   return { time, requests, total: time + requests };
 }
 
@@ -201,8 +157,4 @@ function queueCost(records: number, messageBytes: number): number {
   const received = Math.min(records, fitting);
   const deleted = Math.min(records, LIMITS.sendEntries);
   return (units(fitting) + units(received) + 1 / deleted) * PRICES.queueRequestsPerMillion;
-}
-
-function storeCost(messageBytes: number): number {
-  return messageBytes > LIMITS.messageBytes ? PRICES.s3PutsPerMillion + PRICES.s3GetsPerMillion : 0;
 }

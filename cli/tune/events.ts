@@ -1,6 +1,6 @@
 /**
- * In: records. Out: the events with which Lambda would call the functions for them, as the JSON that Lambda sends.
- * Trap: Lambda's runtime parses that JSON within the time that is billed, and 6 MB of it take longer than many a model.
+ * Makes the events with which Lambda would call the functions, as the JSON that Lambda sends: its runtime parses that
+ * JSON within the billed time, and 6 MB of it take longer than many models.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
@@ -10,19 +10,16 @@ import type { Inputs, Value } from '../../lib/contract/values.ts';
 const NAME = 'tune';
 /** As long as one of SQS. */
 const RECEIPT_HANDLE = 'x'.repeat(400);
-
 /** A float32 has 9 digits; more would only be longer. */
 const DIGITS = 9;
-
-/** What stands in an event for a record that is too large for a message; as long as a real one. */
+/** What an event holds for a record that is too large for a message; as long as a real pointer. */
 const POINTER = 'pointer:';
 const POINTER_BYTES = 200;
 
-/** Brings the messages that pointers stand for, without the way to S3. */
+/** Resolves the pointers of an event to their messages, without S3. */
 export function resolver(records: readonly Inputs[]): (bodies: readonly string[]) => Promise<string[]> {
   const stored = records.map((_, i) => Buffer.from(messageOf(records, i)));
-  const indexOf = (body: string) => Number(body.slice(POINTER.length));
-  return async (bodies) => bodies.map((body) => (stored[indexOf(body)] as Buffer).toString());
+  return async (bodies) => bodies.map((body) => String(stored[Number(body.slice(POINTER.length))]));
 }
 
 /** `{"instances":[{…}]}` with one instance. */
@@ -32,23 +29,17 @@ export function requestBody(inputs: Inputs): string {
 }
 
 function jsonOf(value: Value): unknown {
-  switch (value.kind) {
-    case 'json':
-      return value.value;
-    case 'image':
-      return { b64: Buffer.from(value.bytes).toString('base64') };
-    case 'text':
-      return value.text;
-    case 'tensor':
-      return nested(value.tensor);
-    case 'sparse':
-      // Neither made up nor in a file that we read.
-      return null;
-  }
+  if (value.kind === 'json') return value.value;
+  if (value.kind === 'image') return { b64: Buffer.from(value.bytes).toString('base64') };
+  if (value.kind === 'text') return value.text;
+  // No sparse value is made up or read from a file here.
+  return value.kind === 'tensor' ? nested(value.tensor) : null;
 }
 
 function nested({ dtype, shape, data }: Tensor): unknown {
-  const values = dtype === 'float16' ? halves(data as TypedArray) : data;
+  const bits = data as TypedArray;
+  const values =
+    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : data;
   const leaf = (at: number) => {
     const value = values[at];
     if (typeof value === 'bigint') return Number(value);
@@ -63,24 +54,14 @@ function nested({ dtype, shape, data }: Tensor): unknown {
   return build(0, 0);
 }
 
-function halves(bits: TypedArray): Float16Array {
-  return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
-}
-
 /** POST /predict, as API Gateway's HTTP API sends it. @param name of the API and its caller */
 export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
   const host = `${name}.execute-api.us-east-1.amazonaws.com`;
-  const http = {
-    method: 'POST',
-    path: '/predict',
-    protocol: 'HTTP/1.1',
-    sourceIp: '192.0.2.1',
-    userAgent: name,
-  };
+  const [method, path, protocol, sourceIp] = ['POST', '/predict', 'HTTP/1.1', '192.0.2.1'] as const;
   return {
     version: '2.0',
     routeKey: 'POST /predict',
-    rawPath: '/predict',
+    rawPath: path,
     rawQueryString: '',
     headers: {
       accept: '*/*',
@@ -88,7 +69,7 @@ export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
       'content-type': 'application/json',
       host,
       'user-agent': name,
-      'x-forwarded-for': '192.0.2.1',
+      'x-forwarded-for': sourceIp,
       'x-forwarded-port': '443',
       'x-forwarded-proto': 'https',
     },
@@ -97,7 +78,7 @@ export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
       apiId: name,
       domainName: host,
       domainPrefix: name,
-      http,
+      http: { method, path, protocol, sourceIp, userAgent: name },
       requestId: name,
       routeKey: 'POST /predict',
       stage: '$default',
@@ -109,7 +90,7 @@ export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
   };
 }
 
-/** Messages of a queue, as the event source mapping hands them over. @param name of the queue and its sender */
+/** Messages of a queue, as the event source mapping delivers them. @param name of the queue and its sender */
 export function sqsEvent(name: string, bodies: readonly string[], receiptHandle: string): SQSEvent {
   return {
     Records: bodies.map((body, i) => ({
@@ -137,13 +118,11 @@ export function predictEvent(body: string): string {
 
 /** The message of a record: in an event, or in S3. */
 export function messageOf(records: readonly Inputs[], index: number): string {
-  return encodeMessage(
-    `${NAME}-${String(index).padStart(8, '0')}`,
-    records[index % records.length] as Inputs,
-  );
+  const uri = `${NAME}-${String(index).padStart(8, '0')}`;
+  return encodeMessage(uri, records[index % records.length] as Inputs);
 }
 
-/** An event of so many messages, the records in turn. @param isPointing they lie in S3; see `resolver` */
+/** An event of so many messages, the records in turn. @param isPointing they are in S3; see `resolver` */
 export function queueEvent(records: readonly Inputs[], count: number, isPointing = false): string {
   const bodies = Array.from({ length: count }, (_, i) =>
     isPointing ? `${POINTER}${i % records.length}`.padEnd(POINTER_BYTES) : messageOf(records, i),

@@ -1,7 +1,6 @@
 /**
- * In: a model's inputs, sizes from the command line, perhaps files. Out: records as a client would send them.
- * Trap: a size that the file leaves free decides the time, so it is asked for and never guessed; the batch in front is
- * the one that is measured, and nobody says it.
+ * Makes records as a client would send them, from a model's inputs, sizes of the command line, and perhaps files. A size
+ * that the file leaves free decides the time, so it has to be given; the batch in front is what is measured.
  */
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
@@ -12,6 +11,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/image-choice.ts';
+import { wrongUse } from '../command.ts';
 
 export interface Sizes {
   /** Free sizes by name. */
@@ -63,35 +63,31 @@ export function sizedSpecs(
     return { ...spec, shape };
   });
   if (open.length === 0) return sized;
-  throw new ServingError('bad_config', missingSizes(open));
+  throw wrongUse(missingSizes(open));
 }
 
 /** What is free, and the options that say it. */
 function missingSizes(open: readonly TensorSpec[]): string {
   const shown = open.map(({ name, shape }) => `"${name}" ${formatShape(shape.map((dim) => dim || '?'))}`);
-  const free = (spec: TensorSpec) => spec.shape.slice(1).filter((dim) => typeof dim === 'string');
-  // A rank that nobody knows has `?` in front.
+  const free = ({ shape }: TensorSpec) => shape.slice(1).filter((dim) => typeof dim === 'string');
+  // An unknown rank has `?` in front.
   const isNamed = (spec: TensorSpec) => spec.shape[0] !== '?' && !free(spec).includes('');
   const dims = new Set(open.filter(isNamed).flatMap(free));
-  const shapes = open.filter((spec) => !isNamed(spec)).map(exampleShape);
+  const shapes = open.flatMap((spec) => (isNamed(spec) ? [] : exampleShape(spec)));
   const how = [...[...dims].map((dim) => `--dim ${dim}=8`), ...shapes].join(' ');
   return `the time depends on sizes that the model leaves free: ${shown.join(', ')}; say them, e.g. ${how}`;
 }
 
 function exampleShape({ name, shape }: TensorSpec): string {
-  if (shape[0] === '?') return `--shape ${name}=1,3,224,224`;
   const sizes = shape.map((dim, axis) => (typeof dim === 'number' ? dim : axis === 0 ? 1 : 8));
-  return `--shape ${name}=${sizes.join(',')}`;
+  return `--shape ${name}=${shape[0] === '?' ? '1,3,224,224' : sizes.join(',')}`;
 }
 
 function assertMeant(specs: readonly TensorSpec[], { dims, shapes }: Sizes): void {
   const inputs = specs.map(({ name }) => name);
   const strayShape = Object.keys(shapes).find((name) => !inputs.includes(name));
   if (strayShape !== undefined) {
-    throw new ServingError(
-      'bad_config',
-      `--shape: the model has no input "${strayShape}"; it has ${inputs.map((name) => `"${name}"`).join(', ')}`,
-    );
+    throw wrongUse(`--shape: the model has no input "${strayShape}"; it has ${namesOf(specs)}`);
   }
   const free = new Set(
     specs.flatMap(({ shape }) => shape.slice(1).filter((dim) => typeof dim === 'string' && dim !== '')),
@@ -99,21 +95,21 @@ function assertMeant(specs: readonly TensorSpec[], { dims, shapes }: Sizes): voi
   const strayDim = Object.keys(dims).find((name) => !free.has(name));
   if (strayDim === undefined) return;
   const there = free.size === 0 ? 'none beside the batch' : [...free].join(', ');
-  throw new ServingError('bad_config', `--dim: the model has no free size "${strayDim}"; it has ${there}`);
+  throw wrongUse(`--dim: the model has no free size "${strayDim}"; it has ${there}`);
+}
+
+function namesOf(specs: readonly TensorSpec[]): string {
+  return specs.map(({ name }) => `"${name}"`).join(', ');
 }
 
 /** @throws bad_config where the shape is not one of this input, with 1 for a free batch */
 function withShape({ name, shape }: TensorSpec, given: readonly number[]): (number | string)[] {
-  const fits =
-    given.length === shape.length &&
-    shape.every((dim, axis) =>
-      typeof dim === 'number' ? dim === given[axis] : axis > 0 || given[axis] === 1,
-    );
-  if (fits) return shape.map((dim, axis) => (axis === 0 ? dim : (given[axis] as number)));
-  const expected = shape.map((dim, axis) => (typeof dim === 'number' ? dim : axis === 0 ? '1' : dim || '?'));
-  throw new ServingError(
-    'bad_config',
-    `--shape ${name}: expected ${formatShape(expected)}, got ${formatShape(given)}; batches are measured by themselves`,
+  const expected = shape.map((dim, axis) => (axis === 0 && typeof dim === 'string' ? 1 : dim));
+  const isRight = expected.every((dim, axis) => typeof dim === 'string' || dim === given[axis]);
+  if (isRight && given.length === shape.length) return [...shape.slice(0, 1), ...given.slice(1)];
+  const wanted = formatShape(expected.map((dim) => dim || '?'));
+  throw wrongUse(
+    `--shape ${name}: expected ${wanted}, got ${formatShape(given)}; batches are measured by themselves`,
   );
 }
 
@@ -134,33 +130,25 @@ export function coversAll(specs: readonly TensorSpec[], data: readonly DataFile[
 }
 
 /** Records with random numbers from seeds, or zeros; as clients send them, without the batch in front. */
-export function madeUpRecords(
-  specs: readonly TensorSpec[],
-  alreadyBatched: boolean,
-  filling: Filling,
-): Inputs[] {
+export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: boolean, filling: Filling) {
   const sizes = FREE_SIZES[0] as (typeof FREE_SIZES)[number];
-  return Array.from({ length: MOST_RECORDS }, (_, row) => {
+  return Array.from({ length: MOST_RECORDS }, (_, row): Inputs => {
     const tensors = madeUpInputs(specs, [row], sizes, filling);
-    return new Map(
-      specs.map(({ name }, i): readonly [string, Value] => {
-        const tensor = tensors[i] as Tensor;
-        return [name, { kind: 'tensor', tensor: alreadyBatched ? tensor : firstRow(tensor) }];
-      }),
-    );
+    const values = tensors.map((tensor): Value => {
+      const isWhole = alreadyBatched || tensor.shape.length === 0;
+      return { kind: 'tensor', tensor: isWhole ? tensor : rowOf(tensor, 0, false) };
+    });
+    return new Map(specs.map(({ name }, i) => [name, values[i] as Value]));
   });
 }
 
-/** Without the dimension in front; a scalar stays one. */
-function firstRow({ dtype, shape, data }: Tensor): Tensor {
-  if (shape.length === 0) return { dtype, shape, data };
+/** @param keepsBatch as a batch of one */
+function rowOf({ dtype, shape, data }: Tensor, row: number, keepsBatch: boolean): Tensor {
   const rest = shape.slice(1);
-  return { dtype, shape: rest, data: part(data, 0, elementCount(rest)) };
-}
-
-function part(data: Tensor['data'], start: number, end: number): Tensor['data'] {
-  // slice and no view: a record has bytes of its own.
-  return (data as TypedArray).slice(start, end);
+  const width = elementCount(rest);
+  // slice, not a view: a record has its own bytes.
+  const part = (data as TypedArray).slice(row * width, (row + 1) * width);
+  return { dtype, shape: keepsBatch ? [1, ...rest] : rest, data: part };
 }
 
 /** @throws bad_config for a file that is none of these, or for no input of the model */
@@ -171,21 +159,21 @@ export async function recordsOfFiles(
 ): Promise<Inputs[]> {
   const columns = new Map<string, readonly Value[]>();
   for (const { input, path } of files) {
-    const bytes = await bytesOf(path);
     const ending = extname(path).toLowerCase();
     if (ending === '.json') {
       if (files.length > 1 || input !== undefined)
         throw wrong(path, 'a request in JSON has all inputs and goes alone');
-      return instancesOf(bytes, path);
+      return parsed(path, (bytes) => decodeInstances(bytes).slice(0, MOST_RECORDS));
     }
     const spec = specOf(specs, input, path);
-    const values =
-      ending === '.npy' ? rowsOf(bytes, path, spec, alreadyBatched) : [{ kind: 'image', bytes } as const];
+    const values = await parsed(path, (bytes): readonly Value[] => {
+      if (ending !== '.npy') return [{ kind: 'image', bytes }];
+      return rowsOf(readNpy(bytes, basename(path)), spec, alreadyBatched);
+    });
     columns.set(spec.name, values);
   }
-  const missing = specs.filter(({ name }) => !columns.has(name)).map(({ name }) => `"${name}"`);
-  if (missing.length > 0)
-    throw new ServingError('bad_config', `--data: nothing for input ${missing.join(', ')}`);
+  const missing = specs.filter(({ name }) => !columns.has(name));
+  if (missing.length > 0) throw wrongUse(`--data: nothing for input ${namesOf(missing)}`);
   const count = Math.min(MOST_RECORDS, Math.max(...[...columns.values()].map((values) => values.length)));
   return Array.from(
     { length: count },
@@ -193,60 +181,35 @@ export async function recordsOfFiles(
   );
 }
 
-async function bytesOf(path: string): Promise<Buffer> {
+async function parsed<T>(path: string, parse: (bytes: Buffer) => T): Promise<T> {
+  const bytes = await readFile(path).catch((error: Error) => {
+    throw wrong(path, `cannot be read: ${error.message}`);
+  });
   try {
-    return await readFile(path);
+    return parse(bytes);
   } catch (error) {
-    throw wrong(path, `cannot be read: ${(error as Error).message}`);
-  }
-}
-
-function instancesOf(bytes: Buffer, path: string): Inputs[] {
-  try {
-    return decodeInstances(bytes).slice(0, MOST_RECORDS);
-  } catch (error) {
-    throw wrong(path, ServingError.from(error).message);
+    throw wrong(path, ServingError.from(error).message.replace(/^reference [^:]*: /, ''));
   }
 }
 
 function specOf(specs: readonly TensorSpec[], input: string | undefined, path: string): TensorSpec {
-  const names = specs.map(({ name }) => `"${name}"`).join(', ');
   const found =
-    input === undefined
-      ? specs.length === 1
-        ? specs[0]
-        : undefined
-      : specs.find(({ name }) => name === input);
+    input === undefined && specs.length === 1 ? specs[0] : specs.find(({ name }) => name === input);
   if (found) return found;
+  const names = namesOf(specs);
   if (input !== undefined) throw wrong(path, `the model has no input "${input}"; it has ${names}`);
   throw wrong(path, `the model has the inputs ${names}; say --data <input>=${basename(path)} for each`);
 }
 
 /** An array with the batch in front is as many records. */
-function rowsOf(
-  bytes: Buffer,
-  path: string,
-  { shape }: TensorSpec,
-  alreadyBatched: boolean,
-): readonly Value[] {
-  let tensor: Tensor;
-  try {
-    tensor = readNpy(bytes, basename(path));
-  } catch (error) {
-    throw wrong(path, ServingError.from(error).message.replace(/^reference [^:]*: /, ''));
-  }
+function rowsOf(tensor: Tensor, { shape }: TensorSpec, alreadyBatched: boolean): Value[] {
   if (shape.length === 0 || tensor.shape.length !== shape.length) return [{ kind: 'tensor', tensor }];
-  const [rows = 1, ...rest] = tensor.shape;
-  const width = elementCount(rest);
-  return Array.from({ length: Math.min(rows, MOST_RECORDS) }, (_, row) => {
-    const data = part(tensor.data, row * width, (row + 1) * width);
-    return {
-      kind: 'tensor',
-      tensor: { dtype: tensor.dtype, shape: alreadyBatched ? [1, ...rest] : rest, data },
-    };
-  });
+  return Array.from({ length: Math.min(tensor.shape[0] ?? 1, MOST_RECORDS) }, (_, row) => ({
+    kind: 'tensor',
+    tensor: rowOf(tensor, row, alreadyBatched),
+  }));
 }
 
 function wrong(path: string, what: string): ServingError {
-  return new ServingError('bad_config', `--data ${path}: ${what}`);
+  return wrongUse(`--data ${path}: ${what}`);
 }

@@ -1,119 +1,111 @@
-/**
- * In: the options of `tune` as they were written. Out: what is measured, and what is wanted of it.
- * Trap: an input's name may hold a colon, a slash or a dot; only the last `=` divides it from its sizes.
- */
+/** The options of `tune`. An input's name may hold a colon, a slash or a dot; only the last `=` separates its sizes. */
 import { resolve } from 'node:path';
-import { ARCHITECTURES, type Architecture } from '../../infra/prices.ts';
-import { wrongUse } from '../command.ts';
+import { ARCHITECTURES } from '../../infra/prices.ts';
+import { unexpected, type Values, wrongUse } from '../command.ts';
+import { YES } from '../service.ts';
 import { DATA_ENDINGS, type DataFile, type Sizes } from './inputs.ts';
-import type { Aim, Traffic } from './recommend.ts';
+import type { Aim } from './recommend.ts';
 
-/** Ascending: what is commonly chosen below one vCPU, whole vCPUs, and the most there is. */
-export const DEFAULT_MEMORIES = [512, 1024, 1769, 3538, 5307, 7076, 8845, 10_240] as const;
-export const DEFAULT_SECONDS = 60;
-export const DEFAULT_MAX_BATCH = 256;
-/** Lambda's runtime and Redis, as docs/costs.md takes them. */
-export const DEFAULT_OVERHEAD_MS = 3;
-
-const LEAST_MEMORY_MB = 128;
-const MOST_MEMORY_MB = 10_240;
+/** Common values below one vCPU, whole vCPUs, and the most there is. */
+const MEMORIES = '512,1024,1769,3538,5307,7076,8845,10240';
+const MEMORY_RANGE = [128, 10_240] as const;
 const MOST_MEMORIES = 20;
-const MOST_SECONDS = 3_600;
-const MOST_BATCH = 10_000;
-const MOST_LIMIT_MS = 900_000;
-const MOST_OVERHEAD_MS = 10_000;
 const MOST_RANK = 16;
 const MOST_SIZE = 2 ** 31;
+const MOST_MS = 900_000;
 
-const WHOLE: Kind = { name: 'a whole number', pattern: /^\d{1,9}$/ };
-const MS: Kind = { name: 'a number of ms', pattern: /^\d{1,9}(\.\d{1,6})?$/ };
+export const OPTIONS = {
+  model: { value: 'path', about: "model directory or *.onnx file (default: the config's modelPath)" },
+  config: {
+    short: 'c',
+    value: 'file',
+    about: 'config (default: ./config.yaml, without --model or to --write)',
+  },
+  seconds: { value: 'n', range: [1, 3_600], default: 60, about: 'about how long it may take' },
+  'max-batch': {
+    value: 'n',
+    range: [1, 10_000],
+    default: 256,
+    about: 'most records of an event, within 6 MB',
+  },
+  memory: { value: 'MB,MB,...', default: MEMORIES, about: 'values of function.memoryMB' },
+  dim: { value: 'name=size', multiple: true, about: 'free size of the model, not the batch: height=224' },
+  shape: { value: 'input=sizes', multiple: true, about: 'whole shape of an input: data=1,3,224,224' },
+  data: {
+    value: '[input=]file',
+    multiple: true,
+    about: 'real inputs: .npy, a picture, or a request in .json',
+  },
+  for: { choices: ['predict', 'batch', 'both'], default: 'both', about: 'traffic that the settings are for' },
+  latency: {
+    value: 'ms',
+    range: [0.001, MOST_MS],
+    decimals: true,
+    about: 'p99 that a call should stay below',
+  },
+  aim: {
+    choices: ['cheapest', 'latency'],
+    about: 'what --write writes (default cheapest; with --latency, latency)',
+  },
+  arch: { choices: ARCHITECTURES, default: 'x86_64', about: 'whose price counts' },
+  overhead: {
+    value: 'ms',
+    range: [0, 10_000],
+    decimals: true,
+    default: 3,
+    about: 'what Lambda and Redis add',
+  },
+  write: { about: 'write the settings into the config, comments kept; shows the changes and asks' },
+  yes: YES,
+} as const;
 
-interface TuneValues {
-  readonly memory?: string | undefined;
-  readonly 'max-batch'?: string | undefined;
-  readonly seconds?: string | undefined;
-  readonly dim?: readonly string[] | undefined;
-  readonly shape?: readonly string[] | undefined;
-  readonly data?: readonly string[] | undefined;
-  readonly arch?: string | undefined;
-  readonly for?: string | undefined;
-  readonly latency?: string | undefined;
-  readonly aim?: string | undefined;
-  readonly overhead?: string | undefined;
-}
-
-export interface TuneOptions {
-  /** Ascending, each once. */
-  readonly memories: readonly number[];
-  readonly maxBatch: number;
-  readonly limitMs: number;
-  readonly sizes: Sizes;
-  readonly data: readonly DataFile[];
-  readonly arch: Architecture;
-  readonly traffic: Traffic;
-  /** p99 of a call in ms. */
-  readonly latencyMs: number | undefined;
-  /** Which recommendation is written. */
-  readonly aim: Aim;
-  readonly overheadMs: number;
-}
+export type TuneOptions = ReturnType<typeof tuneOptionsOf>;
 
 /** @throws bad_config naming the option and what was expected */
-export function tuneOptionsOf(values: TuneValues): TuneOptions {
-  const latencyMs = numberOf('--latency', values.latency, MS, [0.001, MOST_LIMIT_MS], undefined);
-  const sizes = { dims: dimsOf(values.dim ?? []), shapes: shapesOf(values.shape ?? []) };
+export function tuneOptionsOf(values: Values<typeof OPTIONS>) {
+  const { dim, shape, latency, aim } = values;
+  const sizes: Sizes = {
+    dims: recordOf('dim', dim ?? [], 'name=size, e.g. height=224', sizeOf),
+    shapes: recordOf('shape', shape ?? [], 'input=sizes, e.g. data=1,3,224,224', shapeOf),
+  };
   const data = (values.data ?? []).map(dataFile);
-  if (data.length > 0 && (values.dim ?? values.shape) !== undefined) {
+  if (data.length > 0 && (dim ?? shape) !== undefined) {
     throw wrongUse('--data brings its own sizes; --dim and --shape are for made-up inputs');
   }
+  const otherwise: Aim = latency === undefined ? 'cheapest' : 'latency';
   return {
-    memories: values.memory === undefined ? DEFAULT_MEMORIES : memoriesOf(values.memory),
-    maxBatch: numberOf('--max-batch', values['max-batch'], WHOLE, [1, MOST_BATCH], DEFAULT_MAX_BATCH),
-    limitMs: numberOf('--seconds', values.seconds, WHOLE, [1, MOST_SECONDS], DEFAULT_SECONDS) * 1000,
+    /** Ascending, each once. */
+    memories: memoriesOf(values.memory),
+    maxBatch: values['max-batch'],
+    limitMs: values.seconds * 1000,
     sizes,
     data,
-    arch: choice('--arch', values.arch, ARCHITECTURES, 'x86_64'),
-    traffic: choice('--for', values.for, ['predict', 'batch', 'both'], 'both'),
-    latencyMs,
-    aim: choice(
-      '--aim',
-      values.aim,
-      ['cheapest', 'latency'],
-      latencyMs === undefined ? 'cheapest' : 'latency',
-    ),
-    overheadMs: numberOf('--overhead', values.overhead, MS, [0, MOST_OVERHEAD_MS], DEFAULT_OVERHEAD_MS),
+    arch: values.arch,
+    traffic: values.for,
+    /** p99 of a call in ms. */
+    latencyMs: latency,
+    /** Which recommendation is written. */
+    aim: aim ?? otherwise,
+    overheadMs: values.overhead,
   };
 }
 
 function memoriesOf(text: string): readonly number[] {
-  const parts = text.split(',').map((part) => part.trim());
-  const numbers = parts.map((part) => (/^\d{1,6}$/.test(part) ? Number(part) : Number.NaN));
-  const isRight = numbers.every((number) => number >= LEAST_MEMORY_MB && number <= MOST_MEMORY_MB);
-  if (!isRight || numbers.length > MOST_MEMORIES) {
-    throw wrongUse(
-      `--memory: expected up to ${MOST_MEMORIES} numbers from ${LEAST_MEMORY_MB} to ${MOST_MEMORY_MB}, e.g. 1769,3538, got ${JSON.stringify(text)}`,
-    );
-  }
-  return [...new Set(numbers)].toSorted((a, b) => a - b);
+  const [least, most] = MEMORY_RANGE;
+  const numbers = text.split(',').map((part) => (/^ *\d{1,6} *$/.test(part) ? Number(part) : Number.NaN));
+  const isRight = numbers.every((number) => number >= least && number <= most);
+  if (isRight && numbers.length <= MOST_MEMORIES) return [...new Set(numbers)].toSorted((a, b) => a - b);
+  throw unexpected('memory', `up to ${MOST_MEMORIES} numbers from ${least} to ${most}, e.g. 1769,3538`, text);
 }
 
-function dimsOf(texts: readonly string[]): Readonly<Record<string, number>> {
-  return recordOf('--dim', texts, 'name=size, e.g. height=224', (text) => sizeOf(text.trim()));
-}
-
-function shapesOf(texts: readonly string[]): Readonly<Record<string, readonly number[]>> {
-  return recordOf('--shape', texts, 'input=sizes, e.g. data=1,3,224,224', (text) => {
-    const sizes = text
-      .trim()
-      .replace(/^\[(.*)\]$/, '$1')
-      .split(',')
-      .map((part) => sizeOf(part.trim()));
-    return sizes.length <= MOST_RANK && sizes.every((size) => size !== undefined) ? sizes : undefined;
-  });
+function shapeOf(text: string): readonly number[] | undefined {
+  const [, inner = text] = /^ *\[(.*)\] *$/.exec(text) ?? [];
+  const sizes = inner.split(',').map(sizeOf);
+  return sizes.length <= MOST_RANK && sizes.every((size) => size !== undefined) ? sizes : undefined;
 }
 
 function sizeOf(text: string): number | undefined {
-  const size = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  const size = /^ *\d{1,10} *$/.test(text) ? Number(text) : 0;
   return size >= 1 && size < MOST_SIZE ? size : undefined;
 }
 
@@ -127,10 +119,8 @@ function recordOf<T>(
   for (const text of texts) {
     const [, name = '', given = ''] = /^(.+)=([^=]*)$/.exec(text) ?? [];
     const value = read(given);
-    if (name === '' || name === '__proto__' || value === undefined) {
-      throw wrongUse(`${option}: expected ${expected}, got ${JSON.stringify(text)}`);
-    }
-    if (found.has(name)) throw wrongUse(`${option}: ${JSON.stringify(name)} is given twice`);
+    if (name === '' || name === '__proto__' || value === undefined) throw unexpected(option, expected, text);
+    if (found.has(name)) throw wrongUse(`--${option}: ${JSON.stringify(name)} is given twice`);
     found.set(name, value);
   }
   return Object.fromEntries(found);
@@ -139,42 +129,8 @@ function recordOf<T>(
 function dataFile(text: string): DataFile {
   // The first `=` ends a name; those of the path come after it.
   const equals = text.indexOf('=');
-  const input = equals > 0 ? text.slice(0, equals) : undefined;
   const path = equals > 0 ? text.slice(equals + 1) : text;
-  if (!DATA_ENDINGS.some((ending) => path.toLowerCase().endsWith(ending))) {
-    throw wrongUse(
-      `--data: expected a file, or input=file, ending in ${DATA_ENDINGS.join(', ')}, got ${JSON.stringify(text)}`,
-    );
-  }
-  return { input, path: resolve(path) };
-}
-
-interface Kind {
-  readonly name: string;
-  readonly pattern: RegExp;
-}
-
-function numberOf<Otherwise>(
-  option: string,
-  text: string | undefined,
-  kind: Kind,
-  [least, most]: readonly [number, number],
-  otherwise: Otherwise,
-): number | Otherwise {
-  if (text === undefined) return otherwise;
-  const number = kind.pattern.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  throw wrongUse(`${option}: expected ${kind.name} from ${least} to ${most}, got ${JSON.stringify(text)}`);
-}
-
-function choice<T extends string>(
-  option: string,
-  text: string | undefined,
-  words: readonly T[],
-  otherwise: T,
-): T {
-  if (text === undefined) return otherwise;
-  const found = words.find((word) => word === text);
-  if (found !== undefined) return found;
-  throw wrongUse(`${option}: expected ${words.join(', ')}, got ${JSON.stringify(text)}`);
+  const isKnown = DATA_ENDINGS.some((ending) => path.toLowerCase().endsWith(ending));
+  if (isKnown) return { input: equals > 0 ? text.slice(0, equals) : undefined, path: resolve(path) };
+  throw unexpected('data', `a file, or input=file, ending in ${DATA_ENDINGS.join(', ')}`, text);
 }

@@ -1,7 +1,6 @@
 /**
- * In: samples of measurements. Out: what a point is, and what was measured at it.
- * Trap: samples of one block share whatever else the machine did meanwhile; so the median is that of the blocks'
- * medians, and the spread is theirs.
+ * What a point of a measurement is. Samples of one block share whatever else the machine did meanwhile, so the median is
+ * that of the blocks' medians, and the spread is theirs.
  */
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
@@ -78,29 +77,20 @@ export interface ModelFacts {
 
 /** @param blocks one list of samples per turn, none empty */
 export function timesOf(blocks: readonly (readonly number[])[]): Times {
-  const medians = sorted(blocks.map((block) => rank(sorted(block), 0.5)));
-  const all = sorted(blocks.flat());
-  return {
-    median: rank(medians, 0.5),
-    low: rank(medians, 0),
-    high: rank(medians, 1),
-    p99: rank(all, 0.99),
-    calls: all.length,
-  };
-}
-
-function sorted(values: readonly number[]): readonly number[] {
-  return values.toSorted((a, b) => a - b);
+  const medians = blocks.map((block) => rank(block, 0.5));
+  const all = blocks.flat();
+  const [median, low, high] = [rank(medians, 0.5), rank(medians, 0), rank(medians, 1)];
+  return { median, low, high, p99: rank(all, 0.99), calls: all.length };
 }
 
 /** The nearest rank. */
-function rank(ascending: readonly number[], share: number): number {
+function rank(values: readonly number[], share: number): number {
+  const ascending = values.toSorted((a, b) => a - b);
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] as number;
 }
 
 export function pointName({ door, threads, records }: Point): string {
-  const who = door === 'predict' ? 'predict' : `batch of ${records}`;
-  return `${who}, ${threadsText(threads)}`;
+  return `${door === 'predict' ? door : `batch of ${records}`}, ${threadsText(threads)}`;
 }
 
 export function threadsText(threads: number): string {

@@ -1,6 +1,6 @@
 /**
- * In: a point of a model. Out: its process: asked one thing at a time, and ended whatever it does.
- * Trap: a model may take its process down, or never answer; either is an answer here, and never an error of ours.
+ * The process of one point, seen from outside. A model may crash its process or never answer: either is an answer here,
+ * not an error.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,37 +18,33 @@ export class TuneProcess {
   constructor() {
     this.#child = fork(fileURLToPath(script()), [ROLE], {
       execArgv: [],
-      // The functions log to stdout; and where Lambda's own variables are set they would open what they need there.
+      // The functions log to stdout, and in an environment of Lambda they would open what they need there.
       env: { ...variables, AWS_LAMBDA_RUNTIME_API: undefined },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       if (this.#errors.length < MAX_STDERR) this.#errors += chunk.toString();
     });
-    // What cannot be started, or be sent to, ends; that is what we look at.
+    // A process that cannot be started or reached ends, which is what `ask` looks at.
     this.#child.on('error', () => undefined);
   }
 
-  /** What it answers; or, when it ends or takes longer than `limitMs`, that. Then it is gone. */
+  /** Its answer, or its end, or a failure after `limitMs`; after either of those two the process is gone. */
   async ask(question: ChildQuestion, limitMs: number): Promise<ChildAnswer> {
-    const stop = new AbortController();
     const failed = (message: string): ChildAnswer => ({ failed: { code: 'model_failed', message } });
-    // Ended between two questions: nobody will hear of it any more.
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null)
-      return failed('its process has ended');
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<ChildAnswer>((resolve) => {
-      const message = `it was not done after ${Math.round(limitMs / 1000)} s`;
-      timer = setTimeout(() => resolve(failed(message)), limitMs);
-    });
+    if (this.#hasEnded()) return failed('its process has ended');
+    const stop = new AbortController();
+    const late = Promise.withResolvers<ChildAnswer>();
+    const message = `it was not done after ${Math.round(limitMs / 1000)} s`;
+    const timer = setTimeout(() => late.resolve(failed(message)), limitMs);
     this.#child.send(question, () => undefined);
-    const told = once(this.#child, 'message', stop).then(([answer]) => answer as ChildAnswer);
+    const answered = once(this.#child, 'message', stop).then(([answer]) => answer as ChildAnswer);
     const ended = once(this.#child, 'close', stop).then(([code, signal]): ChildAnswer => {
       const how = signal === null ? `exit code ${code}` : String(signal);
       return failed(`it took its process down (${how})${this.#errors && `: ${this.#errors.trim()}`}`);
     });
     try {
-      const answer = await Promise.race([told, ended, late]).catch((error: Error) =>
+      const answer = await Promise.race([answered, ended, late.promise]).catch((error: Error) =>
         failed(`its process cannot be used: ${error.message}`),
       );
       if ('failed' in answer) await this.end();
@@ -56,17 +52,19 @@ export class TuneProcess {
     } finally {
       clearTimeout(timer);
       stop.abort();
-      // The two that did not win.
-      await Promise.allSettled([told, ended]);
+      await Promise.allSettled([answered, ended]);
     }
   }
 
   async end(): Promise<void> {
-    const child = this.#child;
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
+    if (this.#hasEnded() || this.#child.pid === undefined) return;
+    const gone = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
     await gone;
+  }
+
+  #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 }
 

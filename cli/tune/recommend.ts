@@ -1,12 +1,12 @@
 /**
- * In: what each setting takes and costs. Out: what config.yaml should say for two aims, and why.
- * Trap: predict and batch share function.memoryMB, threadPerModel and batchSize, so they are chosen together. The
- * cheapest is often the smallest and slowest by a hair; what costs up to 5 % more and is 1.2 times as fast is preferred.
+ * Chooses what config.yaml should say for two aims, and why. predict and batch share function.memoryMB, threadPerModel
+ * and batchSize, so they are chosen together. The cheapest setting is often the smallest and slowest by a hair, so one
+ * that costs up to 5 % more and is at least 1.2 times as fast is preferred.
  */
 import type { Architecture } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { threadsForMemory } from '../../lib/inference/session.ts';
-import type { BatchResult, PredictResult, Setting, SettingResult } from './cost.ts';
+import type { CallResult, Setting, SettingResult } from './cost.ts';
 
 export type Traffic = 'predict' | 'batch' | 'both';
 export type Aim = 'cheapest' | 'latency';
@@ -25,15 +25,7 @@ export interface Wishes {
 /** Settings of config.yaml by their path. */
 export type ConfigChange = Readonly<Record<string, number>>;
 
-export interface Recommendation {
-  readonly aim: Aim;
-  readonly setting: Setting;
-  readonly predict: PredictResult | undefined;
-  readonly batch: BatchResult | undefined;
-  readonly config: ConfigChange;
-  /** One line each. */
-  readonly reasons: readonly string[];
-}
+export type Recommendation = NonNullable<ReturnType<typeof recommend>>;
 
 /** What is worth paying for being faster. */
 const TOLERANCE = 1.05;
@@ -44,46 +36,29 @@ const MOST_WITHOUT_WINDOW = 10;
 
 interface Candidate {
   readonly setting: Setting;
-  readonly predict: PredictResult | undefined;
-  readonly batch: BatchResult | undefined;
+  readonly predict: CallResult | undefined;
+  readonly batch: CallResult | undefined;
   readonly cost: number;
   readonly ms: number;
   readonly p99Ms: number;
 }
 
 /** Undefined where no setting meets the limit, or nothing that is asked for was measured. */
-export function recommend(
-  aim: Aim,
-  results: readonly SettingResult[],
-  wishes: Wishes,
-): Recommendation | undefined {
-  const all = results
-    .map((result) => candidateOf(aim, result, wishes))
-    .filter((found) => found !== undefined);
+export function recommend(aim: Aim, results: readonly SettingResult[], wishes: Wishes) {
+  const all = results.flatMap((result) => candidateOf(aim, result, wishes) ?? []);
   const candidates = trusted(aim, all);
-  const { limitMs } = wishes;
-  const isLimited = aim === 'latency' && limitMs !== undefined;
-  const fitting = isLimited ? candidates.filter(({ p99Ms }) => p99Ms <= limitMs) : candidates;
+  const limitMs = aim === 'latency' ? wishes.limitMs : undefined;
+  const fitting = candidates.filter(({ p99Ms }) => limitMs === undefined || p99Ms <= limitMs);
   const cheapest = least(fitting, ({ cost }) => cost);
   if (!cheapest) return undefined;
-  const isByCost = aim === 'cheapest' || isLimited;
-  const best = isByCost
-    ? worthPaying(fitting, cheapest)
-    : (least(
-        within(fitting, ({ ms }) => ms),
-        ({ cost }) => cost,
-      ) ?? cheapest);
-  return {
-    aim,
-    setting: best.setting,
-    predict: best.predict,
-    batch: best.batch,
-    config: configOf(aim, best, wishes),
-    reasons: [
-      settingReason(aim, best, cheapest, fitting.length, wishes),
-      ...batchReasons(aim, best, results),
-    ],
-  };
+  const fastest = within(fitting, ({ ms }) => ms);
+  const isByCost = aim === 'cheapest' || limitMs !== undefined;
+  const best = isByCost ? worthPaying(fitting, cheapest) : (least(fastest, ({ cost }) => cost) ?? cheapest);
+  const { setting, predict, batch } = best;
+  const reason = settingReason(best, cheapest, fitting.length, isByCost, limitMs);
+  const others = results.find((result) => result.setting === setting)?.batches ?? [];
+  const reasons = [reason, ...(batch ? [batchReason(aim, batch, others)] : [])];
+  return { aim, setting, predict, batch, config: configOf(aim, best, wishes), reasons };
 }
 
 /**
@@ -100,39 +75,31 @@ function trusted(aim: Aim, all: readonly Candidate[]): readonly Candidate[] {
 /** The setting with the batch it would take. */
 function candidateOf(aim: Aim, result: SettingResult, wishes: Wishes): Candidate | undefined {
   const { arch, traffic } = wishes;
-  const { setting } = result;
   const predict = traffic === 'batch' ? undefined : result.predict;
   const batch = traffic === 'predict' ? undefined : batchOf(aim, result, wishes);
-  const parts = [...(traffic === 'batch' ? [] : [predict]), ...(traffic === 'predict' ? [] : [batch])];
-  if (parts.includes(undefined)) return undefined;
-  const whole = parts as (PredictResult | BatchResult)[];
-  const cost = whole.reduce((sum, { costs }) => sum + costs[arch].total, 0);
-  // Who asks and waits counts; a record of the queue waits anyway.
-  const [first] = whole as [PredictResult | BatchResult];
-  return { setting, predict, batch, cost, ms: first.ms, p99Ms: first.p99Ms };
+  // A client of predict waits for its answer; a record of the queue waits anyway.
+  const first = traffic === 'batch' ? batch : predict;
+  if (!first || (traffic === 'both' && !batch)) return undefined;
+  const cost = (predict?.costs[arch].total ?? 0) + (batch?.costs[arch].total ?? 0);
+  return { setting: result.setting, predict, batch, cost, ms: first.ms, p99Ms: first.p99Ms };
 }
 
 /** As many records as it takes until more save less than the tolerance. */
 function batchOf(
   aim: Aim,
   { batches }: SettingResult,
-  { arch, limitMs, traffic }: Wishes,
-): BatchResult | undefined {
-  const isFast = ({ records, p99Ms }: BatchResult) =>
-    records <= MOST_WITHOUT_WINDOW && (limitMs === undefined || traffic === 'predict' || p99Ms <= limitMs);
-  const allowed = aim === 'latency' ? batches.filter(isFast) : batches;
+  { arch, limitMs = Number.POSITIVE_INFINITY }: Wishes,
+): CallResult | undefined {
+  const fast = batches.filter(({ records, p99Ms }) => records <= MOST_WITHOUT_WINDOW && p99Ms <= limitMs);
+  const allowed = aim === 'latency' ? fast : batches;
   const fitting = allowed.length > 0 ? allowed : batches.slice(0, 1);
-  return least(
-    within(fitting, ({ costs }) => costs[arch].total),
-    ({ records }) => records,
-  );
+  const cheap = within(fitting, ({ costs }) => costs[arch].total);
+  return least(cheap, ({ records }) => records);
 }
 
 function least<T>(items: readonly T[], number: (item: T) => number): T | undefined {
-  return items.reduce<T | undefined>(
-    (best, item) => (best === undefined || number(item) < number(best) ? item : best),
-    undefined,
-  );
+  const lowest = Math.min(...items.map(number));
+  return items.find((item) => number(item) === lowest);
 }
 
 /** The cheapest, or what costs hardly more and is faster by more than that. */
@@ -161,45 +128,35 @@ function configOf(aim: Aim, { setting, batch }: Candidate, { job, hasFreeBatch }
   return change;
 }
 
+/** @param count of the settings to choose from */
 function settingReason(
-  aim: Aim,
-  best: Candidate,
+  { setting, cost, ms }: Candidate,
   cheapest: Candidate,
   count: number,
-  wishes: Wishes,
+  isByCost: boolean,
+  limitMs: number | undefined,
 ): string {
-  const { memoryMB, basis } = best.setting;
-  const among = `of ${count} settings`;
-  const how = basis === 'scaled' ? '; its time is computed from one vCPU' : '';
+  const { memoryMB, basis } = setting;
   if (basis === 'fewer cores')
     return `${memoryMB} MB: run with fewer cores than it has, for no setting that this machine can measure was left`;
-  const limit =
-    aim === 'latency' && wishes.limitMs !== undefined ? ` with a p99 of at most ${wishes.limitMs} ms` : '';
+  const how = basis === 'scaled' ? '; its time is computed from one vCPU' : '';
+  const limit = limitMs === undefined ? '' : ` with a p99 of at most ${limitMs} ms`;
+  const among = `of ${count} settings${limit}`;
   if (count === 1) return `${memoryMB} MB: the only setting left to choose${limit}${how}`;
-  if (aim === 'latency' && wishes.limitMs === undefined) {
+  if (!isByCost) {
     return `${memoryMB} MB: the lowest latency ${among}, or less than 5 % above it and cheaper${how}`;
   }
-  if (best === cheapest) return `${memoryMB} MB: the cheapest ${among}${limit}${how}`;
-  const dearer = Math.ceil((best.cost / cheapest.cost - 1) * 100);
-  const faster = (cheapest.ms / best.ms).toFixed(1);
-  return `${memoryMB} MB: ${dearer} % dearer than the cheapest ${among}${limit} (${cheapest.setting.memoryMB} MB), and ${faster} times as fast${how}`;
+  if (setting === cheapest.setting) return `${memoryMB} MB: the cheapest ${among}${how}`;
+  const dearer = Math.ceil((cost / cheapest.cost - 1) * 100);
+  const faster = (cheapest.ms / ms).toFixed(1);
+  return `${memoryMB} MB: ${dearer} % dearer than the cheapest ${among} (${cheapest.setting.memoryMB} MB), and ${faster} times as fast${how}`;
 }
 
-function batchReasons(aim: Aim, { setting, batch }: Candidate, results: readonly SettingResult[]): string[] {
-  if (!batch) return [];
-  const { records, ms } = batch;
-  const others = results.find((result) => result.setting === setting)?.batches ?? [];
-  const larger = others.filter((other) => other.records > records);
-  const why =
-    aim === 'latency'
-      ? 'no window, so that no record waits for others'
-      : larger.length > 0
-        ? 'more save less than 5 %'
-        : 'the most that was measured';
-  const fill =
-    records > MOST_WITHOUT_WINDOW
-      ? `; full events need ${records} records a second and more, a longer window fewer`
-      : '';
+function batchReason(aim: Aim, { records, ms }: CallResult, others: readonly CallResult[]): string {
+  const isLargest = others.every((other) => other.records <= records);
+  const byCost = isLargest ? 'the most that was measured' : 'more save less than 5 %';
+  const why = aim === 'latency' ? 'no window, so that no record waits for others' : byCost;
+  const fill = `; full events need ${records} records a second and more, a longer window fewer`;
   const what = records === 1 ? 'one record an event' : `${records} records an event`;
-  return [`${what}, ${ms.toPrecision(3)} ms: ${why}${fill}`];
+  return `${what}, ${ms.toPrecision(3)} ms: ${why}${records > MOST_WITHOUT_WINDOW ? fill : ''}`;
 }

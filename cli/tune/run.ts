@@ -1,19 +1,18 @@
 /**
- * In: a model, a door and how many records. Out: calls of the very function that Lambda runs, from the event's JSON to
- * that of the answer, with the time of each and the model's share of it.
- * Trap: a record that fails is answered fast, and would look like a fast model; so every answer is looked at. Nothing is
- * stored: Redis and what Lambda adds are not in these times (docs/tune.md).
+ * Calls the functions that Lambda runs, from the event's JSON to that of the answer, and measures each call and the
+ * model's share of it. A record that fails is answered fast and would look like a fast model, so every answer is checked.
+ * Nothing is stored: Redis and what Lambda adds are not in these times (docs/tune.md).
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/inference/warm-up.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
-import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
@@ -22,12 +21,8 @@ import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './ev
 import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from './inputs.ts';
 import type { ModelFacts, Point } from './points.ts';
 
-/** What a job says that changes the time. */
-interface TuneJob {
-  readonly inputAlreadyBatched: boolean;
-  readonly image: ImageChoice;
-  readonly postProcessing: string;
-}
+/** The settings of a job that change the time. */
+type TuneJob = Pick<JobConfig, 'inputAlreadyBatched' | 'image' | 'postProcessing'>;
 
 export interface OpenRequest {
   readonly file: string;
@@ -86,7 +81,7 @@ async function serve(session: Session, maxRows: number, job: TuneJob) {
   const fixedRows = fixedBatch(session.inputs);
   const separable = await warmUp(session, fixedRows, image);
   const settings = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, inputAlreadyBatched, image };
-  const seen: { modelMs: number; failure: ServingError | undefined } = { modelMs: 0, failure: undefined };
+  const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
   const timed: Session['run'] = async (feeds) => {
     const begin = performance.now();
     try {
@@ -133,34 +128,31 @@ async function serve(session: Session, maxRows: number, job: TuneJob) {
 }
 
 function failureIn(outcomes: readonly Outcome[]): ServingError | undefined {
-  for (const outcome of outcomes) if (!outcome.ok) return outcome.error;
-  return undefined;
+  return outcomes.find((outcome) => !outcome.ok)?.error;
 }
 
 /** Those of the files, or made-up ones that the model takes: random numbers, else zeros. */
 async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session: Session, runner: Runner) {
   const { inputs } = session;
-  if (data.length > 0 && coversAll(inputs, data)) {
-    const records = await recordsOfFiles(data, inputs, job.inputAlreadyBatched);
-    const failure = failureIn(await runner.run(records.slice(0, 1)));
-    if (failure)
-      throw new ServingError('model_failed', `the model does not run with --data: ${failure.message}`);
-    return { records, data: 'given', specs: inputs } as const;
+  const failureOf = async (records: readonly Inputs[]) => failureIn(await runner.run(records.slice(0, 1)));
+  if (data.length > 0 && !coversAll(inputs, data)) {
+    const names = inputs.map(({ name }) => `"${name}"`).join(', ');
+    const message = `--data: expected a file for each of the inputs ${names}, got ${data.length}`;
+    throw new ServingError('bad_config', message);
   }
   if (data.length > 0) {
-    const names = inputs.map(({ name }) => `"${name}"`).join(', ');
-    throw new ServingError(
-      'bad_config',
-      `--data: expected a file for each of the inputs ${names}, got ${data.length}`,
-    );
+    const records = await recordsOfFiles(data, inputs, job.inputAlreadyBatched);
+    const failure = await failureOf(records);
+    if (!failure) return { records, data: 'given', specs: inputs } as const;
+    throw new ServingError('model_failed', `the model does not run with --data: ${failure.message}`);
   }
   const specs = sizedSpecs(inputs, shapeless, sizes, job.image);
   let reason = '';
   for (const filling of ['random', 'zeros'] as const) {
     const records = madeUpRecords(specs, job.inputAlreadyBatched, filling);
-    const failure = failureIn(await runner.run(records.slice(0, 1)));
+    const failure = await failureOf(records);
     if (!failure) return { records, data: filling, specs } as const;
-    // Of two reasons the first: it is about the likelier values.
+    // Of two reasons the first one: it is about the likelier values.
     reason ||= failure.message;
   }
   throw new ServingError(
@@ -169,37 +161,33 @@ async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session:
   );
 }
 
-function caller({ door }: Point, event: string, body: string, served: Served) {
-  const { seen } = served;
-  const ask = door === 'predict' ? predictCaller(predictEvent(body), served) : batchCaller(event, served);
+function caller(
+  { door }: Point,
+  event: string,
+  body: string,
+  { seen, predict: onPredict, batch: onBatch }: Served,
+) {
+  const request = predictEvent(body);
+  const call = async () => {
+    if (door === 'predict') {
+      const answer = await onPredict(JSON.parse(request) as APIGatewayProxyEventV2, CONTEXT);
+      JSON.stringify(answer);
+      const text = `POST /predict answers ${answer.statusCode}: ${String(answer.body).slice(0, 300)}`;
+      return answer.statusCode === 200 ? undefined : text;
+    }
+    const answer = await onBatch(JSON.parse(event) as SQSEvent, CONTEXT);
+    JSON.stringify(answer);
+    const { length } = answer.batchItemFailures;
+    return length === 0 ? undefined : `${length} records came back`;
+  };
   return async () => {
     seen.modelMs = 0;
     seen.failure = undefined;
     const begin = performance.now();
-    const refusal = await ask();
+    const refusal = await call();
     const callMs = performance.now() - begin;
     if (seen.failure) throw seen.failure;
     if (refusal !== undefined) throw new ServingError('model_failed', refusal);
     return { callMs, modelMs: seen.modelMs };
-  };
-}
-
-function predictCaller(event: string, served: Served) {
-  return async () => {
-    const answered = await served.predict(JSON.parse(event) as APIGatewayProxyEventV2, CONTEXT);
-    JSON.stringify(answered);
-    const { statusCode, body: answer } = answered;
-    return statusCode === 200
-      ? undefined
-      : `POST /predict answers ${statusCode}: ${String(answer).slice(0, 300)}`;
-  };
-}
-
-function batchCaller(event: string, served: Served) {
-  return async () => {
-    const answered = await served.batch(JSON.parse(event) as SQSEvent, CONTEXT);
-    JSON.stringify(answered);
-    const { batchItemFailures } = answered;
-    return batchItemFailures.length === 0 ? undefined : `${batchItemFailures.length} records came back`;
   };
 }

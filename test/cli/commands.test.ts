@@ -6,12 +6,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { configText } from '../../cli/commands/init.ts';
+import { withHelp } from '../../cli/docs.ts';
 import { COMMANDS, run } from '../../cli/main.ts';
-import { progressLine, showProgress } from '../../cli/progress.ts';
+import { barLine, showProgress } from '../../cli/progress.ts';
 import { recordsOf } from '../../cli/records.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { SETTING_PATHS } from '../../lib/config/schema.ts';
+import { START_OPTIONS } from '../../local/start-options.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { cli, cliJson, ROOT, type Told } from './cli.ts';
@@ -40,14 +42,13 @@ test('the commands are these, and help lists each', async () => {
   assert.equal((await cli(['--help'])).stdout, stdout);
 });
 
-test('docs/cli.md shows what each command says of itself', async () => {
+test('docs/cli.md holds the help of every command; `node cli/docs.ts` writes it', async () => {
   const docs = await readFile(join(ROOT, 'docs/cli.md'), 'utf8');
-  const { stdout } = await cli(['help']);
-  assert.ok(docs.includes(`\`\`\`text\n${stdout}\`\`\`\n`), 'cluster-serving help');
-  for (const name of NAMES) {
-    const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
-    assert.ok(docs.includes(`## ${name}\n\`\`\`text\n${help}\n\`\`\`\n`), `cluster-serving ${name} --help`);
-  }
+  assert.equal(await withHelp(docs), docs);
+  const stale = docs.replace('Stops the service of a data folder and waits', 'Waits');
+  assert.notEqual(stale, docs);
+  assert.equal(await withHelp(stale), docs);
+  await assert.rejects(withHelp(docs.replace('<!-- help stop -->', '')), /no block <!-- help stop -->/);
 });
 
 test('help of a command is told after it, before it and by its old name, and starts nothing', async () => {
@@ -67,6 +68,15 @@ for (const name of NAMES) {
   });
 }
 
+test('start takes the options of `npm start`, and restart the same without --once', async () => {
+  const names = async (name: string) => Object.keys((await COMMANDS[name]?.load())?.options ?? {});
+  const common = ['timeout', 'json', 'help'];
+  const local = Object.keys(START_OPTIONS);
+  assert.deepEqual(new Set(await names('start')), new Set([...local, ...common, 'foreground']));
+  const kept = local.filter((name) => name !== 'once');
+  assert.deepEqual(new Set(await names('restart')), new Set([...kept, ...common]));
+});
+
 test('every line fits a terminal of 120 columns', async () => {
   for (const name of NAMES) {
     const { help } = await (COMMANDS[name] as (typeof COMMANDS)[string]).load();
@@ -85,6 +95,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['no command', [], /which command\?[\s\S]*Usage: cluster-serving/],
   ['a command that is misspelled', ['enque'], /no command "enque"; did you mean enqueue\?/],
   ['an unknown option', ['start', '--prot', '1'], /Unknown option '--prot'.*`cluster-serving start --help`/],
+  ['an option that is misspelled', ['start', '--prot', '1'], /did you mean --port\?/],
+  ['an action that is misspelled', ['model', 'pusch'], /got "pusch"; did you mean push\?/],
   ['an argument where none is taken', ['stop', 'now'], /unexpected "now"/],
   [
     'a number that is none',
@@ -206,33 +218,66 @@ test('a file of records is told what is wrong with it, and where', () => {
   assert.throws(read('[1]'), { message: /record 0: expected .*, got 1/ });
 });
 
-test('progress is drawn on a terminal only, at most every 100 ms, and is gone at the end', () => {
-  let now = 0;
-  const drawn: string[] = [];
-  const terminal = { isTTY: true, columns: 80, write: (text: string) => drawn.push(text) };
-  const progress = showProgress(terminal, 1000, () => now);
+function display(terminal: { isTTY?: boolean }, isQuiet = false) {
+  const written: string[] = [];
+  const clock = { now: 0 };
+  const write = (text: string) => written.push(text.replace(ERASE, ''));
+  const progress = showProgress(isQuiet, { ...terminal, columns: 100, write }, () => clock.now);
+  return { written, clock, progress };
+}
+
+const ERASE = '\r\u001b[K';
+
+test('progress is drawn on a terminal at most every 100 ms, and is gone at the end', () => {
+  const { written, clock, progress } = display({ isTTY: true });
   for (let done = 1; done <= 1000; done++) {
-    now += 1;
-    progress.update(done);
+    clock.now += 1;
+    progress.update({ done, total: 1000 });
   }
   progress.end();
-  assert.ok(drawn.length > 5 && drawn.length < 20, `${drawn.length}`);
-  assert.match(drawn.at(-2) ?? '', /\[#{38,40}\] 1,000 of 1,000 {2}1,000\/s {2}0 s left$/);
-  assert.equal(drawn.at(-1), '\r\u001b[K');
-  const silent = showProgress({ write: (text) => drawn.push(text) }, 10, () => now);
-  const before = drawn.length;
-  silent.update(10);
-  silent.end();
-  assert.equal(drawn.length, before);
+  progress.end();
+  assert.ok(written.length > 5 && written.length < 20, `${written.length}`);
+  assert.match(written.at(-2) ?? '', /^\[#{38,40}\] 1,000 of 1,000 {2}100 % {2}1,000\/s {2}0 s left$/);
+  assert.equal(written.at(-1), '');
+});
+
+test('without a terminal progress is one line every ten seconds, and nothing with --json', () => {
+  for (const [isQuiet, expected] of [
+    [false, ['100 of 300  33 %  10/s  20 s left\n', '200 of 300  66 %  10/s  10 s left\n']],
+    [true, []],
+  ] as const) {
+    const { written, clock, progress } = display({}, isQuiet);
+    for (let done = 1; done <= 290; done++) {
+      clock.now += 100;
+      progress.update({ done, total: 300 });
+    }
+    progress.end();
+    assert.deepEqual(written, expected);
+  }
+});
+
+test('a stage is drawn when it begins, and the rate of its megabytes is its own', () => {
+  const { written, clock, progress } = display({ isTTY: true });
+  progress.update({ label: '2 of 4  converting', unit: 'MB' });
+  clock.now = 10_000;
+  progress.update({ label: '3 of 4  writing', done: 0, total: 200, unit: 'MB' });
+  clock.now = 11_000;
+  progress.update({ label: '3 of 4  writing', done: 50.2, total: 200, unit: 'MB' });
+  progress.update({ label: '3 of 4  writing', done: 60, total: 200, unit: 'MB' });
+  progress.end();
+  assert.equal(written[0], '2 of 4  converting');
+  assert.match(written[2] ?? '', /\] 50 of 200 MB {2}25 % {2}50 MB\/s {2}3 s left {2}3 of 4 {2}writing$/);
+  assert.equal(written.length, 4);
 });
 
 test('the progress line fits its terminal', () => {
-  assert.equal(
-    progressLine(250, 1000, 5000, 60),
-    '[#######--------------------] 250 of 1,000  50/s  15 s left',
-  );
-  assert.ok(progressLine(250, 1000, 5000, 60).length < 60);
+  const step = { done: 250, total: 1000 };
+  assert.equal(barLine(step, 5000, 60), '[#####----------------] 250 of 1,000  25 %  50/s  15 s left');
   for (const columns of [5, 20, 40, 200])
-    assert.ok(progressLine(999, 100_000, 12_345, columns).length < columns);
-  assert.doesNotMatch(progressLine(0, 0, 0, 80), /NaN|Infinity/);
+    assert.ok(barLine({ done: 999, total: 100_000, label: 'x' }, 12_345, columns).length < columns);
+  assert.doesNotMatch(barLine({ done: 0, total: 0 }, 0, 80), /NaN|Infinity/);
+  assert.match(
+    barLine({ done: 30, total: 60, unit: 's', label: 'batch of 8' }, 30_000, 80),
+    /30 of 60 s {2}50 % {2}30 s left {2}batch of 8$/,
+  );
 });

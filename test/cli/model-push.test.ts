@@ -4,7 +4,6 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { showBytes } from '../../cli/model/push.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel } from '../support/onnx.ts';
@@ -170,24 +169,3 @@ for (const [what, args, message] of WRONG) {
     assert.equal(code, 2);
   });
 }
-
-test('bytes are drawn on a terminal with rate and time left, the last of them always, and are gone at the end', () => {
-  const drawn: string[] = [];
-  let now = 0;
-  const terminal = { isTTY: true, columns: 110, write: (text: string) => drawn.push(text) };
-  const bar = showBytes(terminal, () => now);
-  now = 1_000;
-  bar.update(50e6, 200e6);
-  now = 1_050;
-  bar.update(60e6, 200e6);
-  bar.update(200e6, 200e6);
-  bar.end();
-  bar.end();
-  assert.equal(drawn.length, 3);
-  assert.match(drawn[0] as string, /MB sent {2}\[#+-+\] 50 of 200 {2}50\/s {2}3 s left$/);
-  assert.match(drawn[1] as string, /200 of 200/);
-  assert.equal(drawn[2], '\r\u001b[K');
-  const silent = showBytes({ write: () => assert.fail('drawn') }, () => 0);
-  silent.update(1, 1);
-  silent.end();
-});

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { convertOptionsOf } from '../../cli/model/options.ts';
-import { showStages } from '../../cli/model/stages.ts';
 import { uploadRefusal } from '../../cli/upload-refusal.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
@@ -375,20 +374,4 @@ test('names that hold a colon stay whole, and shapes may be written in several w
   assert.deepEqual(convertOptionsOf({ constant: ['a/keep_prob:0=1', 'b=-2.5e1'] }), {
     constants: { 'a/keep_prob:0': 1, b: -25 },
   });
-});
-
-test('stages are drawn on a terminal, with a bar for what is long, and are gone at the end', () => {
-  const drawn: string[] = [];
-  const terminal = { isTTY: true, columns: 100, write: (text: string) => drawn.push(text) };
-  const stages = showStages(terminal, false, () => 0);
-  stages.show('converting');
-  stages.show('writing', 1000, 2000);
-  stages.show('writing', 2 ** 25, 2 ** 26);
-  stages.end();
-  const texts = drawn.map((text) => text.replace('\r\u001b[K', ''));
-  assert.deepEqual([texts[0], texts[1], texts[3]], ['2 of 4  converting', '3 of 4  writing', '']);
-  assert.match(texts[2] as string, /^3 of 4 {2}writing MB {2}\[#+-+\] 32 of 64/);
-  const silent = showStages({ columns: 80, write: () => assert.fail('drawn') }, false);
-  silent.show('checking');
-  silent.end();
 });

@@ -222,7 +222,7 @@ test('a time is asked of the listing alone: no message of 100,000 is read that i
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
-  ['no action', [], /dlq: expected list, show, replay, purge, got nothing/],
+  ['no action', [], /dlq: expected list, show, replay or purge, got nothing/],
   ['an action there is not', ['delete'], /got "delete"/],
   ['a replay of nothing in particular', ['replay'], /dlq replay what\? Give ids, conditions .*, or --all/],
   ['a purge of all and of some', ['purge', '--all', 'uri=a'], /dlq purge what\?/],

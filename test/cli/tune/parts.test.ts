@@ -1,4 +1,4 @@
-/** The parts of `tune` that need no process: sizes of inputs, events, batch sizes, bars and curves. */
+/** The parts of `tune` that need no process: sizes of inputs, events and batch sizes. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,9 +7,7 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { messageOf, predictEvent, queueEvent, requestBody, resolver } from '../../../cli/tune/events.ts';
 import { madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from '../../../cli/tune/inputs.ts';
 import { batchSizes } from '../../../cli/tune/measure.ts';
-import { bar, niceTop, svg } from '../../../cli/tune/plot.ts';
 import type { ModelFacts } from '../../../cli/tune/points.ts';
-import { showTurns, turnLine } from '../../../cli/tune/progress.ts';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { decodeMessage } from '../../../lib/codecs/message.ts';
 import type { Inputs, TensorSpec } from '../../../lib/contract/values.ts';
@@ -159,50 +157,5 @@ test('a record that is too large for a message is a pointer in its event, and co
   assert.deepEqual(
     found,
     [0, 1, 0, 1, 0].map((index) => messageOf(records, index)),
-  );
-});
-
-test('a bar is as wide as was said, and as long as its share to an eighth of a character', () => {
-  assert.equal(bar(0, 4), '    ');
-  assert.equal(bar(1, 4), '████');
-  assert.equal(bar(0.5, 4), '██  ');
-  assert.equal(bar(5 / 32, 4), '▋   ');
-  assert.equal(bar(7, 4), '████');
-});
-
-test('an axis ends at a round number that is not below the largest value', () => {
-  assert.deepEqual([0, 0.7, 1, 3.1, 24, 26, 900].map(niceTop), [1, 1, 1, 5, 25, 50, 1_000]);
-});
-
-test('a drawing has a point for each number, and no text of its own in the markup', () => {
-  const points = [1, 2, 4].map((x) => [x, x * 10] as const);
-  const drawing = svg('a <b> & c', [{ title: 't', curves: [{ name: '1 thread', points }] }]);
-  assert.equal(drawing.match(/<circle /g)?.length, 3);
-  assert.ok(drawing.includes('a &lt;b&gt; &amp; c') && !drawing.includes('<b>'));
-  assert.doesNotMatch(drawing, /NaN|Infinity|undefined/);
-  assert.doesNotMatch(svg('empty', [{ title: 't', curves: [] }]), /NaN|Infinity|undefined/);
-});
-
-test('the line of progress fits its terminal, and without one nothing is drawn', () => {
-  assert.equal(
-    turnLine(0.5, 'batch of 8, 1 thread', 120),
-    `[${'#'.repeat(15)}${'-'.repeat(15)}]  50 %  batch of 8, 1 thread`,
-  );
-  assert.ok(turnLine(1, 'x'.repeat(200), 80).length < 80);
-  const written: string[] = [];
-  const terminal = { isTTY: false, columns: 80, write: (text: string) => written.push(text) };
-  showTurns(terminal, false).show(0.5, 'x');
-  showTurns({ ...terminal, isTTY: true }, true).show(0.5, 'x');
-  assert.deepEqual(written, []);
-  let now = 0;
-  const shown = showTurns({ ...terminal, isTTY: true }, false, () => now);
-  shown.show(0.1, 'first');
-  shown.show(0.2, 'too soon');
-  now = 1_000;
-  shown.show(0.3, 'later');
-  shown.end();
-  assert.deepEqual(
-    written.map((text) => /first|too soon|later/.exec(text)?.[0]),
-    ['first', 'later', undefined],
   );
 });
