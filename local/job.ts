@@ -69,7 +69,7 @@ export interface JobAddresses {
 
 /**
  * Events of the queue at once. They share the model's thread: more of them would only wait, and hide their messages
- * meanwhile. Two, so that one runs while the other's records are behind the fence.
+ * meanwhile. Two, so that one runs while the other's records are in an isolated process.
  */
 const MOST_EVENTS = 2;
 

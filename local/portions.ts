@@ -30,7 +30,7 @@ interface Waits {
 }
 
 /**
- * What runs behind the fence has a process of its own and does not wait in the line.
+ * What runs in an isolated process has a process of its own and does not wait in the line.
  * @param now a clock in ms
  */
 export function inPortions(model: Model, line: Line, now: () => number): Portions {
@@ -94,11 +94,11 @@ function replaced(
   runner: Runner,
   run: (runner: Runner, records: readonly Inputs[], options?: RunPolicy) => Promise<Outcome[]>,
 ): Runner {
-  const fenced = runner.fenced?.bind(runner);
+  const runIsolated = runner.runIsolated?.bind(runner);
   return {
     version: runner.version,
     run: (records, options) => run(runner, records, options),
-    ...(fenced ? { fenced } : {}),
+    ...(runIsolated ? { runIsolated } : {}),
     close: () => runner.close(),
   };
 }

@@ -9,7 +9,7 @@ import { modelSettings } from '../../lib/compose/model.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
-import { Fence } from '../../lib/inference/isolated-runner.ts';
+import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
 import { isGuilt } from '../../lib/pipeline/poison-isolation.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
@@ -36,27 +36,31 @@ export async function withRunner<T>(
   work: (runner: ReplayRunner) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-replay-'));
-  let fence: Fence | undefined;
+  let isolated: IsolatedRunner | undefined;
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
     const pointer = await readPointer(s3, location);
     const { version } = pointer;
     const file = await findModelFile(await downloadModel(s3, location, pointer, folder));
-    const runner = new Fence({ file, version, settings: modelSettings(job, availableParallelism()) });
-    fence = runner;
+    const runner = new IsolatedRunner({
+      file,
+      version,
+      settings: modelSettings(job, availableParallelism()),
+    });
+    isolated = runner;
     await opened(runner);
     const recordMs = limitMs ?? job.function.timeoutSeconds * 1000;
     return await work({ version, run: (records) => runAll(runner, records, recordMs) });
   } finally {
-    await fence?.close();
+    await isolated?.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
 /** Starts the process, so that a model that cannot be opened is no record's failure. */
-async function opened(fence: Fence): Promise<void> {
+async function opened(isolated: IsolatedRunner): Promise<void> {
   try {
-    await fence.run([], OPEN_MS);
+    await isolated.run([], OPEN_MS);
   } catch (error) {
     if (!isGuilt(error)) throw error;
     const message = `the model cannot be opened: ${error.message.replace(/ on this record/, '')}`;
@@ -67,22 +71,22 @@ async function opened(fence: Fence): Promise<void> {
 const SIGNALLED = /\((SIGINT|SIGTERM|SIGHUP)\)/;
 
 async function runAll(
-  fence: Fence,
+  isolated: IsolatedRunner,
   records: readonly Inputs[],
   limitMs: number,
   again = false,
 ): Promise<Outcome[]> {
   if (records.length === 0) return [];
-  await opened(fence);
+  await opened(isolated);
   try {
-    return await fence.run(records, limitMs);
+    return await isolated.run(records, limitMs);
   } catch (error) {
     if (!isGuilt(error)) throw error;
     // Ctrl-C reaches that process, too; no record caused it.
-    if (SIGNALLED.test(error.message) && !again) return runAll(fence, records, limitMs, true);
+    if (SIGNALLED.test(error.message) && !again) return runAll(isolated, records, limitMs, true);
     if (records.length === 1) return [{ ok: false, error: new ServingError('model_failed', error.message) }];
   }
   const outcomes: Outcome[] = [];
-  for (const record of records) outcomes.push(...(await runAll(fence, [record], limitMs)));
+  for (const record of records) outcomes.push(...(await runAll(isolated, [record], limitMs)));
   return outcomes;
 }

@@ -5,20 +5,25 @@
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { endWithParent } from '../inference/end-with-parent.ts';
-import type { FenceAnswer, FencedModel, FenceQuestion, SentOutcome } from '../inference/isolated-runner.ts';
+import type {
+  IsolatedModel,
+  IsolatedReply,
+  IsolatedRequest,
+  SentOutcome,
+} from '../inference/isolated-runner.ts';
 import { type OnnxRunner, openOnnx } from './onnx.ts';
 
 endWithParent();
 
 let runner: Promise<OnnxRunner> | undefined;
 
-function open({ file, version, settings }: FencedModel): void {
+function open({ file, version, settings }: IsolatedModel): void {
   runner = openOnnx(file, version, settings);
   // Told to the first who asks.
   runner.catch(() => undefined);
 }
 
-async function run(records: readonly Inputs[]): Promise<FenceAnswer> {
+async function run(records: readonly Inputs[]): Promise<IsolatedReply> {
   try {
     if (!runner) throw new ServingError('internal', 'no model was opened');
     return { outcomes: (await (await runner).run(records)).map(sent) };
@@ -36,7 +41,7 @@ function recordOf({ code, message }: ServingError) {
   return { code, message };
 }
 
-process.on('message', (question: FenceQuestion) => {
+process.on('message', (question: IsolatedRequest) => {
   if ('open' in question) open(question.open);
   else void run(question.run).then((answer) => process.send?.(answer));
 });

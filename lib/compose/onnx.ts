@@ -3,7 +3,7 @@
  * for records that may be deadly.
  */
 import type { Runner, TensorSpec } from '../contract/values.ts';
-import type { Fence } from '../inference/isolated-runner.ts';
+import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { infer } from '../pipeline/infer.ts';
@@ -17,11 +17,11 @@ export interface OnnxRunner extends Runner {
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
   const model = await openTensorRunner(file, settings);
   let closing: Promise<unknown> | undefined;
-  let fence: Promise<Fence> | undefined;
+  let isolated: Promise<IsolatedRunner> | undefined;
   // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
-  const fenced = () =>
-    (fence ??= import('../inference/isolated-runner.ts').then(
-      (module) => new module.Fence({ file, version, settings }),
+  const runIsolated = () =>
+    (isolated ??= import('../inference/isolated-runner.ts').then(
+      (module) => new module.IsolatedRunner({ file, version, settings }),
     ));
   const batch = {
     maxRows: settings.batchSize,
@@ -36,9 +36,9 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     inputs: model.inputs,
     outputs: model.outputs,
     run: (records, policy) => infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy),
-    fenced: async (records, limitMs) => (await fenced()).run(records, limitMs),
+    runIsolated: async (records, limitMs) => (await runIsolated()).run(records, limitMs),
     async close() {
-      closing ??= Promise.all([model.close(), fence?.then((opened) => opened.close())]);
+      closing ??= Promise.all([model.close(), isolated?.then((opened) => opened.close())]);
       await closing;
     },
   };

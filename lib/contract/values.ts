@@ -88,7 +88,7 @@ export interface Runner {
    * The same where a crash or an endless run does no harm; dear at the first call. No records: it only gets ready.
    * @throws timeout after `limitMs`, model_failed when the records ended their process
    */
-  fenced?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;
+  runIsolated?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;
   close(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.
 import type { Inputs, Outcome } from '../contract/values.ts';
 import type { OnnxSettings } from './runner.ts';
 
-export interface FencedModel {
+export interface IsolatedModel {
   readonly file: string;
   readonly version: string;
   readonly settings: OnnxSettings;
@@ -19,8 +19,8 @@ export type SentOutcome =
   | Extract<Outcome, { ok: true }>
   | { readonly ok: false; readonly error: ErrorRecord };
 
-export type FenceQuestion = { readonly open: FencedModel } | { readonly run: readonly Inputs[] };
-export type FenceAnswer = { readonly outcomes: readonly SentOutcome[] } | { readonly failed: ErrorRecord };
+export type IsolatedRequest = { readonly open: IsolatedModel } | { readonly run: readonly Inputs[] };
+export type IsolatedReply = { readonly outcomes: readonly SentOutcome[] } | { readonly failed: ErrorRecord };
 
 /** The process that hosts the model; in a bundle it lies beside this one. */
 const CHILD = new URL(
@@ -28,13 +28,13 @@ const CHILD = new URL(
   import.meta.url,
 );
 
-export class Fence {
-  readonly #model: FencedModel;
+export class IsolatedRunner {
+  readonly #model: IsolatedModel;
   #child: ChildProcess | undefined;
   /** One event at a time: a kill must not take another event's records along. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(model: FencedModel) {
+  constructor(model: IsolatedModel) {
     this.#model = model;
   }
 
@@ -79,12 +79,12 @@ export class Fence {
   }
 }
 
-function start(model: FencedModel): ChildProcess {
+function start(model: IsolatedModel): ChildProcess {
   const child = fork(CHILD, [], { serialization: 'advanced', execArgv: [] });
   // A function that ends does not wait for it; what it is asked keeps the caller waiting.
   child.unref();
   child.channel?.unref();
-  child.send({ open: model } satisfies FenceQuestion, () => undefined);
+  child.send({ open: model } satisfies IsolatedRequest, () => undefined);
   return child;
 }
 
@@ -93,14 +93,14 @@ async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Out
   child.channel?.ref();
   try {
     const answer = Promise.race([
-      once(child, 'message', stop).then(([message]) => message as FenceAnswer),
-      once(child, 'exit', stop).then(([code, signal]): FenceAnswer => {
+      once(child, 'message', stop).then(([message]) => message as IsolatedReply),
+      once(child, 'exit', stop).then(([code, signal]): IsolatedReply => {
         const how = signal === null ? `exit code ${code}` : String(signal);
         const message = `the model ended its process (${how})${on(records)}`;
         return { failed: { code: 'model_failed', message } };
       }),
     ]);
-    child.send({ run: records } satisfies FenceQuestion, () => undefined);
+    child.send({ run: records } satisfies IsolatedRequest, () => undefined);
     const told = await answer;
     if ('failed' in told) throw errorOf(told.failed);
     return told.outcomes.map((outcome) =>

@@ -4,7 +4,7 @@
  * killed.
  */
 import { badModel, ServingError } from '../contract/errors.ts';
-import { Fence } from './isolated-runner.ts';
+import { IsolatedRunner } from './isolated-runner.ts';
 import type { OnnxSettings } from './runner.ts';
 
 interface TrialOptions {
@@ -20,9 +20,9 @@ const LIMIT_MS = 60_000;
  * @throws bad_model when it does not open, never gets ready or takes its process down
  */
 export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: TrialOptions): Promise<void> {
-  const fence = new Fence({ file, version: 'trial', settings });
+  const isolated = new IsolatedRunner({ file, version: 'trial', settings });
   try {
-    await fence.run([], limitMs);
+    await isolated.run([], limitMs);
   } catch (error) {
     const { code, message } = ServingError.from(error);
     if (code === 'timeout') {
@@ -34,6 +34,6 @@ export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: T
     if (code === 'internal') throw error;
     throw badModel(message.includes(file) ? message : `${file}: ${message}`);
   } finally {
-    await fence.close();
+    await isolated.close();
   }
 }

@@ -7,7 +7,7 @@ import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
 import type { Deadline } from './deadline.ts';
 
-type FencedRun = NonNullable<Runner['fenced']>;
+type RunIsolated = NonNullable<Runner['runIsolated']>;
 
 /** The first time all together: mostly it was Redis that was away, and nothing is wrong with them. */
 const TOGETHER_SHARE = 1 / 3;
@@ -23,7 +23,7 @@ const FULL_SHARE = 0.8;
  */
 export async function runSuspects(
   records: readonly Inputs[],
-  run: FencedRun,
+  run: RunIsolated,
   { remainingMs, fullMs }: Deadline,
   tries: number,
 ): Promise<Outcome[]> {
@@ -57,7 +57,7 @@ export async function runSuspects(
  * Starts the process where there is none, on nobody's time.
  * @returns undefined when it is ready; else the outcome of every record that waits for it: it comes again
  */
-async function absence(run: FencedRun, limitMs: number): Promise<Outcome | undefined> {
+async function absence(run: RunIsolated, limitMs: number): Promise<Outcome | undefined> {
   if (limitMs < LEAST_MS) return noTimeLeft();
   try {
     await run([], limitMs);
@@ -78,7 +78,7 @@ interface Alone {
   readonly endedProcess: boolean;
 }
 
-async function runAlone(record: Inputs, run: FencedRun, limitMs: number, fullMs: number): Promise<Alone> {
+async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullMs: number): Promise<Alone> {
   if (limitMs < LEAST_MS) return { outcomes: [noTimeLeft()], endedProcess: false };
   try {
     return { outcomes: await run([record], limitMs), endedProcess: false };
@@ -90,7 +90,7 @@ async function runAlone(record: Inputs, run: FencedRun, limitMs: number, fullMs:
   }
 }
 
-/** Of a run behind a fence: the records did it, and not the model's absence. */
+/** Of a run in an isolated process: the records did it, and not the model's absence. */
 export function isGuilt(error: unknown): error is ServingError {
   return error instanceof ServingError && (error.code === 'timeout' || error.code === 'model_failed');
 }

@@ -111,8 +111,8 @@ export function queueSteps({ runner, running, sink, deadline }: StepParts): Step
 function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: Deadline): Promise<Outcome[]> {
   const inputs = records.map((record) => record.inputs);
   const tries = Math.max(1, ...records.map((record) => record.tries));
-  const fenced = runner.fenced?.bind(runner);
-  if (tries > 1 && fenced) return runSuspects(inputs, fenced, deadline, tries);
+  const runIsolated = runner.runIsolated?.bind(runner);
+  if (tries > 1 && runIsolated) return runSuspects(inputs, runIsolated, deadline, tries);
   return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
 }
 

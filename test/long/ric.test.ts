@@ -181,7 +181,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     }
   });
 
-  test('a run that outlives batch ends with it; delivered again it is fenced, and its neighbour gets its result', async (t) => {
+  test('a run that outlives batch ends with it; delivered again it is isolated, and its neighbour gets its result', async (t) => {
     const variables = { CLUSTER_SERVING_BUCKET: LOOP_BUCKET };
     const records = (tries: number) => ({
       Records: [

@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { Fence } from '../../lib/inference/isolated-runner.ts';
+import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
 import { findRunning } from '../../local/data-folder.ts';
 import { cli } from '../cli/cli.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -284,23 +284,23 @@ for (const [what, bytes] of [
   ['loops for ever while it warms up', endless(true)],
   ['unfolds into a thousand million nodes', laughs()],
 ] as const) {
-  test(`a model that ${what} is ended behind the fence, and the next model opens`, async (t) => {
+  test(`a model that ${what} is ended in an isolated process, and the next model opens`, async (t) => {
     const folder = await temporaryFolder(t);
     const settings = { threads: 1, batchSize: 4, inputAlreadyBatched: false, image: {} };
-    const fence = async (name: string, model_: Uint8Array) => {
+    const isolated = async (name: string, model_: Uint8Array) => {
       await writeFile(join(folder, name), model_);
-      const made = new Fence({ file: join(folder, name), version: 'test', settings });
+      const made = new IsolatedRunner({ file: join(folder, name), version: 'test', settings });
       t.after(() => made.close());
       return made;
     };
-    const bad = await fence('bad.onnx', bytes);
+    const bad = await isolated('bad.onnx', bytes);
     await assert.rejects(bad.run([], 4_000), (error: unknown) => {
       assert.ok(error instanceof ServingError);
       // Or its memory ended first.
       assert.ok(['timeout', 'model_failed', 'model_unavailable'].includes(error.code), error.message);
       return true;
     });
-    const good = await fence('good.onnx', GOOD);
+    const good = await isolated('good.onnx', GOOD);
     assert.deepEqual(await good.run([], 60_000), []);
   });
 }

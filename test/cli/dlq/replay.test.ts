@@ -10,7 +10,7 @@ import { modelPrefix } from '../../../lib/contract/names.ts';
 import { startHttpProxy } from '../../faults/support/http-proxy.ts';
 import { ENDLESS } from '../../support/endless.ts';
 import { useAws } from '../../support/environment.ts';
-import { busyFences, fenceCost, fencePids } from '../../support/fence.ts';
+import { busyIsolated, isolatedCost, isolatedPids } from '../../support/isolated.ts';
 import { until } from '../../support/until.ts';
 import { cliJson, type Told } from '../cli.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
@@ -230,12 +230,12 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
   assert.ok(place);
   t.after(() => place.close());
-  const { busyMs } = await fenceCost(t);
+  const { busyMs } = await isolatedCost(t);
   // The record stands for one that a defect of the native runtime ends: it is killed whenever it runs.
   const over = new AbortController();
   const killer = (async () => {
     while (!over.signal.aborted) {
-      for (const pid of await busyFences(busyMs)) process.kill(pid, 'SIGSEGV');
+      for (const pid of await busyIsolated(busyMs)) process.kill(pid, 'SIGSEGV');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   })();
@@ -252,7 +252,7 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   assert.deepEqual(failed, ['deadly model_failed the model ended its process (SIGSEGV) on this record']);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
   assert.equal((await parked()).length, 1);
-  assert.deepEqual(await fencePids(), []);
+  assert.deepEqual(await isolatedPids(), []);
 });
 
 test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {

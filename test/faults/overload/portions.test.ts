@@ -12,7 +12,7 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
   let othersMs = 0;
   let last: Promise<unknown> = Promise.resolve();
   let inLine = 0;
-  let fencedInLine = false;
+  let isolatedInLine = false;
   const line = {
     portionLimitMs: limitMs,
     runPortion<T>(work: () => Promise<T>): Promise<T> {
@@ -44,8 +44,8 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
       nowMs += wholeMs + costMs * records.length;
       return outcomes(records);
     }
-    async fenced(records: readonly Inputs[]) {
-      fencedInLine ||= inLine > 0;
+    async runIsolated(records: readonly Inputs[]) {
+      isolatedInLine ||= inLine > 0;
       return this.closed ? [] : outcomes(records);
     }
     async close() {
@@ -61,7 +61,7 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
     othersTake: (ms: number) => (othersMs = ms),
     sizes,
     worker,
-    wasFencedInLine: () => fencedInLine,
+    wasIsolatedInLine: () => isolatedInLine,
     limit: (ms: number) => (line.portionLimitMs = ms),
     cost: (ms: number) => (costMs = ms),
   };
@@ -112,15 +112,15 @@ test('portions follow a limit that changes while the batch is under way', async 
   assert.deepEqual(sizes, [1, 10, 2, 2]);
 });
 
-test('a batch without records asks for no turn, and what runs behind the fence waits for none', async () => {
-  const { model, sizes, worker, wasFencedInLine } = setUp();
+test('a batch without records asks for no turn, and what runs in an isolated process waits for none', async () => {
+  const { model, sizes, worker, wasIsolatedInLine } = setUp();
   await model.use(async (runner) => {
     assert.deepEqual(await runner.run([]), []);
-    assert.equal((await runner.fenced?.(records(2), 1_000))?.length, 2);
+    assert.equal((await runner.runIsolated?.(records(2), 1_000))?.length, 2);
     assert.equal(runner.version, 'v1');
     await runner.close();
   });
-  assert.deepEqual([sizes, wasFencedInLine(), worker.closed], [[], false, true]);
+  assert.deepEqual([sizes, wasIsolatedInLine(), worker.closed], [[], false, true]);
 });
 
 test('the time for which its portions wait is no time of the invocation', async () => {

@@ -13,7 +13,7 @@ import { addModel, LOCATION, modelBucket, modelFolder, numberFrom, ONE, openHost
 const WEIGHTS_MB = 16;
 const TRIES = 24;
 
-test('an event that began with the old model runs behind its fence after another took over, and its file goes with it', async (t) => {
+test('an event that began with the old model runs in an isolated process after another took over, and its file goes with it', async (t) => {
   const s3 = await modelBucket(t);
   const first = await publishModel(s3, LOCATION, await modelFolder(t, addModel(1)));
   const { model, directory, errors } = await openHost(t, s3);
@@ -21,9 +21,9 @@ test('an event that began with the old model runs behind its fence after another
     const published = await publishModel(s3, LOCATION, await modelFolder(t, addModel(2)));
     await model.refresh();
     assert.equal(model.version, published.version);
-    const fenced = runner.fenced?.bind(runner);
-    assert.ok(fenced);
-    assert.equal(await numberFrom({ run: () => fenced(ONE(), 20_000) }), 1);
+    const runIsolated = runner.runIsolated?.bind(runner);
+    assert.ok(runIsolated);
+    assert.equal(await numberFrom({ run: () => runIsolated(ONE(), 20_000) }), 1);
     assert.deepEqual((await readdir(directory)).sort(), [first.version, published.version].sort());
     return published;
   });

@@ -10,7 +10,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { ENDLESS, loopModel, QUICK } from '../support/endless.ts';
-import { busyFences, fenceCost, fencePids, timeForThreeMs } from '../support/fence.ts';
+import { busyIsolated, isolatedCost, isolatedPids, timeForThreeMs } from '../support/isolated.ts';
 import { redisUrl } from '../support/redis.ts';
 import { openModelBytes } from '../support/runner.ts';
 import { until } from '../support/until.ts';
@@ -59,7 +59,7 @@ async function open(t: TestContext, batchSize = 32) {
 
 test('the neighbours of a record that never ends get their results; it comes again, and fails when it had all the time', async (t) => {
   const { deliver, outcomeOf } = await open(t);
-  const timeoutMs = timeForThreeMs(await fenceCost(t), 14_000);
+  const timeoutMs = timeForThreeMs(await isolatedCost(t), 14_000);
   const returned = await deliver({ a: QUICK, endless: ENDLESS, b: QUICK }, 2, timeoutMs);
   assert.deepEqual(returned, ['endless']);
   assert.deepEqual(await Promise.all(['a', 'endless', 'b'].map(outcomeOf)), [QUICK, undefined, QUICK]);
@@ -69,12 +69,12 @@ test('the neighbours of a record that never ends get their results; it comes aga
 
 test('a record that ends the process fails alone, and the next one finds a new process', async (t) => {
   const { deliver, outcomeOf } = await open(t);
-  const { busyMs } = await fenceCost(t);
+  const { busyMs } = await isolatedCost(t);
   // The record stands for one that a defect of the native runtime ends: it is killed whenever it runs.
   const over = new AbortController();
   const killer = (async () => {
     while (!over.signal.aborted) {
-      for (const pid of await busyFences(busyMs)) process.kill(pid, 'SIGSEGV');
+      for (const pid of await busyIsolated(busyMs)) process.kill(pid, 'SIGSEGV');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   })();
@@ -90,19 +90,19 @@ test('records that came back for no fault of their own run together, and one pro
   const { runner, deliver, outcomeOf } = await open(t);
   assert.deepEqual(await deliver({ a: 1, b: 2, c: 3 }, 2, 20_000), []);
   assert.deepEqual(await Promise.all(['a', 'b', 'c'].map(outcomeOf)), [1, 2, 3]);
-  const [pid] = await fencePids();
+  const [pid] = await isolatedPids();
   assert.ok(pid !== undefined);
   assert.deepEqual(await deliver({ d: 4 }, 5, 20_000), []);
-  assert.deepEqual(await fencePids(), [pid]);
+  assert.deepEqual(await isolatedPids(), [pid]);
   await runner.close();
-  await until(async () => (await fencePids()).length === 0);
+  await until(async () => (await isolatedPids()).length === 0);
 });
 
 test('a record that is delivered for the first time starts no process', async (t) => {
   const { deliver, outcomeOf } = await open(t);
   assert.deepEqual(await deliver({ a: 1 }, 1, 20_000), []);
   assert.equal(await outcomeOf('a'), 1);
-  assert.deepEqual(await fencePids(), []);
+  assert.deepEqual(await isolatedPids(), []);
 });
 
 test('runs that would outlive the function are not begun: those before are saved, those after come again', async (t) => {

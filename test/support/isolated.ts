@@ -1,5 +1,5 @@
 /**
- * In: nothing. Out: the processes that run a fence's child, how much they have worked, and what one needs on this very
+ * In: nothing. Out: the processes that run an isolated process, how much they have worked, and what one needs on this very
  * machine until it has run a record: limits of tests are multiples of it.
  */
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { loopModel, QUICK } from './endless.ts';
 import { openModelBytes } from './runner.ts';
 
 /** Children of this process: they die without leaving anything. */
-export async function fencePids(): Promise<number[]> {
+export async function isolatedPids(): Promise<number[]> {
   const tasks = await readdir('/proc/self/task');
   const texts = await Promise.all(
     tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
@@ -29,30 +29,30 @@ async function processorMs(pid: number): Promise<number> {
 }
 
 /** Those that have used more processor time than that. */
-export async function busyFences(ms: number): Promise<number[]> {
-  const pids = await fencePids();
+export async function busyIsolated(ms: number): Promise<number[]> {
+  const pids = await isolatedPids();
   const used = await Promise.all(pids.map(processorMs));
   return pids.filter((_, i) => (used[i] as number) > ms);
 }
 
-export interface FenceCost {
+export interface IsolatedCost {
   /** From the call to the outcome: process, model and one quick record. */
   readonly tookMs: number;
   /** More than that is used only by a record that does not end. */
   readonly busyMs: number;
 }
 
-export async function fenceCost(t: TestContext): Promise<FenceCost> {
+export async function isolatedCost(t: TestContext): Promise<IsolatedCost> {
   const runner = await openModelBytes(t, loopModel());
-  const fenced = runner.fenced?.bind(runner);
-  assert.ok(fenced);
-  const others = new Set(await fencePids());
+  const runIsolated = runner.runIsolated?.bind(runner);
+  assert.ok(runIsolated);
+  const others = new Set(await isolatedPids());
   const tensor = { dtype: 'float64' as const, shape: [], data: Float64Array.of(QUICK) };
   const startedMs = performance.now();
-  const [outcome] = await fenced([new Map([['rounds', { kind: 'tensor', tensor }]])], 60_000);
+  const [outcome] = await runIsolated([new Map([['rounds', { kind: 'tensor', tensor }]])], 60_000);
   const tookMs = performance.now() - startedMs;
   assert.ok(outcome?.ok);
-  const used = await Promise.all((await fencePids()).filter((pid) => !others.has(pid)).map(processorMs));
+  const used = await Promise.all((await isolatedPids()).filter((pid) => !others.has(pid)).map(processorMs));
   await runner.close();
   return { tookMs, busyMs: Math.max(700, 3 * Math.max(0, ...used)) };
 }
@@ -61,6 +61,6 @@ export async function fenceCost(t: TestContext): Promise<FenceCost> {
  * How long a function must have for three records of which the second never ends. The third gets an eighth of it, and
  * needs a process of its own.
  */
-export function timeForThreeMs({ tookMs }: FenceCost, leastMs: number): number {
+export function timeForThreeMs({ tookMs }: IsolatedCost, leastMs: number): number {
   return Math.max(leastMs, Math.ceil(24 * tookMs));
 }
