@@ -10,7 +10,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
-import { isGuilt } from '../../lib/pipeline/poison-isolation.ts';
+import { isRecordFault } from '../../lib/pipeline/poison-isolation.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import type { DlqPlace } from './place.ts';
@@ -62,7 +62,7 @@ async function opened(isolated: IsolatedRunner): Promise<void> {
   try {
     await isolated.run([], OPEN_MS);
   } catch (error) {
-    if (!isGuilt(error)) throw error;
+    if (!isRecordFault(error)) throw error;
     const message = `the model cannot be opened: ${error.message.replace(/ on this record/, '')}`;
     throw new ServingError('model_unavailable', message, { cause: error });
   }
@@ -81,7 +81,7 @@ async function runAll(
   try {
     return await isolated.run(records, limitMs);
   } catch (error) {
-    if (!isGuilt(error)) throw error;
+    if (!isRecordFault(error)) throw error;
     // Ctrl-C reaches that process, too; no record caused it.
     if (SIGNALLED.test(error.message) && !again) return runAll(isolated, records, limitMs, true);
     if (records.length === 1) return [{ ok: false, error: new ServingError('model_failed', error.message) }];

@@ -21,7 +21,7 @@ const FULL_SHARE = 0.8;
  *   slow one ends and an endless one is known; the times between, every one gets a turn.
  * @throws what opening the model throws; then nothing is decided about any of them
  */
-export async function runSuspects(
+export async function runRedelivered(
   records: readonly Inputs[],
   run: RunIsolated,
   { remainingMs, fullMs }: Deadline,
@@ -34,7 +34,7 @@ export async function runSuspects(
     try {
       return await run(records, remainingMs() * TOGETHER_SHARE);
     } catch (error) {
-      if (!isGuilt(error)) throw error;
+      if (!isRecordFault(error)) throw error;
     }
   }
   const wholeTime = tries > 2 && tries % 2 === 1;
@@ -63,7 +63,7 @@ async function absence(run: RunIsolated, limitMs: number): Promise<Outcome | und
     await run([], limitMs);
     return undefined;
   } catch (error) {
-    if (!isGuilt(error)) throw error;
+    if (!isRecordFault(error)) throw error;
     if (error.code === 'timeout') return noTimeLeft();
     return { ok: false, error: modelUnavailable(error.message, { cause: error }) };
   }
@@ -83,7 +83,7 @@ async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullM
   try {
     return { outcomes: await run([record], limitMs), endedProcess: false };
   } catch (error) {
-    if (!isGuilt(error)) throw error;
+    if (!isRecordFault(error)) throw error;
     const hadItsTime = error.code === 'timeout' && limitMs >= fullMs * FULL_SHARE;
     const verdict = hadItsTime ? new ServingError('model_failed', error.message) : error;
     return { outcomes: [{ ok: false, error: verdict }], endedProcess: true };
@@ -91,6 +91,6 @@ async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullM
 }
 
 /** Of a run in an isolated process: the records did it, and not the model's absence. */
-export function isGuilt(error: unknown): error is ServingError {
+export function isRecordFault(error: unknown): error is ServingError {
   return error instanceof ServingError && (error.code === 'timeout' || error.code === 'model_failed');
 }

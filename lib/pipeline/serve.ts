@@ -17,7 +17,7 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
-import { runSuspects } from './poison-isolation.ts';
+import { runRedelivered } from './poison-isolation.ts';
 
 /** What became of one chunk. */
 export interface RanRecords {
@@ -112,7 +112,7 @@ function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: D
   const inputs = records.map((record) => record.inputs);
   const tries = Math.max(1, ...records.map((record) => record.tries));
   const runIsolated = runner.runIsolated?.bind(runner);
-  if (tries > 1 && runIsolated) return runSuspects(inputs, runIsolated, deadline, tries);
+  if (tries > 1 && runIsolated) return runRedelivered(inputs, runIsolated, deadline, tries);
   return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import { deadlineCheck, deadlineOf } from '../../../lib/pipeline/deadline.ts';
-import { runSuspects } from '../../../lib/pipeline/poison-isolation.ts';
+import { runRedelivered } from '../../../lib/pipeline/poison-isolation.ts';
 
 type Kind = 'good' | 'endless' | 'deadly' | 'slow';
 
@@ -52,7 +52,7 @@ function world({ fullMs = FULL_MS, startMs = START_MS, slowMs = SLOW_MS }: Limit
   /** Ends no later than the function. */
   const verdicts = async (records: readonly Kind[], tries: number) => {
     nowMs = 0;
-    const outcomes = await runSuspects(records.map(record), run, time, tries);
+    const outcomes = await runRedelivered(records.map(record), run, time, tries);
     assert.ok(nowMs <= fullMs);
     return outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.code));
   };
@@ -127,7 +127,7 @@ test('a process that is not ready in time decides nothing about any record, nor 
   }
   const died = new ServingError('model_failed', 'the model ended its process (SIGKILL)');
   const time = { remainingMs: () => FULL_MS, fullMs: FULL_MS };
-  const outcomes = await runSuspects([new Map(), new Map()], () => Promise.reject(died), time, 3);
+  const outcomes = await runRedelivered([new Map(), new Map()], () => Promise.reject(died), time, 3);
   assert.ok(outcomes.every((outcome) => !outcome.ok && outcome.error.code === 'model_unavailable'));
 });
 
@@ -135,7 +135,7 @@ test('a model that cannot be opened decides nothing about any record', async () 
   const unavailable = new ServingError('model_unavailable', 'gone');
   const time = { remainingMs: () => FULL_MS, fullMs: FULL_MS };
   await assert.rejects(
-    runSuspects([new Map(), new Map()], () => Promise.reject(unavailable), time, 3),
+    runRedelivered([new Map(), new Map()], () => Promise.reject(unavailable), time, 3),
     unavailable,
   );
 });
