@@ -12,7 +12,7 @@ import {
   viewBytes,
 } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import type { Bound } from './bind.ts';
+import type { Feeds } from './bind.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 
 export interface BatchSettings {
@@ -29,7 +29,7 @@ export interface BatchSettings {
 /** Tensors in the model's input order -> outputs in the model's output order. */
 export type RunTensors = (feeds: readonly Tensor[]) => Promise<readonly NamedTensor[]>;
 
-type Slot = Bound | ServingError;
+type Slot = Feeds | ServingError;
 
 /** Never throws for a record's sake: a slot that is an error stays one, a failed run becomes its records' outcome. */
 export async function runBatch(
@@ -41,7 +41,7 @@ export async function runBatch(
     slot instanceof ServingError ? { ok: false, error: slot } : undefined,
   );
   for (const group of plan(slots, settings)) {
-    const records = group.map((index) => slots[index] as Bound);
+    const records = group.map((index) => slots[index] as Feeds);
     const results = await runGroup(records, settings, run);
     for (const [i, index] of group.entries()) outcomes[index] = results[i];
   }
@@ -59,7 +59,7 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
       continue;
     }
     const key = signature(slot);
-    const bytes = boundBytes(slot);
+    const bytes = feedBytes(slot);
     const group = open.get(key);
     const most = settings.fixedRows ?? settings.maxRows;
     if (group && group.rows + slot.rows <= most && group.bytes + bytes <= settings.maxBytes) {
@@ -75,12 +75,12 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
   return groups;
 }
 
-function signature(bound: Bound): string {
+function signature(bound: Feeds): string {
   return bound.tensors.map((tensor) => tensor.shape.slice(1).join('x')).join(';');
 }
 
 /** Bytes of a record's tensors; texts are guessed at 16 each. */
-export function boundBytes(bound: Bound): number {
+export function feedBytes(bound: Feeds): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
     bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;
@@ -89,7 +89,7 @@ export function boundBytes(bound: Bound): number {
 }
 
 async function runGroup(
-  records: readonly Bound[],
+  records: readonly Feeds[],
   settings: BatchSettings,
   run: RunTensors,
 ): Promise<Outcome[]> {
@@ -115,8 +115,8 @@ function runError(error: unknown): ServingError {
 }
 
 /** Records of equal row shape as one set of tensors; a single record is passed on without a copy. */
-function stack(records: readonly Bound[], fixedRows: number | undefined, scratch: Scratch): Tensor[] {
-  const first = records[0] as Bound;
+function stack(records: readonly Feeds[], fixedRows: number | undefined, scratch: Scratch): Tensor[] {
+  const first = records[0] as Feeds;
   const rows = records.reduce((sum, record) => sum + record.rows, 0);
   const total = fixedRows ?? rows;
   if (records.length === 1 && rows === total) return [...first.tensors];
@@ -143,11 +143,11 @@ function stack(records: readonly Bound[], fixedRows: number | undefined, scratch
 }
 
 /** Each record's share of the outputs, as views of the run's own memory. */
-function split(outputs: readonly NamedTensor[], records: readonly Bound[], total: number): Outcome[] {
+function split(outputs: readonly NamedTensor[], records: readonly Feeds[], total: number): Outcome[] {
   const only = records.length === 1 ? records[0] : undefined;
   const follows = outputs.every((output) => output.shape.length > 0 && output.shape[0] === total);
-  if (only && (only.whole || !follows)) {
-    return [{ ok: true, outputs: only.whole ? outputs : outputs.map(withoutUnitBatch) }];
+  if (only && (only.keepsBatchDim || !follows)) {
+    return [{ ok: true, outputs: only.keepsBatchDim ? outputs : outputs.map(withoutUnitBatch) }];
   }
   if (!follows) {
     const shapes = outputs.map((output) => `${output.name} [${output.shape.join(',')}]`).join(', ');
@@ -168,7 +168,7 @@ function withoutUnitBatch(output: NamedTensor): NamedTensor {
   return output.shape[0] === 1 ? { ...output, shape: output.shape.slice(1) } : output;
 }
 
-function rowsOf(output: NamedTensor, start: number, record: Bound): NamedTensor {
+function rowsOf(output: NamedTensor, start: number, record: Feeds): NamedTensor {
   const { name, dtype } = output;
   const rest = output.shape.slice(1);
   const rowLength = elementCount(rest);
@@ -178,5 +178,5 @@ function rowsOf(output: NamedTensor, start: number, record: Bound): NamedTensor 
     dtype === 'string'
       ? (output.data as readonly string[]).slice(from, to)
       : (output.data as TypedArray).subarray(from, to);
-  return { name, dtype, shape: record.whole ? [record.rows, ...rest] : rest, data };
+  return { name, dtype, shape: record.keepsBatchDim ? [record.rows, ...rest] : rest, data };
 }

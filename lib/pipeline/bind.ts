@@ -14,7 +14,7 @@ import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { castTensor } from './cast.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
-import { type Fitted, fitTensor, formatSpec } from './shape-check.ts';
+import { type CheckedTensor, checkShape, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
 
 export interface BindSettings {
@@ -25,12 +25,12 @@ export interface BindSettings {
   readonly image: ImageChoice;
 }
 
-export interface Bound {
+export interface Feeds {
   /** One per model input, in the model's order. */
   readonly tensors: readonly Tensor[];
   readonly rows: number;
   /** The outputs keep their batch dimension. */
-  readonly whole: boolean;
+  readonly keepsBatchDim: boolean;
 }
 
 /**
@@ -40,9 +40,9 @@ export async function bindRecord(
   inputs: Inputs,
   specs: readonly TensorSpec[],
   settings: BindSettings,
-): Promise<Bound> {
+): Promise<Feeds> {
   const values = matchInputs(inputs, specs, settings.byName);
-  const fitted: Fitted[] = [];
+  const fitted: CheckedTensor[] = [];
   for (const [i, spec] of specs.entries()) {
     const { name, value } = values[i] as NamedValue;
     try {
@@ -50,7 +50,7 @@ export async function bindRecord(
       // Only images are asynchronous; an await for every tensor would cost more than the tensor.
       const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
       if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);
-      fitted.push(fitTensor(tensor, spec, settings.inputAlreadyBatched));
+      fitted.push(checkShape(tensor, spec, settings.inputAlreadyBatched));
     } catch (error) {
       throw inInput(name, error);
     }
@@ -62,7 +62,11 @@ export async function bindRecord(
       `input ${quoteName((values[odd] as NamedValue).name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
     );
   }
-  return { tensors: fitted.map((fit) => fit.tensor), rows, whole: fitted.every((fit) => fit.whole) };
+  return {
+    tensors: fitted.map((fit) => fit.tensor),
+    rows,
+    keepsBatchDim: fitted.every((fit) => fit.keepsBatchDim),
+  };
 }
 
 /** onnxruntime takes texts as C strings in UTF-8: it would cut them at a NUL and replace half a character, in silence. */
@@ -144,7 +148,9 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) {
-    throw badInput(`sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`);
+    throw badInput(
+      `sparse shape: expected keepsBatchDim numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`,
+    );
   }
   const flat = partOf('indices', indices, 'int32');
   const values = partOf('data', data, spec.dtype);
@@ -169,7 +175,7 @@ function partOf(name: string, value: unknown, dtype: DType): Tensor {
 /** A shape that does not fit is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
 function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
   assertRank(sparse.shape);
-  fitTensor({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
+  checkShape({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
   return densify(sparse, spec.dtype, pointsFirst);
 }
 

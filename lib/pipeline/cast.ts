@@ -35,9 +35,9 @@ export function storeFor(dtype: NumericDType): Store {
   if (range !== undefined) {
     return (value, out, index) => {
       const number = Number(value);
-      if (!Number.isInteger(number)) throw misfit(value, `a whole number (${dtype})`);
+      if (!Number.isInteger(number)) throw mismatch(value, `a whole number (${dtype})`);
       if (number < range.min || number > range.max) {
-        throw misfit(
+        throw mismatch(
           value,
           dtype === 'bool' ? 'true, false, 0 or 1' : `${range.min} to ${range.max} (${dtype})`,
         );
@@ -49,7 +49,7 @@ export function storeFor(dtype: NumericDType): Store {
   return (value, out, index) => {
     const number = Number(value);
     // NaN and infinities pass: a model may well take them; JSON cannot carry them and is checked where it is read.
-    if (Math.abs(number) > max && Number.isFinite(number)) throw misfit(value, `at most ${max} (${dtype})`);
+    if (Math.abs(number) > max && Number.isFinite(number)) throw mismatch(value, `at most ${max} (${dtype})`);
     out[index] = dtype === 'float16' ? float16Bits(number) : number;
   };
 }
@@ -59,14 +59,14 @@ function bigStore(dtype: 'int64' | 'uint64'): Store {
   const max = dtype === 'int64' ? 2n ** 63n - 1n : 2n ** 64n - 1n;
   return (value, out, index) => {
     if (typeof value === 'number' && !Number.isInteger(value))
-      throw misfit(value, `a whole number (${dtype})`);
+      throw mismatch(value, `a whole number (${dtype})`);
     const big = BigInt(value);
-    if (big < min || big > max) throw misfit(value, `${min} to ${max} (${dtype})`);
+    if (big < min || big > max) throw mismatch(value, `${min} to ${max} (${dtype})`);
     out[index] = big;
   };
 }
 
-function misfit(value: number | bigint, expected: string): ServingError {
+function mismatch(value: number | bigint, expected: string): ServingError {
   return badInput(`expected ${expected}, got ${value}`);
 }
 

@@ -6,8 +6,8 @@
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
-import { type BatchSettings, boundBytes, type RunTensors, runBatch } from './batch.ts';
-import { type BindSettings, type Bound, bindRecord } from './bind.ts';
+import { type BatchSettings, feedBytes, type RunTensors, runBatch } from './batch.ts';
+import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
 import { assertExpansion } from './decoded-size.ts';
 
 /**
@@ -24,7 +24,7 @@ export async function infer(
   const settings = exactSignature ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
   const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds));
   const outcomes: Outcome[] = [];
-  let slots: (Bound | ServingError)[] = [];
+  let slots: (Feeds | ServingError)[] = [];
   let bytes = 0;
   const runSlots = async () => {
     for (const outcome of await runBatch(slots, settings, runInTime)) {
@@ -43,7 +43,7 @@ export async function infer(
     const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, failFast);
     if (failFast && slot instanceof ServingError) throw inInstance(slot, index, records.length);
     slots.push(slot);
-    if (!(slot instanceof ServingError)) bytes += boundBytes(slot);
+    if (!(slot instanceof ServingError)) bytes += feedBytes(slot);
     if (bytes >= settings.maxBytes) await runSlots();
   }
   await runSlots();
@@ -60,7 +60,7 @@ async function bindOrError(
   specs: readonly TensorSpec[],
   settings: BindSettings,
   counted: boolean,
-): Promise<Bound | ServingError> {
+): Promise<Feeds | ServingError> {
   if (record instanceof ServingError) return record;
   try {
     if (!counted) assertExpansion([record], specs, settings.image, 'record');

@@ -1,22 +1,22 @@
 /**
  * Checks the shape of a record's tensor against its model input and adds the batch axis. Callers send a record without
- * the batch dimension; a model with a fixed one may get it whole.
+ * the batch dimension; a model with a fixed one may get it keepsBatchDim.
  */
 import { badInput, type ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
 
-export interface Fitted {
+export interface CheckedTensor {
   /** Batch axis included, except for a model input that is a scalar. */
   readonly tensor: Tensor;
   /** Rows along the batch axis. */
   readonly rows: number;
   /** True when the caller sent the batch dimension, which its outputs then keep. */
-  readonly whole: boolean;
+  readonly keepsBatchDim: boolean;
 }
 
 /** @throws bad_input naming the input, the expected and the given shape */
-export function fitTensor(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): Fitted {
+export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): CheckedTensor {
   const { shape } = tensor;
   const rank = spec.shape.length;
   if (shape.includes(0)) {
@@ -24,21 +24,21 @@ export function fitTensor(tensor: Tensor, spec: TensorSpec, alreadyBatched: bool
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
   // Rank 0 is a scalar or a shape the model does not declare; onnxruntime cannot tell us which, and checks it itself.
-  if (rank === 0) return { tensor, rows: 1, whole: true };
+  if (rank === 0) return { tensor, rows: 1, keepsBatchDim: true };
   if (alreadyBatched) {
-    if (!matches(shape, spec.shape)) throw misfit(shape, spec, alreadyBatched);
-    return { tensor, rows: shape[0] ?? 1, whole: true };
+    if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);
+    return { tensor, rows: shape[0] ?? 1, keepsBatchDim: true };
   }
   const row = spec.shape.slice(1);
-  if (matches(shape, row)) return { tensor: withShape(tensor, [1, ...shape]), rows: 1, whole: false };
+  if (matches(shape, row)) return { tensor: withShape(tensor, [1, ...shape]), rows: 1, keepsBatchDim: false };
   // A single number for an input of one element a row: `3` is what a person writes for [1].
   if (shape.length === 0 && row.every((dim) => dim === 1 || typeof dim === 'string')) {
-    return { tensor: withShape(tensor, [1, ...row.map(() => 1)]), rows: 1, whole: false };
+    return { tensor: withShape(tensor, [1, ...row.map(() => 1)]), rows: 1, keepsBatchDim: false };
   }
   if (typeof spec.shape[0] === 'number' && matches(shape, spec.shape)) {
-    return { tensor, rows: spec.shape[0], whole: true };
+    return { tensor, rows: spec.shape[0], keepsBatchDim: true };
   }
-  throw misfit(shape, spec, false);
+  throw mismatch(shape, spec, false);
 }
 
 function withShape(tensor: Tensor, shape: readonly number[]): Tensor {
@@ -52,7 +52,7 @@ function matches(shape: readonly number[], expected: readonly (number | string)[
   );
 }
 
-function misfit(shape: readonly number[], spec: TensorSpec, alreadyBatched: boolean): ServingError {
+function mismatch(shape: readonly number[], spec: TensorSpec, alreadyBatched: boolean): ServingError {
   const expected = alreadyBatched ? spec.shape : spec.shape.slice(1);
   const looksBatched = !alreadyBatched && matches(shape, spec.shape);
   const hint = looksBatched

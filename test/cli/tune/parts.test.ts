@@ -12,7 +12,7 @@ import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { decodeMessage } from '../../../lib/codecs/message.ts';
 import type { Inputs, TensorSpec } from '../../../lib/contract/values.ts';
 import { readRequest } from '../../../lib/http/request.ts';
-import { type Bound, bindRecord } from '../../../lib/pipeline/bind.ts';
+import { bindRecord, type Feeds } from '../../../lib/pipeline/bind.ts';
 import { npyBytes } from '../../convert/support/npy-bytes.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
@@ -83,7 +83,7 @@ for (const dtype of TYPES) {
     const [record] = madeUpRecords(specs, false, 'random') as [Inputs];
     assert.deepEqual(madeUpRecords(specs, false, 'random')[0], record);
     const settings = { inputAlreadyBatched: false, image: {} };
-    const bound = async (inputs: Inputs): Promise<Bound> => bindRecord(inputs, specs, settings);
+    const bound = async (inputs: Inputs): Promise<Feeds> => bindRecord(inputs, specs, settings);
     const made = await bound(record);
     assert.deepEqual(made.tensors[0]?.shape, [1, 2, 3]);
     const [sent] = decodeInstances(requestBody(record)) as [Inputs];
