@@ -10,7 +10,7 @@ import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
 import { reporterTo } from '../lib/compose/reporter.ts';
 import { logError } from '../lib/contract/log.ts';
-import { ModelHost } from '../lib/inference/model-manager.ts';
+import { ModelManager } from '../lib/inference/model-manager.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { resultSink } from '../lib/redis/result/sink.ts';
@@ -49,7 +49,7 @@ export function serve(
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   const settings = { threads: THREADS, batchSize, inputAlreadyBatched: false, image: {} };
-  const host = new ModelHost<OnnxRunner>(
+  const host = new ModelManager<OnnxRunner>(
     {
       version: async () => model.sha256.slice(0, 12),
       open: (version) => openOnnx(model.path, version, settings),

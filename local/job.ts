@@ -24,7 +24,7 @@ import type { Environment } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { queueName } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
-import { tryModel } from '../lib/inference/smoke-test.ts';
+import { smokeTest } from '../lib/inference/smoke-test.ts';
 import { publishModel } from '../lib/registry/publish.ts';
 import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
@@ -50,7 +50,7 @@ interface JobServices {
   /** Of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
   /** How long a model that was never served may take to be ready, in ms. Default as lib/inference/smoke-test.ts. */
-  readonly modelTrialMs?: number | undefined;
+  readonly smokeTestMs?: number | undefined;
   readonly log: LocalLog;
 }
 
@@ -136,13 +136,13 @@ function environmentOf(
 /** The model directory, imported where it is none of ONNX, becomes the version that serves. */
 async function publish(
   { job, modelDirectory }: ServedJob,
-  { dataDir, modelTrialMs }: JobServices,
+  { dataDir, smokeTestMs }: JobServices,
   scope: Scope,
 ) {
   const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
   const settings = modelSettings(job, availableParallelism());
   const { version } = await publishModel(scope.get(s3Client), scope.get(modelLocation), directory, {
-    trial: (file) => tryModel(file, { settings, limitMs: modelTrialMs }),
+    trial: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
   });
   return { version, notes };
 }

@@ -6,10 +6,10 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../lib/contract/values.ts';
-import type { ModelHost } from '../lib/inference/model-manager.ts';
+import type { ModelManager } from '../lib/inference/model-manager.ts';
 import type { RunQueue } from './run-queue.ts';
 
-type Model = Pick<ModelHost, 'use'>;
+type Model = Pick<ModelManager, 'use'>;
 type Line = Pick<RunQueue, 'runPortion' | 'portionLimitMs'>;
 
 /** Below it a clock says nothing. */

@@ -23,7 +23,7 @@ interface StackOptions {
   /** Use our embedded Redis also where a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
   /** See JobServices. */
-  readonly modelTrialMs?: number;
+  readonly smokeTestMs?: number;
   readonly log: LocalLog;
 }
 
@@ -59,7 +59,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 }
 
 async function openStack(
-  { jobs, dataDir, ports, preferEmbeddedRedis, modelTrialMs, log }: StackOptions,
+  { jobs, dataDir, ports, preferEmbeddedRedis, smokeTestMs, log }: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
   assertDifferent(jobs);
@@ -80,7 +80,7 @@ async function openStack(
   onClose(() => redis.close());
   const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, region: REGION, log });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, modelTrialMs, log };
+  const services = { aws, redisUrl: redis.url, dataDir, smokeTestMs, log };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
     opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));

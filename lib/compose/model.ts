@@ -6,7 +6,7 @@
 import type { JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
-import { ModelHost } from '../inference/model-manager.ts';
+import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { threadsForMemory } from '../inference/session.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
@@ -28,7 +28,7 @@ interface OpenModelOptions {
   readonly onError: (error: ServingError) => void;
 }
 
-export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
+export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   const { s3, location, directory, settings } = options;
   let pointer: ModelPointer | undefined;
   const open: OnnxRunner[] = [];
@@ -39,7 +39,7 @@ export function openModel(options: OpenModelOptions): ModelHost<OnnxRunner> {
     removeOthers(directory, new Set([...open.map(({ version }) => version), ...latest])).catch(
       (error: unknown) => options.onError(ServingError.from(error)),
     );
-  return new ModelHost(
+  return new ModelManager(
     {
       async version() {
         pointer = await readPointer(s3, location);
@@ -87,7 +87,7 @@ export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSetti
 }
 
 /** The job's model; it is opened by the first who uses it. */
-export function model(scope: Scope): ModelHost<OnnxRunner> {
+export function model(scope: Scope): ModelManager<OnnxRunner> {
   const { job, cpus, memoryMB, modelDirectory } = scope.environment;
   return openModel({
     s3: scope.get(s3Client),
@@ -104,7 +104,7 @@ export function model(scope: Scope): ModelHost<OnnxRunner> {
  * The same, opened and warm. A model that cannot load now must not keep the function from starting: requests are answered
  * with 503, and each tries again.
  */
-export async function readyModel(scope: Scope): Promise<ModelHost<OnnxRunner>> {
+export async function readyModel(scope: Scope): Promise<ModelManager<OnnxRunner>> {
   const host = scope.get(model);
   await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));
   return host;

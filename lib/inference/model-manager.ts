@@ -13,7 +13,7 @@ interface ModelSource<R extends Runner> {
   open(version: string): Promise<R>;
 }
 
-interface HostOptions {
+interface ManagerOptions {
   /** How old an answer to "which version" may be. */
   readonly refreshMs: number;
   readonly now: () => number;
@@ -28,9 +28,9 @@ interface Lease<R> {
   closed: boolean;
 }
 
-export class ModelHost<R extends Runner = Runner> {
+export class ModelManager<R extends Runner = Runner> {
   readonly #source: ModelSource<R>;
-  readonly #options: HostOptions;
+  readonly #options: ManagerOptions;
   #current: Lease<R> | undefined;
   /** Served before the current one, and is not closed yet. */
   #leaving: Lease<R> | undefined;
@@ -38,7 +38,7 @@ export class ModelHost<R extends Runner = Runner> {
   #refreshing: Promise<void> | undefined;
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(source: ModelSource<R>, options: HostOptions) {
+  constructor(source: ModelSource<R>, options: ManagerOptions) {
     this.#source = source;
     this.#options = options;
   }

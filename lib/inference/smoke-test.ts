@@ -7,7 +7,7 @@ import { badModel, ServingError } from '../contract/errors.ts';
 import { IsolatedRunner } from './isolated-runner.ts';
 import type { OnnxSettings } from './runner.ts';
 
-interface TrialOptions {
+interface SmokeTestOptions {
   readonly settings: OnnxSettings;
   /** For the whole: the process, the session, two runs on zeros. Default 60,000. */
   readonly limitMs?: number | undefined;
@@ -19,7 +19,10 @@ const LIMIT_MS = 60_000;
  * What is wrong is told here, where the file still has the name its owner knows: whoever opens it next opens a copy.
  * @throws bad_model when it does not open, never gets ready or takes its process down
  */
-export async function tryModel(file: string, { settings, limitMs = LIMIT_MS }: TrialOptions): Promise<void> {
+export async function smokeTest(
+  file: string,
+  { settings, limitMs = LIMIT_MS }: SmokeTestOptions,
+): Promise<void> {
   const isolated = new IsolatedRunner({ file, version: 'trial', settings });
   try {
     await isolated.run([], limitMs);

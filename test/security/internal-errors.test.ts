@@ -12,7 +12,7 @@ import { predictions } from '../../functions/predictions.ts';
 import { status } from '../../functions/status.ts';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
-import { ModelHost } from '../../lib/inference/model-manager.ts';
+import { ModelManager } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { toFields } from '../../lib/redis/result/fields.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
@@ -254,7 +254,7 @@ for (const code of PASSING) {
 }
 
 test('an error of the file system while a model opens does not tell its path', async (t) => {
-  const model = new ModelHost(
+  const model = new ModelManager(
     {
       version: async () => 'v',
       open: async () => {

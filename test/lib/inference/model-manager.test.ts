@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Runner } from '../../../lib/contract/values.ts';
-import { ModelHost } from '../../../lib/inference/model-manager.ts';
+import { ModelManager } from '../../../lib/inference/model-manager.ts';
 
 class FakeRunner implements Runner {
   readonly version: string;
@@ -19,7 +19,7 @@ class FakeRunner implements Runner {
 /** A source whose version is a variable, and every runner it opened. */
 function host(versions: { current: string }) {
   const opened: FakeRunner[] = [];
-  const model = new ModelHost(
+  const model = new ModelManager(
     {
       version: async () => versions.current,
       open: async (version) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseConfig } from '../../../lib/config/file.ts';
 import type { ServingError } from '../../../lib/contract/errors.ts';
-import { tryModel } from '../../../lib/inference/smoke-test.ts';
+import { smokeTest } from '../../../lib/inference/smoke-test.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { startStack } from '../../../local/stack.ts';
 import { endlessModel, loopModel } from '../../support/endless.ts';
@@ -31,16 +31,16 @@ async function folderOf(t: TestContext, bytes: Uint8Array): Promise<string> {
 test('a model that never ends on the zeros of its warm-up is refused', async (t) => {
   const folder = await folderOf(t, endlessModel());
   await assert.rejects(
-    tryModel(join(folder, 'model.onnx'), { settings: SETTINGS, limitMs: SHORT_MS }),
+    smokeTest(join(folder, 'model.onnx'), { settings: SETTINGS, limitMs: SHORT_MS }),
     NEVER,
   );
 });
 
 test('a model that gets ready is not refused, and one that does not open is, by its own name and with advice', async (t) => {
-  await tryModel(join(await folderOf(t, loopModel()), 'model.onnx'), { settings: SETTINGS });
+  await smokeTest(join(await folderOf(t, loopModel()), 'model.onnx'), { settings: SETTINGS });
   for (const bytes of [Buffer.from('no model'), Buffer.from(plainModel()).subarray(0, -9)]) {
     const file = join(await folderOf(t, bytes), 'model.onnx');
-    await assert.rejects(tryModel(file, { settings: SETTINGS }), {
+    await assert.rejects(smokeTest(file, { settings: SETTINGS }), {
       code: 'bad_model',
       message: `onnxruntime cannot load the model: Load model from ${file} failed:Protobuf parsing failed. (the file is damaged or cut off, or no ONNX model: fetch it again, or export it again)`,
     });
@@ -56,7 +56,7 @@ test('a model that onnxruntime takes and we do not serve is refused by the name 
   });
   const file = join(await folderOf(t, constant), 'model.onnx');
   const message = `${file}: the model has no inputs`;
-  await assert.rejects(tryModel(file, { settings: SETTINGS }), { code: 'bad_model', message });
+  await assert.rejects(smokeTest(file, { settings: SETTINGS }), { code: 'bad_model', message });
 });
 
 test('a version that fails its trial is not uploaded, and what served before serves on', async (t) => {
@@ -64,7 +64,7 @@ test('a version that fails its trial is not uploaded, and what served before ser
   const location = { bucket: 'bucket', prefix: 'models/job/' };
   const good = await publishModel(s3, location, await folderOf(t, plainModel()));
   const before = new Map(objects);
-  const trial = (file: string) => tryModel(file, { settings: SETTINGS, limitMs: SHORT_MS });
+  const trial = (file: string) => smokeTest(file, { settings: SETTINGS, limitMs: SHORT_MS });
   await assert.rejects(publishModel(s3, location, await folderOf(t, endlessModel()), { trial }), NEVER);
   assert.deepEqual(objects, before);
   assert.match(String(objects.get('models/job/current.json')), new RegExp(good.version));
@@ -80,12 +80,12 @@ test('only a version that is new to the store is tried', async (t) => {
   assert.deepEqual(tried, [join(one, 'model.onnx'), join(two, 'model.onnx')]);
 });
 
-async function starting(t: TestContext, modelDirectory: string, modelTrialMs?: number): Promise<void> {
+async function starting(t: TestContext, modelDirectory: string, smokeTestMs?: number): Promise<void> {
   const stack = await startStack({
     jobs: [{ job: parseConfig('', 'test config'), modelDirectory }],
     dataDir: await temporaryFolder(t),
     ports: { http: 0, aws: 0, redis: 0 },
-    ...(modelTrialMs === undefined ? {} : { modelTrialMs }),
+    ...(smokeTestMs === undefined ? {} : { smokeTestMs }),
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
   t.after(() => stack.close());
