@@ -10,7 +10,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { nestedTensor } from '../../lib/pipeline/nested.ts';
 import { outputsText } from '../../lib/pipeline/postprocess.ts';
-import { fromFields, toFields } from '../../lib/redis/result/fields.ts';
+import { parseResult, serializeResult } from '../../lib/redis/result/fields.ts';
 import type { Scenario } from '../bench.ts';
 import { type BenchImage, makeImage } from '../images.ts';
 import {
@@ -187,9 +187,9 @@ function sameText(made: string, expected: string): void {
 function resultTasks(count: number): Task[] {
   const rows = randomRows(42, [count], RECORDS);
   const outputs = rows.map((data) => [{ name: 'scores', dtype: 'float32' as const, shape: [count], data }]);
-  const toStored = (index: number) => toFields({ ok: true, outputs: outputs[index] ?? [] }, undefined);
+  const toStored = (index: number) => serializeResult({ ok: true, outputs: outputs[index] ?? [] }, undefined);
   const stored = rows.map((_, index) => ({ ...toStored(index), model: 'bench', finishedAt: '0' }));
-  const fromStored = (index: number) => fromFields('record', stored[index] ?? {})?.outputs[0]?.data;
+  const fromStored = (index: number) => parseResult('record', stored[index] ?? {})?.outputs[0]?.data;
   const same = (data: unknown, index: number) =>
     sameNumbers(data as Float32Array, rows[index] as Float32Array);
   return [

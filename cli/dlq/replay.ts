@@ -7,7 +7,7 @@ import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { HandedOver, HandedRecord } from '../../lib/redis/replace-result.ts';
-import { toFields } from '../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../lib/redis/result/fields.ts';
 import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import type { DlqPlace } from './place.ts';
@@ -128,7 +128,7 @@ class Replay {
   async #replace(record: HandedRecord, sent: string, outcome: Outcome): Promise<boolean> {
     const { uri, messageId } = record;
     if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
-    const fields = toFields(outcome, this.#filter);
+    const fields = serializeResult(outcome, this.#filter);
     if (fields.status === 'failed') {
       const { code, message } = JSON.parse(fields.error) as ServingError;
       return this.#fail(messageId, uri, new ServingError(code, message));
@@ -143,7 +143,11 @@ class Replay {
     return true;
   }
 
-  async #store(record: HandedRecord, sent: string, fields: ReturnType<typeof toFields>): Promise<HandedOver> {
+  async #store(
+    record: HandedRecord,
+    sent: string,
+    fields: ReturnType<typeof serializeResult>,
+  ): Promise<HandedOver> {
     const { results } = this.#place;
     const { send } = this.#options;
     if (!send) return results ? results.store(record, fields, this.#runner.version) : 'taken';

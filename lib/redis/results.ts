@@ -10,7 +10,7 @@ import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
 import { DoneNews } from './notifications.ts';
-import { fromFields } from './result/fields.ts';
+import { parseResult } from './result/fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
@@ -55,7 +55,7 @@ export class ResultStore {
       (redis) => redis.hgetall(resultKey(this.#options.job, uri)),
       true,
     );
-    return fromFields(uri, fields);
+    return parseResult(uri, fields);
   }
 
   /**
@@ -66,7 +66,7 @@ export class ResultStore {
   async take(uri: string, use?: (result: Result) => void): Promise<Result | undefined> {
     const [taken] = await this.#taker.take([uri]);
     if (taken?.error) throw taken.error;
-    const result = fromFields(uri, taken?.fields ?? {});
+    const result = parseResult(uri, taken?.fields ?? {});
     if (!use || !taken || !result) return result;
     try {
       use(result);
@@ -184,7 +184,7 @@ export class ResultStore {
 function dequeuedOf({ held: { uri }, fields, error }: Taken): Dequeued | undefined {
   if (error) return { uri, error };
   try {
-    const result = fromFields(uri, fields);
+    const result = parseResult(uri, fields);
     return result && { uri, result };
   } catch (failure) {
     return { uri, error: ServingError.from(failure) };

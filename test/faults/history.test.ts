@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Redis } from 'ioredis';
 import { doneChannel } from '../../lib/contract/names.ts';
-import { toFields } from '../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { CLEAN, findings, History } from './support/history.ts';
@@ -32,7 +32,7 @@ test('an outcome that was announced twice is doubled though the store holds one'
   await history.listen(t, url, 'job');
   const store = openStore(t, { redisUrl: url, job: 'job' });
   const data = Float32Array.of(1);
-  const fields = toFields(
+  const fields = serializeResult(
     { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [1], data }] },
     undefined,
   );

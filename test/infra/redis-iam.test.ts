@@ -13,7 +13,7 @@ import { RedisConnection, type SignIn } from '../../lib/redis/connection.ts';
 import { cachePassword, presign } from '../../lib/redis/iam.ts';
 import { RateLimiter } from '../../lib/redis/rate-limiter.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
-import { toFields } from '../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -202,7 +202,7 @@ test('what the template lets the user do is enough for all that the service does
   const timers = new Timers();
   timers.record('zoo.serving.redis.put', 1);
   await results.save(
-    [{ uri: 'u', fields: toFields({ ok: true, outputs: [OUTPUT] }, undefined) }],
+    [{ uri: 'u', fields: serializeResult({ ok: true, outputs: [OUTPUT] }, undefined) }],
     'v',
     timers,
   );

@@ -14,7 +14,7 @@ import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { HttpResponse } from '../../lib/http/response.ts';
 import { ModelManager } from '../../lib/inference/model-manager.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
-import { toFields } from '../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { quietReporter } from '../support/reporter.ts';
@@ -226,7 +226,7 @@ test('dead-letter answers a defect with the ids of its messages and nothing else
 });
 
 test('a defect that becomes a stored result has no text of its own', () => {
-  const fields = toFields({ ok: false, error: ServingError.from(secretError()) }, undefined);
+  const fields = serializeResult({ ok: false, error: ServingError.from(secretError()) }, undefined);
   assert.ok(!JSON.stringify(fields).includes(SECRET));
   assert.deepEqual(JSON.parse(fields.error), { code: 'internal', message: 'Internal error' });
 });
@@ -248,7 +248,7 @@ for (const code of PASSING) {
     assert.ok(!JSON.stringify(answer).includes('hunter2'), answer.body);
     assert.match(answer.body as string, /^\{"error":"\w[^"]{4,}","code":"\w+"\}$/);
     assert.ok(log.includes(SECRET));
-    const stored = toFields({ ok: false, error: new ServingError(code, SECRET) }, undefined);
+    const stored = serializeResult({ ok: false, error: new ServingError(code, SECRET) }, undefined);
     assert.ok(!JSON.stringify(stored).includes(SECRET));
   });
 }

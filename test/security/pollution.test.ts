@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { fromFields } from '../../lib/redis/result/fields.ts';
+import { parseResult } from '../../lib/redis/result/fields.ts';
 import { deliver, predictDoor, predictionsDoor } from '../bad-input/doors.ts';
 import { Models } from '../bad-input/models.ts';
 
@@ -69,7 +69,7 @@ test('no body changes a prototype at any door, and the next good request is answ
     }
     decodePointer(encodePointer(word, word), word);
     assert.throws(() =>
-      fromFields(
+      parseResult(
         'u',
         JSON.parse(`{"status":"succeeded","outputs":${JSON.stringify(OWNED)},${JSON.stringify(word)}:"1"}`),
       ),

@@ -10,7 +10,7 @@ import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { type TimerName, Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { JOB, predictEvent } from '../../served.ts';
@@ -58,7 +58,7 @@ function finished(uri: string, i: number): Finished {
   const data = Float32Array.from({ length: 10 }, (_, at) => (i % 97) + at / 10);
   const outputs = [{ name: 'scores', dtype: 'float32', shape: [10], data }] as const;
   const outcome: Outcome = { ok: true, outputs };
-  return { uri, fields: toFields(outcome, undefined) };
+  return { uri, fields: serializeResult(outcome, undefined) };
 }
 
 /** What /metrics tells of: every number of it takes a field in Redis. */

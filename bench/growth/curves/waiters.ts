@@ -6,7 +6,7 @@
 import { Redis } from 'ioredis';
 import { doneChannel } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { JOB } from '../../served.ts';
 import { CPU, type Curve, type OpenWork, PEAK, RETAINED, TIME } from '../curve.ts';
@@ -91,7 +91,7 @@ export const open: OpenWork = async ({ x, given }) => {
 function finishedOf(uri: string, i: number) {
   const data = Float32Array.of(i, 1, 2);
   const output = { name: 'scores', dtype: 'float32', shape: [3], data } as const;
-  return { uri, fields: toFields({ ok: true, outputs: [output] }, undefined) };
+  return { uri, fields: serializeResult({ ok: true, outputs: [output] }, undefined) };
 }
 
 /** Until somebody listens for each. */

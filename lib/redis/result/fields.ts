@@ -25,7 +25,7 @@ export interface StoredFields {
   readonly exact: string;
 }
 
-export function toFields(outcome: Outcome, filter: Filter | undefined): StoredFields {
+export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
   if (!outcome.ok) return failed(outcome.error);
   try {
     if (filter) {
@@ -75,7 +75,7 @@ function failed(error: ServingError): StoredFields {
  * @returns undefined when there is no such hash
  * @throws the record's own error (with its uri) when it failed; internal when the hash makes no sense
  */
-export function fromFields(uri: string, fields: Readonly<Record<string, string>>): Result | undefined {
+export function parseResult(uri: string, fields: Readonly<Record<string, string>>): Result | undefined {
   const { status, value, error, model = '', finishedAt } = fields;
   if (status === undefined && value === undefined) return undefined;
   // A hash of the old server has a value and no status.

@@ -4,7 +4,7 @@ import type { Timers } from '../../metrics/timers.ts';
 import type { Filter } from '../../pipeline/postprocess.ts';
 import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
-import { toFields } from './fields.ts';
+import { serializeResult } from './fields.ts';
 
 interface SaveSettings {
   readonly filter?: Filter | undefined;
@@ -19,7 +19,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
       const blocked = new Set<string>();
       const fields = finished.map(({ id, uri, outcome }) => ({
         uri,
-        fields: toFields(outcome, filter),
+        fields: serializeResult(outcome, filter),
         message: id,
       }));
       await results.save(fields, model, timers, (uri, error) => {

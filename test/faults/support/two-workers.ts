@@ -11,7 +11,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { resultKey } from '../../../lib/contract/names.ts';
 import type { NamedTensor, Outcome, Runner } from '../../../lib/contract/values.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
@@ -57,7 +57,7 @@ export async function twoWorkers(t: TestContext, { rounds }: { readonly rounds: 
     const version = `v${i}`;
     const runner = runnerOf(version, outputs, () => whole(random, 0, 3));
     workers.push(await openWorker(t, { redisUrl: url, runner }));
-    const fields = Object.entries(toFields(outcomeOf(version, outputs), undefined));
+    const fields = Object.entries(serializeResult(outcomeOf(version, outputs), undefined));
     expected.set(version, Object.fromEntries(fields.filter(([, text]) => text !== '')));
   }
   const winners = new Set<string>();

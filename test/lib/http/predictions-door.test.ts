@@ -9,7 +9,7 @@ import { predictionTexts, preferredWaitMs } from '../../../lib/http/predictions.
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
@@ -26,7 +26,7 @@ function openStore(t: TestContext, url: string) {
 
 const saved = (uri: string, outcome: Outcome, message: string): Finished => ({
   uri,
-  fields: toFields(outcome, undefined),
+  fields: serializeResult(outcome, undefined),
   message,
 });
 const numbers = (...values: number[]): Outcome => ({

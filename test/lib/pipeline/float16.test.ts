@@ -6,7 +6,7 @@ import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
 import { resultText } from '../../../lib/http/predictions.ts';
 import { float16Bits } from '../../../lib/pipeline/cast.ts';
-import { fromFields, toFields } from '../../../lib/redis/result/fields.ts';
+import { parseResult, serializeResult } from '../../../lib/redis/result/fields.ts';
 import { HttpResults } from '../../../sdk/http-results.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { identityModel } from '../../support/onnx.ts';
@@ -18,18 +18,18 @@ const half: NamedTensor = { name: 'y', dtype: 'float16', shape: [4], data: bits(
 const label: NamedTensor = { name: 'label', dtype: 'string', shape: [1], data: ['cat'] };
 
 test('a float16 output beside a text is stored as numbers, and comes back as it was', () => {
-  const fields = toFields({ ok: true, outputs: [half, label] }, undefined);
+  const fields = serializeResult({ ok: true, outputs: [half, label] }, undefined);
   assert.equal(fields.value, '[{"data":[-1.0,2.0,0.1,null],"shape":[4]},{"data":["cat"],"shape":[1]}]');
-  assert.deepEqual(fromFields('u', { ...fields })?.outputs, [half, label]);
+  assert.deepEqual(parseResult('u', { ...fields })?.outputs, [half, label]);
 });
 
 test('the filter of a stored float16 output orders its numbers', () => {
-  const fields = toFields({ ok: true, outputs: [half] }, { kind: 'topN', n: 3 });
+  const fields = serializeResult({ ok: true, outputs: [half] }, { kind: 'topN', n: 3 });
   assert.equal(fields.value, '[[1,2.0],[2,0.1],[0,-1.0]]');
 });
 
 test('an old client reads a float16 output as the float32 nearest to it', () => {
-  const { value } = toFields({ ok: true, outputs: [half] }, undefined);
+  const { value } = serializeResult({ ok: true, outputs: [half] }, undefined);
   const [tensor] = decodeArrowResult(Buffer.from(value, 'base64'));
   assert.deepEqual(tensor?.data, Float32Array.of(-1, 2, 0.0999755859375, Number.NaN));
 });

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Dequeued } from '../../../lib/contract/result.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
@@ -22,12 +22,12 @@ function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
 function success(uri: string, value: number, message?: string): Finished {
   const data = Float32Array.of(value);
   const outputs = [{ name: 'y', dtype: 'float32', shape: [1], data } as const];
-  return { uri, fields: toFields({ ok: true, outputs }, undefined), ...(message ? { message } : {}) };
+  return { uri, fields: serializeResult({ ok: true, outputs }, undefined), ...(message ? { message } : {}) };
 }
 
 const failure = (uri: string, message: string): Finished => ({
   uri,
-  fields: toFields({ ok: false, error: new ServingError('out_of_tries', 'no') }, undefined),
+  fields: serializeResult({ ok: false, error: new ServingError('out_of_tries', 'no') }, undefined),
   message,
 });
 

@@ -5,7 +5,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { sendClaimed } from '../../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { redisUrl } from '../../support/redis.ts';
@@ -24,11 +24,11 @@ function open(t: TestContext, url: string, ttlSeconds = 60) {
 const success = (uri: string, ...values: number[]) => {
   const data = Float32Array.from(values);
   const outputs = [{ name: 'y', dtype: 'float32' as const, shape: [values.length], data }];
-  return { uri, fields: toFields({ ok: true, outputs }, undefined) };
+  return { uri, fields: serializeResult({ ok: true, outputs }, undefined) };
 };
 const failure = (uri: string) => ({
   uri,
-  fields: toFields({ ok: false, error: new ServingError('bad_input', 'no') }, undefined),
+  fields: serializeResult({ ok: false, error: new ServingError('bad_input', 'no') }, undefined),
 });
 const record = (uri: string, payload: string) => ({ uri, message: payload });
 

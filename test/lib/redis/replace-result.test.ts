@@ -6,18 +6,18 @@ import { resultKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultHandover } from '../../../lib/redis/replace-result.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';
 const fieldsOf = (x: number) =>
-  toFields(
+  serializeResult(
     { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [1], data: Float32Array.of(x) }] },
     undefined,
   );
 const failure = (code: 'out_of_tries' | 'bad_input', id = 'm1') =>
-  toFields(
+  serializeResult(
     { ok: false, error: new ServingError(code, `the record failed 5 times and was parked as ${id}`) },
     undefined,
   );

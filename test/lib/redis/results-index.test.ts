@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { indexKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
 
@@ -12,7 +12,7 @@ const EXPIRED = 5_000;
 
 const success = (uri: string) => {
   const output = { name: 'y', dtype: 'float32', shape: [1], data: Float32Array.of(1) } as const;
-  return { uri, fields: toFields({ ok: true, outputs: [output] }, undefined) };
+  return { uri, fields: serializeResult({ ok: true, outputs: [output] }, undefined) };
 };
 
 for (const preferEmbedded of [false, true]) {

@@ -5,7 +5,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { toFields } from '../../../lib/redis/result/fields.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
 
@@ -28,11 +28,11 @@ const tensor = (...values: number[]): Tensor => ({
 });
 const success = (uri: string, ...values: number[]) => ({
   uri,
-  fields: toFields({ ok: true, outputs: [{ name: 'y', ...tensor(...values) }] }, undefined),
+  fields: serializeResult({ ok: true, outputs: [{ name: 'y', ...tensor(...values) }] }, undefined),
 });
 const failure = (uri: string, message: string) => ({
   uri,
-  fields: toFields({ ok: false, error: new ServingError('bad_input', message) }, undefined),
+  fields: serializeResult({ ok: false, error: new ServingError('bad_input', message) }, undefined),
 });
 
 for (const preferEmbedded of [false, true]) {
@@ -145,7 +145,7 @@ for (const dtype of ['int64', 'float64', 'uint8', 'bool', 'float16'] as NumericD
     const data = allocate(dtype, 2);
     data[0] = (dtype === 'int64' ? 9_007_199_254_740_993n : dtype === 'float64' ? 0.1 : 1) as never;
     const outputs = [{ name: 'y', dtype, shape: [1, 2], data }];
-    await results.save([{ uri: 'a', fields: toFields({ ok: true, outputs }, undefined) }], 'v');
+    await results.save([{ uri: 'a', fields: serializeResult({ ok: true, outputs }, undefined) }], 'v');
     assert.deepEqual((await results.get('a'))?.outputs, outputs);
   });
 }
@@ -153,7 +153,7 @@ for (const dtype of ['int64', 'float64', 'uint8', 'bool', 'float16'] as NumericD
 test('a text output comes back as it left, and its stored value is JSON', async (t) => {
   const { results, redis } = store(t, await redisUrl(t));
   const outputs = [{ name: 'y', dtype: 'string' as const, shape: [2], data: ['héllo', 'a|b'] }];
-  await results.save([{ uri: 'a', fields: toFields({ ok: true, outputs }, undefined) }], 'v');
+  await results.save([{ uri: 'a', fields: serializeResult({ ok: true, outputs }, undefined) }], 'v');
   assert.deepEqual((await results.get('a'))?.outputs, outputs);
   assert.equal(await redis.hget('cluster-serving_job:a', 'value'), '{"data":["héllo","a|b"],"shape":[2]}');
 });
@@ -161,7 +161,7 @@ test('a text output comes back as it left, and its stored value is JSON', async 
 test('a filter text comes back parsed', async (t) => {
   const { results, redis } = store(t, await redisUrl(t));
   const outcome = { ok: true as const, outputs: [{ name: 'y', ...tensor(3, 4, 5) }] };
-  await results.save([{ uri: 'a', fields: toFields(outcome, { kind: 'topN', n: 2 }) }], 'v');
+  await results.save([{ uri: 'a', fields: serializeResult(outcome, { kind: 'topN', n: 2 }) }], 'v');
   assert.deepEqual((await results.get('a'))?.filtered, [
     [2, 5],
     [1, 4],
@@ -274,7 +274,7 @@ test('an answer of Redis that says no does not cost the others their connection'
 
 test('a result that is too large to store fails with what to do, before it is encoded', () => {
   const data = new Float32Array(7_000_000);
-  const fields = toFields(
+  const fields = serializeResult(
     { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [7_000_000], data }] },
     undefined,
   );
