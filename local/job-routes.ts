@@ -25,5 +25,5 @@ export function jobRoutes(handlers: JobHandlers, limits: PredictLimits): Gateway
 function extras({ function: name, method }: Route, { timeoutMs, refuses }: PredictLimits) {
   if (name === 'predict') return method === 'POST' ? { timeoutMs, refuses } : { timeoutMs };
   // Whether the service works must be answered also while a thousand requests wait.
-  return name === 'status' ? { ownPlaces: true } : {};
+  return name === 'status' ? { ownSlots: true } : {};
 }

@@ -13,7 +13,7 @@ import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
 import { acceptRequest, type GatewayState, nameOf, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
 import { compileRoutes, type GatewayRoute } from './routes.ts';
-import { Places } from './slots.ts';
+import { Slots } from './slots.ts';
 
 /** API Gateway's longest integration timeout, ms. */
 const MAX_INTEGRATION_MS = 30_000;
@@ -43,7 +43,7 @@ export interface GatewayOptions {
   readonly requestTimeoutMs?: number;
   /**
    * Requests handled at once, default 1000; one more is answered 429. Whose client left has no place any more, but no
-   * more than four times as many handlers run. Routes with `ownPlaces` have 100 beside.
+   * more than four times as many handlers run. Routes with `ownSlots` have 100 beside.
    */
   readonly maxConcurrentRequests?: number;
   /** Bytes of all bodies held at once, default 512 MiB; one more is answered 429. */
@@ -71,8 +71,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),
     clock: options.clock ?? Date.now,
-    places: new Places(options.maxConcurrentRequests ?? MAX_REQUESTS),
-    ownPlaces: new Places(MAX_OWN_REQUESTS),
+    places: new Slots(options.maxConcurrentRequests ?? MAX_REQUESTS),
+    ownSlots: new Slots(MAX_OWN_REQUESTS),
     heldBytes: 0,
     open: new Set(),
     answered: new WeakSet(),

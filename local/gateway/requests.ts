@@ -26,7 +26,7 @@ import {
   writeResponse,
 } from './response.ts';
 import { decodePath, findRoute, type GatewayRoute, type RouteTable } from './routes.ts';
-import type { Places } from './slots.ts';
+import type { Slots } from './slots.ts';
 
 export interface GatewayState {
   readonly log: LocalLog;
@@ -38,9 +38,9 @@ export interface GatewayState {
   readonly timeoutMs: number;
   readonly clock: () => number;
   /** Of requests from their first byte of body to the end of their handler, or of their client. */
-  readonly places: Places;
+  readonly places: Slots;
   /** Of those on routes that have their own. */
-  readonly ownPlaces: Places;
+  readonly ownSlots: Slots;
   /** Bytes of bodies, each until its handler ends. */
   heldBytes: number;
   /** Responses not yet written or cut. */
@@ -79,7 +79,7 @@ async function serve(
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
-  const places = match.route.ownPlaces ? state.ownPlaces : state.places;
+  const places = match.route.ownSlots ? state.ownSlots : state.places;
   if (places.isFull || match.route.refuses?.()) return refuse(429);
   const leave = places.take(response);
   let heldBytes = 0;

@@ -27,7 +27,7 @@ export interface GatewayRoute {
   /** Asked before a request's body is read: true answers 429 in its place. */
   readonly refuses?: () => boolean;
   /** True: answers also while all places of the other routes are taken. For short handlers: /ready. */
-  readonly ownPlaces?: boolean;
+  readonly ownSlots?: boolean;
 }
 
 type Part =

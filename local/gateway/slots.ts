@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http';
 /** Handlers that may run for each place, those of clients that left included. */
 const HANDLERS_PER_PLACE = 4;
 
-export class Places {
+export class Slots {
   readonly #limit: number;
   /** Requests with a client that waits. */
   #taken = 0;

@@ -272,7 +272,7 @@ describe('clients that went away', () => {
       routes: [
         { method: 'POST', path: '/', handler: sizeOf },
         { method: 'POST', path: '/wait', handler: wait },
-        { method: 'GET', path: '/ready', handler: async () => 'yes', ownPlaces: true },
+        { method: 'GET', path: '/ready', handler: async () => 'yes', ownSlots: true },
       ],
       ...options,
     });
