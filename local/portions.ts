@@ -30,7 +30,7 @@ interface Waits {
 }
 
 /**
- * What runs in an isolated process has a process of its own and does not wait in the line.
+ * What runs in an isolated process does not wait in the line.
  * @param now a clock in ms
  */
 export function inPortions(model: Model, line: Line, now: () => number): Portions {

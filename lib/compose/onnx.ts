@@ -19,7 +19,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
   let closing: Promise<unknown> | undefined;
   let isolated: Promise<IsolatedRunner> | undefined;
   // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
-  const runIsolated = () =>
+  const isolatedRunner = () =>
     (isolated ??= import('../inference/isolated-runner.ts').then(
       (module) => new module.IsolatedRunner({ file, version, settings }),
     ));
@@ -36,7 +36,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     inputs: model.inputs,
     outputs: model.outputs,
     run: (records, policy) => infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy),
-    runIsolated: async (records, limitMs) => (await runIsolated()).run(records, limitMs),
+    runIsolated: async (records, limitMs) => (await isolatedRunner()).run(records, limitMs),
     async close() {
       closing ??= Promise.all([model.close(), isolated?.then((opened) => opened.close())]);
       await closing;

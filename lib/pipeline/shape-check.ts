@@ -1,6 +1,6 @@
 /**
  * Checks the shape of a record's tensor against its model input and adds the batch axis. Callers send a record without
- * the batch dimension; a model with a fixed one may get it keepsBatchDim.
+ * the batch dimension; a model with a fixed one may get it whole.
  */
 import { badInput, type ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
