@@ -64,8 +64,8 @@ export function seenPrefix(job: string): string {
 }
 
 /** Where a result lies that was taken, until its taker has it for sure. */
-export function heldKey(job: string, taking: string, uri: string): string {
-  return `cluster-serving-held_${job}:${taking}:${uri}`;
+export function leaseKey(job: string, leaseId: string, uri: string): string {
+  return `cluster-serving-held_${job}:${leaseId}:${uri}`;
 }
 
 /** Channel that hears one message when the result of `uri` is there. */

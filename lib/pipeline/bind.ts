@@ -148,9 +148,7 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);
   if (odd !== -1) {
-    throw badInput(
-      `sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`,
-    );
+    throw badInput(`sparse shape: expected whole numbers from 0 to 2^53, got ${quoteValue(shape[odd])}`);
   }
   const flat = partOf('indices', indices, 'int32');
   const values = partOf('data', data, spec.dtype);

@@ -1,37 +1,37 @@
 /**
  * Takes results, which deletes them from Redis; of two takers, one gets each. So that a lost answer loses no result,
- * results are set aside under a name of this taking, and asking again by that name returns them. They are removed with
- * the next taking, or after a time.
+ * results are set aside under a name of this leaseId, and asking again by that name returns them. They are removed with
+ * the next leaseId, or after a time.
  */
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
-import { heldKey, indexKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
+import { indexKey, leaseKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
-import { PUT_BACK, TAKE, TOO_LARGE } from './scripts.ts';
+import { RELEASE, TAKE, TOO_LARGE } from './scripts.ts';
 
 /** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */
-const HELD_MS = 10 * 60 * 1000;
-/** Of one taking, where nobody said. */
+const LEASE_MS = 10 * 60 * 1000;
+/** Of one leaseId, where nobody said. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Of results whose answer got lost, how many a client remembers. */
 const MAX_UNANSWERED = 1_000;
-/** Keys of results that arrived which one taking removes. */
-const MAX_ARRIVED = 1_000;
+/** Keys of results that acknowledged which one taking removes. */
+const MAX_ACKNOWLEDGED = 1_000;
 
-export interface Taken {
+export interface LeasedResult {
   readonly fields: Readonly<Record<string, string>>;
   /** Why there are no fields: the key holds something else. */
   readonly error: ServingError | undefined;
   /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
   readonly wasListed: boolean;
-  /** For `putBack`. */
-  readonly held: Held;
+  /** For `release`. */
+  readonly held: Lease;
 }
 
-interface Held {
+interface Lease {
   readonly uri: string;
   /** Name of the taking it was put aside under. */
-  readonly taking: string;
+  readonly leaseId: string;
   /** Time to live that was left; -1 without an end, 0 when nothing was taken. */
   readonly leftMs: number;
 }
@@ -46,13 +46,13 @@ export interface TakeLimits {
 /** What TAKE tells of one uri (scripts.ts). */
 type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
-export class ResultTaker {
+export class ResultLeases {
   readonly #connection: RedisConnection;
   readonly #job: string;
   /** By uri, the name under which a taking was asked for whose answer got lost: to ask for the same again. */
   readonly #unanswered = new Map<string, string>();
-  /** Keys of results that have arrived here; the next taking removes them, so that nobody waits for a removal. */
-  #arrived: string[] = [];
+  /** Keys of results that have acknowledged here; the next taking removes them, so that nobody waits for a removal. */
+  #acknowledged: string[] = [];
 
   constructor(connection: RedisConnection, job: string) {
     this.#connection = connection;
@@ -68,21 +68,21 @@ export class ResultTaker {
    * The results of the first of `uris`, in order, in one round trip; of fewer than all only when they are large.
    * @throws results_unavailable; then asking again loses nothing
    */
-  async take(uris: readonly string[], limits: TakeLimits = {}): Promise<Taken[]> {
+  async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
-    const takings = uris.map((uri) => this.#unanswered.get(uri) ?? fresh);
-    const arrived = this.#arrived.splice(0, MAX_ARRIVED);
-    let taken: Taken[];
+    const leaseIds = uris.map((uri) => this.#unanswered.get(uri) ?? fresh);
+    const acknowledged = this.#acknowledged.splice(0, MAX_ACKNOWLEDGED);
+    let taken: LeasedResult[];
     try {
-      taken = await this.#ask(uris, takings, arrived, limits);
+      taken = await this.#ask(uris, leaseIds, acknowledged, limits);
     } catch (error) {
-      this.#arrived.push(...arrived);
+      this.#acknowledged.push(...acknowledged);
       for (const uri of uris) this.#remember(uri, fresh);
       throw error;
     }
     for (const { held, fields } of taken) {
       this.#unanswered.delete(held.uri);
-      if (Object.keys(fields).length > 0) this.#arrived.push(this.#keyOf(held));
+      if (Object.keys(fields).length > 0) this.#acknowledged.push(this.#keyOf(held));
     }
     return taken;
   }
@@ -91,60 +91,60 @@ export class ResultTaker {
    * What was taken and has not been used is there again, for whoever asks next.
    * @throws results_unavailable; then this taker alone can take it again
    */
-  async putBack(taken: readonly Taken[]): Promise<void> {
+  async release(taken: readonly LeasedResult[]): Promise<void> {
     const held = taken.map((one) => one.held).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
     const aside = held.map((one) => this.#keyOf(one));
     const keys = held.flatMap(({ uri }, i) => [resultKey(this.#job, uri), aside[i] as string]);
     const values = held.flatMap(({ uri, leftMs }) => [uri, leftMs]);
-    this.#arrived = this.#arrived.filter((key) => !aside.includes(key));
+    this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));
     try {
       await this.#connection.use((redis) => {
-        return redis.eval(PUT_BACK, keys.length + 1, indexKey(this.#job), ...keys, ...values);
+        return redis.eval(RELEASE, keys.length + 1, indexKey(this.#job), ...keys, ...values);
       }, true);
     } catch (error) {
-      for (const { uri, taking } of held) this.#remember(uri, taking);
+      for (const { uri, taking } of held) this.#remember(uri, leaseId);
       throw error;
     }
   }
 
   #ask(
     uris: readonly string[],
-    takings: readonly string[],
-    arrived: readonly string[],
+    leaseIds: readonly string[],
+    acknowledged: readonly string[],
     { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER }: TakeLimits,
-  ): Promise<Taken[]> {
+  ): Promise<LeasedResult[]> {
     const job = this.#job;
-    const held = uris.map((uri, i) => heldKey(job, takings[i] as string, uri));
+    const held = uris.map((uri, i) => leaseKey(job, leaseIds[i] as string, uri));
     const keys = uris.flatMap((uri, i) => [resultKey(job, uri), stateKey(job, uri), held[i] as string]);
-    const values = [HELD_MS, seenPrefix(job), maxBytes, maxBytesOfOne, ...uris];
+    const values = [LEASE_MS, seenPrefix(job), maxBytes, maxBytesOfOne, ...uris];
     return this.#connection.use(async (redis) => {
       // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
       const pipeline = redis.pipeline();
       pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...values);
       for (const key of held) pipeline.hgetall(key);
-      if (arrived.length > 0) pipeline.unlink(...arrived);
+      if (acknowledged.length > 0) pipeline.unlink(...acknowledged);
       const [took, ...fields] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
         if (error) throw error;
         return reply;
       });
       return (took as TakeReply[]).map((reply, i) => {
-        const aside = { uri: uris[i] as string, taking: takings[i] as string, leftMs: reply[2] };
+        const aside = { uri: uris[i] as string, leaseId: leaseIds[i] as string, leftMs: reply[2] };
         return this.#takenOf(reply, fields[i], aside);
       });
     }, true);
   }
 
-  #keyOf({ uri, taking }: Held): string {
-    return heldKey(this.#job, taking, uri);
+  #keyOf({ uri, taking }: Lease): string {
+    return leaseKey(this.#job, leaseId, uri);
   }
 
-  #remember(uri: string, taking: string): void {
+  #remember(uri: string, leaseId: string): void {
     if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(uri))
-      this.#unanswered.set(uri, taking);
+      this.#unanswered.set(uri, leaseId);
   }
 
-  #takenOf([listed, stays]: TakeReply, fields: unknown, held: Held): Taken {
+  #takenOf([listed, stays]: TakeReply, fields: unknown, held: Lease): LeasedResult {
     const wasListed = listed === 1;
     if (typeof stays !== 'string') {
       const found = stays.length > 0 ? fieldsOf(stays) : (fields as Record<string, string>);

@@ -8,7 +8,7 @@ import type { Dequeued, Result } from '../contract/result.ts';
 import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
-import { ResultTaker, type TakeLimits, type Taken } from './leases.ts';
+import { type LeasedResult, ResultLeases, type TakeLimits } from './leases.ts';
 import { DoneNews } from './notifications.ts';
 import { parseResult } from './result/fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
@@ -25,14 +25,14 @@ export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: WriterOptions;
   readonly #news: DoneNews;
-  readonly #taker: ResultTaker;
+  readonly #leases: ResultLeases;
   readonly #writer: ResultWriter;
 
   constructor(connection: RedisConnection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#news = new DoneNews(connection);
-    this.#taker = new ResultTaker(connection, options.job);
+    this.#leases = new ResultLeases(connection, options.job);
     this.#writer = new ResultWriter(connection, options);
   }
 
@@ -64,14 +64,14 @@ export class ResultStore {
    * @param use what is done with the result; when that throws, the result is put back
    */
   async take(uri: string, use?: (result: Result) => void): Promise<Result | undefined> {
-    const [taken] = await this.#taker.take([uri]);
+    const [taken] = await this.#leases.take([uri]);
     if (taken?.error) throw taken.error;
     const result = parseResult(uri, taken?.fields ?? {});
     if (!use || !taken || !result) return result;
     try {
       use(result);
     } catch (error) {
-      await this.#taker.putBack([taken]);
+      await this.#leases.release([taken]);
       throw error;
     }
     return result;
@@ -134,7 +134,7 @@ export class ResultStore {
         }
       } finally {
         // What cannot be put back now, this store takes again.
-        await this.#taker.putBack(page.slice(used)).catch(() => undefined);
+        await this.#leases.release(page.slice(used)).catch(() => undefined);
       }
     }
   }
@@ -151,15 +151,15 @@ export class ResultStore {
   }
 
   /** In two round trips. An entry whose result another taker got, or that was read and deleted, is just passed over. */
-  async #takeListed(count: number, limits?: TakeLimits): Promise<Taken[] | undefined> {
+  async #takeListed(count: number, limits?: TakeLimits): Promise<LeasedResult[] | undefined> {
     const index = indexKey(this.#options.job);
-    const again = this.#taker.unanswered(count);
+    const again = this.#leases.unanswered(count);
     const uris =
       again.length > 0
         ? again
         : await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
-    return (await this.#taker.take(uris, limits)).filter(({ wasListed }) => wasListed);
+    return (await this.#leases.take(uris, limits)).filter(({ wasListed }) => wasListed);
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */
@@ -181,7 +181,7 @@ export class ResultStore {
   }
 }
 
-function dequeuedOf({ held: { uri }, fields, error }: Taken): Dequeued | undefined {
+function dequeuedOf({ held: { uri }, fields, error }: LeasedResult): Dequeued | undefined {
   if (error) return { uri, error };
   try {
     const result = parseResult(uri, fields);
