@@ -15,7 +15,7 @@ import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { resultSink } from '../lib/redis/result/sink.ts';
 import { ResultStore } from '../lib/redis/results.ts';
-import { RunningNews } from '../lib/redis/running.ts';
+import { RunningReports } from '../lib/redis/running.ts';
 import { openS3 } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
 import { RunQueue } from '../local/run-queue.ts';
@@ -61,7 +61,7 @@ export function serve(
   const deps = { model: host, payloads, reporter };
   const { timers } = reporter;
   const line = new RunQueue({ now: () => performance.now() });
-  const running = new RunningNews(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
+  const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   const save: ResultStore['save'] = async (finished, _, measured) => {
     measured?.take();
     return finished.length;

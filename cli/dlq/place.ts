@@ -10,7 +10,7 @@ import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import { ResultHandover } from '../../lib/redis/replace-result.ts';
+import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { ParkedMessages } from '../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../lib/s3/objects.ts';
 import { findRunning } from '../../local/data-folder.ts';
@@ -46,7 +46,7 @@ export async function openDlq(values: DlqValues) {
     s3,
     parked: new ParkedMessages(s3, bucket, job.jobName),
     /** Undefined where no Redis is known. */
-    results: connection && new ResultHandover(connection, settings),
+    results: connection && new ResultReplacer(connection, settings),
     async close(): Promise<void> {
       s3.destroy();
       await connection?.close();

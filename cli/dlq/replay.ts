@@ -6,7 +6,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
-import type { HandedOver, HandedRecord } from '../../lib/redis/replace-result.ts';
+import type { ReplacedRecord, Replacement } from '../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
@@ -125,7 +125,7 @@ class Replay {
   }
 
   /** @returns true when the message is no longer needed */
-  async #replace(record: HandedRecord, sent: string, outcome: Outcome): Promise<boolean> {
+  async #replace(record: ReplacedRecord, sent: string, outcome: Outcome): Promise<boolean> {
     const { uri, messageId } = record;
     if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
     const fields = serializeResult(outcome, this.#filter);
@@ -144,10 +144,10 @@ class Replay {
   }
 
   async #store(
-    record: HandedRecord,
+    record: ReplacedRecord,
     sent: string,
     fields: ReturnType<typeof serializeResult>,
-  ): Promise<HandedOver> {
+  ): Promise<Replacement> {
     const { results } = this.#place;
     const { send } = this.#options;
     if (!send) return results ? results.store(record, fields, this.#runner.version) : 'taken';

@@ -3,7 +3,7 @@
  * known from the listing alone, so it is checked first; then the uri, which needs the message; then the code, which needs
  * Redis.
  */
-import type { ResultHandover, StoredOutcome } from '../../lib/redis/replace-result.ts';
+import type { ResultReplacer, StoredOutcome } from '../../lib/redis/replace-result.ts';
 import type { ParkedEntry, ParkedHead, ParkedMessages } from '../../lib/s3/dead-letters.ts';
 import { wrongUse } from '../command.ts';
 
@@ -68,7 +68,7 @@ export interface Found extends ParkedHead {
 
 export interface Source {
   readonly parked: Pick<ParkedMessages, 'pages' | 'heads'>;
-  readonly results: Pick<ResultHandover, 'outcomes'> | undefined;
+  readonly results: Pick<ResultReplacer, 'outcomes'> | undefined;
 }
 
 /** Read and yielded together. */

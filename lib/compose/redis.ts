@@ -10,7 +10,7 @@ import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
 import { ResultStore } from '../redis/results.ts';
-import { RunningNews } from '../redis/running.ts';
+import { RunningReports } from '../redis/running.ts';
 import { reporterTo } from './reporter.ts';
 import type { Scope } from './scope.ts';
 
@@ -43,9 +43,9 @@ export function recordStates(scope: Scope): RecordStates {
   return new RecordStates(scope.get(connection), { job: scope.environment.job.jobName, now: Date.now });
 }
 
-export function runningNotices(scope: Scope): RunningNews {
+export function runningNotices(scope: Scope): RunningReports {
   const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
-  return new RunningNews(scope.get(recordStates), timeoutMs, Date.now);
+  return new RunningReports(scope.get(recordStates), timeoutMs, Date.now);
 }
 
 /** Undefined when the job has no limit. */

@@ -8,13 +8,13 @@ import type { RedisConnection } from './connection.ts';
 /** A lost message costs at most this. */
 const LOOK_AGAIN_MS = 5_000;
 
-interface News {
+interface Subscription {
   /** Resolves at the next message, or after a while. @throws the signal's reason */
   next(signal: AbortSignal): Promise<void>;
   stop(): void;
 }
 
-export class DoneNews {
+export class ResultNotifications {
   readonly #connection: RedisConnection;
   readonly #listeners = new Map<string, Set<() => void>>();
   #subscriber: Promise<Redis> | undefined;
@@ -24,7 +24,7 @@ export class DoneNews {
   }
 
   /** Resolves when the subscription stands. @throws results_unavailable */
-  async listen(channel: string): Promise<News> {
+  async subscribe(channel: string): Promise<Subscription> {
     let heard = false;
     let wake = () => undefined as void;
     const onMessage = () => {

@@ -48,7 +48,7 @@ const replaceResult = script<number>('replaceResult', REPLACE);
 /** Of the reading and the writing that follows it. */
 const MAX_TRIES = 5;
 
-export interface HandedRecord {
+export interface ReplacedRecord {
   readonly uri: string;
   /** Of the parked message. */
   readonly messageId: string;
@@ -61,7 +61,7 @@ export interface HandedRecord {
  * `over`: it has a result already, or was cancelled; there is nothing left to do.
  * `taken`: it is another record's.
  */
-export type HandedOver = 'done' | 'over' | 'taken';
+export type Replacement = 'done' | 'over' | 'taken';
 
 /** What is stored under a uri, as far as a listing tells it. */
 export interface StoredOutcome {
@@ -71,7 +71,7 @@ export interface StoredOutcome {
   readonly message: string | undefined;
 }
 
-interface HandoverOptions {
+interface ReplacerOptions {
   readonly job: string;
   readonly ttlSeconds: number;
   readonly now: () => number;
@@ -80,11 +80,11 @@ interface HandoverOptions {
 /** Of the result: status, error, finishedAt, whether it exists ('0', '1'); of the claim: payload, done, claims. */
 type Held = readonly (string | null)[];
 
-export class ResultHandover {
+export class ResultReplacer {
   readonly #connection: RedisConnection;
-  readonly #options: HandoverOptions;
+  readonly #options: ReplacerOptions;
 
-  constructor(connection: RedisConnection, options: HandoverOptions) {
+  constructor(connection: RedisConnection, options: ReplacerOptions) {
     this.#connection = connection;
     this.#options = options;
   }
@@ -110,20 +110,20 @@ export class ResultHandover {
   }
 
   /** Puts the new result in the place of the failure. @throws results_unavailable; then doing it again does no harm */
-  store(record: HandedRecord, fields: StoredFields, model: string): Promise<HandedOver> {
+  store(record: ReplacedRecord, fields: StoredFields, model: string): Promise<Replacement> {
     return this.#replace(record, fields, model);
   }
 
   /** Takes the failure away and claims the uri for the same record, which may then be sent. @throws as `store` */
-  free(record: HandedRecord): Promise<HandedOver> {
+  free(record: ReplacedRecord): Promise<Replacement> {
     return this.#replace(record, { status: '', value: '', error: '', outputs: '', exact: '' }, '');
   }
 
   async #replace(
-    record: HandedRecord,
+    record: ReplacedRecord,
     fields: Omit<StoredFields, 'status'> & { readonly status: string },
     model: string,
-  ): Promise<HandedOver> {
+  ): Promise<Replacement> {
     const { job, ttlSeconds, now } = this.#options;
     const { uri, message } = record;
     const payload = payloadDigest(message);
@@ -170,7 +170,7 @@ export class ResultHandover {
 }
 
 /** `done`: the way is free. */
-function judge(held: Held, messageId: string, payload: string): HandedOver {
+function judge(held: Held, messageId: string, payload: string): Replacement {
   const [status, error, , exists, claimed, finished] = held;
   const isOurs = claimed === payload;
   const isOther = claimed != null && !isOurs;

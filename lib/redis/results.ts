@@ -9,7 +9,7 @@ import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.t
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { type LeasedResult, ResultLeases, type TakeLimits } from './leases.ts';
-import { DoneNews } from './notifications.ts';
+import { ResultNotifications } from './notifications.ts';
 import { parseResult } from './result/fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
@@ -24,14 +24,14 @@ export interface WaitOptions {
 export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: WriterOptions;
-  readonly #news: DoneNews;
+  readonly #notifications: ResultNotifications;
   readonly #leases: ResultLeases;
   readonly #writer: ResultWriter;
 
   constructor(connection: RedisConnection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#news = new DoneNews(connection);
+    this.#notifications = new ResultNotifications(connection);
     this.#leases = new ResultLeases(connection, options.job);
     this.#writer = new ResultWriter(connection, options);
   }
@@ -94,17 +94,17 @@ export class ResultStore {
   }
 
   async #waitUntil(uri: string, stop: AbortSignal): Promise<Result> {
-    const news = await this.#news.listen(doneChannel(this.#options.job, uri));
+    const subscription = await this.#notifications.subscribe(doneChannel(this.#options.job, uri));
     try {
       for (;;) {
         // Asked after the listening began: what came before is found, what comes later is heard.
         const result = await this.get(uri);
         if (result) return result;
         stop.throwIfAborted();
-        await news.next(stop);
+        await subscription.next(stop);
       }
     } finally {
-      news.stop();
+      subscription.stop();
     }
   }
 
@@ -176,7 +176,7 @@ export class ResultStore {
   }
 
   async close(): Promise<void> {
-    this.#news.close();
+    this.#notifications.close();
     await this.#connection.close();
   }
 }

@@ -13,7 +13,7 @@ const TELL_WITHIN_MS = 1_000;
 /** To be called right after the run; resolves when nothing is on its way any more. Never throws. */
 type EndRun = () => Promise<void>;
 
-export class RunningNews {
+export class RunningReports {
   readonly #states: Pick<RecordStates, 'markRunning'>;
   readonly #timeoutMs: number;
   readonly #now: () => number;

@@ -9,7 +9,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
-import { RunningNews } from '../../lib/redis/running.ts';
+import { RunningReports } from '../../lib/redis/running.ts';
 import { startRedisProxy } from '../faults/support/redis/proxy.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
@@ -21,7 +21,7 @@ const INPUTS: Inputs = new Map([
 
 const OUTPUT = { name: 'y', dtype: 'float32' as const, shape: [1], data: Float32Array.of(2) };
 
-function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningNews) {
+function batchOf(runner: Partial<Runner>, results: ResultStore, running: RunningReports) {
   const reporter = reporterTo(results);
   return batch({
     model: { use: (work) => work(runner as never) },
@@ -51,7 +51,7 @@ test('a record is running while the model has it, and a record that cannot be re
       return records.map(() => ({ ok: true, outputs: [OUTPUT] }));
     },
   } satisfies Partial<Runner>;
-  const handler = batchOf(runner, results, new RunningNews(states, 30_000, Date.now));
+  const handler = batchOf(runner, results, new RunningReports(states, 30_000, Date.now));
   const bodies = [encodeMessage('a', INPUTS), JSON.stringify({ uri: 'broken', data: '!' })];
   await states.claim({ uri: 'a', message: bodies[0] as string });
   await states.claim({ uri: 'broken', message: bodies[1] as string });
@@ -84,7 +84,7 @@ test('runs that hold the thread for longer than Redis may take keep their connec
       return records.map(() => ({ ok: true, outputs: [OUTPUT] }));
     },
   } satisfies Partial<Runner>;
-  const handler = batchOf(runner, results, new RunningNews(states, 30_000, Date.now));
+  const handler = batchOf(runner, results, new RunningReports(states, 30_000, Date.now));
   for (const uri of ['a', 'b', 'c', 'd', 'e']) {
     const message = encodeMessage(uri, INPUTS);
     await states.claim({ uri, message });
@@ -98,7 +98,7 @@ test('runs that hold the thread for longer than Redis may take keep their connec
 test('a Redis that never answers keeps a run waiting for a second at most, and what it says later is waited for after the run', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const answer = Promise.withResolvers<void>();
-  const running = new RunningNews({ markRunning: () => answer.promise }, 30_000, () => 0);
+  const running = new RunningReports({ markRunning: () => answer.promise }, 30_000, () => 0);
   let began = false;
   const beginning = Promise.resolve(running.begin(['a'])).finally(() => {
     began = true;
@@ -133,7 +133,7 @@ test('a batch of short runs asks Redis for one thing: to save', async (t) => {
   const handler = batchOf(
     runner,
     results,
-    new RunningNews(new RecordStates(connection, JOB), 30_000, () => 0),
+    new RunningReports(new RecordStates(connection, JOB), 30_000, () => 0),
   );
   await handler(eventOf([encodeMessage('first', INPUTS)]));
   const { length } = proxy.seen;
@@ -145,7 +145,7 @@ test('runs under 100 ms are not told, longer ones are, by what the last one took
   let nowMs = 0;
   const told: string[][] = [];
   const markRunning = async (uris: readonly string[]) => void told.push([...uris]);
-  const running = new RunningNews({ markRunning }, 30_000, () => nowMs);
+  const running = new RunningReports({ markRunning }, 30_000, () => nowMs);
   const run = async (ms: number, ...uris: string[]) => {
     const ended = await running.begin(uris);
     nowMs += ms;

@@ -18,7 +18,7 @@ import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { resultSink } from '../../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { RunningNews } from '../../../lib/redis/running.ts';
+import { RunningReports } from '../../../lib/redis/running.ts';
 import { openS3, putText } from '../../../lib/s3/objects.ts';
 import { PayloadStore } from '../../../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from '../../../local/aws/aws.ts';
@@ -110,7 +110,7 @@ export async function openWorker(t: TestContext, options: WorkerOptions): Promis
   return batch({
     model: { use: (work) => work(runner) },
     sink: resultSink(results, { timers: reporter.timers }),
-    running: new RunningNews(openStates(t, options), 30_000, Date.now),
+    running: new RunningReports(openStates(t, options), 30_000, Date.now),
     payloads: new PayloadStore(
       openS3({ endpoint: options.s3Endpoint ?? process.env['AWS_ENDPOINT_URL'] }),
       BUCKET,

@@ -5,7 +5,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { resultKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
-import { ResultHandover } from '../../../lib/redis/replace-result.ts';
+import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
@@ -29,28 +29,28 @@ async function open(t: TestContext, embedded: boolean) {
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
   t.after(() => results.close());
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
-  const handover = new ResultHandover(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
+  const replacer = new ResultReplacer(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
   const outcome = () =>
     results.get('u').then(
       (result) => result?.outputs[0]?.data[0],
       (error: ServingError) => error.code,
     );
   const fail = (fields: ReturnType<typeof failure>) => results.save([{ uri: 'u', fields }], '');
-  return { connection, results, states, handover, outcome, fail };
+  return { connection, results, states, replacer, outcome, fail };
 }
 
 for (const embedded of [false, true]) {
   const kind = embedded ? 'embedded Redis' : 'redis-server';
 
   test(`${kind}: the failure of this message is replaced once, who waits hears of it, and its claim is done`, async (t) => {
-    const { results, states, handover, outcome, fail } = await open(t, embedded);
+    const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await states.claim({ uri: 'u', message: 'the message' });
     await fail(failure('out_of_tries'));
-    assert.equal(await handover.store(record(), fieldsOf(1), 'v1'), 'done');
+    assert.equal(await replacer.store(record(), fieldsOf(1), 'v1'), 'replaced');
     assert.equal(await outcome(), 1);
     assert.equal((await results.get('u'))?.model, 'v1');
     assert.equal(await states.status('u'), 'succeeded');
-    assert.equal(await handover.store(record(), fieldsOf(2), 'v2'), 'over');
+    assert.equal(await replacer.store(record(), fieldsOf(2), 'v2'), 'superseded');
     assert.equal(await outcome(), 1);
     assert.deepEqual(
       (await results.takePage(10))?.map(({ uri }) => uri),
@@ -59,45 +59,45 @@ for (const embedded of [false, true]) {
   });
 
   test(`${kind}: somebody who waits for a uri without a result gets the replayed one`, async (t) => {
-    const { results, handover } = await open(t, embedded);
+    const { results, replacer } = await open(t, embedded);
     const waiting = results.wait('u', { timeoutMs: 20_000 });
-    assert.equal(await handover.store(record(), fieldsOf(3), 'v1'), 'done');
+    assert.equal(await replacer.store(record(), fieldsOf(3), 'v1'), 'replaced');
     assert.equal((await waiting).outputs[0]?.data[0], 3);
   });
 
   test(`${kind}: any other failure stays, and so does that of another message, but not of the same record sent twice`, async (t) => {
-    const { results, states, handover, outcome, fail } = await open(t, embedded);
+    const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await fail(failure('bad_input'));
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'taken');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     await results.take('u').catch(() => undefined);
     await fail(failure('out_of_tries', 'm2'));
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'taken');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), 'out_of_tries');
     await results.take('u').catch(() => undefined);
     await states.claim({ uri: 'u', message: 'the message' });
     await fail(failure('out_of_tries', 'm2'));
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'done');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'replaced');
   });
 
   test(`${kind}: a uri that is claimed for another record gets nothing, and a cancelled one stays cancelled`, async (t) => {
-    const { results, states, handover, outcome } = await open(t, embedded);
+    const { results, states, replacer, outcome } = await open(t, embedded);
     const claim = await states.claim({ uri: 'u', message: 'another message' });
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'taken');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), undefined);
     await results.save([{ uri: 'u', fields: fieldsOf(9) }], '');
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'taken');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), 9);
     assert.equal(claim.send, true);
     await results.take('u');
     assert.equal(await states.cancel('u'), true);
-    assert.equal(await handover.store(record(), fieldsOf(1), ''), 'over');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
     assert.equal(await outcome(), 'cancelled');
   });
 
   test(`${kind}: free takes the failure away and claims the uri for the same record alone`, async (t) => {
-    const { results, states, handover, outcome, fail } = await open(t, embedded);
+    const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await fail(failure('out_of_tries'));
-    assert.equal(await handover.free(record()), 'done');
+    assert.equal(await replacer.free(record()), 'replaced');
     assert.equal(await outcome(), undefined);
     assert.equal(await states.status('u'), 'queued');
     assert.equal((await states.claim({ uri: 'u', message: 'the message' })).send, true);
@@ -107,19 +107,19 @@ for (const embedded of [false, true]) {
   });
 
   test(`${kind}: of two who replay one record at once, one stores and the other finds it`, async (t) => {
-    const { handover, outcome, fail } = await open(t, embedded);
+    const { replacer, outcome, fail } = await open(t, embedded);
     await fail(failure('out_of_tries'));
-    const handed = await Promise.all([1, 2, 3].map((x) => handover.store(record(), fieldsOf(x), '')));
-    assert.deepEqual(handed.toSorted(), ['done', 'over', 'over']);
-    assert.equal(await outcome(), handed.indexOf('done') + 1);
+    const handed = await Promise.all([1, 2, 3].map((x) => replacer.store(record(), fieldsOf(x), '')));
+    assert.deepEqual(handed.toSorted(), ['replaced', 'superseded', 'superseded']);
+    assert.equal(await outcome(), handed.indexOf('replaced') + 1);
   });
 
   test(`${kind}: a key that holds something else is nobody's result, and a listing passes over it`, async (t) => {
-    const { connection, handover, fail } = await open(t, embedded);
+    const { connection, replacer, fail } = await open(t, embedded);
     await fail(failure('out_of_tries'));
     await connection.use((redis) => redis.set(resultKey(JOB, 'odd'), 'x'), false);
-    assert.equal(await handover.store({ ...record(), uri: 'odd' }, fieldsOf(1), ''), 'taken');
-    const [first, second, third] = await handover.outcomes(['odd', 'u', 'none']);
+    assert.equal(await replacer.store({ ...record(), uri: 'odd' }, fieldsOf(1), ''), 'conflict');
+    const [first, second, third] = await replacer.outcomes(['odd', 'u', 'none']);
     assert.deepEqual(
       [first, second?.status, second?.code, third],
       [undefined, 'failed', 'out_of_tries', undefined],
