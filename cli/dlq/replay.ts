@@ -133,12 +133,12 @@ class Replay {
       const { code, message } = JSON.parse(fields.error) as ServingError;
       return this.#fail(messageId, uri, new ServingError(code, message));
     }
-    const replaced = this.#options.dryRun ? 'done' : await this.#store(record, sent, fields);
-    if (replaced === 'taken') {
+    const replaced = this.#options.dryRun ? 'replaced' : await this.#store(record, sent, fields);
+    if (replaced === 'conflict') {
       const message = 'it works now, but its uri is in use for another record, whose result stays';
       return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
     }
-    if (replaced === 'over') this.counts.over++;
+    if (replaced === 'superseded') this.counts.over++;
     else this.counts.succeeded++;
     return true;
   }
@@ -150,9 +150,9 @@ class Replay {
   ): Promise<Replacement> {
     const { results } = this.#place;
     const { send } = this.#options;
-    if (!send) return results ? results.store(record, fields, this.#runner.version) : 'taken';
-    const freed = results ? await results.free(record) : 'done';
-    if (freed === 'done') await send(sent);
+    if (!send) return results ? results.store(record, fields, this.#runner.version) : 'conflict';
+    const freed = results ? await results.free(record) : 'replaced';
+    if (freed === 'replaced') await send(sent);
     return freed;
   }
 

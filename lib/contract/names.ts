@@ -63,7 +63,7 @@ export function seenPrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 
-/** Where a result lies that was taken, until its taker has it for sure. */
+/** Where a leased result lies until its client has it for sure. */
 export function leaseKey(job: string, leaseId: string, uri: string): string {
   return `cluster-serving-held_${job}:${leaseId}:${uri}`;
 }

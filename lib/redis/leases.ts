@@ -1,7 +1,7 @@
 /**
  * Takes results, which deletes them from Redis; of two takers, one gets each. So that a lost answer loses no result,
- * results are set aside under a name of this leaseId, and asking again by that name returns them. They are removed with
- * the next leaseId, or after a time.
+ * results are set aside under the lease's id, and asking again by that id returns them. They are removed with the
+ * next lease, or after a time.
  */
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
@@ -9,13 +9,13 @@ import { indexKey, leaseKey, resultKey, seenPrefix, stateKey } from '../contract
 import type { RedisConnection } from './connection.ts';
 import { RELEASE, TAKE, TOO_LARGE } from './scripts.ts';
 
-/** How long a taken result can be had again by its taker, whose answer got lost; the last ones taken lie for so long. */
+/** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
-/** Of one leaseId, where nobody said. */
+/** Of one lease, where the caller sets no limit. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Of results whose answer got lost, how many a client remembers. */
 const MAX_UNANSWERED = 1_000;
-/** Keys of results that acknowledged which one taking removes. */
+/** Keys of acknowledged results that one lease removes. */
 const MAX_ACKNOWLEDGED = 1_000;
 
 export interface LeasedResult {
@@ -25,12 +25,12 @@ export interface LeasedResult {
   /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
   readonly wasListed: boolean;
   /** For `release`. */
-  readonly held: Lease;
+  readonly lease: Lease;
 }
 
 interface Lease {
   readonly uri: string;
-  /** Name of the taking it was put aside under. */
+  /** The id it was set aside under. */
   readonly leaseId: string;
   /** Time to live that was left; -1 without an end, 0 when nothing was taken. */
   readonly leftMs: number;
@@ -49,9 +49,9 @@ type TakeReply = readonly [listed: number, stays: readonly string[] | string, le
 export class ResultLeases {
   readonly #connection: RedisConnection;
   readonly #job: string;
-  /** By uri, the name under which a taking was asked for whose answer got lost: to ask for the same again. */
+  /** By uri, the id of a lease whose answer got lost: to ask for the same again. */
   readonly #unanswered = new Map<string, string>();
-  /** Keys of results that have acknowledged here; the next taking removes them, so that nobody waits for a removal. */
+  /** Keys of results that arrived here; the next lease removes them, so that no caller waits for a removal. */
   #acknowledged: string[] = [];
 
   constructor(connection: RedisConnection, job: string) {
@@ -80,19 +80,19 @@ export class ResultLeases {
       for (const uri of uris) this.#remember(uri, fresh);
       throw error;
     }
-    for (const { held, fields } of taken) {
-      this.#unanswered.delete(held.uri);
-      if (Object.keys(fields).length > 0) this.#acknowledged.push(this.#keyOf(held));
+    for (const { lease, fields } of taken) {
+      this.#unanswered.delete(lease.uri);
+      if (Object.keys(fields).length > 0) this.#acknowledged.push(this.#keyOf(lease));
     }
     return taken;
   }
 
   /**
    * What was taken and has not been used is there again, for whoever asks next.
-   * @throws results_unavailable; then this taker alone can take it again
+   * @throws results_unavailable; then this client alone can lease it again
    */
   async release(taken: readonly LeasedResult[]): Promise<void> {
-    const held = taken.map((one) => one.held).filter(({ leftMs }) => leftMs !== 0);
+    const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
     const aside = held.map((one) => this.#keyOf(one));
     const keys = held.flatMap(({ uri }, i) => [resultKey(this.#job, uri), aside[i] as string]);
@@ -103,7 +103,7 @@ export class ResultLeases {
         return redis.eval(RELEASE, keys.length + 1, indexKey(this.#job), ...keys, ...values);
       }, true);
     } catch (error) {
-      for (const { uri, taking } of held) this.#remember(uri, leaseId);
+      for (const { uri, leaseId } of held) this.#remember(uri, leaseId);
       throw error;
     }
   }
@@ -135,7 +135,7 @@ export class ResultLeases {
     }, true);
   }
 
-  #keyOf({ uri, taking }: Lease): string {
+  #keyOf({ uri, leaseId }: Lease): string {
     return leaseKey(this.#job, leaseId, uri);
   }
 
@@ -144,19 +144,19 @@ export class ResultLeases {
       this.#unanswered.set(uri, leaseId);
   }
 
-  #takenOf([listed, stays]: TakeReply, fields: unknown, held: Lease): LeasedResult {
+  #takenOf([listed, stays]: TakeReply, fields: unknown, lease: Lease): LeasedResult {
     const wasListed = listed === 1;
     if (typeof stays !== 'string') {
       const found = stays.length > 0 ? fieldsOf(stays) : (fields as Record<string, string>);
-      return { fields: found, error: undefined, wasListed, held };
+      return { fields: found, error: undefined, wasListed, lease };
     }
-    const { uri } = held;
+    const { uri } = lease;
     const hint = 'the result is too large for a page; query it by its uri';
     const error =
       stays === TOO_LARGE
         ? new ServingError('too_large', hint, { uri })
         : this.#connection.unavailable(new Error(stays));
-    return { fields: {}, error, wasListed, held };
+    return { fields: {}, error, wasListed, lease };
   }
 }
 

@@ -11,7 +11,7 @@ import type { StoredFields } from './result/fields.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
- * KEYS: result, state, index. ARGV: what was read of result and state (7, '' = absent; see Held); then
+ * KEYS: result, state, index. ARGV: what was read of result and state (7, '' = absent; see StoredState); then
  * uri, now ms, ttl ms, model, channel, claim ms, payload, and 5 texts of the new result; status '' leaves none and
  * claims the uri. Returns 0 when something is another by now.
  */
@@ -57,11 +57,11 @@ export interface ReplacedRecord {
 }
 
 /**
- * `done`: the uri now has this result, or is free and claimed for this record.
- * `over`: it has a result already, or was cancelled; there is nothing left to do.
- * `taken`: it is another record's.
+ * `replaced`: the uri now has this result, or is free and claimed for this record.
+ * `superseded`: it has a result already, or was cancelled; there is nothing left to do.
+ * `conflict`: it is another record's.
  */
-export type Replacement = 'done' | 'over' | 'taken';
+export type Replacement = 'replaced' | 'superseded' | 'conflict';
 
 /** What is stored under a uri, as far as a listing tells it. */
 export interface StoredOutcome {
@@ -78,7 +78,7 @@ interface ReplacerOptions {
 }
 
 /** Of the result: status, error, finishedAt, whether it exists ('0', '1'); of the claim: payload, done, claims. */
-type Held = readonly (string | null)[];
+type StoredState = readonly (string | null)[];
 
 export class ResultReplacer {
   readonly #connection: RedisConnection;
@@ -130,9 +130,9 @@ export class ResultReplacer {
     const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job)];
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const held = await this.#held(uri);
-      if (held === undefined) return 'taken';
+      if (held === undefined) return 'conflict';
       const verdict = judge(held, record.messageId, payload);
-      if (verdict !== 'done') return verdict;
+      if (verdict !== 'replaced') return verdict;
       const { status, value, error, outputs, exact } = fields;
       const asRead = held.map((field) => field ?? '');
       const ttlMs = ttlSeconds * 1000;
@@ -142,7 +142,7 @@ export class ResultReplacer {
         return replaceResult(redis)(3, ...keys, ...asRead, ...facts, ...texts);
         // Not repeatable: the second time would find its own result, and call it another's.
       }, false);
-      if (written === 1) return 'done';
+      if (written === 1) return 'replaced';
     }
     throw new ServingError('results_unavailable', 'the result changes faster than it can be replaced', {
       uri,
@@ -150,7 +150,7 @@ export class ResultReplacer {
   }
 
   /** Undefined when one of the keys holds something that is not ours. */
-  #held(uri: string): Promise<Held | undefined> {
+  #held(uri: string): Promise<StoredState | undefined> {
     const { job } = this.#options;
     return this.#connection.use(async (redis) => {
       try {
@@ -169,17 +169,17 @@ export class ResultReplacer {
   }
 }
 
-/** `done`: the way is free. */
-function judge(held: Held, messageId: string, payload: string): Replacement {
+/** `replaced`: the way is free. */
+function judge(held: StoredState, messageId: string, payload: string): Replacement {
   const [status, error, , exists, claimed, finished] = held;
   const isOurs = claimed === payload;
   const isOther = claimed != null && !isOurs;
-  if (exists === '0') return isOther && finished == null ? 'taken' : 'done';
+  if (exists === '0') return isOther && finished == null ? 'conflict' : 'replaced';
   if (status !== 'succeeded' && status !== 'cancelled') {
     const { code, message = '' } = errorOf(error);
-    return code === 'out_of_tries' && (message.includes(messageId) || isOurs) ? 'done' : 'taken';
+    return code === 'out_of_tries' && (message.includes(messageId) || isOurs) ? 'replaced' : 'conflict';
   }
-  return isOther ? 'taken' : 'over';
+  return isOther ? 'conflict' : 'superseded';
 }
 
 function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {

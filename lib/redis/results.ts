@@ -150,7 +150,7 @@ export class ResultStore {
     return page?.flatMap((taken) => dequeuedOf(taken) ?? []);
   }
 
-  /** In two round trips. An entry whose result another taker got, or that was read and deleted, is just passed over. */
+  /** In two round trips. An entry whose result another client got, or that was read and deleted, is just passed over. */
   async #takeListed(count: number, limits?: TakeLimits): Promise<LeasedResult[] | undefined> {
     const index = indexKey(this.#options.job);
     const again = this.#leases.unanswered(count);
@@ -181,7 +181,7 @@ export class ResultStore {
   }
 }
 
-function dequeuedOf({ held: { uri }, fields, error }: LeasedResult): Dequeued | undefined {
+function dequeuedOf({ lease: { uri }, fields, error }: LeasedResult): Dequeued | undefined {
   if (error) return { uri, error };
   try {
     const result = parseResult(uri, fields);

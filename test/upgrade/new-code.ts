@@ -7,7 +7,7 @@ import { run } from '../../cli/main.ts';
 import { parseConfig } from '../../lib/config/file.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
-import { ResultTaker } from '../../lib/redis/leases.ts';
+import { ResultLeases } from '../../lib/redis/leases.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import { startAws } from '../../local/aws/aws.ts';
@@ -46,8 +46,10 @@ export const newCode: Product = {
   listVersions: (model) => listVersions(model.s3, locationOf(model)),
   async release(redisUrl, job, { uri, leaseId, leftMs }) {
     const connection = new RedisConnection(redisUrl);
-    const held = { uri, taking: leaseId, leftMs };
-    await new ResultTaker(connection, job).putBack([{ fields: {}, error: undefined, wasListed: true, held }]);
+    const lease = { uri, leaseId, leftMs };
+    await new ResultLeases(connection, job).release([
+      { fields: {}, error: undefined, wasListed: true, lease },
+    ]);
     await connection.close();
   },
   ...parkedCommands(run),
