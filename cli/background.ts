@@ -13,7 +13,7 @@ import { type StartSettings, startArguments } from '../local/start-options.ts';
 import type { Output } from './output.ts';
 
 /** What the started process sends to the one that started it. */
-export type StartNews = Started | { readonly failed: ErrorRecord };
+export type StartReport = Started | { readonly failed: ErrorRecord };
 
 export interface Started {
   readonly ready: StackRecord;
@@ -42,17 +42,17 @@ export async function startInBackground(settings: StartSettings, timeoutMs: numb
   });
   const ended = endOf(child);
   try {
-    const news = await firstNews(child, ended, timeoutMs);
-    if ('ready' in news) {
+    const startReport = await firstReport(child, ended, timeoutMs);
+    if ('ready' in startReport) {
       child.disconnect();
       child.unref();
-      return news;
+      return startReport;
     }
     child.kill('SIGTERM');
     const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
     await ended;
     clearTimeout(timer);
-    const { code, message } = news.failed;
+    const { code, message } = startReport.failed;
     // Its last line is mostly the message that follows.
     const tail = (await tailOf(path, from)).filter((line) => line !== `error: ${message}`);
     if (tail.length > 0) output.note(tail.map((line) => `  | ${line}`).join('\n'));
@@ -63,19 +63,23 @@ export async function startInBackground(settings: StartSettings, timeoutMs: numb
 }
 
 /** What the process reports first; its end, the time limit and Ctrl-C are failures. */
-async function firstNews(child: ChildProcess, ended: Promise<string>, timeoutMs: number): Promise<StartNews> {
-  const { promise: news, resolve: settle } = Promise.withResolvers<StartNews>();
+async function firstReport(
+  child: ChildProcess,
+  ended: Promise<string>,
+  timeoutMs: number,
+): Promise<StartReport> {
+  const { promise: startReport, resolve: settle } = Promise.withResolvers<StartReport>();
   const fail = (code: ErrorRecord['code'], message: string) => settle({ failed: { code, message } });
   const interrupt = () => fail('cancelled', 'interrupted; the start was called off');
   const timer = setTimeout(
     () => fail('timeout', `the service was not ready after ${timeoutMs / 1000} s; --timeout allows more`),
     timeoutMs,
   );
-  child.once('message', (message) => settle(message as StartNews));
+  child.once('message', (message) => settle(message as StartReport));
   void ended.then((how) => fail('internal', `the service ended before it was ready: ${how}`));
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
   try {
-    return await news;
+    return await startReport;
   } finally {
     clearTimeout(timer);
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);

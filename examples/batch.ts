@@ -20,8 +20,8 @@ try {
   await input.enqueueMany(records(run), (sent) => process.stderr.write(`\r${sent} of ${COUNT} sent`));
   process.stderr.write('\n');
   const classes = new Map<number, number>();
-  const patience = Date.now() + 60_000;
-  for (let got = 0; got < COUNT && Date.now() < patience; ) {
+  const deadline = Date.now() + 60_000;
+  for (let got = 0; got < COUNT && Date.now() < deadline; ) {
     for await (const one of output.drain()) {
       // Results of others lie in the same job.
       if (!one.uri.startsWith(run)) continue;

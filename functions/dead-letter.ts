@@ -26,7 +26,7 @@ export const deadLetter =
     const batchItemFailures: SQSBatchItemFailure[] = [];
     for (const record of event.Records) {
       try {
-        const unsaved = await bury(record, deps);
+        const unsaved = await deadLetterRecord(record, deps);
         batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));
       } catch (error) {
         logError(error, { messageId: record.messageId });
@@ -37,7 +37,7 @@ export const deadLetter =
   };
 
 /** @returns its id when its result could not be saved */
-async function bury(
+async function deadLetterRecord(
   { messageId, body, attributes }: SQSRecord,
   { sink, park, tries }: DeadLetterDeps,
 ): Promise<readonly string[]> {

@@ -5,7 +5,7 @@
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { findRunning, logPath } from '../../local/data-folder.ts';
 import { readSettings, type StartSettings } from '../../local/start-options.ts';
-import { type StartNews, startInBackground } from '../background.ts';
+import { type StartReport, startInBackground } from '../background.ts';
 import { defineCommand, explained } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
@@ -84,9 +84,9 @@ async function startHere(settings: StartSettings, output: Output): Promise<numbe
 }
 
 /** Resolves when the parent has the message; a parent that has gone away does not need it. */
-function report(news: StartNews): Promise<void> {
+function report(startReport: StartReport): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined || !process.connected) resolve();
-    else process.send(news, undefined, undefined, () => resolve());
+    else process.send(startReport, undefined, undefined, () => resolve());
   });
 }

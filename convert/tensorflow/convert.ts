@@ -10,12 +10,12 @@ import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
-import { demandedShape } from './demands.ts';
 import { withoutFrames } from './frames.ts';
 import type { TfGraph, TfInput } from './graph.ts';
 import { Layouts } from './ops/layout.ts';
 import { refuse } from './ops/refuse.ts';
 import type { Facts } from './ops/rule.ts';
+import { demandedShape } from './shape-requirements.ts';
 import { servingValue } from './switches.ts';
 import { type Conversions, Walk } from './walk.ts';
 

@@ -7,7 +7,6 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import type { Problems } from '../problems.ts';
-import { tensorsBehind } from './behind.ts';
 import type { TfGraph, TfNode } from './graph.ts';
 import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
@@ -16,6 +15,7 @@ import { refuse } from './ops/refuse.ts';
 import { whyRefused } from './ops/refused.ts';
 import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands } from './ops/rule.ts';
 import { ruleOf } from './ops/table.ts';
+import { tensorsBehind } from './predecessors.ts';
 
 /** Bodies within bodies: a function that calls itself would never end. */
 const MAX_DEPTH = 32;
@@ -112,8 +112,10 @@ export class Walk {
   /** A tensor within a function cannot be named; what lies behind the loop or condition can. */
   #whyRefused(node: TfNode): string {
     const { tf, work } = this.#shared;
-    const isConverted = (taker: TfNode) =>
-      ruleOf(taker.op) !== undefined && taker.op !== 'Identity' && !/^(Stateless)?(While|If)$/.test(taker.op);
+    const isConverted = (consumer: TfNode) =>
+      ruleOf(consumer.op) !== undefined &&
+      consumer.op !== 'Identity' &&
+      !/^(Stateless)?(While|If)$/.test(consumer.op);
     // Some, for a search per node would take long in a large graph of which nothing is known.
     work.searches += 1;
     if (work.searches > MAX_SEARCHES) return whyRefused(node.op);

@@ -54,7 +54,7 @@ export async function runRedelivered(
 }
 
 /**
- * Starts the process where there is none, on nobody's time.
+ * Starts the process where there is none, outside any record's time limit.
  * @returns undefined when it is ready; else the outcome of every record that waits for it: it comes again
  */
 async function absence(run: RunIsolated, limitMs: number): Promise<Outcome | undefined> {

@@ -1,5 +1,5 @@
 /**
- * Takes results, which deletes them from Redis; of two takers, one gets each. So that a lost answer loses no result,
+ * Takes results, which deletes them from Redis; of two clients, each result goes to one. So that a lost answer loses no result,
  * results are set aside under the lease's id, and asking again by that id returns them. They are removed with the
  * next lease, or after a time.
  */

@@ -14,11 +14,11 @@ import { script } from './scripts.ts';
 const ACQUIRE = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local rate, patience = tonumber(ARGV[1]), tonumber(ARGV[2])
+local rate, maxWait = tonumber(ARGV[1]), tonumber(ARGV[2])
 local interval = 1000 / rate
 local full = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
 local wait = math.max(0, full - now - (math.max(1, rate) - 1) * interval)
-if wait > patience then return -1 - math.ceil(wait) end
+if wait > maxWait then return -1 - math.ceil(wait) end
 redis.call('SET', KEYS[1], string.format('%.3f', full + interval), 'PX', math.ceil(full + interval - now) + 1000)
 return math.ceil(wait)`;
 const acquireToken = script<number>('acquireToken', ACQUIRE);

@@ -121,7 +121,7 @@ export class RecordStates {
 
   /**
    * Says that a batch function has these records, in one call; a run that never ends is forgotten after `forMs`.
-   * Never throws: it is news, and no record's outcome hangs on it.
+   * Never throws: no outcome depends on it.
    */
   async markRunning(uris: readonly string[], forMs: number): Promise<void> {
     if (uris.length === 0) return;

@@ -15,7 +15,7 @@ export function assertWaitMs(timeoutMs: number): number {
   return Math.min(Math.ceil(timeoutMs), MAX_WAIT_MS);
 }
 
-/** `work`, but not longer than the signal allows; what `work` still does afterwards is nobody's any more. */
+/** `work`, but not longer than the signal allows; what `work` still does afterwards is ignored. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {

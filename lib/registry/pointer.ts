@@ -32,7 +32,7 @@ export interface VersionFile {
   readonly sha256: string;
 }
 
-/** More is nobody's memory; the pointer stays below the 1 MiB that is read of it. */
+/** Older entries are dropped so that current.json stays under the 1 MiB read limit. */
 const MAX_HISTORY = 50;
 
 /** @throws model_unavailable when S3 cannot be asked */

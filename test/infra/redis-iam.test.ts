@@ -144,7 +144,7 @@ test('a connection presents the password that its environment signs', async (t) 
   );
 });
 
-test('a connection that was lost is made anew with a new password, and so is the one that waits for news', async (t) => {
+test('a connection that was lost is made anew with a new password, and so is the one that subscribes', async (t) => {
   const server = await protectedRedis(t);
   if (!server) return t.skip('no redis-server on this machine');
   let made = 0;
@@ -159,9 +159,9 @@ test('a connection that was lost is made anew with a new password, and so is the
   t.after(() => connection.close());
   assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
   const heard: string[] = [];
-  const news = await connection.subscriber((channel) => heard.push(channel));
-  t.after(() => news.disconnect());
-  await news.subscribe('cluster-serving-done_job:u');
+  const subscriber = await connection.subscriber((channel) => heard.push(channel));
+  t.after(() => subscriber.disconnect());
+  await subscriber.subscribe('cluster-serving-done_job:u');
   const before = made;
   await renew();
   await server.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');

@@ -6,7 +6,7 @@
 import { after, before, describe, test } from 'node:test';
 import { killedDownloads } from '../faults/lambda/support/killed-downloads.ts';
 import { crash, MOMENTS } from '../faults/support/crash.ts';
-import { buried, buriedUnderFaults } from '../faults/support/dead-letter.ts';
+import { deadLettered, deadLetteredUnderFaults } from '../faults/support/dead-letter.ts';
 import { duplicates, reordered } from '../faults/support/delivery.ts';
 import { everyMask } from '../faults/support/partial.ts';
 import { killedServer, lostWrites, stalePromoted } from '../faults/support/redis/loss.ts';
@@ -65,7 +65,7 @@ test('F9: of every subset of ten that SQS refuses for a while, all are queued on
   everySubset(t, { passing: true }));
 
 test('F14: 10,000 dead letters, each parked as it was and each uri failed once', (t) =>
-  buried(t, { messages: 10_000 }));
+  deadLettered(t, { messages: 10_000 }));
 
 test('F14: 1,000 dead letters under faults of S3 and Redis, each parked and told once', (t) =>
-  buriedUnderFaults(t, { messages: 1_000 }));
+  deadLetteredUnderFaults(t, { messages: 1_000 }));

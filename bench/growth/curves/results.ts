@@ -178,13 +178,13 @@ function saving(store: ResultStore, redis: Redis, prefix: string): Work {
 
 function taking(store: ResultStore): Work {
   let taken: string[] = [];
-  const putBack = async () => {
+  const restore = async () => {
     if (taken.length > 0) await store.save(taken.map(finished), 'version');
     taken = [];
   };
   return {
-    close: putBack,
-    prepare: putBack,
+    close: restore,
+    prepare: restore,
     call: async () => {
       for (const found of (await store.takePage(PAGE)) ?? []) {
         if ('error' in found) throw found.error;

@@ -1,5 +1,5 @@
 /**
- * Writes operations on elements for a rule that needs several of them. An operation is done on the layout twins of its
+ * Writes operations on elements for a rule that needs several of them. An operation is done on the layout pairs of its
  * inputs where there are some.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
@@ -30,12 +30,12 @@ export class Arithmetic {
     return this.builder.scalar(like.dtype, value);
   }
 
-  /** Cast is no operation of one dtype, so it goes through the twins by hand. */
+  /** Cast is no operation of one dtype, so it goes through the pairs by hand. */
   cast(value: Value, dtype: DType): Value {
     const { layouts } = this.#context;
-    const twin = layouts.twin(value);
-    return twin && value.dtype !== dtype
-      ? layouts.last(this.builder, cast(this.builder, twin, dtype), this.#hint)
+    const pair = layouts.pair(value);
+    return pair && value.dtype !== dtype
+      ? layouts.last(this.builder, cast(this.builder, pair, dtype), this.#hint)
       : cast(this.builder, value, dtype);
   }
 }

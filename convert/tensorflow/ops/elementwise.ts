@@ -130,7 +130,7 @@ export const ELEMENTWISE: OpTable = {
     Bucketize: bucketize,
     Floor: (node, inputs, g, context) =>
       floorOfRange(inputs[0], g, context.facts) ?? floor(node, inputs, g, context),
-    // Over the last axis, which is another one in a twin.
+    // Over the last axis, which is another one in a pair.
     LogSoftmax: (node, [x], g) => emit(g, 'LogSoftmax', [x], { axis: -1 }, node.name),
     Softmax: (node, [x], g) => emit(g, 'Softmax', [x], { axis: -1 }, node.name),
   }),

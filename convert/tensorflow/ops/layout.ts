@@ -1,7 +1,7 @@
 /**
- * TensorFlow keeps channels last, ONNX's convolutions want them first. In: values channels-last. Out: their twins
+ * TensorFlow keeps channels last, ONNX's convolutions want them first. In: values channels-last. Out: their pairs
  * channels-first, so that a chain of convolutions and elementwise operations transposes once at each end.
- * Trap: a twin that a loop's body makes is not visible outside of it; each body has its own Layouts.
+ * Trap: a pair that a loop's body makes is not visible outside of it; each body has its own Layouts.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
@@ -19,21 +19,21 @@ export class Layouts {
     this.#outer = outer;
   }
 
-  /** The channels-first twin where there is one already. */
-  twin(value: Value): Value | undefined {
-    return ORIGINS.get(value) ?? this.#made.get(value) ?? this.#outer?.twin(value);
+  /** The channels-first pair where there is one already. */
+  pair(value: Value): Value | undefined {
+    return ORIGINS.get(value) ?? this.#made.get(value) ?? this.#outer?.pair(value);
   }
 
   /** Channels-first, transposed if it must. */
   first(g: GraphBuilder, value: Value): Value {
-    const twin = this.twin(value);
-    if (twin) return twin;
+    const pair = this.pair(value);
+    if (pair) return pair;
     const made = transpose(g, value, toFirst(value.shape?.length ?? 4), value.name);
     this.#made.set(value, made);
     return made;
   }
 
-  /** Back to channels-last; the transpose disappears when only the twin is used. */
+  /** Back to channels-last; the transpose disappears when only the pair is used. */
   last(g: GraphBuilder, value: Value, hint?: string): Value {
     const size = value.shape?.length ?? 4;
     const made = transpose(g, value, [0, ...Array.from({ length: size - 2 }, (_, i) => i + 2), 1], hint);
@@ -41,7 +41,7 @@ export class Layouts {
     return made;
   }
 
-  /** An elementwise operation, on the twins where an input has one. */
+  /** An elementwise operation, on the pairs where an input has one. */
   elementwise(
     g: GraphBuilder,
     op: string,
@@ -49,8 +49,8 @@ export class Layouts {
     attributes: Attributes = {},
     hint?: string,
   ): Value {
-    const twins = inputs.map((input) => input && ORIGINS.get(input));
-    const size = twins.find((twin) => twin)?.shape?.length;
+    const pairs = inputs.map((input) => input && ORIGINS.get(input));
+    const size = pairs.find((pair) => pair)?.shape?.length;
     const lifted = size === undefined ? undefined : this.#lift(g, inputs, size);
     if (!lifted) return emit(g, op, inputs, attributes, hint);
     return this.last(g, emit(g, op, lifted, attributes, hint), hint);
@@ -85,7 +85,7 @@ function toFirst(size: number): number[] {
   return [0, size - 1, ...Array.from({ length: size - 2 }, (_, i) => i + 1)];
 }
 
-/** Where an axis of a channels-last value is in its twin. */
+/** Where an axis of a channels-last value is in its pair. */
 export function axisInTwin(axis: number, size: number): number {
   if (axis === 0) return 0;
   return axis === size - 1 ? 1 : axis + 1;

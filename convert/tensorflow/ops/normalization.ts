@@ -57,7 +57,7 @@ interface Batch {
 
 function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): Batch {
   const g = on.builder;
-  const image = last ? (context.layouts.twin(x) ?? x) : x;
+  const image = last ? (context.layouts.pair(x) ?? x) : x;
   const channel = last && image === x ? rank(x) - 1 : 1;
   const axes = Array.from({ length: rank(image) }, (_, i) => i).filter((axis) => axis !== channel);
   const mean = emit(g, 'ReduceMean', [image], { axes, keepdims: 1 });

@@ -43,19 +43,19 @@ function emitReduction(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: 
 
 function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context: Context): Value {
   const { x, axes, keep } = reduction;
-  const twin = context.layouts.twin(x);
+  const pair = context.layouts.pair(x);
   const size = x.shape?.length;
-  if (!twin || size === undefined) return emitReduction(g, reduction, node.name);
+  if (!pair || size === undefined) return emitReduction(g, reduction, node.name);
   const gone = new Set(axes.map((axis) => axisOf(axis, size)));
   const moved = [...gone].map((axis) => axisInTwin(axis, size));
   if (keep) {
-    const made = emitReduction(g, { ...reduction, x: twin, axes: moved }, node.name);
+    const made = emitReduction(g, { ...reduction, x: pair, axes: moved }, node.name);
     return context.layouts.last(g, made, node.name);
   }
   // What is left is in the same order when the channels or the whole image are gone.
   const image = Array.from({ length: size - 2 }, (_, i) => i + 1);
   const ordered = gone.has(size - 1) || image.every((axis) => gone.has(axis));
-  return emitReduction(g, ordered ? { ...reduction, x: twin, axes: moved } : reduction, node.name);
+  return emitReduction(g, ordered ? { ...reduction, x: pair, axes: moved } : reduction, node.name);
 }
 
 function reduce(op: string): Rule {
@@ -95,13 +95,13 @@ function places(op: 'ArgMax' | 'ArgMin'): Rule {
     const axis = inputs.length > 1 ? constantNumber(inputs[1], 'axis') : 0;
     const type = typeAttribute(node, 'output_type', 'int64');
     const dtype = typeof type === 'string' ? type : 'int64';
-    const twin = context.layouts.twin(x);
+    const pair = context.layouts.pair(x);
     const size = x.shape?.length;
     const own = size === undefined ? axis : axisOf(axis, size);
     // Over the channels of an image the order of the rest does not change.
     const found =
-      twin && size !== undefined && own === size - 1
-        ? emit(g, op, [twin], { axis: 1, keepdims: 0 }, node.name)
+      pair && size !== undefined && own === size - 1
+        ? emit(g, op, [pair], { axis: 1, keepdims: 0 }, node.name)
         : emit(g, op, [x], { axis, keepdims: 0 }, node.name);
     return cast(g, found, dtype);
   };

@@ -89,11 +89,11 @@ function byOnnx(
 ): Value {
   const coordinates = corners ? 'align_corners' : centers ? 'half_pixel' : 'asymmetric';
   const all = { coordinate_transformation_mode: coordinates, ...attributes };
-  const twin = layouts.twin(x);
+  const pair = layouts.pair(x);
   const outer = [sizeOf(g, x, 0), sizeOf(g, x, 3)] as const;
-  const sizes = twin ? [...outer, height, width] : [outer[0], height, width, outer[1]];
-  const made = emit(g, 'Resize', [twin ?? x, undefined, undefined, shapeList(g, sizes)], all, node.name);
-  return twin ? layouts.last(g, made, node.name) : made;
+  const sizes = pair ? [...outer, height, width] : [outer[0], height, width, outer[1]];
+  const made = emit(g, 'Resize', [pair ?? x, undefined, undefined, shapeList(g, sizes)], all, node.name);
+  return pair ? layouts.last(g, made, node.name) : made;
 }
 
 /** onnxruntime resizes both layouts linearly; between convolutions two transposes would cost more. */

@@ -60,11 +60,11 @@ const transposeRule: Rule = (node, [x, perm], g, context) => {
   const size = order.length;
   const sorted = order.map((axis) => axisOf(axis, size));
   if (sorted.every((axis, i) => axis === i)) return x;
-  const twin = context.layouts.twin(x);
-  // A model that turns to channels-first by itself has the twin already.
-  if (twin?.shape?.length === size) {
+  const pair = context.layouts.pair(x);
+  // A model that turns to channels-first by itself has the pair already.
+  if (pair?.shape?.length === size) {
     const composed = sorted.map((axis) => axisInTwin(axis, size));
-    return transpose(g, twin, composed, node.name);
+    return transpose(g, pair, composed, node.name);
   }
   return transpose(g, x, sorted, node.name);
 };
@@ -98,7 +98,7 @@ function concat(
   const parts = inputs.map((input) => cast(g, input, first.dtype));
   if (parts.length === 1) return first;
   const { layouts } = context;
-  const size = parts.find((part) => layouts.twin(part))?.shape?.length;
+  const size = parts.find((part) => layouts.pair(part))?.shape?.length;
   if (size === undefined || !parts.every((part) => part.shape?.length === size))
     return g.one('Concat', parts, { axis }, node.name);
   const firsts = parts.map((part) => layouts.first(g, part));
@@ -116,15 +116,15 @@ function splitInto(
 ): readonly Value[] {
   const { count, sizes } = parts;
   if (count === 1) return [x];
-  const twin = context.layouts.twin(x);
+  const pair = context.layouts.pair(x);
   const size = x.shape?.length;
   const length = size === undefined ? undefined : x.shape?.[axisOf(axis, size)];
   if (!sizes && typeof length === 'number' && length % count !== 0)
     refuse(`splits ${length} into ${count} parts`);
   const list = sizes ? [g.ints(sizes)] : [];
   const options = { outputs: count, hint: node.name };
-  if (!twin || size === undefined) return g.add('Split', [x, ...list], { axis }, options);
-  const made = g.add('Split', [twin, ...list], { axis: axisInTwin(axisOf(axis, size), size) }, options);
+  if (!pair || size === undefined) return g.add('Split', [x, ...list], { axis }, options);
+  const made = g.add('Split', [pair, ...list], { axis: axisInTwin(axisOf(axis, size), size) }, options);
   return made.map((part) => context.layouts.last(g, part, node.name));
 }
 

@@ -55,7 +55,7 @@ function sliceParts(g: GraphBuilder, x: Value, parts: readonly Part[], hint: str
   return g.one('Slice', steps.every((step) => step === 1) ? inputs : [...inputs, g.ints(steps)], {}, hint);
 }
 
-/** On the twin where there is one. */
+/** On the pair where there is one. */
 function slicePlain(
   node: TfNode,
   x: Value,
@@ -63,12 +63,12 @@ function slicePlain(
   g: GraphBuilder,
   context: Context,
 ): Value {
-  const twin = context.layouts.twin(x);
+  const pair = context.layouts.pair(x);
   const size = x.shape?.length;
-  if (!twin || size === undefined) return sliceParts(g, x, parts, node.name);
+  if (!pair || size === undefined) return sliceParts(g, x, parts, node.name);
   const moved = parts.map((part) => ({ ...part, axis: axisInTwin(axisOf(part.axis, size), size) }));
-  const made = sliceParts(g, twin, moved, node.name);
-  return made === twin ? x : context.layouts.last(g, made, node.name);
+  const made = sliceParts(g, pair, moved, node.name);
+  return made === pair ? x : context.layouts.last(g, made, node.name);
 }
 
 const slice: Rule = (node, [x, begin, sizes], g, context) => {

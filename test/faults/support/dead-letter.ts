@@ -83,7 +83,7 @@ interface DeadLetterCases {
   readonly messages: number;
 }
 
-export async function buried(t: TestContext, { messages }: DeadLetterCases): Promise<void> {
+export async function deadLettered(t: TestContext, { messages }: DeadLetterCases): Promise<void> {
   quietLog(t);
   const queue = await startQueue(t, 1);
   const { bodies, uris } = await fillDeadLetters(queue, messages);
@@ -105,7 +105,7 @@ export async function buried(t: TestContext, { messages }: DeadLetterCases): Pro
   await history.assertClean(url, JOB);
 }
 
-export async function buriedUnderFaults(t: TestContext, { messages }: DeadLetterCases): Promise<void> {
+export async function deadLetteredUnderFaults(t: TestContext, { messages }: DeadLetterCases): Promise<void> {
   quietLog(t);
   const queue = await startQueue(t, 1);
   const { bodies, uris } = await fillDeadLetters(queue, messages);

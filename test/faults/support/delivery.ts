@@ -9,7 +9,7 @@ import type { SQSRecord } from 'aws-lambda';
 import { redisUrl } from '../../support/redis.ts';
 import { receive } from './events.ts';
 import { History, type Told } from './history.ts';
-import { lineOf, misfit, poison, record } from './model.ts';
+import { lineOf, mismatched, poison, record } from './model.ts';
 import { quietLog } from './quiet.ts';
 import { pieces, type Random, seeded, shuffled, whole } from './seeds.ts';
 import { lineRunner, openWorker, type SqsHandler, startQueue } from './service.ts';
@@ -29,7 +29,7 @@ async function filled(t: TestContext, messages: number): Promise<[SQSRecord[], M
       const uri = `r-${i}`;
       const kind = i % 50;
       expected.set(uri, kind === 7 ? 'bad_input' : kind === 13 ? 'model_failed' : lineOf(i));
-      await queue.send(uri, kind === 7 ? misfit(i) : kind === 13 ? poison(i) : record(i));
+      await queue.send(uri, kind === 7 ? mismatched(i) : kind === 13 ? poison(i) : record(i));
     }),
   );
   const records = await receive({ sqs: queue.aws.sqs, queueUrl: queue.url }, messages);

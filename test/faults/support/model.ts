@@ -97,6 +97,6 @@ export function poison(x: number): RecordInputs {
 }
 
 /** A record that does not fit the model: `bad_input`. */
-export function misfit(x: number): RecordInputs {
+export function mismatched(x: number): RecordInputs {
   return { x: [[x, x, x]], k: BigInt64Array.of(0n) };
 }

@@ -14,20 +14,20 @@ import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
 import { History, type Told } from './history.ts';
 import { s3Error, startHttpProxy } from './http-proxy.ts';
-import { lineOf, misfit, poison, record } from './model.ts';
+import { lineOf, mismatched, poison, record } from './model.ts';
 import { quietLog } from './quiet.ts';
 import { pick, seeded } from './seeds.ts';
 import { JOB, lineRunner, openWorker, startQueue } from './service.ts';
 
 const SIZE = 10;
 
-const KINDS = ['misfit', 'poison', 'nobody', 'no payload', 'payload away'] as const;
+const KINDS = ['mismatched', 'poison', 'nobody', 'no payload', 'payload away'] as const;
 type Kind = (typeof KINDS)[number] | 'good';
 
 /** What becomes of a kind: its outcome, or undefined where the message goes back. */
 function outcomeOf(kind: Kind, x: number): Told | undefined {
   if (kind === 'good') return lineOf(x);
-  if (kind === 'misfit') return 'bad_input';
+  if (kind === 'mismatched') return 'bad_input';
   if (kind === 'poison') return 'model_failed';
   return kind === 'no payload' ? 'bad_request' : undefined;
 }
@@ -36,7 +36,7 @@ async function bodyOf(kind: Kind, uri: string, x: number): Promise<string> {
   if (kind === 'nobody') return `{"data": "nobody can be told ${x}"}`;
   if (kind === 'no payload') return encodePointer(uri, `${payloadPrefix(JOB)}gone`);
   if (kind === 'payload away') return encodePointer(uri, `${payloadPrefix(JOB)}away`);
-  const inputs = kind === 'misfit' ? misfit(x) : kind === 'poison' ? poison(x) : record(x);
+  const inputs = kind === 'mismatched' ? mismatched(x) : kind === 'poison' ? poison(x) : record(x);
   return encodeMessage(uri, await toInputs(inputs));
 }
 

@@ -13,7 +13,7 @@ import { modelPrefix } from '../../../lib/contract/names.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';
-import { lineModel, lineOf, misfit, modelFolder, poison, record } from './model.ts';
+import { lineModel, lineOf, mismatched, modelFolder, poison, record } from './model.ts';
 import { type Fsync, type RedisProcess, redisProcess } from './redis/process.ts';
 import { type Random, seeded, whole } from './seeds.ts';
 import { BUCKET, JOB, type Queue, startQueue } from './service.ts';
@@ -122,7 +122,7 @@ async function send(queue: Queue, history: History, records: number, tally: Tall
     for (let x = next++; x < records && !tally.stopped; x = next++) {
       const uri = `r-${x}`;
       const kind = x % 100;
-      const made = kind === 7 ? misfit(x) : kind === 13 ? poison(x) : record(x);
+      const made = kind === 7 ? mismatched(x) : kind === 13 ? poison(x) : record(x);
       const told = kind === 7 ? 'bad_input' : kind === 13 ? 'model_failed' : lineOf(x);
       await (kind === 50 ? queue.sendThroughS3 : queue.send)(uri, made);
       history.enqueued(uri, told);

@@ -53,7 +53,7 @@ test('a record that does not fit fails alone and its neighbours get their result
 });
 
 test('a record that makes the model fail does not take the rest of its run with it', async (t) => {
-  // Gather throws for an index out of range: only the guilty record may fail.
+  // Gather throws for an index out of range: only that record may fail.
   const model = onnxModel({
     inputs: [{ name: 'index', dtype: 'int64', shape: ['N'] }],
     outputs: [{ name: 'y', dtype: 'float32', shape: ['N'] }],

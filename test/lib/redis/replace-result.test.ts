@@ -114,7 +114,7 @@ for (const embedded of [false, true]) {
     assert.equal(await outcome(), handed.indexOf('replaced') + 1);
   });
 
-  test(`${kind}: a key that holds something else is nobody's result, and a listing passes over it`, async (t) => {
+  test(`${kind}: a key that holds something else has no result, and a listing passes over it`, async (t) => {
     const { connection, replacer, fail } = await open(t, embedded);
     await fail(failure('out_of_tries'));
     await connection.use((redis) => redis.set(resultKey(JOB, 'odd'), 'x'), false);

@@ -24,15 +24,18 @@ export function tensorsBehind(
     const node = open.shift();
     if (!node || found.size >= SHOWN) break;
     for (const tensor of outputs.get(node.name) ?? []) {
-      const takers = users.get(tensor) ?? [];
-      if (!isLoopOfOld(node) && takers.some((taker) => isConverted(taker) && !LISTS.test(taker.op))) {
+      const consumers = users.get(tensor) ?? [];
+      if (
+        !isLoopOfOld(node) &&
+        consumers.some((consumer) => isConverted(consumer) && !LISTS.test(consumer.op))
+      ) {
         found.add(tensor);
         continue;
       }
-      for (const taker of takers) {
-        if (seen.has(taker)) continue;
-        seen.add(taker);
-        open.push(taker);
+      for (const consumer of consumers) {
+        if (seen.has(consumer)) continue;
+        seen.add(consumer);
+        open.push(consumer);
       }
     }
   }
