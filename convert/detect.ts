@@ -129,7 +129,7 @@ async function sourceFiles(
   const matching = (pattern: RegExp) => names.filter((name) => pattern.test(name));
   switch (kind) {
     case 'onnx':
-      // Its external weights have any name; which they are, the file itself says (onnx-facts.ts).
+      // Its external weights have any name; which they are, the file itself says (convert/onnx/facts.ts).
       return [file];
     case 'tf_saved_model':
       return [file, ...(await below(folder, 'variables')), ...(await below(folder, 'assets'))].sort();

@@ -47,7 +47,7 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
 }
 
 /**
- * check-process.ts in the repository, or the chunk of the installed package that holds it. The deployment bundles us
+ * process.ts in the repository, or the chunk of the installed package that holds it. The deployment bundles us
  * into a file that is gone by now, and may run on a Node without TypeScript: then there is none, and we run it here.
  */
 function checkScript(): string | undefined {

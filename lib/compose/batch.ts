@@ -2,7 +2,8 @@
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { readyModel } from './model.ts';
-import { reporter, results, runningNotices } from './redis.ts';
+import { results, runningNotices } from './redis.ts';
+import { reporter } from './reporter.ts';
 import { payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 

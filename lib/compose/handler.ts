@@ -24,11 +24,17 @@ export async function lambdaHandler<D, E, R>(
 ): Promise<Handler<E, R>> {
   let opened: Promise<Handler<E, R>> | undefined;
   const environment = readEnvironment();
-  if (environment.inLambda) {
-    logAlways({ service: environment.service, function_name: environment.functionName, cold_start: true });
-  }
   const metrics = environment.inLambda ? createInvocationMetrics(environment) : undefined;
-  const open = () => compose(new Scope(environment));
+  let isCold = !environment.isProvisioned;
+  const logAsFunction = () =>
+    logAlways({
+      service: environment.service,
+      function_name: environment.functionName,
+      cold_start: isCold,
+    });
+  if (metrics) logAsFunction();
+  const scope = new Scope(environment);
+  const open = () => compose(scope);
   const opening = () => {
     opened ??= (metrics?.opening(open) ?? open()).then(create);
     return opened;
@@ -46,7 +52,6 @@ export async function lambdaHandler<D, E, R>(
     return handler(event, context);
   };
   if (!metrics) return handle;
-  let isCold = !environment.isProvisioned;
   return (event, context) => {
     const ids = {
       function_request_id: context.awsRequestId,
@@ -54,6 +59,7 @@ export async function lambdaHandler<D, E, R>(
       cold_start: isCold,
     };
     isCold = false;
+    logAsFunction();
     return logWith(ids, () => metrics.invocation(event, ids, () => handle(event, context)));
   };
 }

@@ -32,7 +32,7 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   const { s3, location, directory, settings } = options;
   let pointer: ModelPointer | undefined;
   const open: OnnxRunner[] = [];
-  /** What serves, or is being opened. It stays when the host is closed: the next process finds it. */
+  /** What serves, or is being opened. It stays when the model manager is closed: the next process finds it. */
   let latest: readonly string[] = [];
   /** Failing to remove an old version is logged and never blocks a load. */
   const tidy = () =>

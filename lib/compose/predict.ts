@@ -5,7 +5,7 @@
 import { badConfig } from '../contract/errors.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { readyModel } from './model.ts';
-import { reporterTo } from './reporter.ts';
+import { reporter } from './reporter.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredict(scope: Scope) {
@@ -14,15 +14,14 @@ export async function composePredict(scope: Scope) {
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
   const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./redis.ts') : undefined;
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
-  return {
+  const deps = {
     jobName: job.jobName,
     accept: queueing &&
       redis && { ...scope.get(queueing.accept), claims: () => scope.get(redis.recordStates) },
-    model: await scope.get(readyModel),
     filter: parseFilter(job.postProcessing),
     limiter: redis && scope.get(redis.limiter),
-    reporter: reporterTo({
-      save: async (...saving) => scope.get((await import('./redis.ts')).results).save(...saving),
-    }),
+    reporter: scope.get(reporter),
   };
+  // Last: what fails above must not leave an open model behind.
+  return { ...deps, model: await scope.get(readyModel) };
 }

@@ -3,6 +3,7 @@
  * two; loading the other would be half of a cold start.
  */
 import { badConfig } from '../contract/errors.ts';
+import { reporter } from './reporter.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
@@ -19,7 +20,10 @@ export async function composePredictions(scope: Scope) {
     // Outside the VPC there is no Redis to claim a uri in.
     ...(redis ? { claims: () => scope.get(redis.recordStates) } : {}),
     results: () => scope.get(parts().results),
-    reporter: () => scope.get(parts().reporter),
+    reporter: () => {
+      parts();
+      return scope.get(reporter);
+    },
     states: () => scope.get(parts().recordStates),
   };
 }

@@ -4,14 +4,12 @@
  */
 import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
-import type { Reporter } from '../metrics/reporter.ts';
 import { RedisConnection } from '../redis/connection.ts';
 import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
 import { ResultStore } from '../redis/results.ts';
 import { RunningReports } from '../redis/running.ts';
-import { reporterTo } from './reporter.ts';
 import type { Scope } from './scope.ts';
 
 export function connection({ environment }: Scope): RedisConnection {
@@ -33,10 +31,6 @@ export function results(scope: Scope): ResultStore {
     redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,
   });
-}
-
-export function reporter(scope: Scope): Reporter {
-  return reporterTo(scope.get(results));
 }
 
 export function recordStates(scope: Scope): RecordStates {

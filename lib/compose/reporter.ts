@@ -1,13 +1,25 @@
 /** Collects timers and brings them to the result store. */
 import { logError } from '../contract/log.ts';
 import { Reporter } from '../metrics/reporter.ts';
-import type { ResultStore } from '../redis/results.ts';
+import type { Timers } from '../metrics/timers.ts';
+import type { Scope } from './scope.ts';
 
-/** @param store takes the timers; the batch function also lets them share the round trip of its results */
-export function reporterTo(store: Pick<ResultStore, 'save'>): Reporter {
+/** Takes the timers; the batch function also lets them share the round trip of its results. */
+interface TimerStore {
+  save(finished: readonly never[], model: string, timers: Timers): Promise<unknown>;
+}
+
+export function reporterTo(store: TimerStore): Reporter {
   return new Reporter({
     deliver: (timers) => store.save([], '', timers),
     now: () => performance.now(),
     onError: (error) => logError(error, { phase: 'metrics' }),
+  });
+}
+
+/** One for all functions of an environment. Redis is loaded when the timers are due, so that predict starts without it. */
+export function reporter(scope: Scope): Reporter {
+  return reporterTo({
+    save: async (...saving) => scope.get((await import('./redis.ts')).results).save(...saving),
   });
 }

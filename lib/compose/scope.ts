@@ -19,6 +19,8 @@ export class Scope {
     if (this.#opened.has(part)) return this.#opened.get(part) as T;
     const opened = part(this);
     this.#opened.set(part, opened);
+    // What could not be opened is tried again by the next one who asks.
+    if (opened instanceof Promise) opened.catch(() => this.#opened.delete(part));
     return opened;
   }
 }

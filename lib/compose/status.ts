@@ -1,6 +1,7 @@
 /** What the status function needs; it loads no model. */
 import { readPointer } from '../registry/download.ts';
-import { reporter, results } from './redis.ts';
+import { results } from './redis.ts';
+import { reporter } from './reporter.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 

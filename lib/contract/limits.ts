@@ -13,7 +13,7 @@ export const LIMITS = {
   payloadBytes: 32 * MiB,
   /** What one result may take in Redis, as base64. */
   resultBytes: 32 * MiB,
-  /** Entries and bytes of one SendMessageBatch call. */
+  /** Entries of one SendMessageBatch call. */
   sendEntries: 10,
   /** API Gateway to Lambda payload. */
   httpBodyBytes: 6 * MiB,

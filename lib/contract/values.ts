@@ -50,8 +50,8 @@ export type Outcome =
   | { readonly ok: false; readonly error: ServingError };
 
 /**
- * What an endpoint asks of a run. The run stage may use it to stop early; the path enforces it whatever stands there
- * (lib/pipeline/serve.ts).
+ * What an endpoint asks of a run. A request fails at its first failure whatever the run stage does
+ * (lib/pipeline/serve.ts); the other two, and the budget of decoded sizes, are the run stage's to honour.
  */
 export interface RunPolicy {
   /**

@@ -1,4 +1,5 @@
 /** The queue's path, measured: the same steps, with timers around them and a line in the log for what went wrong. */
+import { isLate } from '../pipeline/decode.ts';
 import type { RanRecords, Steps } from '../pipeline/serve.ts';
 import { tellOutcomes } from './outcomes.ts';
 import type { Reporter } from './reporter.ts';
@@ -13,13 +14,13 @@ export function measuredSteps(steps: Steps, reporter: Reporter): Steps {
     async run(decoded, buffers) {
       const ran = await steps.run(decoded, buffers);
       // Messages that there was no time for took none.
-      if (decoded.records.length + decoded.finished.length > 0) stopPredict?.();
+      if (decoded.records.length > 0 || !isLate(decoded)) stopPredict?.();
       return ran;
     },
     async save(ran: RanRecords) {
       const stopPut = reporter.start('zoo.serving.redis.put');
       const again = await steps.save(ran);
-      stopPut();
+      if (!isLate(ran)) stopPut();
       tellOutcomes(ran);
       return again;
     },

@@ -98,7 +98,7 @@ async function runGroup(
     const outputs = await withScratch((scratch) => run(stack(records, settings.fixedRows, scratch)));
     return split(outputs, records, settings.fixedRows ?? rows);
   } catch (error) {
-    // What may pass is no record's fault: there is nobody to look for.
+    // A retryable error is no record's fault, so the run is not halved.
     const passing = error instanceof ServingError && error.retryable;
     if (records.length === 1 || passing) return records.map(() => ({ ok: false, error: runError(error) }));
     const middle = records.length >> 1;

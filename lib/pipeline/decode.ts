@@ -36,6 +36,13 @@ export interface Decoded {
   readonly returned: readonly ReturnedMessage[];
 }
 
+/** True when there was no time for any of a chunk's messages. */
+export function isLate({ finished, returned }: Pick<Decoded, 'finished' | 'returned'>): boolean {
+  return (
+    finished.length === 0 && returned.length > 0 && returned.every(({ error }) => error.code === 'timeout')
+  );
+}
+
 /** @param buffers where tensors are decoded to. Never throws for a record's sake */
 export function decodeMessages(messages: readonly Message[], buffers: Scratch): Decoded {
   const allocate = (bytes: number) => buffers.take(bytes);

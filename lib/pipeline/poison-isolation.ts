@@ -90,7 +90,7 @@ async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullM
   }
 }
 
-/** Of a run in an isolated process: the records did it, and not the model's absence. */
+/** True when the records caused the failure of an isolated run, false when the model could not be opened. */
 export function isRecordFault(error: unknown): error is ServingError {
   return error instanceof ServingError && (error.code === 'timeout' || error.code === 'model_failed');
 }

@@ -5,7 +5,7 @@
  * length and its order.
  */
 import { inInstance } from '../codecs/instances.ts';
-import type { ServingError } from '../contract/errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
 import { lendScratch, type Scratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
@@ -14,6 +14,7 @@ import {
   type Decoded,
   decodeMessages,
   type FinishedRecord,
+  isLate,
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
@@ -23,7 +24,7 @@ import { runRedelivered } from './poison-isolation.ts';
 export interface RanRecords {
   readonly finished: readonly FinishedRecord[];
   readonly returned: readonly ReturnedMessage[];
-  /** Resolves when nobody is being told any more that the records run. Never rejects. */
+  /** Resolves when no report that the records run is under way any more. Never rejects. */
   readonly notified?: Promise<void>;
 }
 
@@ -35,20 +36,24 @@ export interface Steps {
   save(ran: RanRecords): Promise<readonly string[]>;
 }
 
-/** @returns ids of the messages to deliver again. @throws what the model or the results are missing */
+/** @returns ids of the messages to deliver again. @throws model_unavailable, results_unavailable */
 export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, steps: Steps): Promise<string[]> {
   const again: string[] = [];
   for await (const chunk of chunks) {
-    const buffers = lendScratch();
-    try {
-      const decoded = steps.decode(chunk, buffers);
-      const ran = await steps.run(decoded, buffers);
-      again.push(...(await steps.save(ran)));
-    } finally {
-      buffers.giveBack();
-    }
+    again.push(...(await steps.save(await decodeAndRun(chunk, steps))));
   }
   return again;
+}
+
+/** What a chunk was decoded to is let go before its results are saved, which may wait for Redis. */
+async function decodeAndRun(chunk: readonly Message[], steps: Steps): Promise<RanRecords> {
+  const buffers = lendScratch();
+  try {
+    const decoded = steps.decode(chunk, buffers);
+    return await steps.run(decoded, buffers);
+  } finally {
+    buffers.giveBack();
+  }
 }
 
 /**
@@ -61,13 +66,14 @@ export async function serveRequest(
   policy: RunPolicy,
 ): Promise<Outcome[]> {
   const outcomes = await runner.run(records, { ...policy, failFast: true });
+  assertOneEach(outcomes, records);
   for (const [index, outcome] of outcomes.entries()) {
     if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);
   }
   return outcomes;
 }
 
-/** Hears that records are about to run; what it returns is called when they have run. */
+/** Is told before records run; what it returns is called when they have run. */
 export interface RunningNotices {
   begin(uris: readonly string[]): (() => Promise<void>) | Promise<() => Promise<void>>;
 }
@@ -98,16 +104,14 @@ export function queueSteps({ runner, running, sink, deadline }: StepParts): Step
       return { ...sortOutcomes(decoded, outcomes, buffers), notified };
     },
     async save({ finished, returned, notified }) {
-      const [unsaved] = await Promise.all([
-        finished.length > 0 ? sink.save(finished, runner.version) : [],
-        notified,
-      ]);
+      const ids = isLate({ finished, returned }) ? [] : sink.save(finished, runner.version);
+      const [unsaved] = await Promise.all([ids, notified]);
       return [...returned.map(({ id }) => id), ...unsaved];
     },
   };
 }
 
-/** New records run at once; a chunk that was delivered before runs where it can do no harm. */
+/** New records run in this process, redelivered ones in an isolated process. */
 function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: Deadline): Promise<Outcome[]> {
   const inputs = records.map((record) => record.inputs);
   const tries = Math.max(1, ...records.map((record) => record.tries));
@@ -130,8 +134,18 @@ export async function runMessages(messages: readonly Message[], run: RunRecords)
   }
 }
 
+/** Outcomes belong to records by their places, so a runner that gives another number of them answers none. */
+function assertOneEach(outcomes: readonly Outcome[], records: readonly unknown[]): void {
+  if (outcomes.length === records.length) return;
+  throw new ServingError(
+    'internal',
+    `the runner gave ${outcomes.length} outcomes for ${records.length} records`,
+  );
+}
+
 /** Each outcome to its record: a failure that may pass sends the message back, anything else finishes it. */
 function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: Scratch): RanRecords {
+  assertOneEach(outcomes, decoded.records);
   const finished = [...decoded.finished];
   const returned = [...decoded.returned];
   for (const [i, { id, uri }] of decoded.records.entries()) {
@@ -159,7 +173,7 @@ interface Problem {
   readonly uri?: string;
 }
 
-/** What whoever runs the function should read: what came back, and failures that are not the record's own. */
+/** What an operator should read: returned messages, and failures with status 500 and above. */
 export function problemsOf({ finished, returned }: RanRecords): Problem[] {
   const failures = finished.flatMap(({ uri, outcome }) =>
     !outcome.ok && outcome.error.status >= 500 ? [{ error: outcome.error, uri }] : [],

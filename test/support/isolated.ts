@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: the processes that run an isolated process, how much they have worked, and what one needs on this very
- * machine until it has run a record: limits of tests are multiples of it.
+ * Finds the isolated processes, measures how much they have worked and what one needs on this machine until it has run a
+ * record. Time limits of tests are multiples of it.
  */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';

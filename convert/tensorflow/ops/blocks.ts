@@ -45,12 +45,12 @@ export function pad(
   }
   const pairs = pairsOf(paddings, 'padding');
   if (pairs.every(([before, after]) => before === 0 && after === 0)) return x;
-  const pair = context.layouts.pair(x);
-  if (!pair || pair.shape?.length !== pairs.length)
+  const paired = context.layouts.pair(x);
+  if (!paired || paired.shape?.length !== pairs.length)
     return emit(g, 'Pad', [x, g.ints(padsOf(pairs)), ...extra], { mode }, node.name);
   const moved = pairs.map(() => [0, 0] as [number, number]);
   for (const [axis, pair] of pairs.entries()) moved[axisInTwin(axis, pairs.length)] = pair;
-  const made = emit(g, 'Pad', [pair, g.ints(padsOf(moved)), ...extra], { mode }, node.name);
+  const made = emit(g, 'Pad', [paired, g.ints(padsOf(moved)), ...extra], { mode }, node.name);
   return context.layouts.last(g, made, node.name);
 }
 

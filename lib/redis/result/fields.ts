@@ -12,7 +12,7 @@ import type { Result } from '../../contract/result.ts';
 import type { NamedTensor, Outcome } from '../../contract/values.ts';
 import { type Filter, filterText, outputsText } from '../../pipeline/postprocess.ts';
 
-/** Field values of one result; "" = absent. A cancellation (states.ts) has the fields of a failure. */
+/** Field values of one result; "" = absent. A cancellation (record-states.ts) has the fields of a failure. */
 export interface StoredFields {
   readonly status: 'succeeded' | 'failed';
   /** base64 Arrow, a filter's text, or NaN. */

@@ -17,6 +17,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
   return {
     async save(finished, model) {
       const blocked = new Set<string>();
+      const messageOf = new Map(finished.map(({ id, uri }) => [uri, id]));
       const fields = finished.map(({ id, uri, outcome }) => ({
         uri,
         fields: serializeResult(outcome, filter),
@@ -24,7 +25,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
       }));
       await results.save(fields, model, timers, (uri, error) => {
         blocked.add(uri);
-        logError(error);
+        logError(error, { messageId: messageOf.get(uri) });
       });
       return finished.filter(({ uri }) => blocked.has(uri)).map(({ id }) => id);
     },

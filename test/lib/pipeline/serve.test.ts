@@ -32,7 +32,7 @@ function numberOf(record: Inputs): number {
   return Number(value.tensor.data[0]);
 }
 
-function deps() {
+function deps(runner: Runner = code) {
   const saved: FinishedRecord[] = [];
   const sink: Sink = {
     async save(finished) {
@@ -45,20 +45,35 @@ function deps() {
     now: () => performance.now(),
     onError: (error) => assert.fail(String(error)),
   });
-  const model: Model = { use: (work) => work(code) };
+  const model: Model = { use: (work) => work(runner) };
   const running = { begin: () => async () => undefined };
   const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
   return { saved, sink, reporter, model, running, payloads, filter: undefined };
 }
 
-async function post(instances: readonly unknown[]) {
-  const answer = await predict(deps())({
+async function post(instances: readonly unknown[], runner = code) {
+  const answer = await predict(deps(runner))({
     rawPath: '/predict',
     headers: {},
     requestContext: { http: { method: 'POST' } },
     body: JSON.stringify({ instances }),
   } as unknown as APIGatewayProxyEventV2);
   return { status: answer.statusCode, body: JSON.parse(answer.body as string) as Record<string, unknown> };
+}
+
+function eventOf(values: readonly number[]): SQSEvent {
+  return {
+    Records: values.map((x, i) => ({
+      messageId: `m-${i}`,
+      attributes: { SentTimestamp: '0', ApproximateReceiveCount: '1' },
+      body: encodeMessage(
+        `record-${i}`,
+        new Map([
+          ['x', { kind: 'tensor', tensor: { dtype: 'float32', shape: [1], data: Float32Array.of(x) } }],
+        ]),
+      ),
+    })),
+  } as unknown as SQSEvent;
 }
 
 test('POST /predict is answered by it', async () => {
@@ -78,22 +93,38 @@ test('a request with one failed instance fails with its place, though the code w
 
 test('the queue is answered by it, each record with its own outcome', async () => {
   const parts = deps();
-  const event = {
-    Records: [1, -1, 2].map((x, i) => ({
-      messageId: `m-${i}`,
-      attributes: { SentTimestamp: '0', ApproximateReceiveCount: '1' },
-      body: encodeMessage(
-        `record-${i}`,
-        new Map([
-          ['x', { kind: 'tensor', tensor: { dtype: 'float32', shape: [1], data: Float32Array.of(x) } }],
-        ]),
-      ),
-    })),
-  } as unknown as SQSEvent;
+  const event = eventOf([1, -1, 2]);
   assert.deepEqual(await batch(parts)(event), { batchItemFailures: [] });
   assert.deepEqual(Object.fromEntries(parts.saved.map(({ uri, outcome }) => [uri, outcome.ok])), {
     'record-0': true,
     'record-1': false,
     'record-2': true,
   });
+});
+
+test('a runner that gives fewer outcomes than records answers none of them, and their messages come again', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const short: Runner = { ...code, run: async (records) => (await code.run(records)).slice(1) };
+  assert.equal((await post([{ x: 1 }, { x: 2 }], short)).status, 500);
+  const parts = deps(short);
+  const { batchItemFailures } = await batch(parts)(eventOf([1, 2]));
+  assert.deepEqual(
+    [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved],
+    [['m-0', 'm-1'], []],
+  );
+});
+
+test('timers are delivered with an event of which nothing can be saved, and not with one there was no time for', async () => {
+  const away: Runner = {
+    ...code,
+    run: async (records) =>
+      records.map(() => ({ ok: false, error: new ServingError('model_unavailable', 'away') })),
+  };
+  const saves: number[] = [];
+  for (const leftMs of [30_000, 0]) {
+    const parts = deps(away);
+    const sink = { save: async ({ length }: readonly FinishedRecord[]) => (saves.push(length), []) };
+    await batch({ ...parts, sink })(eventOf([1]), { getRemainingTimeInMillis: () => leftMs });
+  }
+  assert.deepEqual(saves, [0]);
 });
