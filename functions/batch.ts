@@ -6,7 +6,7 @@ import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import type { Model } from '../lib/contract/values.ts';
-import { tellFailedEvent } from '../lib/metrics/outcomes.ts';
+import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
 import { chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
@@ -40,7 +40,7 @@ export const batch =
       );
     } catch (error) {
       // The model or Redis is away: everything comes again; a result that was written stays.
-      tellFailedEvent(error, Records.length);
+      reportFailedEvent(error, Records.length);
       return failures(Records.map(({ messageId }) => messageId));
     }
   };

@@ -1,6 +1,6 @@
 /**
- * Gives a record that ran out of tries a failed result and parks its message in S3 for replay. Parking comes first: if
- * the function stops in between, the message comes again and both steps are repeated with the same outcome. S3 is used
+ * Archives in S3 a message that was received too often, and stores a failed result for its record. Archiving comes first:
+ * if the function stops in between, the message comes again and both are repeated with the same outcome. S3 is used
  * because this function is in the VPC with Redis, where S3 is free to reach.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
@@ -45,7 +45,7 @@ async function deadLetterRecord(
   await park(messageId, encodeParked({ messageId, sentAt, tries, body }));
   measure('Parked', 1);
   const uri = uriOf(body);
-  // Nobody can be told; parked, it can still be looked at.
+  // There is no uri to store a failure under; the archived message can still be inspected.
   if (uri === undefined) return [];
   const error = new ServingError(
     'out_of_tries',

@@ -24,7 +24,7 @@ class BundlePlugin {
         await this.during('Looking at the model', () => this.prepare());
         await this.during('Bundling the functions', () => this.bundle());
       },
-      'after:package:createDeploymentArtifacts': () => this.tellSizes(),
+      'after:package:createDeploymentArtifacts': () => this.showSizes(),
       'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
       'publish:publish': () => this.during('Publishing the model', () => this.publish()),
     };
@@ -74,7 +74,7 @@ class BundlePlugin {
     return (await importModule('build/prebuilt')).copyFunctions(request);
   }
 
-  async tellSizes() {
+  async showSizes() {
     const { sizeTable } = await importModule('build/sizes');
     const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
       name,

@@ -156,12 +156,13 @@ async function openEventSources(
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
-  const portions = inPortions(scope.get(model), runs, clock);
+  const deps = await composeBatch(scope);
+  const portions = inPortions(deps.model, runs, clock);
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...(await composeBatch(scope)), model: portions.model }),
+    handler: batch({ ...deps, model: portions.model }),
     invoke: portions.invoke,
     functionClock: portions.functionClock,
     batchSize: job.queue.batchSize,
@@ -183,12 +184,9 @@ async function openEventSources(
 
 async function openGateway(scope: Scope, { port, log }: JobServices, runs: RunQueue): Promise<Gateway> {
   const { job } = scope.environment;
-  const host = scope.get(model);
+  const deps = await composePredict(scope);
   const handlers = {
-    predict: predict({
-      ...(await composePredict(scope)),
-      model: { use: (work) => runs.run(() => host.use(work)) },
-    }),
+    predict: predict({ ...deps, model: { use: (work) => runs.run(() => deps.model.use(work)) } }),
     predictions: predictions(await composePredictions(scope)),
     status: status(await composeStatus(scope)),
   };

@@ -1,6 +1,6 @@
 /**
- * The process that runs a model in isolation: it opens the model, then runs records. A run that never ends also never
- * hears that the parent has gone, so a thread of its own watches for that.
+ * The process that runs a model in isolation: it opens the model, then runs records. A run that never ends never
+ * notices that its parent has gone, so a thread of its own watches for that.
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
@@ -19,7 +19,7 @@ let runner: Promise<OnnxRunner> | undefined;
 
 function open({ file, version, settings }: IsolatedModel): void {
   runner = openOnnx(file, version, settings);
-  // Told to the first who asks.
+  // Reported to the first run.
   runner.catch(() => undefined);
 }
 
@@ -36,7 +36,7 @@ function sent(outcome: Outcome): SentOutcome {
   return outcome.ok ? { ok: true, outputs: outcome.outputs } : { ok: false, error: recordOf(outcome.error) };
 }
 
-/** The whole message, that of a defect too: it stays within the function, which logs it. */
+/** With the full message, also of an internal error: it stays within the function, which logs it. */
 function recordOf({ code, message }: ServingError) {
   return { code, message };
 }

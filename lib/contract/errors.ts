@@ -97,7 +97,10 @@ export class ServingError extends Error {
     return FACTS[this.code].retryable;
   }
 
-  /** What a stranger may read: the message below status 500, above it only what its code says. */
+  /**
+   * What an untrusted caller may read: the message, or a fixed text for codes whose message may quote S3, SQS, Redis or
+   * the file system.
+   */
   get publicMessage(): string {
     return SHOWN[this.code] ?? this.message;
   }

@@ -16,7 +16,7 @@ interface SmokeTestOptions {
 const LIMIT_MS = 60_000;
 
 /**
- * What is wrong is told here, where the file still has the name its owner knows: whoever opens it next opens a copy.
+ * Errors name `file`, which its owner knows; later openings use a copy.
  * @throws bad_model when it does not open, never gets ready or takes its process down
  */
 export async function smokeTest(

@@ -7,7 +7,7 @@ import { logError } from '../contract/log.ts';
 import { problemsOf, type RanRecords } from '../pipeline/serve.ts';
 import { measure, measureFailures } from './emf.ts';
 
-export function tellOutcomes(ran: RanRecords): void {
+export function reportOutcomes(ran: RanRecords): void {
   measure('Rows', ran.finished.length + ran.returned.length);
   for (const { outcome } of ran.finished) if (!outcome.ok) measureFailures(outcome.error.code);
   for (const { error } of ran.returned) measureFailures(error.code);
@@ -15,7 +15,7 @@ export function tellOutcomes(ran: RanRecords): void {
 }
 
 /** The model or Redis is away: all of an event's messages come again. */
-export function tellFailedEvent(error: unknown, messages: number): void {
+export function reportFailedEvent(error: unknown, messages: number): void {
   measureFailures(ServingError.from(error).code, messages);
   logError(error, { messages });
 }

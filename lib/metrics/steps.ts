@@ -1,7 +1,7 @@
 /** The queue's path, measured: the same steps, with timers around them and a line in the log for what went wrong. */
 import { isLate } from '../pipeline/decode.ts';
 import type { RanRecords, Steps } from '../pipeline/serve.ts';
-import { tellOutcomes } from './outcomes.ts';
+import { reportOutcomes } from './outcomes.ts';
 import type { Reporter } from './reporter.ts';
 
 export function measuredSteps(steps: Steps, reporter: Reporter): Steps {
@@ -21,7 +21,7 @@ export function measuredSteps(steps: Steps, reporter: Reporter): Steps {
       const stopPut = reporter.start('zoo.serving.redis.put');
       const again = await steps.save(ran);
       if (!isLate(ran)) stopPut();
-      tellOutcomes(ran);
+      reportOutcomes(ran);
       return again;
     },
   };

@@ -1,7 +1,7 @@
 /**
  * Lends memory that has been used before, because fresh memory costs more than the work in it: 110 kB of base64 are
  * decoded in 4 us, and the page faults of a new buffer take 45. The next borrower overwrites it, so nothing that was
- * taken may be reached after `withScratch` has ended.
+ * taken may be reached after it has been given back.
  */
 import type { Tensor } from '../contract/tensor.ts';
 
@@ -9,7 +9,7 @@ import type { Tensor } from '../contract/tensor.ts';
 const ALIGN_BYTES = 64;
 /** More than an event of SQS can hold (6 MB), and what one environment keeps of each scratch. */
 const KEPT_BYTES = 16 * 1024 * 1024;
-/** One for the messages of an event, one for its run; more only where several events run at once, as locally. */
+/** One for a chunk's messages, one for its run; more are in use only where several events run at once, as locally. */
 const KEPT = 2;
 
 export class Scratch {

@@ -34,7 +34,7 @@ export function deadlineOf(clock: InvocationClock | undefined): Deadline {
 
 /**
  * @param remainingMs how long the steps may still take together
- * @returns to be asked before each step: true when it must not begin
+ * @returns a check to call before each step; true when the step must not begin
  */
 export function deadlineCheck(remainingMs: () => number): () => boolean {
   let lastMs = remainingMs();

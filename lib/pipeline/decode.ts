@@ -1,7 +1,6 @@
 /**
- * Messages of the queue become records, and what is already decided about a message is decided here: one that can never
- * work is finished with a failure, one whose fault may pass goes back to the queue, and so does one without a uri, until
- * the dead letters have it, because nobody could be told.
+ * Decodes messages of the queue to records. A record that can never work is finished with a failure. One with a retryable
+ * error goes back to the queue, and so does a message without a uri, because its failure could not be stored under one.
  */
 import { decodeMessage } from '../codecs/message.ts';
 import { ServingError } from '../contract/errors.ts';

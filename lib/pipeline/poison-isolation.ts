@@ -9,9 +9,9 @@ import type { Deadline } from './deadline.ts';
 
 type RunIsolated = NonNullable<Runner['runIsolated']>;
 
-/** The first time all together: mostly it was Redis that was away, and nothing is wrong with them. */
+/** The first time they run together: usually Redis was away, and nothing is wrong with the records. */
 const TOGETHER_SHARE = 1 / 3;
-/** Who is late ends the process, and the next one is dearer than what could end in less. */
+/** Below this no run is started: a timeout ends the process, and starting another costs more than such a run. */
 const LEAST_MS = 50;
 /** From here on a record has had the function's time. */
 const FULL_SHARE = 0.8;

@@ -59,10 +59,10 @@ export async function submit(
 }
 
 /**
- * Sends records under their claims. One that is refused, and nothing of all is sent; one that cannot be sent gives
- * its claim back, and the others stay sent.
+ * Claims all records, then sends them. If one claim is refused, nothing is sent. If one send fails, its claim is released
+ * and the others stay sent.
  * @param claims undefined where there is no Redis: then everything is sent, and nothing is refused
- * @throws conflict, results_unavailable, whatever `send` throws: the first one's, when all have ended
+ * @throws conflict, results_unavailable, whatever `send` throws: the first error, after all have ended
  */
 export async function sendClaimed<R extends SentRecord>(
   claims: Claims | undefined,

@@ -23,8 +23,8 @@ const RECONNECT_MS = 2_000;
 const DISCONNECT_MS = 100;
 
 /**
- * Answers of a server that is not (or not yet) the one that serves. After a failover the same name leads to another;
- * whoever keeps the old connection is told no for as long as the environment lives.
+ * Answers of a server that is not (or not yet) the one that serves. After a failover the same name leads to another
+ * server; over the old connection every command fails for as long as the environment lives.
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
-import { RELEASE, TAKE, TOO_LARGE } from './scripts.ts';
+import { RELEASE_LEASE, TAKE, TOO_LARGE } from './scripts.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
@@ -39,7 +39,7 @@ interface Lease {
 export interface TakeLimits {
   /** Of the stored values together; the rest is left. Default 32 MiB. */
   readonly maxBytes?: number;
-  /** A first result that is larger is not taken: it is told as `too_large`, and dequeued no more. Default none. */
+  /** A first result that is larger is not taken: it is reported as `too_large`, and dequeued no more. Default none. */
   readonly maxBytesOfOne?: number;
 }
 
@@ -100,7 +100,7 @@ export class ResultLeases {
     this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));
     try {
       await this.#connection.use((redis) => {
-        return redis.eval(RELEASE, keys.length + 1, indexKey(this.#job), ...keys, ...values);
+        return redis.eval(RELEASE_LEASE, keys.length + 1, indexKey(this.#job), ...keys, ...values);
       }, true);
     } catch (error) {
       for (const { uri, leaseId } of held) this.#remember(uri, leaseId);

@@ -36,12 +36,12 @@ return 'send'`;
 const claimUri = script<'send' | 'done' | 'other'>('claimUri', CLAIM);
 
 /** KEYS: state. ARGV: payload. */
-const RELEASE = `
+const RELEASE_CLAIM = `
 local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
 if held[1] ~= ARGV[1] or held[2] then return 0 end
 if redis.call('HINCRBY', KEYS[1], 'claims', -1) < 1 then redis.call('DEL', KEYS[1]) end
 return 1`;
-const releaseUri = script<number>('releaseUri', RELEASE);
+const releaseUri = script<number>('releaseUri', RELEASE_CLAIM);
 
 /** KEYS: result, state, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when there is a result. */
 const CANCEL = `

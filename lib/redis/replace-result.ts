@@ -131,7 +131,7 @@ export class ResultReplacer {
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const held = await this.#held(uri);
       if (held === undefined) return 'conflict';
-      const verdict = judge(held, record.messageId, payload);
+      const verdict = decide(held, record.messageId, payload);
       if (verdict !== 'replaced') return verdict;
       const { status, value, error, outputs, exact } = fields;
       const asRead = held.map((field) => field ?? '');
@@ -170,7 +170,7 @@ export class ResultReplacer {
 }
 
 /** `replaced`: the way is free. */
-function judge(held: StoredState, messageId: string, payload: string): Replacement {
+function decide(held: StoredState, messageId: string, payload: string): Replacement {
   const [status, error, , exists, claimed, finished] = held;
   const isOurs = claimed === payload;
   const isOther = claimed != null && !isOurs;

@@ -141,7 +141,7 @@ export class ResultStore {
 
   /**
    * Takes up to `count` finished results, the oldest first; undefined when there are none left.
-   * @param maxBytes of their stored values together. One that is larger alone is told as `too_large`; it stays under
+   * @param maxBytes of their stored values together. One that is larger alone is reported as `too_large`; it stays under
    *   its uri, but is dequeued no more.
    */
   async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {

@@ -181,7 +181,7 @@ return replies`;
  * in ms (-1: without an end). What was taken and not used goes back to its name, unless that has another result by now.
  * A cancellation lies there still, and is listed again.
  */
-export const RELEASE = `${TODAY}
+export const RELEASE_LEASE = `${TODAY}
 for i = 1, #ARGV / 2 do
   local result, held, left = KEYS[i * 2], KEYS[i * 2 + 1], tonumber(ARGV[i * 2])
   if redis.call('EXISTS', held) == 0 then

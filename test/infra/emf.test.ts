@@ -10,7 +10,7 @@ import {
   measured,
   measureFailures,
 } from '../../lib/metrics/emf.ts';
-import { tellFailedEvent, tellOutcomes } from '../../lib/metrics/outcomes.ts';
+import { reportFailedEvent, reportOutcomes } from '../../lib/metrics/outcomes.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 
 interface Directive {
@@ -63,7 +63,7 @@ test('an invocation writes one line, with metrics by job and function and the id
     timers.record('zoo.serving.request.predict', 5);
     timers.record('zoo.serving.request.predict', 7);
     timers.record('zoo.serving.redis.put', 1000);
-    tellOutcomes({
+    reportOutcomes({
       finished: [
         { id: 'a', uri: 'a', outcome: { ok: true, outputs: [] } },
         { id: 'b', uri: 'b', outcome: { ok: false, error: new ServingError('bad_input', 'no') } },
@@ -163,7 +163,7 @@ test('an event that comes back as a whole counts a failure for each of its messa
   capture(t);
   const { measuring, lines } = live();
   const error = new ServingError('model_unavailable', 'away');
-  await measuring.invocation(QUEUE_EVENT, IDS, async () => tellFailedEvent(error, 2));
+  await measuring.invocation(QUEUE_EVENT, IDS, async () => reportFailedEvent(error, 2));
   await assert.rejects(
     measuring.invocation({}, IDS, async () => {
       measureFailures('timeout');

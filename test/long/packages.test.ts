@@ -6,14 +6,14 @@ import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:
 import { join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { buildFunctions } from '../infra/build/functions.ts';
-import { cleaningUp, IMAGES, serviceFolder } from './cli/cli.ts';
-import { readArchive } from './infra/archive.ts';
-import { childEnvironment } from './support/environment.ts';
-import { type Archives, type Installed, install, olderNode, packPackages } from './support/installed.ts';
-import { packageProject, withoutNetwork } from './support/packaging.ts';
-import { testStack } from './support/stack.ts';
-import { ROOT } from './support/start.ts';
+import { buildFunctions } from '../../infra/build/functions.ts';
+import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
+import { readArchive } from '../infra/archive.ts';
+import { childEnvironment } from '../support/environment.ts';
+import { type Archives, type Installed, install, olderNode, packPackages } from '../support/installed.ts';
+import { packageProject, withoutNetwork } from '../support/packaging.ts';
+import { testStack } from '../support/stack.ts';
+import { ROOT } from '../support/start.ts';
 
 const execute = promisify(execFile);
 
@@ -297,5 +297,5 @@ async function templateOf(folder: string): Promise<unknown> {
 }
 
 test('the repository itself is imported by its name, unbuilt', async () => {
-  assert.equal((await import('cluster-serving')).InputQueue, (await import('../sdk/index.ts')).InputQueue);
+  assert.equal((await import('cluster-serving')).InputQueue, (await import('../../sdk/index.ts')).InputQueue);
 });
