@@ -12,7 +12,7 @@ import { predictions } from '../functions/predictions.ts';
 import { status } from '../functions/status.ts';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
-import { model, modelSettings } from '../lib/compose/model.ts';
+import { model, onnxSettings } from '../lib/compose/model.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { composePredictions } from '../lib/compose/predictions.ts';
 import { sqsClient } from '../lib/compose/queue.ts';
@@ -140,7 +140,7 @@ async function publish(
   scope: Scope,
 ) {
   const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
-  const settings = modelSettings(job, availableParallelism());
+  const settings = scope.get(onnxSettings);
   const { version } = await publishModel(scope.get(s3Client), scope.get(modelLocation), directory, {
     trial: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
   });

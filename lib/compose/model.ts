@@ -86,14 +86,19 @@ export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSetti
   };
 }
 
+/** As the environment opens models. */
+export function onnxSettings({ environment: { job, cpus, memoryMB } }: Scope): OnnxSettings {
+  return modelSettings(job, cpus ?? threadsForMemory(memoryMB));
+}
+
 /** The job's model; it is opened by the first who uses it. */
 export function model(scope: Scope): ModelManager<OnnxRunner> {
-  const { job, cpus, memoryMB, modelDirectory } = scope.environment;
+  const { job, modelDirectory } = scope.environment;
   return openModel({
     s3: scope.get(s3Client),
     location: scope.get(modelLocation),
     directory: modelDirectory,
-    settings: modelSettings(job, cpus ?? threadsForMemory(memoryMB)),
+    settings: scope.get(onnxSettings),
     refreshMs: job.modelRefreshSeconds * 1000,
     now: Date.now,
     onError: (error) => logError(error, { phase: 'model' }),

@@ -1,7 +1,7 @@
 /**
  * Lends memory that has been used before, because fresh memory costs more than the work in it: 110 kB of base64 are
  * decoded in 4 us, and the page faults of a new buffer take 45. The next borrower overwrites it, so nothing that was
- * taken may be reached after it has been given back.
+ * taken may be reached after `withScratch` has ended.
  */
 import type { Tensor } from '../contract/tensor.ts';
 
@@ -35,27 +35,17 @@ export class Scratch {
     if (wanted > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(wanted);
     this.#used = 0;
   }
-
-  /** Lends the memory to the next one who asks. */
-  giveBack(): void {
-    this.clear();
-    if (idle.length < KEPT) idle.push(this);
-  }
 }
 
 const idle: Scratch[] = [];
 
-/** Memory for one piece of work; `giveBack` when nothing that was taken can be reached any more. */
-export function lendScratch(): Scratch {
-  return idle.pop() ?? new Scratch();
-}
-
 /** @param use its result must hold nothing that was taken */
 export async function withScratch<T>(use: (scratch: Scratch) => Promise<T>): Promise<T> {
-  const scratch = lendScratch();
+  const scratch = idle.pop() ?? new Scratch();
   try {
     return await use(scratch);
   } finally {
-    scratch.giveBack();
+    scratch.clear();
+    if (idle.length < KEPT) idle.push(scratch);
   }
 }

@@ -3,8 +3,8 @@
  * come last: one of them may have ended or outlived the function. A chunk holds no more than may be in memory at once,
  * because what a message points at may be thousands of times its size.
  */
-import { ServingError } from '../contract/errors.ts';
-import { type Deadline, deadlineCheck } from './deadline.ts';
+import type { ServingError } from '../contract/errors.ts';
+import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
 
 /** A message as SQS delivers it. */
 export interface Delivered {
@@ -58,8 +58,4 @@ function messageOf({ messageId, attributes, body }: Delivered): Unloaded {
 
 function isFresh({ tries }: Message): boolean {
   return tries <= 1;
-}
-
-function noTimeLeft(): ServingError {
-  return new ServingError('timeout', 'the function had no time left for this record');
 }

@@ -3,6 +3,8 @@
  * late takes its neighbours' results with it, so the longest step so far counts as the length of the next.
  */
 
+import { ServingError } from '../contract/errors.ts';
+
 /** How much time a function has for its records, without what it needs to save their results. */
 export interface Deadline {
   readonly remainingMs: () => number;
@@ -50,4 +52,9 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
 /** `deadlineCheck` of a request, which has nothing to save. @param clock undefined where nothing stops the function */
 export function requestDeadline(clock: InvocationClock | undefined): () => boolean {
   return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;
+}
+
+/** The error of a queued record that there is no time for; it is retryable. */
+export function noTimeLeft(): ServingError {
+  return new ServingError('timeout', 'the function had no time left for this record');
 }

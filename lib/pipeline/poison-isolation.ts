@@ -5,7 +5,7 @@
  */
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
-import type { Deadline } from './deadline.ts';
+import { type Deadline, noTimeLeft } from './deadline.ts';
 
 type RunIsolated = NonNullable<Runner['runIsolated']>;
 
@@ -58,19 +58,19 @@ export async function runRedelivered(
  * @returns undefined when it is ready; else the outcome of every record that waits for it: it comes again
  */
 async function absence(run: RunIsolated, limitMs: number): Promise<Outcome | undefined> {
-  if (limitMs < LEAST_MS) return noTimeLeft();
+  if (limitMs < LEAST_MS) return late();
   try {
     await run([], limitMs);
     return undefined;
   } catch (error) {
     if (!isRecordFault(error)) throw error;
-    if (error.code === 'timeout') return noTimeLeft();
+    if (error.code === 'timeout') return late();
     return { ok: false, error: modelUnavailable(error.message, { cause: error }) };
   }
 }
 
-function noTimeLeft(): Outcome {
-  return { ok: false, error: new ServingError('timeout', 'the function had no time left for this record') };
+function late(): Outcome {
+  return { ok: false, error: noTimeLeft() };
 }
 
 interface Alone {
@@ -79,7 +79,7 @@ interface Alone {
 }
 
 async function runAlone(record: Inputs, run: RunIsolated, limitMs: number, fullMs: number): Promise<Alone> {
-  if (limitMs < LEAST_MS) return { outcomes: [noTimeLeft()], endedProcess: false };
+  if (limitMs < LEAST_MS) return { outcomes: [late()], endedProcess: false };
   try {
     return { outcomes: await run([record], limitMs), endedProcess: false };
   } catch (error) {

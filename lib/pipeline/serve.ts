@@ -7,7 +7,7 @@
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
-import { lendScratch, type Scratch } from './buffer-pool.ts';
+import { type Scratch, withScratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
 import { type Deadline, deadlineCheck } from './deadline.ts';
 import {
@@ -46,14 +46,8 @@ export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, step
 }
 
 /** What a chunk was decoded to is let go before its results are saved, which may wait for Redis. */
-async function decodeAndRun(chunk: readonly Message[], steps: Steps): Promise<RanRecords> {
-  const buffers = lendScratch();
-  try {
-    const decoded = steps.decode(chunk, buffers);
-    return await steps.run(decoded, buffers);
-  } finally {
-    buffers.giveBack();
-  }
+function decodeAndRun(chunk: readonly Message[], steps: Pick<Steps, 'decode' | 'run'>): Promise<RanRecords> {
+  return withScratch(async (buffers) => steps.run(steps.decode(chunk, buffers), buffers));
 }
 
 /**
@@ -124,14 +118,12 @@ function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: D
 export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
 
 /** Decodes and runs messages of the queue, and saves nothing. Never throws for a record's sake. */
-export async function runMessages(messages: readonly Message[], run: RunRecords): Promise<RanRecords> {
-  const buffers = lendScratch();
-  try {
-    const decoded = decodeMessages(messages, buffers);
-    return sortOutcomes(decoded, await run(decoded.records.map(({ inputs }) => inputs)), buffers);
-  } finally {
-    buffers.giveBack();
-  }
+export function runMessages(messages: readonly Message[], run: RunRecords): Promise<RanRecords> {
+  return decodeAndRun(messages, {
+    decode: decodeMessages,
+    run: async (decoded, buffers) =>
+      sortOutcomes(decoded, await run(decoded.records.map(({ inputs }) => inputs)), buffers),
+  });
 }
 
 /** Outcomes belong to records by their places, so a runner that gives another number of them answers none. */

@@ -17,7 +17,6 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
   return {
     async save(finished, model) {
       const blocked = new Set<string>();
-      const messageOf = new Map(finished.map(({ id, uri }) => [uri, id]));
       const fields = finished.map(({ id, uri, outcome }) => ({
         uri,
         fields: serializeResult(outcome, filter),
@@ -25,7 +24,7 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
       }));
       await results.save(fields, model, timers, (uri, error) => {
         blocked.add(uri);
-        logError(error, { messageId: messageOf.get(uri) });
+        logError(error, { messageId: finished.find((record) => record.uri === uri)?.id });
       });
       return finished.filter(({ uri }) => blocked.has(uri)).map(({ id }) => id);
     },
