@@ -48,7 +48,7 @@ async function deadLetterRecord(
   // There is no uri to store a failure under; the archived message can still be inspected.
   if (uri === undefined) return [];
   const error = new ServingError(
-    'out_of_tries',
+    'max_receives_exceeded',
     `the record failed ${tries} times and was parked as ${messageId}`,
   );
   return sink.save([{ id: messageId, uri, outcome: { ok: false, error } }], '');

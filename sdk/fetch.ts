@@ -2,7 +2,7 @@
  * Fetches JSON from the HTTPS API, or throws its error as a ServingError. Gateways in between answer in their own
  * words, so only our own {"error","code"} is taken literally.
  */
-import { badConfig, type ErrorCode, isErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
@@ -52,11 +52,12 @@ export async function request(
   const body = parse(text);
   if (response.ok) return { status: response.status, body };
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
-  const known = isErrorCode(code) ? code : codeOfStatus(response.status);
-  if (response.status === 404 && !isErrorCode(code)) {
+  const known = errorCodeOf(code);
+  if (response.status === 404 && known === undefined) {
     throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
   }
-  throw new ServingError(known, textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`);
+  const shown = textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`;
+  throw new ServingError(known ?? codeOfStatus(response.status), shown);
 }
 
 function textOf(value: unknown): string | undefined {

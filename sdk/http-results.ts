@@ -2,7 +2,7 @@
  * Reads results through the HTTPS API, like ResultStore, for clients outside the VPC. The server does the waiting:
  * `Prefer: wait=20` holds the request until the result is there, so nobody polls in a loop.
  */
-import { isErrorCode, ServingError } from '../lib/contract/errors.ts';
+import { errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
@@ -134,7 +134,7 @@ interface ResultJson {
 }
 
 function failureOf({ uri, code, error }: ResultJson): ServingError {
-  return new ServingError(isErrorCode(code) ? code : 'internal', error ?? 'the record failed', { uri });
+  return new ServingError(errorCodeOf(code) ?? 'internal', error ?? 'the record failed', { uri });
 }
 
 function resultOf({ uri, model = '', finishedAt, filtered, outputs = [] }: ResultJson): Result {

@@ -15,10 +15,10 @@ export const command = defineCommand({
   name: 'dlq',
   usage: ['<list | show | replay | purge> [<id>...] [<field=value>...] [options]'],
   about: `Records that ran out of tries are kept in the bucket, under parked/<job>/, and their uris have the failure
-out_of_tries.
+max_receives_exceeded.
 
 <which> is ids, conditions, or --all. All conditions must hold:
-  code=out_of_tries             code of the stored failure, or none where nothing is stored; needs Redis
+  code=max_receives_exceeded    code of the stored failure, or none where nothing is stored; needs Redis
   uri=day1/*                    the uri, or how it begins; uri=none for messages without one
   since=2026-11-21, until=36h   parked since, or before: a time, or so long ago
 replay runs each record with the job's model, in a process that it may crash. Those that work leave the bucket, the
@@ -60,7 +60,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
   examples: [
     'dlq list uri=day1/* since=2h',
     'dlq replay --all --dry-run',
-    'dlq replay code=out_of_tries --bucket my-bucket --redis-url redis://localhost:6379',
+    'dlq replay code=max_receives_exceeded --bucket my-bucket --redis-url redis://localhost:6379',
     'dlq purge until=30d --yes',
   ],
   async run(values, output, args, action) {

@@ -37,7 +37,7 @@ export async function list(place: DlqPlace, where: Where, options: ListOptions, 
   return EXIT.ok;
 }
 
-const HEAD = `${'id'.padEnd(36)}  ${'parked'.padEnd(20)}  tries      size  stored result  uri\n`;
+const HEAD = `${'id'.padEnd(36)}  ${'parked'.padEnd(20)}  tries      size  ${'stored result'.padEnd(21)}  uri\n`;
 
 function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): string {
   const name = uri === undefined ? (readable ? '(no uri)' : '(no parked message)') : plain(uri);
@@ -46,7 +46,7 @@ function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): 
     timeText(parkedAt),
     String(tries ?? '').padStart(5),
     bytesText(bytes).padStart(8),
-    (outcome?.code ?? outcome?.status ?? '').padEnd(13),
+    (outcome?.code ?? outcome?.status ?? '').padEnd(21),
     name,
   ].join('  ');
 }

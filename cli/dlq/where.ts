@@ -1,8 +1,9 @@
 /**
- * Finds the parked messages that conditions select, such as `code=out_of_tries`, `uri=day1/*` or `since=2h`. The time is
+ * Finds the parked messages that conditions select, such as `code=max_receives_exceeded`, `uri=day1/*` or `since=2h`. The time is
  * known from the listing alone, so it is checked first; then the uri, which needs the message; then the code, which needs
  * Redis.
  */
+import { errorCodeOf } from '../../lib/contract/errors.ts';
 import type { ResultReplacer, StoredOutcome } from '../../lib/redis/replace-result.ts';
 import type { ParkedEntry, ParkedHead, ParkedMessages } from '../../lib/s3/dead-letters.ts';
 import { wrongUse } from '../command.ts';
@@ -38,10 +39,11 @@ export function parseWhere(texts: readonly string[], now: number, ids: readonly 
   }
   const { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY } = Object.fromEntries(times);
   const uri = given.get('uri');
+  const code = given.get('code');
   return {
     entry: ({ id, parkedAt }) => (only.size === 0 || only.has(id)) && parkedAt >= since && parkedAt < until,
     uri: uri === undefined ? undefined : (found) => matches(uri, found),
-    code: given.get('code'),
+    code: errorCodeOf(code) ?? code,
   };
 }
 

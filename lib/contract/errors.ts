@@ -37,8 +37,8 @@ const FACTS = {
   /** SQS cannot take the record. */
   queue_unavailable: { status: 503, retryable: true },
   timeout: { status: 504, retryable: true },
-  /** The record ran out of tries. */
-  out_of_tries: { status: 500, retryable: false },
+  /** The record was delivered `maxReceiveCount` times without an outcome. */
+  max_receives_exceeded: { status: 500, retryable: false },
   /** A setting is wrong; the message names it. */
   bad_config: { status: 500, retryable: false },
   /** A defect of ours: logged whole, shown as "Internal error". */
@@ -49,7 +49,7 @@ export type ErrorCode = keyof typeof FACTS;
 
 /**
  * What a stranger reads in place of a message that may quote S3, SQS, Redis or the file system, and so names hosts, roles
- * and paths. The log has the message. `timeout` and `out_of_tries` quote nobody.
+ * and paths. The log has the message. `timeout` and `max_receives_exceeded` quote nobody.
  */
 const SHOWN: Partial<Record<ErrorCode, string>> = {
   model_unavailable: 'no model is loaded (yet); the log says why',
@@ -120,6 +120,15 @@ export class ServingError extends Error {
 
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(FACTS, code);
+}
+
+/** Codes of earlier releases. Results in Redis and deployments of those releases still have them. */
+const RENAMED_CODES: Readonly<Record<string, ErrorCode>> = { out_of_tries: 'max_receives_exceeded' };
+
+/** @returns the code of this release for one that was stored or sent, perhaps by an earlier one; undefined if unknown */
+export function errorCodeOf(code: unknown): ErrorCode | undefined {
+  if (isErrorCode(code)) return code;
+  return typeof code === 'string' && Object.hasOwn(RENAMED_CODES, code) ? RENAMED_CODES[code] : undefined;
 }
 
 export function badRequest(message: string, details?: ErrorDetails): ServingError {

@@ -1,9 +1,9 @@
 /**
- * Replaces the failure `out_of_tries` of a record that was tried again by its new result, or frees its uri. Only that
+ * Replaces the failure `max_receives_exceeded` of a record that was tried again by its new result, or frees its uri. Only that
  * failure of this very record is replaced: whoever took it and used the uri again has another record there. So what was
  * read and decided on is compared once more in the script that writes.
  */
-import { ServingError } from '../contract/errors.ts';
+import { errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
@@ -177,7 +177,9 @@ function decide(held: StoredState, messageId: string, payload: string): Replacem
   if (exists === '0') return isOther && finished == null ? 'conflict' : 'replaced';
   if (status !== 'succeeded' && status !== 'cancelled') {
     const { code, message = '' } = errorOf(error);
-    return code === 'out_of_tries' && (message.includes(messageId) || isOurs) ? 'replaced' : 'conflict';
+    return code === 'max_receives_exceeded' && (message.includes(messageId) || isOurs)
+      ? 'replaced'
+      : 'conflict';
   }
   return isOther ? 'conflict' : 'superseded';
 }
@@ -186,7 +188,7 @@ function errorOf(text: string | null | undefined): { code: string | undefined; m
   try {
     const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
     return {
-      code: typeof code === 'string' ? code : undefined,
+      code: errorCodeOf(code) ?? (typeof code === 'string' ? code : undefined),
       message: typeof message === 'string' ? message : undefined,
     };
   } catch {

@@ -180,7 +180,7 @@ export function archiveTests(packaged: () => Packaged): void {
     );
     const { status, body } = await call('GET', '/predictions/dead', undefined, { prefer: 'wait=20' });
     assert.equal(status, 200);
-    assert.equal((body as { code: string }).code, 'out_of_tries');
+    assert.equal((body as { code: string }).code, 'max_receives_exceeded');
     const parked = await deployed.aws.s3.send(
       new GetObjectCommand({ Bucket: BUCKET, Key: `${parkedPrefix(JOB)}${MessageId}.json` }),
     );

@@ -20,7 +20,9 @@ import type { ModelPlace, Product } from './product.ts';
  * Error codes, statuses and JSON keys of ae017ae's answers that this version has renamed, old to new. Renaming them is
  * allowed in answers only: what ae017ae stored must still be read.
  */
-export const RENAMED: Readonly<Record<string, string>> = {};
+export const RENAMED: Readonly<Record<string, string>> = {
+  out_of_tries: 'max_receives_exceeded',
+};
 
 const locationOf = ({ bucket, job }: ModelPlace) => ({ bucket, prefix: modelPrefix(job) });
 

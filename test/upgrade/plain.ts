@@ -1,6 +1,7 @@
 /** Answers as JSON that can be compared between versions: without times, random ids and wording. */
 import { createHash } from 'node:crypto';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
+import { RENAMED } from './new-code.ts';
 import type { Failure, Result, ResultTensor } from './product.ts';
 import { STORED_AT } from './stored.ts';
 
@@ -45,11 +46,12 @@ export async function plainOutcome(call: Promise<Result | undefined>): Promise<u
   return call.then(plainResult, plainFailure);
 }
 
-/** The fields of a stored result that readers depend on; of its error only the code. */
+/** The fields of a stored result that readers depend on; of its error only the code, by today's name. */
 export function plainFields(fields: Readonly<Record<string, string>>): unknown {
   const { status, value = '', outputs, exact = '', model, error } = fields;
   const { code } = JSON.parse(error ?? '{}') as { code?: string };
-  return { status, value: digest(value), outputs, exact: digest(exact), model, code };
+  const today = code && (RENAMED[code] ?? code);
+  return { status, value: digest(value), outputs, exact: digest(exact), model, code: today };
 }
 
 /** Long texts become their digest. */

@@ -6,7 +6,7 @@
 import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
 import { decodeBase64, encodeBase64 } from '../../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
-import { isErrorCode, ServingError } from '../../contract/errors.ts';
+import { errorCodeOf, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { Result } from '../../contract/result.ts';
 import type { NamedTensor, Outcome } from '../../contract/values.ts';
@@ -105,7 +105,7 @@ function readOutputs(fields: Readonly<Record<string, string>>, value: string): N
 function failure(uri: string, text: string | undefined): ServingError {
   const { code, message } = JSON.parse(text || '{}') as { code?: unknown; message?: unknown };
   return new ServingError(
-    isErrorCode(code) ? code : 'internal',
+    errorCodeOf(code) ?? 'internal',
     typeof message === 'string' ? message : 'the record failed',
     { uri },
   );

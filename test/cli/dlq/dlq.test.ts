@@ -56,8 +56,8 @@ test('list tells id, uri, tries, size and the stored failure, page by page, and 
   assert.deepEqual(
     facts.sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
     [
-      ['day1/a', 2, 'out_of_tries'],
-      ['day1/b', 2, 'out_of_tries'],
+      ['day1/a', 2, 'max_receives_exceeded'],
+      ['day1/b', 2, 'max_receives_exceeded'],
       ['day2/c', 2, undefined],
       [undefined, 2, undefined],
     ],
@@ -73,12 +73,13 @@ test('list tells id, uri, tries, size and the stored failure, page by page, and 
     (await dlqJson<Listed>('list', ...conditions)).json.parked.map(({ uri }) => uri ?? '').sort();
   assert.deepEqual(await uris('uri=day1/*'), ['day1/a', 'day1/b']);
   assert.deepEqual(await uris('--where', 'uri=day2/c', '--where', 'code=none'), ['day2/c']);
-  assert.deepEqual(await uris('code=out_of_tries', 'since=1h'), ['day1/a', 'day1/b']);
+  assert.deepEqual(await uris('code=max_receives_exceeded', 'since=1h'), ['day1/a', 'day1/b']);
+  assert.deepEqual(await uris('code=out_of_tries'), ['day1/a', 'day1/b'], 'the name of an earlier version');
   assert.deepEqual(await uris('until=1h'), []);
   const text = await dlq('list', 'uri=day1/a');
   assert.match(
     text.stdout,
-    /^id +parked +tries +size +stored result +uri\n\S{36} .+ 2 +\d+ B +out_of_tries +day1\/a\n$/,
+    /^id +parked +tries +size +stored result +uri\n\S{36} .+ 2 +\d+ B +max_receives_exceeded +day1\/a\n$/,
   );
 });
 
@@ -256,5 +257,5 @@ test('a message whose uri stands behind its data, and one cut in the middle of a
   await park([long, late]);
   const { json } = await dlqJson<Listed>('list');
   assert.deepEqual(json.parked.map(({ uri }) => uri ?? '').sort(), ['late', quoted]);
-  assert.equal(await outcomeOf(output, 'late'), 'out_of_tries');
+  assert.equal(await outcomeOf(output, 'late'), 'max_receives_exceeded');
 });

@@ -70,7 +70,7 @@ test('F14: of 1,000 dead letters with 10 % poison the good ones succeed, and exa
   );
   const expected = all.map(({ uri, code: why }, i) => {
     if (uri === undefined) return undefined;
-    return why === undefined ? i : 'out_of_tries';
+    return why === undefined ? i : 'max_receives_exceeded';
   });
   assert.deepEqual(outcomes, expected);
 });
@@ -86,12 +86,15 @@ test('a dry run says what would succeed and changes nothing; then it does, and t
   );
   assert.deepEqual(await parked(), before);
   assert.deepEqual(await Promise.all(['a', 'b', 'bad'].map((uri) => outcomeOf(output, uri))), [
-    'out_of_tries',
-    'out_of_tries',
-    'out_of_tries',
+    'max_receives_exceeded',
+    'max_receives_exceeded',
+    'max_receives_exceeded',
   ]);
   assert.equal((await dlq('replay', 'uri=a')).code, 0);
-  assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [7, 'out_of_tries']);
+  assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [
+    7,
+    'max_receives_exceeded',
+  ]);
   assert.equal(await output.status('a'), 'succeeded');
   const text = await dlq('replay', '--all');
   assert.equal(text.code, 1);
@@ -149,7 +152,7 @@ test('--enqueue puts what works back into the queue, its failure gone, and the d
   );
   assert.deepEqual([code, json.succeeded, json.stillFailing], [1, 1, 1], stderr);
   await until(async () => (await outcomeOf(output, 'again')) === 11);
-  assert.equal(await outcomeOf(output, 'never'), 'out_of_tries');
+  assert.equal(await outcomeOf(output, 'never'), 'max_receives_exceeded');
   assert.equal((await parked()).length, 1);
 });
 
@@ -220,7 +223,7 @@ test('a replay that is stopped has handed over whole parts, and what it did not 
   const left = await parked();
   assert.equal(left.length, 150 - looked);
   const outcomes = await Promise.all(uris.map((uri) => outcomeOf(output, uri)));
-  assert.equal(outcomes.filter((outcome) => outcome === 'out_of_tries').length, left.length);
+  assert.equal(outcomes.filter((outcome) => outcome === 'max_receives_exceeded').length, left.length);
 });
 
 test('a record that ends its process ends no other, nor the command', async (t) => {

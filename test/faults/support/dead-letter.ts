@@ -90,7 +90,7 @@ export async function deadLettered(t: TestContext, { messages }: DeadLetterCases
   const url = await redisUrl(t);
   const history = new History();
   await history.listen(t, url, JOB);
-  for (const uri of uris) history.enqueued(uri, 'out_of_tries');
+  for (const uri of uris) history.enqueued(uri, 'max_receives_exceeded');
   // Every twentieth had its result; only the word that it was done got lost, three times.
   const done = uris.filter((_, i) => i % 20 === 0).map((uri) => Number(uri.slice(2)));
   const worker = await openWorker(t, { redisUrl: url, runner: await lineRunner(t) });
@@ -112,7 +112,7 @@ export async function deadLetteredUnderFaults(t: TestContext, { messages }: Dead
   const direct = await redisUrl(t);
   const history = new History();
   await history.listen(t, direct, JOB);
-  for (const uri of uris) history.enqueued(uri, 'out_of_tries');
+  for (const uri of uris) history.enqueued(uri, 'max_receives_exceeded');
   const random = seeded(14);
   const s3 = await startHttpProxy(t, queue.aws.url);
   s3.onRequest = () => ({ kind: random() < 0.2 ? pick(random, ['reset', 'lose'] as const) : 'pass' });

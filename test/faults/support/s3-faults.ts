@@ -207,7 +207,7 @@ export async function parkedMessages(t: TestContext): Promise<void> {
       const handler = openDeadLetter(t, { redisUrl: url, job, s3Endpoint: proxy.url });
       const history = new History();
       await history.listen(t, url, job);
-      history.enqueued('r-0', 'out_of_tries');
+      history.enqueued('r-0', 'max_receives_exceeded');
       const event = await eventOf([0]);
       proxy.onRequest = () => fault.fate;
       assert.deepEqual(await handler(event), { batchItemFailures: [{ itemIdentifier: 'm-0' }] }, fault.name);

@@ -27,7 +27,7 @@ function success(uri: string, value: number, message?: string): Finished {
 
 const failure = (uri: string, message: string): Finished => ({
   uri,
-  fields: serializeResult({ ok: false, error: new ServingError('out_of_tries', 'no') }, undefined),
+  fields: serializeResult({ ok: false, error: new ServingError('max_receives_exceeded', 'no') }, undefined),
   message,
 });
 

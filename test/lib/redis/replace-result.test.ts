@@ -16,7 +16,7 @@ const fieldsOf = (x: number) =>
     { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [1], data: Float32Array.of(x) }] },
     undefined,
   );
-const failure = (code: 'out_of_tries' | 'bad_input', id = 'm1') =>
+const failure = (code: 'max_receives_exceeded' | 'bad_input', id = 'm1') =>
   serializeResult(
     { ok: false, error: new ServingError(code, `the record failed 5 times and was parked as ${id}`) },
     undefined,
@@ -45,7 +45,7 @@ for (const embedded of [false, true]) {
   test(`${kind}: the failure of this message is replaced once, who waits hears of it, and its claim is done`, async (t) => {
     const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await states.claim({ uri: 'u', message: 'the message' });
-    await fail(failure('out_of_tries'));
+    await fail(failure('max_receives_exceeded'));
     assert.equal(await replacer.store(record(), fieldsOf(1), 'v1'), 'replaced');
     assert.equal(await outcome(), 1);
     assert.equal((await results.get('u'))?.model, 'v1');
@@ -70,13 +70,23 @@ for (const embedded of [false, true]) {
     await fail(failure('bad_input'));
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     await results.take('u').catch(() => undefined);
-    await fail(failure('out_of_tries', 'm2'));
+    await fail(failure('max_receives_exceeded', 'm2'));
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
-    assert.equal(await outcome(), 'out_of_tries');
+    assert.equal(await outcome(), 'max_receives_exceeded');
     await results.take('u').catch(() => undefined);
     await states.claim({ uri: 'u', message: 'the message' });
-    await fail(failure('out_of_tries', 'm2'));
+    await fail(failure('max_receives_exceeded', 'm2'));
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'replaced');
+  });
+
+  test(`${kind}: a failure that an earlier version stored as out_of_tries has today's code and is replaced`, async (t) => {
+    const { replacer, outcome, fail } = await open(t, embedded);
+    const { error, ...rest } = failure('max_receives_exceeded');
+    await fail({ ...rest, error: error.replace('max_receives_exceeded', 'out_of_tries') });
+    assert.equal(await outcome(), 'max_receives_exceeded');
+    assert.equal((await replacer.outcomes(['u']))[0]?.code, 'max_receives_exceeded');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'replaced');
+    assert.equal(await outcome(), 1);
   });
 
   test(`${kind}: a uri that is claimed for another record gets nothing, and a cancelled one stays cancelled`, async (t) => {
@@ -96,7 +106,7 @@ for (const embedded of [false, true]) {
 
   test(`${kind}: free takes the failure away and claims the uri for the same record alone`, async (t) => {
     const { results, states, replacer, outcome, fail } = await open(t, embedded);
-    await fail(failure('out_of_tries'));
+    await fail(failure('max_receives_exceeded'));
     assert.equal(await replacer.free(record()), 'replaced');
     assert.equal(await outcome(), undefined);
     assert.equal(await states.status('u'), 'queued');
@@ -108,7 +118,7 @@ for (const embedded of [false, true]) {
 
   test(`${kind}: of two who replay one record at once, one stores and the other finds it`, async (t) => {
     const { replacer, outcome, fail } = await open(t, embedded);
-    await fail(failure('out_of_tries'));
+    await fail(failure('max_receives_exceeded'));
     const handed = await Promise.all([1, 2, 3].map((x) => replacer.store(record(), fieldsOf(x), '')));
     assert.deepEqual(handed.toSorted(), ['replaced', 'superseded', 'superseded']);
     assert.equal(await outcome(), handed.indexOf('replaced') + 1);
@@ -116,13 +126,13 @@ for (const embedded of [false, true]) {
 
   test(`${kind}: a key that holds something else has no result, and a listing passes over it`, async (t) => {
     const { connection, replacer, fail } = await open(t, embedded);
-    await fail(failure('out_of_tries'));
+    await fail(failure('max_receives_exceeded'));
     await connection.use((redis) => redis.set(resultKey(JOB, 'odd'), 'x'), false);
     assert.equal(await replacer.store({ ...record(), uri: 'odd' }, fieldsOf(1), ''), 'conflict');
     const [first, second, third] = await replacer.outcomes(['odd', 'u', 'none']);
     assert.deepEqual(
       [first, second?.status, second?.code, third],
-      [undefined, 'failed', 'out_of_tries', undefined],
+      [undefined, 'failed', 'max_receives_exceeded', undefined],
     );
   });
 }
