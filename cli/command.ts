@@ -1,5 +1,5 @@
 /**
- * Defines a command once: parsing, --help, suggestions for misspelled options and docs/cli.md are derived from the
+ * Defines a command once: parsing, --help, suggestions for misspelled options and docs/reference/cli.md are derived from the
  * definition. --help is answered whatever else is on the command line.
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-/** Writes the help texts into docs/cli.md, between markers: `node cli/docs.ts`. A test fails when they are out of date. */
+/** Writes the help texts into docs/reference/cli.md, between markers: `node cli/docs.ts`. A test fails when they are out of date. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from './main.ts';
 
@@ -12,13 +12,14 @@ export async function withHelp(document: string): Promise<string> {
     const [start, end] = [`<!-- help ${name}-->`, '<!-- end of help -->'];
     const from = text.indexOf(start) + start.length;
     const to = text.indexOf(end, from);
-    if (from < start.length || to < 0) throw new Error(`docs/cli.md has no block ${start} ... ${end}`);
+    if (from < start.length || to < 0)
+      throw new Error(`docs/reference/cli.md has no block ${start} ... ${end}`);
     text = `${text.slice(0, from)}\n\`\`\`text\n${help}\n\`\`\`\n${text.slice(to)}`;
   }
   return text;
 }
 
 if (import.meta.main) {
-  const path = new URL('../docs/cli.md', import.meta.url);
+  const path = new URL('../docs/reference/cli.md', import.meta.url);
   await writeFile(path, await withHelp(await readFile(path, 'utf8')));
 }

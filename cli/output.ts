@@ -4,7 +4,7 @@
  */
 import type { ServingError } from '../lib/contract/errors.ts';
 
-/** Documented in docs/cli.md; scripts rely on them. */
+/** Documented in docs/reference/cli.md; scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, wrongUse: 2, notRunning: 3, notReady: 4 } as const;
 
 export interface Output {

@@ -1,6 +1,6 @@
 /**
  * Lists the layers and operations that are converted, from the converters' own tables. `node convert/supported.ts`
- * writes the list into docs/models.md.
+ * writes the list into docs/reference/operators.md.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 
@@ -55,6 +55,6 @@ export function withOps(document: string, ops: SupportedOps): string {
 }
 
 if (import.meta.main) {
-  const path = new URL('../docs/models.md', import.meta.url);
+  const path = new URL('../docs/reference/operators.md', import.meta.url);
   await writeFile(path, withOps(await readFile(path, 'utf8'), await supportedOps()));
 }

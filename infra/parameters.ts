@@ -27,7 +27,7 @@ export interface Parameters {
   readonly logDays: string | number;
   /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
   readonly keepData: string;
-  /** "basic": three alarms; "full": every alarm in docs/runbook.md, and a dashboard. */
+  /** "basic": three alarms; "full": every alarm in docs/how-to/runbook.md, and a dashboard. */
   readonly monitoring: string;
   /** "on": functions write the metrics of lib/metrics/emf.ts. */
   readonly metrics: string;

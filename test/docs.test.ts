@@ -13,7 +13,9 @@ const SOURCES = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis'
 const documents = new Map<string, string>();
 
 before(async () => {
-  const docs = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+  const docs = (await readdir(join(ROOT, 'docs'), { recursive: true })).filter((name) =>
+    name.endsWith('.md'),
+  );
   for (const path of [...docs.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'])
     documents.set(path, await readFile(join(ROOT, path), 'utf8'));
 });
@@ -26,14 +28,16 @@ function section(document: string, heading: string): string {
   return text.slice(start, end === -1 ? undefined : end);
 }
 
-test('docs/http.md lists every code with its status, and no other', async () => {
+test('docs/reference/errors.md lists every code with its status, and no other', async () => {
   const source = await readFile(join(ROOT, 'lib/contract/errors.ts'), 'utf8');
   const inCode = [...source.matchAll(/^ {2}(\w+): \{ status: (\d+), retryable/gm)].map(
     ([, code, status]) => [code, Number(status)] as const,
   );
   assert.ok(inCode.length > 15);
   for (const [code, status] of inCode) assert.equal(new ServingError(code as never, '').status, status);
-  const told = [...section('docs/http.md', 'Codes').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (\d{3}) \|/gm)];
+  const told = [
+    ...(documents.get('docs/reference/errors.md') ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (\d{3}) \|/gm),
+  ];
   const inDocs = told.flatMap(([, codes = '', status]) =>
     [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => [code, Number(status)] as const),
   );
@@ -45,14 +49,16 @@ for (const [heading, queue] of [
   ['InputQueue', InputQueue],
   ['OutputQueue', OutputQueue],
 ] as const) {
-  test(`docs/sdk.md lists every method of ${heading}, and no other`, () => {
+  test(`docs/reference/sdk.md lists every method of ${heading}, and no other`, () => {
     const methods = Object.getOwnPropertyNames(queue.prototype).filter((name) => name !== 'constructor');
-    const rows = [...section('docs/sdk.md', heading).matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name);
+    const rows = [...section('docs/reference/sdk.md', heading).matchAll(/^\| `(\w+)\(/gm)].map(
+      ([, name]) => name,
+    );
     assert.deepEqual(new Set(rows), new Set(methods));
   });
 }
 
-test('every error text of docs/debug.md is in the code', async () => {
+test('every error text of docs/how-to/debug.md is in the code', async () => {
   const texts: string[] = [];
   for (const folder of SOURCES) {
     const names = await readdir(join(ROOT, folder), { recursive: true });
@@ -64,7 +70,7 @@ test('every error text of docs/debug.md is in the code', async () => {
     .join('\n')
     .replaceAll(/\$\{[^}]*\}/g, '\u0000')
     .replaceAll("\\'", "'");
-  const rows = [...(documents.get('docs/debug.md') ?? '').matchAll(/^\| (`.*?`) \| /gm)];
+  const rows = [...(documents.get('docs/how-to/debug.md') ?? '').matchAll(/^\| (`.*?`) \| /gm)];
   const told = rows.flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
   assert.ok(told.length > 20);
   for (const text of told) {
@@ -75,7 +81,7 @@ test('every error text of docs/debug.md is in the code', async () => {
     const windows = pieces.flatMap((piece) => windowsOf(piece, 3));
     assert.ok(
       windows.some((window) => code.includes(window)),
-      `docs/debug.md: no message says ${JSON.stringify(text)}`,
+      `docs/how-to/debug.md: no message says ${JSON.stringify(text)}`,
     );
   }
 });

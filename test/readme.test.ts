@@ -32,7 +32,7 @@ function shownAs(samples: readonly string[], mark: string): RegExp {
   return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('.+')}$`);
 }
 
-test('the curl commands and the SDK example of the README do what it says, and docs/http.md shows the answers', async (t) => {
+test('the curl commands and the SDK example of the README do what it says, and docs/reference/http.md shows the answers', async (t) => {
   const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
   const shell = await blocks('sh');
   const bash = async (block: string | undefined) => {
@@ -51,9 +51,11 @@ test('the curl commands and the SDK example of the README do what it says, and d
   const queued = await bash(shell.find((block) => block.includes('/predictions/d7')));
   assert.match(queued, /^\{"uri":"d7"\}\{"uri":"d7","status":"succeeded",/);
 
-  const samples = await blocks('json', 'docs/http.md');
+  const samples = await blocks('json', 'docs/reference/http.md');
   assert.match(queued.slice('{"uri":"d7"}'.length), shownAs(samples, '"uri": "d7"'));
-  const infer = (await blocks('bash', 'docs/http.md')).find((block) => block.includes('"datatype": "FP32"'));
+  const infer = (await blocks('bash', 'docs/reference/http.md')).find((block) =>
+    block.includes('"datatype": "FP32"'),
+  );
   const inferred = await bash(infer?.replace('localhost:10020', addresses.http));
   assert.match(inferred, shownAs(samples, '"model_name"'));
 

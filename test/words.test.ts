@@ -1,5 +1,5 @@
 /**
- * The project speaks the field's language (docs/glossary.md). These words of its own were replaced; each says by what. The
+ * The project speaks the field's language (docs/reference/glossary.md). These words of its own were replaced; each says by what. The
  * list holds identifiers and phrases, not plain English words, which are right in many places.
  */
 import assert from 'node:assert/strict';

@@ -124,7 +124,7 @@ image:
   # std: 1
 `;
 
-const IMPORT = `# How a model that is no ONNX becomes one (docs/models.md). Default: as its own files say.
+const IMPORT = `# How a model that is no ONNX becomes one (docs/how-to/import-a-model.md). Default: as its own files say.
 import:
   # Names of the inputs, or shapes by name; a word is a free size.
   # inputs: {data: [N, 3, 224, 224]}

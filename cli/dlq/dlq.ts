@@ -42,7 +42,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
       'dry-run': { about: 'run them, and change nothing' },
       enqueue: {
         about:
-          'put the ones that work back into the queue, for the batch function to run, instead of storing results from here: for a Redis that cannot be reached (see docs/deploy.md)',
+          'put the ones that work back into the queue, for the batch function to run, instead of storing results from here: for a Redis that cannot be reached (see docs/how-to/deploy.md)',
       },
       timeout: { value: 's', range: [0, 900], about: 'of one record (default: function.timeoutSeconds)' },
       'queue-url': { value: 'url', about: 'its queue, for --enqueue' },

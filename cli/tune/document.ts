@@ -1,4 +1,4 @@
-/** The JSON document of `tune`. Scripts rely on it: docs/tune.md lists its keys, and a test compares them. */
+/** The JSON document of `tune`. Scripts rely on it: docs/how-to/tune.md lists its keys, and a test compares them. */
 import { availableParallelism } from 'node:os';
 import { machineFacts } from '../../convert/machine.ts';
 import { PRICES } from '../../infra/prices.ts';

@@ -1,7 +1,7 @@
 /**
  * Calls the functions that Lambda runs, from the event's JSON to that of the answer, and measures each call and the
  * model's share of it. A record that fails is answered fast and would look like a fast model, so every answer is checked.
- * Nothing is stored: Redis and what Lambda adds are not in these times (docs/tune.md).
+ * Nothing is stored: Redis and what Lambda adds are not in these times (docs/how-to/tune.md).
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';

@@ -1,6 +1,6 @@
 /**
  * `cluster-serving tune`: measures a model by batch size and threads, prices each memory setting, and recommends settings
- * for config.yaml. Times are of this machine, with whatever else it does; docs/tune.md says what they are good for.
+ * for config.yaml. Times are of this machine, with whatever else it does; docs/how-to/tune.md says what they are good for.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

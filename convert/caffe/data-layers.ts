@@ -66,7 +66,7 @@ const SHAPES: Readonly<Record<string, ShapeOf>> = {
   WindowData: pictures('window_data_param'),
 };
 
-/** For the list in docs/models.md. */
+/** For the list in docs/reference/operators.md. */
 export const DATA_LAYER_TYPES: readonly string[] = Object.keys(SHAPES);
 
 export function isDataLayer(type: string): boolean {

@@ -73,5 +73,5 @@ function summary({ counts, checked, unchecked, unlisted }: Examination): string 
   const all = error + warning + info === 0 ? 'nothing found' : parts.join(', ');
   const more = unlisted > 0 ? `; ${unlisted} more of the same kinds are counted and not listed` : '';
   const left = unchecked.length > 0 ? `, ${unchecked.length} need more than was there` : '';
-  return `${all}${more}; ${counted(checked, 'rule')} checked${left}. docs/doctor.md explains each.`;
+  return `${all}${more}; ${counted(checked, 'rule')} checked${left}. docs/how-to/doctor.md explains each.`;
 }

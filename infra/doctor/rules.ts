@@ -1,4 +1,4 @@
-/** Every rule, in the order of the report. docs/doctor.md has one row for each. */
+/** Every rule, in the order of the report. docs/how-to/doctor.md has one row for each. */
 import { ACCESS_RULES } from './access-rules.ts';
 import { FUNCTION_RULES } from './function-rules.ts';
 import { MODEL_RULES } from './model-rules.ts';

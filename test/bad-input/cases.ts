@@ -25,7 +25,7 @@ export type BodyCase = readonly [name: string, body: Body, code: ErrorCode, mess
 /** A record's data in one of the binary formats. */
 export type DataCase = readonly [name: string, data: () => Uint8Array, code: ErrorCode, message: RegExp];
 
-/** By hand, from docs/http.md: the code decides the status, and this says which. */
+/** By hand, from docs/reference/http.md: the code decides the status, and this says which. */
 const STATUS: Partial<Record<ErrorCode, number>> = {
   bad_request: 400,
   bad_input: 400,

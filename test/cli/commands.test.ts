@@ -42,8 +42,8 @@ test('the commands are these, and help lists each', async () => {
   assert.equal((await cli(['--help'])).stdout, stdout);
 });
 
-test('docs/cli.md holds the help of every command; `node cli/docs.ts` writes it', async () => {
-  const docs = await readFile(join(ROOT, 'docs/cli.md'), 'utf8');
+test('docs/reference/cli.md holds the help of every command; `node cli/docs.ts` writes it', async () => {
+  const docs = await readFile(join(ROOT, 'docs/reference/cli.md'), 'utf8');
   assert.equal(await withHelp(docs), docs);
   const stale = docs.replace('Stops the service of a data folder and waits', 'Waits');
   assert.notEqual(stale, docs);

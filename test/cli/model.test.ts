@@ -282,12 +282,12 @@ test('--job publishes for a job of the local service, which takes the model over
   await cli(['stop'], { cwd });
 });
 
-test('model ops lists what the converters know, and docs/models.md holds the same list', async () => {
+test('model ops lists what the converters know, and docs/reference/operators.md holds the same list', async () => {
   const { json, code } = (await cliJson(['model', 'ops'])) as Told<Record<'caffe' | 'tensorflow', string[]>>;
   assert.equal(code, 0);
   assert.ok(json.caffe.includes('Convolution') && json.caffe.includes('Input'));
   assert.ok(json.tensorflow.includes('Conv2D') && json.tensorflow.includes('While'));
-  const document = await readFile(join(ROOT, 'docs/models.md'), 'utf8');
+  const document = await readFile(join(ROOT, 'docs/reference/operators.md'), 'utf8');
   assert.equal(withOps(document, json), document, '`node convert/supported.ts` writes the list');
 });
 

@@ -64,7 +64,7 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('queue, dead letters, HTTP API and Redis have the alarms that docs/runbook.md promises', () => {
+  test('queue, dead letters, HTTP API and Redis have the alarms that docs/how-to/runbook.md promises', () => {
     const names = alarms().map(([name]) => name);
     for (const name of [
       'QueueAgeAlarm',
@@ -150,8 +150,8 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('every alarm has an entry in docs/runbook.md with a command to look with, and no entry is without its alarm', async () => {
-    const text = await readFile(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
+  test('every alarm has an entry in docs/how-to/runbook.md with a command to look with, and no entry is without its alarm', async () => {
+    const text = await readFile(new URL('../../docs/how-to/runbook.md', import.meta.url), 'utf8');
     const entries = new Map(
       text
         .split(/^## /m)
@@ -174,8 +174,8 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('the commands of docs/runbook.md are a shell’s, and every resource, output and function they name is there', async (t) => {
-    const text = await readFile(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
+  test('the commands of docs/how-to/runbook.md are a shell’s, and every resource, output and function they name is there', async (t) => {
+    const text = await readFile(new URL('../../docs/how-to/runbook.md', import.meta.url), 'utf8');
     const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block as string);
     assert.ok(blocks.length > 10);
     for (const [, name] of text.matchAll(/\$\(resource (\w+)\)/g))

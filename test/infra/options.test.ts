@@ -347,14 +347,14 @@ describe('the settings of a deployment', () => {
     assert.equal(problemsOf({}, { named: ['config', 'arch'] }), '');
   });
 
-  test('serverless.yml has a default for every parameter, and docs/deploy.md has it too, for dev and for prod', async () => {
+  test('serverless.yml has a default for every parameter, and docs/how-to/deploy.md has it too, for dev and for prod', async () => {
     const { params } = parse(await readFile(new URL('../../serverless.yml', import.meta.url), 'utf8'), {
       logLevel: 'silent',
     }) as { params: Record<'default' | 'prod', Record<string, string | number>> };
     assert.deepEqual(Object.keys(params.default).sort(), [...PARAMETER_NAMES].sort());
     assert.deepEqual(problemsOf(params.default as unknown as Parameters), '');
     assert.deepEqual(problemsOf({ ...params.default, ...params.prod }), '');
-    const text = await readFile(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
+    const text = await readFile(new URL('../../docs/how-to/deploy.md', import.meta.url), 'utf8');
     const rows = text
       .split('\n')
       .map((line) => line.split('|').map((cell) => cell.trim().replaceAll('`', '')));

@@ -32,7 +32,7 @@ async function servingVersion(aws: LocalAws, Bucket: string, jobName: string): P
   return (JSON.parse(Buffer.from(text).toString()) as { version: string }).version;
 }
 
-/** `aws s3 rm --recursive` of docs/deploy.md. */
+/** `aws s3 rm --recursive` of docs/how-to/deploy.md. */
 async function empty(aws: LocalAws, Bucket: string): Promise<void> {
   for (const Key of Object.keys((await objectsOf(aws, Bucket)) ?? {}))
     await aws.s3.send(new DeleteObjectCommand({ Bucket, Key }));
@@ -225,7 +225,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.equal(Object.keys(both).length, 2 * Object.keys(again.deployment ?? {}).length);
   });
 
-  test('info prints the address, the functions and the outputs that docs/deploy.md names, and changes nothing', () => {
+  test('info prints the address, the functions and the outputs that docs/how-to/deploy.md names, and changes nothing', () => {
     const { info, changed } = dev;
     assert.equal(info.exitCode, 0, info.output);
     assert.ok(info.output.includes(`POST - https://${info.resources['HttpApi']}.execute-api.`), info.output);
@@ -258,7 +258,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.deepEqual(Object.keys(full.resources), ['Bucket']);
   });
 
-  test('remove after emptying the bucket, as docs/deploy.md says, leaves no stack and no bucket', () => {
+  test('remove after emptying the bucket, as docs/how-to/deploy.md says, leaves no stack and no bucket', () => {
     assert.equal(dev.removed.exitCode, 0, dev.removed.output);
     assert.match(dev.removed.output, /has been successfully removed/);
     assert.equal(dev.removed.status, undefined);

@@ -222,8 +222,8 @@ test('every rule has a test that trips it, an id of its own, and all its words',
   }
 });
 
-test('docs/doctor.md has one row for each rule, in the words of the rule', async () => {
-  const docs = await readFile(join(ROOT, 'docs/doctor.md'), 'utf8');
+test('docs/how-to/doctor.md has one row for each rule, in the words of the rule', async () => {
+  const docs = await readFile(join(ROOT, 'docs/how-to/doctor.md'), 'utf8');
   const rows = docs.split('\n').filter((line) => line.startsWith('| `'));
   const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('*', '\\*').replaceAll('<', '\\<');
   assert.deepEqual(

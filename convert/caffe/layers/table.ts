@@ -24,7 +24,7 @@ const LAYERS: Readonly<Record<string, ConvertLayer>> = {
   ...RESIZINGS,
 };
 
-/** For the list in docs/models.md. */
+/** For the list in docs/reference/operators.md. */
 export const LAYER_TYPES: readonly string[] = Object.keys(LAYERS);
 
 /** Undefined for a type that is not converted. */

@@ -95,11 +95,11 @@ test('the sample is measured at both doors, priced, and its settings are written
   assert.deepEqual(await readdir(cwd), ['config.yaml']);
 });
 
-test('docs/tune.md names every key of the JSON document, and no other', async (t) => {
+test('docs/how-to/tune.md names every key of the JSON document, and no other', async (t) => {
   const cwd = await modelFolder(t, ['N', 4]);
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: net\n');
   const told = await tuned(['--write', '--yes', ...SHORT], cwd);
-  const docs = await readFile(join(ROOT, 'docs/tune.md'), 'utf8');
+  const docs = await readFile(join(ROOT, 'docs/how-to/tune.md'), 'utf8');
   const section = docs.slice(docs.indexOf('\n## JSON\n'));
   const named = [...section.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`(\w+)`/g)].map(([, key]) => key),

@@ -1,4 +1,4 @@
-/** docs/config.md says what the code does: every setting with default and range, every old key with its outcome. */
+/** docs/reference/config.md says what the code does: every setting with default and range, every old key with its outcome. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
 import { SETTING_PATHS } from '../../../lib/config/schema.ts';
 
-const DOC = new URL('../../../docs/config.md', import.meta.url);
+const DOC = new URL('../../../docs/reference/config.md', import.meta.url);
 
 async function section(heading: string): Promise<string> {
   const doc = await readFile(DOC, 'utf8');
