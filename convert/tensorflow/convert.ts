@@ -1,7 +1,6 @@
 /**
- * In: one flat graph, whatever file it came from. Out: the ONNX graph.
- * Trap: an old graph's inputs are not only data: dropout's keep_prob and training flags are placeholders too, and a
- * served model wants them fixed.
+ * Converts a flat TensorFlow graph, whatever file it came from, to an ONNX graph. Old graphs also have inputs that
+ * are not data, such as dropout's keep_prob and training flags; these become constants with their serving values.
  */
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
@@ -65,7 +64,7 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
   };
 }
 
-/** Also where only a loop or one side of a condition draws. */
+/** Random operations may also be inside a loop or one branch of a condition. */
 function isRandom({ nodes }: Body): boolean {
   return nodes.some(
     ({ op, attributes }) =>
@@ -119,7 +118,7 @@ function filled(name: string, dtype: DType, shape: Shape = [], value: number): T
   return tensorOf(dtype, sizes, new Float64Array(count).fill(value));
 }
 
-/** The only image input: float, four dimensions, 1 or 3 channels. */
+/** An image is the model's only input: float32, four dimensions, 1 or 3 channels. */
 function imageOf(inputs: readonly Value[]): ImageProposal | undefined {
   const images = inputs.filter(({ dtype, shape }) => dtype === 'float32' && shape?.length === 4);
   const [image] = images;

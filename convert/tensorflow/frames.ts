@@ -1,40 +1,39 @@
 /**
- * TensorFlow 1's loops. In: a graph with Enter, Merge, Switch, NextIteration, Exit. Out: the same with While nodes and
- * functions for their conditions and bodies, as TensorFlow 2 writes loops.
- * Trap: a loop within a loop is part of the outer one's body; the innermost is taken out first.
+ * Rewrites TensorFlow 1 loops (Enter, Merge, Switch, NextIteration, Exit) as While nodes with functions for condition
+ * and body, as TensorFlow 2 writes them. Nested loops are replaced from the innermost outwards.
  */
 import { splitTensor, type TfFunction, type TfGraph, type TfNode, textAttribute, usersOf } from './graph.ts';
 import { refuse } from './ops/refuse.ts';
 
 type Nodes = ReadonlyMap<string, TfNode>;
 
-/** Each is looked at as often as loops lie around it. */
+/** A loop is visited once for each loop around it. */
 const MAX_FRAMES = 1000;
 
 type Users = (tensor: string) => readonly TfNode[];
 
 interface Entry {
   readonly argument: string;
-  /** What enters from outside. */
+  /** The value before the loop. */
   readonly initial: string;
 }
 
 interface Variable extends Entry {
-  /** What goes back to the next round. */
+  /** The value for the next iteration. */
   readonly next: string;
 }
 
 interface Frame {
   readonly variables: readonly Variable[];
-  /** Do not change. */
+  /** Values that do not change in the loop. */
   readonly constants: readonly Entry[];
   readonly condition: string;
-  /** Tensors of the frame that are its arguments, seen from the body or from the condition. */
+  /** The loop's tensors that are arguments, as the body and the condition see them. */
   readonly names: ReadonlyMap<string, string>;
   readonly exits: ReadonlyMap<string, number>;
 }
 
-/** As it is, when there is no loop of this kind. */
+/** Returns the graph unchanged when it has no such loop. */
 export function withoutFrames(tf: TfGraph): TfGraph {
   const entries = Map.groupBy([...tf.nodes.values()].filter(isEnter), (node) =>
     textAttribute(node, 'frame_name'),
@@ -56,7 +55,7 @@ export function withoutFrames(tf: TfGraph): TfGraph {
   return { ...tf, functions, nodes: inOrder(nodes, roots, new Map(), tf.file).nodes };
 }
 
-/** Replaces one loop; false when another is still inside of it. */
+/** Replaces one loop. Returns false while another loop is inside it. */
 function takeOut(
   name: string,
   frame: Frame,
@@ -140,7 +139,7 @@ function wayBack(name: string, merge: TfNode, nodes: Nodes): string {
   return back?.inputs[0] ?? refuse(`loop "${name}" has a variable without a way back (node "${merge.name}")`);
 }
 
-/** The nodes that `roots` need, each after its inputs; `names` are arguments, where the search ends. */
+/** The nodes that `roots` need, each after its inputs. The search ends at the arguments `names`. */
 function inOrder(
   nodes: Nodes,
   roots: readonly string[],
@@ -179,7 +178,7 @@ function inOrder(
       }
     }
   }
-  // Of a loop that is still to be taken out it is no wonder.
+  // A loop that is not replaced yet is a legitimate cycle.
   if (cycle !== undefined && !loops) refuse(`${where} has a cycle at node "${cycle}"`);
   return { nodes: ordered, loops };
 }

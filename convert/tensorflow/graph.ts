@@ -1,17 +1,21 @@
 /**
- * The one graph type that all readers of TensorFlow files produce and the conversion takes. Variables are values here:
- * a variable is a Const, reading it an Identity, and a resource in a loop's body a tensor of the variable's dtype.
+ * The graph type that all readers of TensorFlow files produce and the conversion takes. Variables are values: a
+ * variable is a Const, reading it is an Identity, and a resource in a loop's body is a tensor of the variable's
+ * dtype.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 import type { Shape } from '../graph/value.ts';
 
-/** A type ONNX Runtime has nothing for: `resource`, `variant`, `qint8`, `complex64`. By TensorFlow's name, lower case. */
+/**
+ * A type without an ONNX Runtime equivalent, by TensorFlow's name in lower case: `resource`, `variant`, `qint8`,
+ * `complex64`.
+ */
 interface UnsupportedType {
   readonly unsupported: string;
 }
 
-/** half and bfloat16 are float32 here, everywhere: in weights, attributes and inputs. */
+/** half and bfloat16 are float32 in weights, attributes and inputs. */
 export type TfType = DType | UnsupportedType;
 
 /** As in the file: -1 is an unknown size, undefined an unknown rank. */
@@ -24,12 +28,15 @@ export type TfAttribute =
   | { readonly kind: 'string'; readonly value: string; readonly bytes: Uint8Array }
   | { readonly kind: 'type'; readonly value: TfType }
   | { readonly kind: 'shape'; readonly value: TfShape }
-  /** Of quint8, qint8, qint16, quint16, qint32 the plain integers; the node's type attribute tells. */
+  /**
+   * Quantized types (quint8, qint8, qint16, quint16, qint32) hold plain integers; the node's type attribute names the
+   * type.
+   */
   | { readonly kind: 'tensor'; readonly value: Tensor }
   | { readonly kind: 'func'; readonly name: string; readonly attributes: TfAttributes }
   | TfList;
 
-/** All but one are empty; an empty list has all of them empty. */
+/** At most one of the arrays has elements. */
 export interface TfList {
   readonly kind: 'list';
   readonly ints: readonly number[];
@@ -47,18 +54,18 @@ export type TfAttributes = Readonly<Record<string, TfAttribute>>;
 export interface TfNode {
   readonly name: string;
   readonly op: string;
-  /** Data inputs, each `node:port` with its port, 0 too; in a function also `argument:0`. */
+  /** Data inputs, each as `node:port` (port 0 too); in a function also `argument:0`. */
   readonly inputs: readonly string[];
-  /** Names of nodes that are kept in the graph and must come before. */
+  /** The names of nodes in the graph that must run before. */
   readonly controlInputs: readonly string[];
   /** A null-prototype object. */
   readonly attributes: TfAttributes;
 }
 
-/** A body of While, If, Case and their kin: whatever was called plainly has been inlined. */
+/** The body of While, If, Case and similar nodes. Direct calls are inlined already. */
 export interface TfFunction {
   readonly name: string;
-  /** In the order of the caller's inputs. Referred to as `name:0`. */
+  /** In the order of the caller's inputs, which nodes refer to as `name:0`. */
   readonly inputs: readonly { readonly name: string; readonly dtype: TfType }[];
   /** In the order of the caller's outputs. */
   readonly outputs: readonly { readonly name: string; readonly tensor: string }[];
@@ -66,41 +73,41 @@ export interface TfFunction {
 }
 
 export interface TfInput {
-  /** The public name: a signature's key, else the tensor's name, without `:0` where the file has none. */
+  /** The signature key, else the name of the tensor, without `:0`. */
   readonly name: string;
-  /** The graph's tensor it feeds: `x:0`. Its node is not among the nodes. */
+  /** The graph tensor that the input feeds, such as `x:0`. Its node is not in `nodes`. */
   readonly tensor: string;
   readonly dtype: DType;
-  /** Free sizes have names: that of the first axis is `N`. Undefined: unknown rank. */
+  /** Free sizes have names; that of the first axis is `N`. Undefined for an unknown rank. */
   readonly shape: Shape | undefined;
 }
 
 export interface TfGraph {
-  /** The file the nodes are in, relative to the model's directory. */
+  /** The file with the nodes, relative to the model's directory. */
   readonly file: string;
-  /** What the outputs need, in an order where a node follows its inputs, but for the loops of TensorFlow 1. */
+  /** The nodes that the outputs need, each after its inputs except in TensorFlow 1 loops. */
   readonly nodes: ReadonlyMap<string, TfNode>;
   readonly inputs: readonly TfInput[];
   readonly outputs: readonly { readonly name: string; readonly tensor: string }[];
   readonly functions: ReadonlyMap<string, TfFunction>;
 }
 
-/** What a reader gives. */
+/** The result of a reader. */
 export interface TfModel {
   readonly graph: TfGraph;
   /** The files that were read, relative to the model's directory. */
   readonly files: readonly string[];
-  /** What the person should know. */
+  /** Notes for the user. */
   readonly notes: readonly string[];
 }
 
-/** `node:port` apart. */
+/** Splits `node:port`. */
 export function splitTensor(tensor: string): { readonly node: string; readonly port: number } {
   const colon = tensor.lastIndexOf(':');
   return { node: tensor.slice(0, colon), port: Number(tensor.slice(colon + 1)) };
 }
 
-/** The ways below throw bad_model when the attribute is missing and there is no fallback, or is of another kind. */
+/** These functions throw bad_model when the attribute is of another kind, or is missing and there is no fallback. */
 export function intAttribute(node: TfNode, name: string, fallback?: number): number {
   return find(node, name, 'int')?.value ?? required(node, name, fallback);
 }
@@ -121,7 +128,7 @@ export function typeAttribute(node: TfNode, name: string, fallback?: TfType): Tf
   return find(node, name, 'type')?.value ?? required(node, name, fallback);
 }
 
-/** Undefined is an unknown rank, or no such attribute. */
+/** Returns undefined for an unknown rank or a missing attribute. */
 export function shapeAttribute(node: TfNode, name: string): TfShape {
   return find(node, name, 'shape')?.value;
 }
@@ -130,12 +137,12 @@ export function tensorAttribute(node: TfNode, name: string): Tensor {
   return find(node, name, 'tensor')?.value ?? required<Tensor>(node, name, undefined);
 }
 
-/** Name of the function an attribute refers to. */
+/** The name of the function that an attribute refers to. */
 export function functionAttribute(node: TfNode, name: string): string {
   return find(node, name, 'func')?.name ?? required<string>(node, name, undefined);
 }
 
-/** `listAttribute(node, 'strides').ints`; a missing attribute is an empty list. */
+/** Use as `listAttribute(node, 'strides').ints`. A missing attribute is an empty list. */
 export function listAttribute(node: TfNode, name: string): TfList {
   return find(node, name, 'list') ?? NO_LIST;
 }
@@ -170,7 +177,7 @@ function required<T>(node: TfNode, name: string, fallback: T | undefined): T {
 
 const USERS = new WeakMap<TfGraph, Map<string, TfNode[]>>();
 
-/** The nodes that take a tensor. */
+/** The nodes that consume each tensor. */
 export function usersOf(tf: TfGraph): Map<string, TfNode[]> {
   const known = USERS.get(tf);
   if (known) return known;

@@ -1,12 +1,12 @@
 /**
- * In: a node that cannot be converted. Out: tensors right behind it that could be inputs instead.
- * Trap: behind the decoding of files often lies a loop over them, whose lists nobody can feed, and more of the same kind;
- * only what an operation takes that can be converted is of use.
+ * Finds tensors after an unsupported node that could become inputs instead: only those that a supported operation
+ * takes. Decoding is often followed by a loop over files, whose lists cannot be inputs, and by more unsupported
+ * nodes.
  */
 import { type TfGraph, type TfNode, usersOf } from './graph.ts';
 
 const SHOWN = 8;
-/** Nodes that are looked at. */
+/** Limits the nodes visited. */
 const MAX_STEPS = 10_000;
 const LISTS = /^(TensorList|TensorArray|EmptyTensorList)/;
 
@@ -42,7 +42,7 @@ export function tensorsBehind(
   return [...found].slice(0, SHOWN);
 }
 
-/** Such a node is our own (see frames.ts); the file has none of that name. */
+/** Such a node comes from frames.ts and is not in the file. */
 function isLoopOfOld({ op, name, attributes }: TfNode): boolean {
   const { body } = attributes;
   return op === 'While' && body?.kind === 'func' && body.name === name.replace(/loop$/, 'body');
@@ -50,7 +50,7 @@ function isLoopOfOld({ op, name, attributes }: TfNode): boolean {
 
 const OUTPUTS = new WeakMap<Map<string, TfNode[]>, Map<string, string[]>>();
 
-/** The tensors of a node that others take. */
+/** The tensors of each node that have consumers. */
 function outputsByNode(users: Map<string, TfNode[]>): Map<string, string[]> {
   const known = OUTPUTS.get(users);
   if (known) return known;

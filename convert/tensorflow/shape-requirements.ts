@@ -1,16 +1,15 @@
 /**
- * In: an input whose shape the file does not say. Out: the shape that its users demand, when all of them say the same:
- * an image with the channels of the weights, a row as long as the matrix is high.
- * Trap: only operations that keep the shape are followed; an addition of two computed tensors may change it, and a
- * Reshape takes anything.
+ * Derives the shape of an input that the file leaves open from its users, if they all agree: an image has the
+ * channels of the weights, a row the length of the matrix. Only operations that keep the shape are followed; adding
+ * two computed tensors may change it, and Reshape takes anything.
  */
 import type { Dim, Shape } from '../graph/value.ts';
 import { type TfGraph, type TfInput, type TfNode, usersOf } from './graph.ts';
 
-/** A size nobody demands. */
+/** A size without a requirement. */
 const FREE = -1;
 
-/** What these take at their first (or that) input has so many dimensions. */
+/** The rank that these operations require at their first input, or at the input `at`. */
 const RANKS: Readonly<Record<string, { readonly rank: number; readonly at?: number }>> = {
   AvgPool: { rank: 4 },
   AvgPool3D: { rank: 5 },
@@ -42,10 +41,10 @@ const KEEP_SHAPE = new Set(
   ).split(' '),
 );
 const KEEP_RANK = new Set(['BatchToSpaceND', 'MirrorPad', 'Pad', 'PadV2', 'SpaceToBatchND']);
-/** Keep the rank when the other operand is a small constant, and the shape when that is one number. */
+/** These keep the rank if the other operand is a small constant, and the shape if that is a scalar. */
 const BROADCASTS = new Set(['Add', 'AddV2', 'Div', 'Maximum', 'Minimum', 'Mul', 'RealDiv', 'Sub']);
 
-/** undefined where nothing is demanded, or different things are. */
+/** Returns undefined when there are no requirements, or conflicting ones. */
 export function demandedShape(tf: TfGraph, { name, tensor }: TfInput): Shape | undefined {
   let found: readonly number[] | undefined;
   const seen = new Set([tensor]);
@@ -99,7 +98,7 @@ function isTrue(node: TfNode, name: string): boolean {
   return attribute?.kind === 'bool' && attribute.value;
 }
 
-/** Through the Identity that reads a variable. */
+/** Looks through the Identity that reads a variable. */
 function constantOf(tf: TfGraph, tensor: string | undefined) {
   let at = tensor;
   for (let steps = 0; steps < 8 && at !== undefined; steps++) {

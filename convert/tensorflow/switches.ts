@@ -1,6 +1,6 @@
 /**
- * Recognises placeholders that are no data, such as dropout's probability or a training flag, and gives the value each
- * has when a model is served. `dropout` may be the share that is kept or dropped; only the graph shows which.
+ * Recognizes placeholders that are not data, such as dropout's probability or a training flag, and returns their
+ * serving values. `dropout` may be the share that is kept or dropped; only the graph shows which.
  */
 import { type TfGraph, type TfInput, type TfNode, usersOf } from './graph.ts';
 
@@ -12,7 +12,7 @@ export function isTrainingFlag(name: string): boolean {
   return TRAINING.test(name);
 }
 
-/** Of an input of rank 0 or unknown rank. */
+/** The serving value of an input of rank 0 or unknown rank. */
 export function servingValue(tf: TfGraph, { name, tensor, dtype }: TfInput): number | undefined {
   if (dtype === 'bool' || dtype === 'int32') return isTrainingFlag(name) ? 0 : undefined;
   if (dtype !== 'float32' && dtype !== 'float64') return undefined;

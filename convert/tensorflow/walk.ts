@@ -1,7 +1,6 @@
 /**
- * In: nodes in an order where each follows its inputs. Out: a value for each tensor, with every problem noted.
- * Trap: TensorFlow 1 has conditions as Switch and Merge, data flow that goes one of two ways: with a constant condition
- * one way is dead, with a computed one both are computed and Merge takes the one that counts.
+ * Converts nodes in order, each after its inputs, and records every problem. TensorFlow 1 writes conditions as Switch
+ * and Merge: with a constant condition one branch is dead; with a computed one both are computed and Merge selects.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
@@ -17,17 +16,17 @@ import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands } fr
 import { ruleOf } from './ops/table.ts';
 import { tensorsBehind } from './predecessors.ts';
 
-/** Bodies within bodies: a function that calls itself would never end. */
+/** Limits nested bodies, because a function that calls itself would never end. */
 const MAX_DEPTH = 32;
-/** Bodies that are converted in all: two calls in each of 32 levels would be billions. */
+/** Limits all converted bodies: two calls in each of 32 levels would be billions. */
 const MAX_CALLS = 20_000;
-/** Nodes that are converted in all, those of bodies as often as these are converted. */
+/** Limits all converted nodes; those of a body count each time it is converted. */
 const MAX_STEPS = 2_000_000;
 
-/** Refused nodes for which tensors behind them are looked for: more are not shown. */
+/** How many unsupported nodes get a suggestion for inputs, which takes a search each. */
 const MAX_SEARCHES = 50;
 
-/** More outputs than a node that is passed over has. */
+/** More than the outputs of any skipped node. */
 const MAX_PORTS = 64;
 
 interface Branch {
@@ -35,7 +34,7 @@ interface Branch {
   readonly taken: boolean;
 }
 
-/** What the graph and all bodies share. */
+/** The state that the graph and all bodies share. */
 export interface Conversions {
   readonly tf: TfGraph;
   readonly problems: Problems;
@@ -45,12 +44,12 @@ export interface Conversions {
     calls: number;
     steps: number;
     searches: number;
-    /** The node of the graph itself whose turn it is. */
+    /** The current node of the main graph. */
     at: TfNode | undefined;
   };
 }
 
-/** Operations that know lists, or hand on whatever they get. */
+/** Operations that take lists, or pass any value through. */
 const KNOWS_LISTS =
   /^(TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
 
@@ -75,10 +74,10 @@ export class Walk {
     for (const node of nodes.values()) this.#convert(node);
   }
 
-  /** A tensor; undefined when it could not be converted. */
+  /** Returns undefined for a tensor that could not be converted. */
   result(tensor: string): Value | undefined {
     const value = this.values.get(tensor);
-    if (value === DEAD) refuse(`output "${tensor}" is on a side of a condition that is never taken`);
+    if (value === DEAD) refuse(`output "${tensor}" is in a branch of a condition that is never taken`);
     return value === FAILED ? undefined : value;
   }
 
@@ -109,14 +108,14 @@ export class Walk {
     this.#set(node, made === undefined ? [FAILED] : Array.isArray(made) ? made : [made as Value]);
   }
 
-  /** A tensor within a function cannot be named; what lies behind the loop or condition can. */
+  /** A tensor inside a function cannot be named as an input, but one after the loop or condition can. */
   #whyRefused(node: TfNode): string {
     const { tf, work } = this.#shared;
     const isConverted = (consumer: TfNode) =>
       ruleOf(consumer.op) !== undefined &&
       consumer.op !== 'Identity' &&
       !/^(Stateless)?(While|If)$/.test(consumer.op);
-    // Some, for a search per node would take long in a large graph of which nothing is known.
+    // Searching for every node would take long in a large graph of unsupported operations.
     work.searches += 1;
     if (work.searches > MAX_SEARCHES) return whyRefused(node.op);
     return whyRefused(node.op, tensorsBehind(tf, work.at ?? node, isConverted));
@@ -126,7 +125,7 @@ export class Walk {
   #set(node: TfNode, values: readonly Value[]): void {
     const branches = this.#branchesOf(node);
     const [first] = values;
-    // A Switch gives one that is dead and one that is not.
+    // A Switch has one dead and one live output.
     const missing = values.length === 1 && (first === FAILED || first === DEAD) ? first : undefined;
     for (let i = 0; i < Math.max(values.length, missing ? MAX_PORTS : 0); i++) {
       const tensor = `${node.name}:${i}`;
@@ -212,7 +211,7 @@ export class Walk {
     return outputs.every((value) => value !== undefined) ? outputs : undefined;
   }
 
-  /** Of a node that is passed over, what is in its bodies and not supported is said nevertheless. */
+  /** Also reports unsupported operations in the bodies of a skipped node. */
   #scan(node: TfNode, seen = new Set<string>()): void {
     for (const attribute of Object.values(node.attributes)) {
       const names =
@@ -234,7 +233,7 @@ export class Walk {
   }
 }
 
-/** A size that is no size is the model's mistake, whatever part of us found it. */
+/** Reports an invalid size as a defect of the model, wherever it was found. */
 function whole<T>(convert: () => T): T {
   try {
     return convert();
@@ -249,13 +248,13 @@ function isSwitch(node: TfNode): boolean {
   return node.op === 'Switch' || node.op === 'RefSwitch';
 }
 
-/** The innermost condition that tells the two ways apart, and what it must be for the first. */
+/** The innermost condition that separates two branches, and its value for the first. */
 function decidedBy(a: readonly Branch[], b: readonly Branch[]): Branch | undefined {
   const opposite = a.findLast((branch) =>
     b.some((other) => other.condition === branch.condition && other.taken !== branch.taken),
   );
   if (opposite) return opposite;
-  // One side may be a constant, which no Switch feeds; what both are within does not tell them apart.
+  // One side may be a constant, which has no Switch. Conditions that both share do not separate them.
   const within = (branch: Branch, others: readonly Branch[]) =>
     others.some((other) => other.condition === branch.condition && other.taken === branch.taken);
   const ownA = a.findLast((branch) => !within(branch, b));

@@ -1,6 +1,6 @@
 /**
- * Follows the handles and flows of TensorArrays through one graph or body, back to where they come from: through
- * identities, conditions and the rounds of loops.
+ * Traces the handles and flows of TensorArrays through a graph or a function body back to their origin, through
+ * identities, conditions and loops.
  */
 import { splitTensor } from '../graph.ts';
 import { refuse } from '../ops/refuse.ts';
@@ -8,22 +8,22 @@ import { refuse } from '../ops/refuse.ts';
 export interface OrderedNode {
   readonly name: string;
   readonly op: string;
-  /** `node:port`, functions inlined. */
+  /** `node:port`, with functions inlined. */
   readonly inputs: readonly string[];
   readonly controlInputs: readonly string[];
 }
 
 export interface ArrayGraph {
-  /** What the outputs need, and what must run before that. */
+  /** The nodes that the outputs need, and those that must run before them. */
   readonly nodes: ReadonlyMap<string, OrderedNode>;
-  /** Those of them that give the outputs a value; only these are converted. */
+  /** The nodes that compute the outputs; only these are converted. */
   readonly needed: ReadonlySet<string>;
-  /** Tensors from outside: the arguments of a body. */
+  /** The arguments of a body. */
   readonly given: ReadonlySet<string>;
   readonly outputs: readonly string[];
 }
 
-/** Which input is the flow; the handle is always the first. */
+/** The position of the flow among the inputs. The handle is always the first. */
 export const FLOW: Readonly<Record<string, number>> = {
   TensorArrayWriteV3: 3,
   TensorArrayScatterV3: 3,
@@ -37,20 +37,20 @@ export const WRITES = /^TensorArray(?:Write|Scatter|Split)V3$/;
 export const HANDS_ON = /^(?:Identity|StopGradient|Snapshot|(?:Ref)?(?:Enter|Exit|NextIteration|Switch))$/;
 export const NEXT = /^(?:Ref)?NextIteration$/;
 export const CALLS = /^(?:Stateless)?(?:While|If|Case)$/;
-/** Nodes that are looked at in all. */
+/** Limits the number of nodes visited in one graph. */
 const MAX_STEPS = 50_000_000;
 
 interface Handle {
-  /** Where it comes from. */
+  /** The tensor that created the handle. */
   readonly tensor: string;
-  /** Loops between there and here. */
+  /** How many loops lie between its creation and its use. */
   readonly depth: number;
 }
 
-/** Where a flow comes from: the last write, the array itself, the begin of a loop, the end of a condition. */
+/** The origin of a flow: the last write, the new array, the start of a loop or the end of a condition. */
 export interface Origin {
   readonly tensor: string;
-  /** Conditions that were passed, and on which side. */
+  /** The conditions on the way to the origin, each with the branch taken. */
   readonly sides: ReadonlyMap<string, number>;
 }
 
@@ -85,7 +85,7 @@ export class ArrayFlow {
     return { tensor, sides };
   }
 
-  /** A condition under its first name. */
+  /** Looks through Identity nodes, so that one condition has one name. */
   private plain(tensor: string): string {
     let at = tensor;
     for (let from = this.producer(at); from?.op === 'Identity'; from = this.producer(at)) {
@@ -95,7 +95,7 @@ export class ArrayFlow {
     return at;
   }
 
-  /** The nodes on a flow, back to where the arrays were made. */
+  /** All nodes on a flow, back to where the arrays were created. */
   flowBehind(tensors: readonly string[]): Set<string> {
     return this.behind(tensors, (node) => {
       if (FLOW[node.op] !== undefined) return WRITES.test(node.op) ? [flowOf(node)] : [];
@@ -124,7 +124,7 @@ export class ArrayFlow {
     return this.graph.given.has(tensor) ? undefined : this.graph.nodes.get(splitTensor(tensor).node);
   }
 
-  /** Limits the work; a search in a cycle of a broken file ends here. */
+  /** Limits the work, which also ends a search in the cycle of a broken file. */
   step(): void {
     this.steps += 1;
     if (this.steps > MAX_STEPS) refuse('the order of TensorArrays takes too long to find');
@@ -135,7 +135,7 @@ export function flowOf(node: OrderedNode): string {
   return node.inputs[FLOW[node.op] ?? 0] ?? '';
 }
 
-/** Only one of them ever runs. */
+/** Whether `a` and `b` lie in different branches of one condition, so that only one of them runs. */
 export function areExclusive(a: Origin, b: Origin): boolean {
   return [...a.sides].some(([condition, side]) => b.sides.has(condition) && b.sides.get(condition) !== side);
 }

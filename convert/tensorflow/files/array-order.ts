@@ -1,7 +1,7 @@
 /**
- * Finds writes into TensorFlow 1 TensorArrays that a conversion would lose. TensorFlow writes into one array in memory,
- * and its `flow` tensors only order the operations; we follow the flow, and each write makes a new tensor. So a write
- * that is not on the flow of a later reader never happened for us.
+ * Finds writes to TensorFlow 1 TensorArrays that a conversion would lose. TensorFlow writes to one array in memory
+ * and uses `flow` tensors only to order operations. Converted, each write makes a new tensor, so a reader sees only
+ * the writes on its own flow.
  */
 import type { Problems } from '../../problems.ts';
 import { refuse } from '../ops/refuse.ts';
@@ -20,10 +20,10 @@ import {
   WRITES,
 } from './array-flow.ts';
 
-/** Of the bits that say which write comes before which node. */
+/** Limits the memory for the bit sets of earlier writes. */
 const MAX_WORDS = 1 << 25;
 
-/** Who writes on from an origin. */
+/** A node that writes to the array in the state `origin`. */
 interface Heir {
   readonly name: string;
   readonly origin: Origin;
@@ -51,21 +51,21 @@ export function findLostWrites(
 class ArrayOrder {
   private readonly graph: ArrayGraph;
   private readonly flow: ArrayFlow;
-  /** By the tensor its handle comes from. */
+  /** The writes to each array, by the tensor that created its handle. */
   private readonly writers = new Map<string, OrderedNode[]>();
-  /** Each write has a bit. */
+  /** The bit of each write in `earlier`. */
   private readonly places = new Map<string, number>();
-  /** By node: the bits of the writes that have run before it. */
+  /** The writes that ran before each node. */
   private readonly earlier = new Map<string, Uint32Array>();
-  /** Handles that nodes which are converted use. */
+  /** The handles that converted nodes use. */
   private readonly used = new Set<string>();
-  /** For each tensor that goes into a next round: the nodes on its flow. */
+  /** The nodes on the flow of each tensor that enters a loop's next iteration. */
   private readonly rounds: readonly ReadonlySet<string>[];
   /** The nodes on the flow of an output. */
   private readonly returned: ReadonlySet<string>;
-  /** What writes on from an origin: writes, and loops that write. */
+  /** The writes, and the loops with writes, that continue from each origin. */
   private readonly heirs = new Map<string, Heir[]>();
-  /** By write: the states it goes on from, its loop's too. */
+  /** The states that each write continues from, including that of its loop. */
   private readonly states = new Map<string, Heir[]>();
 
   constructor(graph: ArrayGraph) {
@@ -87,7 +87,7 @@ class ArrayOrder {
     for (const node of all) if (node.op.endsWith('Merge')) this.inheritLoop(node);
   }
 
-  /** A flow is a whole array here, and some number or other in TensorFlow. */
+  /** Whether the node computes with a flow. A flow is an arbitrary number in TensorFlow, but a whole array here. */
   countsWithFlow({ op, inputs }: OrderedNode): boolean {
     if (FLOW[op] !== undefined || HANDS_ON.test(op) || CALLS.test(op) || op.endsWith('Merge')) return false;
     return inputs.some((input) => {
@@ -105,7 +105,7 @@ class ArrayOrder {
     if (!WRITES.test(user.op)) return needed.has(user.name) ? this.overtaken(user, tensor) : undefined;
     if (!needed.has(user.name)) {
       if (!this.used.has(tensor)) return undefined;
-      return 'writes into a TensorArray that is used elsewhere, and hands its flow on to nobody: the write would be lost';
+      return 'writes into a TensorArray that is used elsewhere, but no operation uses its flow: the write would be lost';
     }
     const rounds = depth === 0 ? 0 : this.rounds.filter((each) => each.has(user.name)).length;
     if (rounds < depth || (given.has(tensor) && !this.returned.has(user.name)))
@@ -113,7 +113,9 @@ class ArrayOrder {
     return this.forked(user) ?? this.overtaken(user, tensor);
   }
 
-  /** Two writes from the same state: in TensorFlow the array has both, and for us there are two arrays. */
+  /**
+   * Finds another write from the same state. TensorFlow keeps both in one array; converted, they would be two arrays.
+   */
   private forked(user: OrderedNode): string | undefined {
     for (const { name, origin } of this.states.get(user.name) ?? []) {
       const other = (this.heirs.get(origin.tensor) ?? []).find((heir) => {
@@ -126,7 +128,7 @@ class ArrayOrder {
     return undefined;
   }
 
-  /** A write that surely comes first, and is not on the way the flow took. */
+  /** Finds a write that always runs earlier but is not on the flow of `user`. */
   private overtaken(user: OrderedNode, handle: string): string | undefined {
     const own = this.flow.flowBehind([flowOf(user)]);
     const others = (this.writers.get(handle) ?? []).filter(
@@ -141,7 +143,7 @@ class ArrayOrder {
     return lost && `comes after "${lost.name}", and the flow it takes does not: the write would be lost`;
   }
 
-  /** `name` is the write, or the loop's variable that it is written in. */
+  /** `name` is the write, or the loop variable that contains it. */
   private inherit(name: string, flow: string, write: string): void {
     const heir = { name, origin: this.flow.originOf(flow) };
     for (const [map, key] of [
@@ -154,7 +156,7 @@ class ArrayOrder {
     }
   }
 
-  /** A loop that writes does so from the state that entered it. */
+  /** A loop with writes continues from the state that entered it. */
   private inheritLoop(merge: OrderedNode): void {
     const entering = merge.inputs.filter((input) => (this.flow.producer(input)?.op ?? '').endsWith('Enter'));
     const returning = merge.inputs.filter((input) => NEXT.test(this.flow.producer(input)?.op ?? ''));
@@ -166,7 +168,7 @@ class ArrayOrder {
     if (write !== undefined) for (const input of entering) this.inherit(merge.name, input, write);
   }
 
-  /** The writes that have run before a node does, in the same round of its loop. */
+  /** The writes that run before a node in the same iteration of its loop. */
   private writesBefore(user: OrderedNode): Uint32Array {
     const open = new Set<string>([user.name]);
     const path = [{ node: user, sources: this.sourcesOf(user), next: 0 }];

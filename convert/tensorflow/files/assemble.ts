@@ -1,6 +1,7 @@
 /**
- * Decodes the nodes that the wanted tensors need, in order, with variables replaced by values. A resource does not say
- * what it holds, so its dtype is carried forward from the variable into loops and the bodies of While and If.
+ * Decodes the nodes that the wanted tensors need, each after its inputs, with variables replaced by their values. A
+ * resource has no dtype in the file, so the dtype is passed from the variable into loops and the bodies of While and
+ * If.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { Problems } from '../../problems.ts';
@@ -34,16 +35,16 @@ interface AssembleContext {
 interface Wanted {
   readonly scope: Scope;
   readonly roots: readonly string[];
-  /** Tensors given from outside; those of a variable's resource with its dtype. */
+  /** Tensors given from outside. A variable's resource has the dtype of the variable. */
   readonly fed: ReadonlyMap<string, TfType | undefined>;
   readonly stack: CallStack | undefined;
 }
 
-/** Bodies that While, If and their kin still refer to. */
+/** The bodies that While, If and similar nodes refer to. */
 export class Assembler {
   readonly functions = new Map<string, TfFunction>();
   private readonly context: AssembleContext;
-  /** Keys of functions by their name and what variables they are given. */
+  /** The key of each function body, by its name and the dtypes of the variables it gets. */
   private readonly keys = new Map<string, string>();
 
   constructor(context: AssembleContext) {
@@ -71,7 +72,7 @@ export class Assembler {
         nodes.set(name, node);
         if (raw.op === 'VarHandleOp') resources.set(`${name}:0`, typeOf(node));
       });
-      // Its problem is noted; whoever reads it has none of its own.
+      // The variable's own problem is reported already; a dtype here avoids a second one at its readers.
       if (raw.op === 'VarHandleOp' && !nodes.has(name)) resources.set(`${name}:0`, 'float32');
     }
     this.refuseLostWrites(scope, roots, given, reached, label);
@@ -86,7 +87,7 @@ export class Assembler {
     return inOrder(nodes, [...pivots, ...wanted], given);
   }
 
-  /** Of TensorArrays, which are written in memory whatever the outputs need. */
+  /** TensorArray writes change memory whether or not the outputs need them. */
   private refuseLostWrites(
     scope: Scope,
     outputs: readonly string[],
@@ -119,11 +120,11 @@ export class Assembler {
       attributes,
     };
     if (raw.op !== 'PlaceholderWithDefault') return node;
-    // Nobody feeds it, so it is its default.
+    // It is not an input, so it is its default value.
     return { ...node, op: 'Identity', attributes: rename(attributes, 'dtype', 'T') };
   }
 
-  /** The node with the functions it refers to read, each for the variables that this node gives it. */
+  /** Reads the functions that the node refers to, with the dtypes of the variables that it passes. */
   private bodiesOf(
     node: TfNode,
     resources: ReadonlyMap<string, TfType>,
@@ -146,7 +147,7 @@ export class Assembler {
     return { ...node, attributes };
   }
 
-  /** Reads a body, once for each combination of variables. Gives the key it has in `functions`. */
+  /** Reads a body once for each combination of variable dtypes. Returns its key in `functions`. */
   private body(name: string, given: readonly (TfType | undefined)[], parent: CallStack | undefined): string {
     const stack = enter(name, parent);
     const call = JSON.stringify([name, given]);
@@ -190,12 +191,12 @@ export class Assembler {
   }
 }
 
-/** Which input of a node is the first argument of its functions. */
+/** The position among the node's inputs of the first argument of its functions. */
 function firstArgument(node: TfNode): number {
   return /^(?:Stateless)?(?:If|Case)$/.test(node.op) ? 1 : 0;
 }
 
-/** A constant that is merged says by a control input only on which side of a condition it is. */
+/** A merged constant shows the branch it belongs to only by a control input. */
 function pivotsOf(scope: Scope, reached: ReadonlySet<string>): string[] {
   const pivots = new Set<string>();
   for (const name of reached) {

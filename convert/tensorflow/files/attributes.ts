@@ -1,6 +1,6 @@
 /**
- * Decodes the attributes of a node. Attributes that begin with `_` are notes between TensorFlow's own passes and are
- * left out.
+ * Decodes the attributes of a node. Attributes that begin with `_` are internal to TensorFlow's graph passes and are
+ * skipped.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import {
@@ -21,10 +21,10 @@ import type { TfAttribute, TfAttributes, TfList } from '../graph.ts';
 import { type Expansion, readShape, readTensor } from './tensor.ts';
 import { tfType } from './types.ts';
 
-/** Strides and shapes are lists; weights are not. */
+/** Lists are strides and shapes, which are short; weights are tensors. */
 const MAX_LIST = 1 << 20;
 
-/** @throws bad_model for a tensor that does not fit its shape, or of a type there is nothing for */
+/** @throws bad_model for a tensor that does not match its shape, or of an unsupported type */
 export function readAttributes(attributes: MessageMap, expansion: Expansion): TfAttributes {
   const read: Record<string, TfAttribute> = Object.create(null) as Record<string, TfAttribute>;
   for (const [name, value] of attributes) {
@@ -38,7 +38,7 @@ export function readAttributes(attributes: MessageMap, expansion: Expansion): Tf
   return read;
 }
 
-/** Undefined when nothing is set. */
+/** Returns undefined for an empty attribute. */
 function readAttribute(value: Message, expansion: Expansion): TfAttribute | undefined {
   if (has(value, 's')) {
     // A copy: a view would keep the whole file in memory.

@@ -1,6 +1,6 @@
 /**
- * Finds the inputs and outputs of a graph that does not name them, or what they could be. Training leaves losses,
- * gradients, savers and summaries that nothing consumes; a graph that was trained in place ends in its loss and is
+ * Finds the inputs and outputs of a graph that does not name them, or lists the candidates. Training leaves behind
+ * losses, gradients, savers and summaries without consumers, so the outputs of a graph with training operations are
  * never guessed.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
@@ -23,11 +23,11 @@ export function isPlaceholder(op: string): boolean {
   return op === 'Placeholder' || op === 'PlaceholderV2';
 }
 
-/** The nodes that could be outputs, and whether the graph leaves no doubt that all of them are. */
+/** Finds the nodes that could be outputs. When `trained` is false, all of them are. */
 function findSinks(nodes: ReadonlyMap<string, RawNode>): { sinks: RawNode[]; trained: boolean } {
   const kept = [...nodes.values()].filter((node) => !isLeftover(node));
   const consumed = new Set(kept.flatMap((node) => node.inputs.map((input) => splitTensor(input).node)));
-  // The pivots of a condition or loop are only waited for. A group (NoOp) may well wait for an output.
+  // Other nodes only wait for the pivots of a condition or loop, but a group (NoOp) may wait for an output.
   for (const node of kept) {
     if (node.op !== 'NoOp') for (const control of node.controlInputs) consumed.add(control);
   }
@@ -46,7 +46,7 @@ function isLeftover(node: RawNode): boolean {
   );
 }
 
-/** Names of the nodes that need a placeholder, and of the placeholders. */
+/** The names of the placeholders and of all nodes that depend on them. */
 function dependents(nodes: readonly RawNode[]): Set<string> {
   const consumers = new Map<string, string[]>();
   for (const node of nodes) {
@@ -65,8 +65,8 @@ function dependents(nodes: readonly RawNode[]): Set<string> {
 }
 
 /**
- * The tensors that nobody consumes, where it is clear that they are the outputs.
- * @throws bad_model with the candidates where it is not
+ * The tensors without consumers, when they are clearly the outputs.
+ * @throws bad_model listing the candidates when it is unclear
  */
 export function guessOutputs(
   nodes: ReadonlyMap<string, RawNode>,
@@ -86,13 +86,13 @@ export function guessOutputs(
     );
   }
   return sinks.flatMap((node) => {
-    // What a normalisation gives besides its result is for training.
+    // The other outputs of a normalization are for training.
     const ports = ONE_RESULT.test(node.op) ? 1 : portCount(table, node);
     return Array.from({ length: ports }, (_, port) => `${node.name}:${port}`);
   });
 }
 
-/** What one could name as inputs and outputs. */
+/** Lists tensors that could be named as inputs and outputs. */
 export function describeCandidates(nodes: ReadonlyMap<string, RawNode>): string {
   const { sinks } = findSinks(nodes);
   const likely = [...nodes.values()].filter((node) => LIKELY.test(node.op) && !isLeftover(node));

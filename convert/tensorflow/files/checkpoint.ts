@@ -1,6 +1,6 @@
 /**
- * Reads a checkpoint directory (`<prefix>.meta`, `.index`, `.data-*`): its graph with the variables' values. The file
- * `checkpoint` gives the prefix as a path on the machine that trained; only its last part counts.
+ * Reads a checkpoint directory (`<prefix>.meta`, `.index`, `.data-*`): its graph and the values of its variables. The
+ * file `checkpoint` gives the prefix as a path on the training machine; only its last segment counts.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
@@ -19,7 +19,7 @@ import { META_GRAPH } from './tables.ts';
 
 const STATE: Table = { 1: { name: 'model_checkpoint_path', type: 'string' } };
 
-/** @throws bad_model naming file and node, with the candidates where inputs or outputs are open */
+/** @throws bad_model naming file and node, with the candidates when inputs or outputs are ambiguous */
 export async function readCheckpoint(directory: string, options: ConvertOptions = {}): Promise<TfModel> {
   const folder = new ModelFolder(directory);
   const prefix = findPrefix(folder);
@@ -48,7 +48,7 @@ export async function readCheckpoint(directory: string, options: ConvertOptions 
   return { graph: buildModel(source, notes), files: folder.files, notes };
 }
 
-/** The latest checkpoint of the directory. */
+/** The prefix of the latest checkpoint. */
 function findPrefix(folder: ModelFolder): string {
   const prefixes = folder
     .names()
@@ -82,7 +82,7 @@ function findMeta(folder: ModelFolder, prefix: string): string {
   );
 }
 
-/** A meta graph rarely has signatures; one that has only one leaves no doubt. */
+/** Meta graphs rarely have signatures. If there is exactly one, it is used. */
 function onlySignature(meta: Message, options: ConvertOptions, file: string): Signature | undefined {
   const all = mapOf(meta, 'signature_def') as ReadonlyMap<string, Message>;
   const name =

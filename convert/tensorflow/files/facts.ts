@@ -1,6 +1,6 @@
 /**
- * In: a node of the file, and one of its tensors. Out: dtype and shape of the tensor, as far as the file tells.
- * Trap: `[]` as a placeholder's shape means "a scalar" in new files and "nothing was said" in old ones.
+ * Derives the dtype and shape of a tensor from its node, as far as the file states them. `[]` as the shape of a
+ * placeholder means a scalar in new files and an unspecified shape in old ones.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { has, messageOf, messagesOf, numberOf } from '../../wire/message.ts';
@@ -10,10 +10,10 @@ import type { RawNode } from './raw.ts';
 import { readShape } from './tensor.ts';
 import { tfType } from './types.ts';
 
-/** First version of the graph format in which a placeholder's empty shape is a scalar. */
+/** The first graph format version in which the empty shape of a placeholder means a scalar. */
 const SCALAR_PLACEHOLDERS = 24;
 
-/** Operations whose outputs have a type that no attribute says. */
+/** Operations with an output type that no attribute states. */
 const FIXED: ReadonlyMap<string, DType> = new Map(
   Object.entries({
     uint8: 'DecodeJpeg DecodePng DecodeImage DecodeGif DecodeAndCropJpeg DecodeBmp',
@@ -25,11 +25,11 @@ const FIXED: ReadonlyMap<string, DType> = new Map(
   }).flatMap(([dtype, operations]) => operations.split(' ').map((operation) => [operation, dtype as DType])),
 );
 
-/** Where an output's type stands, the first that is there. */
+/** The attributes that may state an output's type; the first one present counts. */
 const TYPE_ATTRIBUTES = ['dtype', 'DstT', 'out_type', 'output_type', 'Tparams', 'T'];
 const TYPE_LISTS = ['Tout', 'output_types', 'component_types', 'T'];
 
-/** Undefined when it cannot be told. */
+/** Returns undefined when the file does not state it. */
 export function typeOfTensor(node: RawNode, port: number): TfType | undefined {
   const fixed = FIXED.get(node.op);
   if (fixed !== undefined) return fixed;

@@ -1,12 +1,12 @@
 /**
- * Reads files of a model's directory and records which were read. Names also come from the model itself (a checkpoint
- * names its own files); none may leave the directory.
+ * Reads files of a model's directory and records which were read. Some file names come from the model itself (a
+ * checkpoint names its own files), so no path may leave the directory.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { badModel } from '../../../lib/contract/errors.ts';
 
-/** Protobuf's own limit for one message. */
+/** Protobuf's limit for one message. */
 const MAX_FILE_BYTES = 2 ** 31 - 1;
 const MAX_NAMES = 10_000;
 
@@ -18,18 +18,18 @@ export class ModelFolder {
     this.directory = directory;
   }
 
-  /** Files that were read, relative, sorted. */
+  /** The files that were read, relative to the directory, sorted. */
   get files(): string[] {
     return [...this.opened].toSorted();
   }
 
-  /** Names right in the directory, sorted; none when it is no directory. */
+  /** The names in the directory, sorted; empty when it is not a directory. */
   names(): string[] {
     let names: string[];
     try {
       names = readdirSync(this.directory);
     } catch {
-      throw badModel(`${this.directory} is no directory that can be read`);
+      throw badModel(`${this.directory} is not a readable directory`);
     }
     if (names.length > MAX_NAMES) throw badModel(`the directory has ${names.length} files`);
     return names.toSorted();
@@ -44,7 +44,10 @@ export class ModelFolder {
     }
   }
 
-  /** A whole file. @throws bad_model when it is missing, no file, or over 2 GB */
+  /**
+   * Reads a whole file.
+   * @throws bad_model when it is missing, not a file, or over 2 GB
+   */
   read(file: string): Uint8Array {
     return this.open(file, (descriptor, size) => {
       if (size > MAX_FILE_BYTES) throw badModel(`${file} is larger than 2 GB`);
@@ -52,7 +55,10 @@ export class ModelFolder {
     });
   }
 
-  /** `size` bytes from `offset` on. @throws bad_model when the file does not have them */
+  /**
+   * Reads `size` bytes from `offset`.
+   * @throws bad_model when the file is too short
+   */
   readPart(file: string, offset: number, size: number): Uint8Array {
     return this.open(file, (descriptor, fileSize) => {
       const inside = Number.isSafeInteger(offset) && Number.isSafeInteger(size) && offset >= 0 && size >= 0;
@@ -68,7 +74,7 @@ export class ModelFolder {
 
   private open<T>(file: string, use: (descriptor: number, size: number) => T): T {
     const path = this.path(file);
-    // Asked first: opening a named pipe would wait for ever.
+    // Check first: opening a named pipe would wait forever.
     if (!this.has(file)) throw badModel(`${file} is missing`);
     let descriptor: number;
     try {

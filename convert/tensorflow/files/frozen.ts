@@ -1,6 +1,6 @@
 /**
- * Reads a directory with a frozen graph. A frozen graph does not name its inputs and outputs; graph_meta.json beside it
- * does, if it is there.
+ * Reads a directory with a frozen graph. A frozen graph does not name its inputs and outputs; an optional
+ * graph_meta.json in the directory does.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
@@ -15,7 +15,7 @@ import { GRAPH } from './tables.ts';
 const NAMES = ['frozen_inference_graph', 'frozen_graph', 'frozen_model'];
 const ENDINGS = ['.pb', '.pbtxt'];
 
-/** @throws bad_model naming file and node, with the candidates where inputs or outputs are open */
+/** @throws bad_model naming file and node, with the candidates when inputs or outputs are ambiguous */
 export async function readFrozenGraph(directory: string, options: ConvertOptions = {}): Promise<TfModel> {
   const folder = new ModelFolder(directory);
   const file = findGraph(folder);

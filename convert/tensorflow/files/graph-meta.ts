@@ -1,6 +1,6 @@
 /**
- * Reads the inputs and outputs that `graph_meta.json` names. Another tool wrote it; besides the names it may hold
- * anything.
+ * Reads the names of inputs and outputs from `graph_meta.json`. Another tool wrote the file; its other fields are
+ * ignored.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { ModelFolder } from './folder.ts';
@@ -19,13 +19,13 @@ export function readGraphMeta(folder: ModelFolder): GraphMeta | undefined {
   const bytes = folder.read(FILE);
   if (bytes.length > MAX_BYTES) fail(`it is larger than ${MAX_BYTES} bytes`);
   let json: unknown;
-  // The decoder leaves a byte order mark out.
+  // TextDecoder drops a byte order mark.
   try {
     json = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    fail('it is no JSON in UTF-8');
+    fail('it is not valid JSON in UTF-8');
   }
-  if (typeof json !== 'object' || json === null) fail('it is no object');
+  if (typeof json !== 'object' || json === null) fail('it is not an object');
   const inputs = namesOf(json, 'input_names');
   const outputs = namesOf(json, 'output_names');
   if (outputs.length === 0) fail('output_names is empty');

@@ -1,6 +1,6 @@
 /**
- * The functions of a file: which node calls which, with each body read once. Ten functions that call each other twice
- * are a thousand nodes, so all bodies share one node limit.
+ * Resolves the functions of a file: which function a node calls, with each body read once. Inlining grows
+ * exponentially (ten functions that call each other twice are a thousand nodes), so all bodies share one node limit.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, textOf } from '../../wire/message.ts';
@@ -8,7 +8,7 @@ import type { Message, MessageMap } from '../../wire/table.ts';
 import type { OutputTable } from './outputs.ts';
 import { MAX_NODES, type RawFunction, type RawGraph, type RawNode, readFunction } from './raw.ts';
 
-/** The functions that a node was inlined from, innermost first. */
+/** The functions from which a node was inlined, innermost first. */
 export interface CallStack {
   readonly name: string;
   readonly depth: number;
@@ -20,7 +20,7 @@ const CALLS = new Set(['PartitionedCall', 'StatefulPartitionedCall']);
 
 interface Callee {
   readonly name: string;
-  /** What the caller says of the function's own attributes. */
+  /** The caller's values for the function's own attributes. */
   readonly attributes: MessageMap;
 }
 
@@ -35,7 +35,7 @@ export class Library {
     this.outputs = graph.outputs;
   }
 
-  /** The function a node plainly calls; undefined for all other nodes. */
+  /** The function that a node calls directly; undefined for all other nodes. */
   calleeOf(node: RawNode): Callee | undefined {
     if (CALLS.has(node.op)) {
       const value = node.attributes.get('f') as Message | undefined;
@@ -46,7 +46,7 @@ export class Library {
     return this.definitions.has(node.op) ? { name: node.op, attributes: node.attributes } : undefined;
   }
 
-  /** @throws bad_model for a function the file does not have, and beyond the limit of nodes */
+  /** @throws bad_model for a function that is not in the file, or when the node limit is reached */
   body(name: string): RawFunction {
     let body = this.bodies.get(name);
     if (body === undefined) {
@@ -61,7 +61,10 @@ export class Library {
   }
 }
 
-/** The stack inside `name`. @throws bad_model for a function that calls itself, over others or directly */
+/**
+ * Returns the stack inside `name`.
+ * @throws bad_model for a function that calls itself, directly or through others
+ */
 export function enter(name: string, parent: CallStack | undefined): CallStack {
   for (let frame = parent; frame !== undefined; frame = frame.parent) {
     if (frame.name === name) throw badModel(`function "${name}" calls itself`);

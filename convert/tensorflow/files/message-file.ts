@@ -1,6 +1,6 @@
 /**
- * In: a file that holds one protobuf message, in either encoding. Out: the message.
- * Trap: the ending does not tell. Tools write text under `.pb`; a binary graph starts with a line feed, as text may.
+ * Reads a protobuf message from a file in binary or text encoding. The file extension does not tell which: tools
+ * write text to `.pb`, and a binary graph starts with a line feed, as a text may.
  */
 import { readMessage } from '../../wire/binary.ts';
 import type { Message, Table } from '../../wire/table.ts';
@@ -8,7 +8,7 @@ import { readText } from '../../wire/text.ts';
 import type { ModelFolder } from './folder.ts';
 
 const LOOKED_AT = 512;
-/** A field's name and what follows it; a comment before it is skipped. */
+/** A field name and what follows it, after an optional comment. */
 const TEXT = /^\s*(?:#[^\n]*\n\s*)*[a-z_]+\s*[{:<]/;
 
 export function readMessageFile(folder: ModelFolder, file: string, table: Table): Message {
@@ -21,7 +21,7 @@ export function readMessageFile(folder: ModelFolder, file: string, table: Table)
   return readMessage(bytes, table, { what: file });
 }
 
-/** A binary message has other bytes below the space very soon: they are the tags of its fields. */
+/** The tags of a binary message are control characters other than whitespace, and the first comes very soon. */
 function looksLikeText(start: Uint8Array): boolean {
   if (start.some((byte) => byte < 32 && (byte < 9 || byte > 13))) return false;
   return TEXT.test(Buffer.from(start).toString('latin1'));

@@ -1,6 +1,6 @@
 /**
- * Turns a graph, what its file says of inputs and outputs, and the person's choices into a TfGraph. An input may be any
- * tensor: what it cuts off is never read, and what it does not reach still needs values.
+ * Builds a TfGraph from a graph, the inputs and outputs that its file names, and the user's options. An input may be
+ * any tensor: what comes before it is never read, and every other input of the remaining graph needs a value.
  */
 import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import { allocate, type DType } from '../../../lib/contract/tensor.ts';
@@ -26,16 +26,16 @@ interface ModelSource {
   readonly file: string;
   readonly raw: RawGraph;
   readonly options: ConvertOptions;
-  /** What the file says; undefined when it says nothing. */
+  /** Undefined when the file names none. */
   readonly inputs: readonly NamedTensor[] | undefined;
   readonly outputs: readonly NamedTensor[] | undefined;
   readonly bundle: Bundle | undefined;
   readonly restoreNode: string;
-  /** Why variables have no values, where there is no bundle. */
+  /** Explains why variables have no values when there is no bundle. */
   readonly advice: string;
 }
 
-/** @throws bad_model naming file and nodes; notes for the person go into `notes` */
+/** @throws bad_model naming file and nodes. Notes for the user are added to `notes`. */
 export function buildModel(source: ModelSource, notes: string[]): TfGraph {
   try {
     return new ModelBuilder(source, notes).build();
@@ -109,7 +109,7 @@ class ModelBuilder {
     return found;
   }
 
-  /** Inputs of the person, else of the file, else the placeholders that the outputs need. */
+  /** The inputs that the user names, else those of the file, else the placeholders that the outputs need. */
   private inputs(roots: readonly string[]): readonly NamedTensor[] {
     const { options, inputs } = this.source;
     const constants = new Set(
@@ -138,7 +138,7 @@ class ModelBuilder {
     return open([...cuts, ...others]);
   }
 
-  /** A signature may give one tensor several names; TensorFlow takes any of them, but only one at a time. */
+  /** A signature may give one tensor several names. TensorFlow accepts any of them, but only one per request. */
   private withoutTwins(inputs: readonly NamedTensor[] | undefined): readonly NamedTensor[] | undefined {
     const first = new Map<string, string>();
     return inputs?.filter(({ name, tensor }) => {
@@ -163,24 +163,24 @@ class ModelBuilder {
     return [named(only.name)];
   }
 
-  /** @throws bad_model listing what could have been meant */
+  /** @throws bad_model listing the possible names */
   private find(name: string, known: readonly NamedTensor[], what: string): NamedTensor {
     const { raw, outputs } = this.source;
     const find = (): NamedTensor | undefined => findTensor(name, known, this.scope, raw.outputs);
     let found = find();
     if (found === undefined && outputs !== undefined) {
-      // Perhaps it is within a function.
+      // The tensor may be inside a function, which `reach` inlines.
       this.scope.reach(outputs.map((output) => output.tensor));
       found = find();
     }
     if (found !== undefined) return found;
     const own = known.length === 0 ? '' : ` The file names ${known.map((one) => one.name).join(', ')}.`;
     throw badModel(
-      `the ${what} "${name}" is no tensor of the graph.${own}\n${describeCandidates(this.scope.nodes)}`,
+      `the ${what} "${name}" is not a tensor of the graph.${own}\n${describeCandidates(this.scope.nodes)}`,
     );
   }
 
-  /** A file may name what it does not have. */
+  /** A file may name tensors that it does not contain. */
   private assertThere({ name, tensor }: NamedTensor): void {
     if (this.scope.nodes.has(splitTensor(this.scope.resolve(tensor)).node)) return;
     throw badModel(
@@ -238,7 +238,10 @@ class ModelBuilder {
     );
   }
 
-  /** Assignments that run whenever the outputs are computed. Those behind a condition are the conversion's matter. */
+  /**
+   * Refuses assignments that run whenever the outputs are computed. Those inside a condition are checked during
+   * conversion.
+   */
   private refuseAssignments(roots: readonly string[], fed: ReadonlySet<string>): void {
     const { scope } = this;
     const reached = scope.reach(roots, { fed, control: true });
@@ -272,7 +275,7 @@ class ModelBuilder {
     const raw = this.scope.nodes.get(node);
     const type: TfType | undefined = input.dtype ?? (raw === undefined ? undefined : typeOfTensor(raw, port));
     if (typeof type === 'string') return type;
-    const why = type === undefined ? 'is of a type that cannot be told' : `is of type ${type.unsupported}`;
+    const why = type === undefined ? 'is of an unknown type' : `is of type ${type.unsupported}`;
     throw badModel(`input "${input.name}" (${raw?.op ?? 'no node'}) ${why}`);
   }
 

@@ -1,13 +1,13 @@
 /**
- * Resolves the names that a person or a file gives to tensors. A name is a signature's key, a node, or `node:port`;
- * names inside functions exist only once these are inlined.
+ * Resolves the names that a user or a file gives to tensors. A name is a signature key, a node, or `node:port`; names
+ * inside functions exist only once these are inlined.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfShape, type TfType } from '../graph.ts';
 import { type OutputTable, portCount } from './outputs.ts';
 import type { Scope } from './scope.ts';
 
-/** A tensor under its public name, with what the file says of it there. */
+/** A tensor by its public name, with the type and shape that the file declares for it. */
 export interface NamedTensor {
   readonly name: string;
   readonly tensor: string;
@@ -24,7 +24,7 @@ export function named(name: string): NamedTensor {
   return { name: publicName(name), tensor: /:\d+$/.test(name) ? name : `${name}:0` };
 }
 
-/** The tensor a name means: one of `known`, else one of the scope's; undefined when there is no such. */
+/** Looks a name up in `known`, then in the scope. Returns undefined when there is none. */
 export function findTensor(
   name: string,
   known: readonly NamedTensor[],
@@ -40,7 +40,7 @@ export function findTensor(
   return raw === undefined || port >= Math.max(1, portCount(table, raw)) ? undefined : tensor;
 }
 
-/** @throws bad_model for two of one name */
+/** @throws bad_model for a duplicate name */
 export function checkDistinct(tensors: readonly NamedTensor[], what: string): void {
   const seen = new Set<string>();
   for (const { name } of tensors) {

@@ -1,4 +1,4 @@
-/** In: nodes. Out: how a message lists them. */
+/** Lists nodes in error messages, shortened when there are many. */
 import type { RawNode } from './raw.ts';
 
 const SHOWN = 20;

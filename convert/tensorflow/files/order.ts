@@ -1,6 +1,6 @@
 /**
  * Orders the nodes that the wanted tensors need, each after its inputs. A TensorFlow 1 loop is a cycle from
- * NextIteration back to Merge; every other cycle is a defect of the file.
+ * NextIteration back to Merge; any other cycle is an error in the file.
  */
 import { badModel, type ServingError } from '../../../lib/contract/errors.ts';
 import { splitTensor, type TfNode } from '../graph.ts';
@@ -10,7 +10,7 @@ interface Step {
   next: number;
 }
 
-/** @throws bad_model for a cycle that is no loop */
+/** @throws bad_model for a cycle that is not a loop */
 export function inOrder(
   nodes: ReadonlyMap<string, TfNode>,
   roots: readonly string[],
@@ -23,7 +23,7 @@ export function inOrder(
     const steps: Step[] = [];
     const enter = (tensor: string): void => {
       const node = nodes.get(splitTensor(tensor).node);
-      // A node that could not be decoded is a problem already, and told at the end.
+      // A node that could not be decoded is reported as a problem at the end.
       if (fed.has(tensor) || node === undefined || ordered.has(node.name)) return;
       if (open.has(node.name)) throw cycle(node, steps);
       open.add(node.name);
@@ -59,5 +59,5 @@ function isLoopBack(consumer: TfNode, producer: TfNode | undefined): boolean {
 function cycle(node: TfNode, steps: readonly Step[]): ServingError {
   const first = steps.findIndex((step) => step.node.name === node.name);
   const names = steps.slice(first, first + 5).map((step) => `"${step.node.name}" (${step.node.op})`);
-  return badModel(`the graph has a cycle that is no loop: ${names.join(' <- ')}`);
+  return badModel(`the graph has a cycle that is not a loop: ${names.join(' <- ')}`);
 }

@@ -1,12 +1,12 @@
 /**
- * Names the outputs of an operation and how many tensors each has. Inside functions a tensor is `node:output:index` and
- * the index counts within `output`: the second output of TopKV2 is `indices:0` there and port 1 everywhere else.
+ * Knows the names and the number of an operation's outputs. Inside functions a tensor is `node:output:index`, with an
+ * index within `output`: the second output of TopKV2 is `indices:0` there and port 1 everywhere else.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, numbersOf, textOf } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 
-/** Operations with more than one output, by family. `name*attribute`: as many tensors as the attribute says. */
+/** Operations with more than one output. `name*attribute`: the attribute gives the number of tensors. */
 const FAMILIES: readonly (readonly [outputs: string, operations: string])[] = [
   ['output_false output_true', 'Switch RefSwitch'],
   ['output value_index', 'Merge RefMerge'],
@@ -124,7 +124,7 @@ const FAMILIES: readonly (readonly [outputs: string, operations: string])[] = [
   ],
 ];
 
-/** One output of many tensors. */
+/** Operations whose one output is a list of tensors. */
 const LISTS: Readonly<Record<string, string>> = {
   Split: 'num_split',
   SplitV: 'num_split',
@@ -146,11 +146,11 @@ const LISTS: Readonly<Record<string, string>> = {
 
 interface OutputArgument {
   readonly name: string;
-  /** Attribute that says how many tensors it is; undefined: one. */
+  /** The attribute with the number of tensors; undefined: one tensor. */
   readonly count?: string;
 }
 
-/** An operation's outputs, in order; undefined for an operation with at most one output. */
+/** The outputs of each operation, in order. An operation that is not listed has at most one output. */
 export type OutputTable = ReadonlyMap<string, readonly OutputArgument[]>;
 
 const KNOWN: OutputTable = new Map(
@@ -163,7 +163,7 @@ const KNOWN: OutputTable = new Map(
   }),
 );
 
-/** The table above, under what the file itself says of its operations: lists of OpDef messages (signatures too). */
+/** The built-in table, overridden by the OpDef messages of the file (function signatures are OpDefs too). */
 export function outputTable(definitions: readonly Message[]): OutputTable {
   const table = new Map(KNOWN);
   for (const definition of definitions) {
@@ -183,10 +183,10 @@ interface OutputOwner {
   readonly attributes: MessageMap;
 }
 
-/** The port of tensor `index` of the output `name`. */
+/** Returns the port of tensor `index` of the output `name`. */
 export function portOf(table: OutputTable, owner: OutputOwner, name: string, index: number): number {
   const list = table.get(owner.op);
-  // An operation nobody has named to us has one output, and its name does not matter.
+  // An unknown operation has one output, whose name does not matter.
   if (list === undefined || (list.length === 1 && list[0]?.name !== name)) return index;
   let port = 0;
   for (const argument of list) {
@@ -196,7 +196,7 @@ export function portOf(table: OutputTable, owner: OutputOwner, name: string, ind
   throw badModel(`node "${owner.name}" (${owner.op}) has no output "${name}"`);
 }
 
-/** How many tensors a node gives; 1 where nothing is known of it. */
+/** The number of a node's output tensors; 1 for an unknown operation. */
 export function portCount(table: OutputTable, owner: OutputOwner): number {
   const list = LISTS[owner.op];
   if (list !== undefined) return Math.max(1, widthOf(owner, list));

@@ -1,6 +1,6 @@
 /**
- * Reads the nodes and functions of a GraphDef, with attributes still encoded. Inputs are written as `x`, `x:0`, `^x`,
- * and in functions as `argument` or `x:output:0`; here all are `node:port`.
+ * Reads the nodes and functions of a GraphDef with their attributes still encoded. Inputs are written as `x`, `x:0`
+ * or `^x`, and in functions as `argument` or `x:output:0`; all become `node:port`.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { mapOf, messageOf, messagesOf, numberOf, textOf, textsOf } from '../../wire/message.ts';
@@ -8,7 +8,7 @@ import type { Message, MessageMap } from '../../wire/table.ts';
 import type { TfAttributes } from '../graph.ts';
 import { type OutputTable, outputTable, portOf } from './outputs.ts';
 
-/** With functions inlined, and over all functions together. */
+/** Limits a graph with its functions inlined, and all function bodies together. */
 export const MAX_NODES = 200_000;
 
 export interface RawNode {
@@ -18,13 +18,13 @@ export interface RawNode {
   readonly inputs: readonly string[];
   readonly controlInputs: readonly string[];
   readonly attributes: MessageMap;
-  /** Of nodes that we made: decoded already, `attributes` is empty then. */
+  /** The decoded attributes of a node that this program made; `attributes` is empty then. */
   readonly made?: TfAttributes;
 }
 
 interface RawArgument {
   readonly name: string;
-  /** DataType number. */
+  /** A DataType number. */
   readonly type: number;
 }
 
@@ -41,11 +41,11 @@ export interface RawGraph {
   readonly nodes: ReadonlyMap<string, RawNode>;
   readonly functions: ReadonlyMap<string, Message>;
   readonly outputs: OutputTable;
-  /** Version of the TensorFlow graph format that wrote it. */
+  /** The version of the graph format. */
   readonly producer: number;
 }
 
-/** @throws bad_model for two nodes of one name, an unreadable input or too many nodes */
+/** @throws bad_model for a duplicate node name, an unreadable input or too many nodes */
 export function readGraph(graph: Message, operations: readonly Message[] = []): RawGraph {
   const functions = new Map<string, Message>();
   const signatures: Message[] = [];
@@ -65,7 +65,7 @@ export function readGraph(graph: Message, operations: readonly Message[] = []): 
   };
 }
 
-/** A function of the library, its references turned into ports. */
+/** Reads a function of the library and turns its references into ports. */
 export function readFunction(definition: Message, outputs: OutputTable): RawFunction {
   const signature = messageOf(definition, 'signature') ?? {};
   const name = textOf(signature, 'name');
@@ -76,7 +76,7 @@ export function readFunction(definition: Message, outputs: OutputTable): RawFunc
     const [node = '', output, index] = input.split(':');
     if (output === undefined) return `${node}:0`;
     const owner = owners.get(node);
-    // One colon is the graph's own way, which some tools write into functions as well.
+    // One colon is the form of the main graph, which some tools also write into functions.
     if (index === undefined) return splitGraphInput(input);
     if (owner === undefined || !/^\d{1,6}$/.test(index)) return badInput(input, name);
     const facts = { name: node, op: textOf(owner, 'op'), attributes: mapOf(owner, 'attr') };
@@ -134,7 +134,7 @@ function readNodes(messages: readonly Message[], split: (input: string) => strin
   return nodes;
 }
 
-/** `x` or `x:0` as `x:0`. */
+/** Turns `x` or `x:0` into `x:0`. */
 export function splitGraphInput(input: string): string {
   if (!input.includes(':')) return `${input}:0`;
   return /^[^:]+:\d{1,6}$/.test(input) ? input.replace(/:0+(?=\d)/, ':') : badInput(input, '');
@@ -142,5 +142,5 @@ export function splitGraphInput(input: string): string {
 
 function badInput(input: string, owner: string): never {
   const where = owner === '' ? '' : `function "${owner}": `;
-  throw badModel(`${where}"${input}" is no tensor of a node`);
+  throw badModel(`${where}"${input}" does not name a tensor of a node`);
 }

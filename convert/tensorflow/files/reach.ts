@@ -1,6 +1,6 @@
 /**
- * In: names to begin with, and who takes from whom. Out: those names and everything behind them.
- * Trap: graphs have loops and are deep: each name is visited once, and without recursion.
+ * Returns the given names and everything that depends on them. Graphs have loops and are deep, so each name is
+ * visited once, without recursion.
  */
 export function allBehind(
   starts: Iterable<string>,

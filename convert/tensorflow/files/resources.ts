@@ -1,16 +1,16 @@
 /**
- * Rewrites nodes so that a variable is its value. A variable reaches its reader through Identity, Switch, Enter and
- * loop arguments, each with a type attribute that says `resource` and must say what the variable holds.
+ * Replaces variables by their values. A variable reaches its reader through Identity, Switch, Enter and loop
+ * arguments; the type attribute of each says `resource` and must be changed to the dtype of the variable.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { intAttribute, type TfAttribute, type TfNode, type TfType } from '../graph.ts';
 
 interface Carrier {
-  /** The attribute with the types of the inputs. */
+  /** The attribute with the input types. */
   readonly attribute: string;
-  /** How many inputs stand before those the attribute tells of. */
+  /** How many inputs come before those that the attribute describes. */
   readonly skipped: number;
-  /** Outputs that an input goes on to: `same` has its own, `all` the first `outputs`. */
+  /** The outputs that get the input: `same` is the one at its own position, a number is the first so many outputs. */
   readonly outputs: 'same' | 'none' | number;
 }
 
@@ -36,7 +36,7 @@ function each(
   return operations.split(' ').map((operation) => [operation, { attribute, skipped, outputs }] as const);
 }
 
-/** Adds to `resources` every tensor a variable gets to, and gives those nodes the variable's type. */
+/** Adds every tensor that carries a variable to `resources`, and gives its nodes the variable's type. */
 export function carryTypes(nodes: Map<string, TfNode>, resources: Map<string, TfType>): void {
   if (resources.size === 0) return;
   const consumers = new Map<string, { readonly name: string; readonly index: number }[]>();
@@ -89,7 +89,7 @@ function withTypes(node: TfNode, name: string, places: ReadonlyMap<number, TfTyp
   return type === undefined ? node : withAttribute(node, name, { kind: 'type', value: type });
 }
 
-/** A node that reads a variable, as one that takes a value; any other node as it is. */
+/** Turns a node that reads a variable into one that takes a value, and returns any other node unchanged. */
 export function readVariable(node: TfNode, resources: ReadonlyMap<string, TfType>): TfNode {
   const type = resources.get(node.inputs[0] ?? '');
   switch (node.op) {
@@ -112,7 +112,7 @@ export function readVariable(node: TfNode, resources: ReadonlyMap<string, TfType
   }
 }
 
-/** Every variable has a value here. */
+/** Every variable is initialized here. */
 function always(node: TfNode): TfNode {
   const value = { dtype: 'bool', shape: [], data: new Uint8Array([1]) } as const;
   return {
@@ -125,7 +125,7 @@ function always(node: TfNode): TfNode {
 
 function known(type: TfType | undefined): TfType {
   if (type !== undefined) return type;
-  throw badModel('reads a resource that is no variable of this file');
+  throw badModel('reads a resource that is not a variable of this file');
 }
 
 function withAttribute(node: TfNode, name: string, attribute: TfAttribute): TfNode {

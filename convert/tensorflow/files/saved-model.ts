@@ -1,6 +1,6 @@
 /**
- * Reads the graph of one signature of a SavedModel. The keys of a signature are its public names; the tensors behind
- * them have any name.
+ * Reads the graph of one signature of a SavedModel. The keys of a signature are the public names of its tensors,
+ * whose own names are arbitrary.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../../conversion.ts';
@@ -21,7 +21,7 @@ const OLD_VARIABLES = [VARIABLES, `${VARIABLES}-00000-of-00001`];
 const DEFAULT_SIGNATURE = 'serving_default';
 const DEFAULT_TAG = 'serve';
 
-/** @throws bad_model naming file and node, with the choices where tags or signature are open */
+/** @throws bad_model naming file and node, with the choices when tags or signature are ambiguous */
 export async function readSavedModel(directory: string, options: ConvertOptions = {}): Promise<TfModel> {
   const folder = new ModelFolder(directory);
   const file = FILES.find((name) => folder.has(name));
@@ -66,7 +66,7 @@ function chooseGraph(model: Message, options: ConvertOptions, file: string, note
   const tags = graphs.map((meta) => `[${tagsOf(meta).join(', ')}]`).join(' ');
   if (options.tags === undefined) {
     const serving = graphs.filter((meta) => tagsOf(meta).includes(DEFAULT_TAG));
-    // Modules of TensorFlow Hub have no tags, beside a graph to train.
+    // TensorFlow Hub modules have a graph without tags, and one for training.
     const untagged = graphs.filter((meta) => tagsOf(meta).length === 0);
     const [only] = [serving, untagged, graphs].find((some) => some.length === 1) ?? [];
     if (only !== undefined) {
@@ -81,7 +81,7 @@ function sameTags(tags: readonly string[], wanted: readonly string[]): boolean {
   return new Set(tags).size === new Set(wanted).size && wanted.every((tag) => tags.includes(tag));
 }
 
-/** Undefined when there is none and the person named inputs and outputs. */
+/** Returns undefined when there is none but the user named inputs and outputs. */
 function chooseSignature(
   meta: Message,
   options: ConvertOptions,

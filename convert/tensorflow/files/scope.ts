@@ -1,7 +1,6 @@
 /**
- * Selects what the outputs of a graph or function body need and inlines the plain function calls on the way. Only
- * needed calls are inlined: files carry functions that save, restore and train, and bodies may hold operations nobody
- * could convert.
+ * Selects what the outputs of a graph or function body need and inlines direct function calls. Only needed calls are
+ * inlined: files contain functions that save, restore and train, with operations that have no conversion.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { has, textOf } from '../../wire/message.ts';
@@ -12,9 +11,9 @@ import type { RawFunction, RawNode } from './raw.ts';
 import { allBehind } from './reach.ts';
 
 interface ReachOptions {
-  /** Tensors that are given from outside. */
+  /** The tensors given from outside, where the search ends. */
   readonly fed?: ReadonlySet<string>;
-  /** Whether what must only run before counts too. */
+  /** Whether control inputs are followed too. */
   readonly control?: boolean;
 }
 
@@ -26,17 +25,17 @@ export function isAssignment(op: string): boolean {
   return ASSIGNMENT.test(op);
 }
 
-/** Functions that only hand a tensor on, one after the other. */
+/** Limits the chain of functions that only pass a tensor through. */
 const MAX_STEPS = 1000;
 
 export class Scope {
-  /** Nodes of the file and of inlined functions, by their unique name. */
+  /** The nodes of the file and of inlined functions, by unique name. */
   readonly nodes: Map<string, RawNode>;
   private readonly library: Library;
   private readonly stack: CallStack | undefined;
-  /** Tensors that are other tensors: outputs of inlined calls. */
+  /** The outputs of inlined calls, by what they stand for. */
   private readonly aliases = new Map<string, string>();
-  /** For each inlined call, the nodes that run whenever it runs. */
+  /** The nodes that run whenever an inlined call runs. */
   private readonly effects = new Map<string, readonly string[]>();
   private readonly stacks = new Map<string, CallStack>();
   private renamed = 0;
@@ -47,7 +46,7 @@ export class Scope {
     this.stack = stack;
   }
 
-  /** The tensor that this one really is; calls on the way are inlined, and told to `onCall`. */
+  /** The tensor that `tensor` stands for. Inlines the calls on the way and passes their names to `onCall`. */
   resolve(tensor: string, onCall?: (call: string) => void): string {
     let current = tensor;
     for (let steps = 0; ; steps += 1) {
@@ -66,7 +65,7 @@ export class Scope {
     }
   }
 
-  /** What `resolve` gives, but calls that are not inlined yet stay so. */
+  /** Like `resolve`, but inlines no calls. */
   peek(tensor: string): string {
     let current = tensor;
     for (let steps = 0; steps < MAX_STEPS; steps += 1) {
@@ -77,12 +76,12 @@ export class Scope {
     return current;
   }
 
-  /** Makes a tensor be another one. */
+  /** Makes `tensor` stand for `by`. */
   replace(tensor: string, by: string): void {
     this.aliases.set(tensor, by);
   }
 
-  /** Names of the nodes that tensors need (`roots`) and that must run before (`controls`), and all they need. */
+  /** The names of all nodes that the tensors `roots` and the nodes `controls` need. */
   reach(roots: readonly string[], options: ReachOptions = {}, controls: readonly string[] = []): Set<string> {
     const reached = new Set<string>();
     const calls = new Set<string>();
@@ -102,7 +101,7 @@ export class Scope {
     };
     const visitControl = (name: string, consumer: string): void => {
       const node = this.nodes.get(name);
-      // Tools that freeze and prune leave some of these pointing nowhere.
+      // Freezing and pruning tools leave some control inputs without a node.
       if (node === undefined) return;
       if (this.inline(node)) visitCall(name);
       else visit(name, consumer);
@@ -124,7 +123,7 @@ export class Scope {
     return reached;
   }
 
-  /** Of these nodes, those that only run where a condition of TensorFlow 1 holds. */
+  /** Those of these nodes that run only in one branch of a TensorFlow 1 condition. */
   behindSwitch(names: ReadonlySet<string>): Set<string> {
     const consumers = new Map<string, string[]>();
     const switches: string[] = [];
@@ -142,7 +141,7 @@ export class Scope {
     return allBehind(switches, consumers);
   }
 
-  /** Whether this node is a plain call; its function's nodes are in the scope afterwards. */
+  /** Inlines the node if it is a direct call. Returns whether it is. */
   private inline(call: RawNode): boolean {
     if (this.effects.has(call.name)) return true;
     const callee = call.made === undefined ? this.library.calleeOf(call) : undefined;
@@ -158,7 +157,7 @@ export class Scope {
     return true;
   }
 
-  /** Names of the body's nodes that have an effect. */
+  /** Returns the names of the body's nodes with side effects. */
   private addBody(call: RawNode, body: RawFunction, attributes: MessageMap, stack: CallStack): string[] {
     const names = new Map<string, string>();
     for (const name of body.nodes.keys()) names.set(name, this.unusedName(`${call.name}/${name}`));
@@ -196,7 +195,7 @@ export class Scope {
   }
 }
 
-/** Attributes that stand for one of the function's own get the caller's value. */
+/** Replaces references to the function's attributes by the caller's values. */
 function fillPlaceholders(attributes: MessageMap, given: MessageMap): MessageMap {
   let filled: Map<string | number, Message> | undefined;
   for (const [name, value] of attributes as ReadonlyMap<string, Message>) {

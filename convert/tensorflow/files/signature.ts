@@ -1,6 +1,6 @@
 /**
- * Reads the inputs and outputs of a SignatureDef by their public names, sorted as TensorFlow does. A signature may name
- * sparse or ragged tensors, which are refused by name.
+ * Reads the inputs and outputs of a SignatureDef by their public names, sorted as TensorFlow does. Sparse and ragged
+ * tensors are refused with their names.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { has, mapOf, messageOf, numberOf, textOf } from '../../wire/message.ts';

@@ -1,18 +1,18 @@
 /**
- * TensorFlow's messages by field number, with only the fields we read. NodeDef's attributes and TensorProto's values
- * are large, so only needed nodes are decoded further.
+ * Field numbers of TensorFlow's protobuf messages, with only the fields that the conversion reads. Attributes of
+ * nodes and values of tensors are large, so they are decoded only for the nodes that are needed.
  */
 import type { Field, Table } from '../../wire/table.ts';
 
 const many = (name: string, type: Field['type']): Field => ({ name, type, repeated: true });
 const one = (name: string, type: Field['type']): Field => ({ name, type });
-/** A map from text to `value`. */
+/** A protobuf map from text to `value`. */
 const map = (name: string, value: Field['type']): Field => {
   const entry: Table = { 1: one('key', 'string'), 2: one('value', value) };
   return { name, map: true, type: () => entry };
 };
 
-/** DataType by number. Reference types are these plus 100. */
+/** DataType names by number. Reference types are these plus 100. */
 export const DATA_TYPES: Readonly<Record<number, string>> = {
   1: 'float',
   2: 'double',
@@ -166,7 +166,7 @@ export const SAVED_MODEL: Table = {
   2: many('meta_graphs', () => META_GRAPH),
 };
 
-/** A variables file's own messages. */
+/** The messages of a variables file. */
 export const BUNDLE_HEADER: Table = {
   1: one('num_shards', 'int32'),
   2: { name: 'endianness', type: 'enum', enumNames: { LITTLE: 0, BIG: 1 } },
@@ -192,5 +192,5 @@ const SERIALIZED_TENSOR: Table = {
 };
 const TRACKABLE: Table = { 2: many('attributes', () => SERIALIZED_TENSOR) };
 
-/** What `_CHECKPOINTABLE_OBJECT_GRAPH` holds. */
+/** The content of `_CHECKPOINTABLE_OBJECT_GRAPH`. */
 export const OBJECT_GRAPH: Table = { 1: many('nodes', () => TRACKABLE) };

@@ -1,7 +1,7 @@
 /**
  * Decodes a TensorProto into its own memory. A few bytes may claim a billion elements ("one value, repeated"), so
- * expansion has a budget for the whole model. Weights are copied: three in four are misaligned anyway, and one view
- * would keep the whole file in memory.
+ * expansion has a budget for the whole model. Weights are copied: three in four are misaligned, and one view would
+ * keep the whole file in memory.
  */
 import { badModel, ServingError } from '../../../lib/contract/errors.ts';
 import {
@@ -24,14 +24,14 @@ import type { Message, NumberArray } from '../../wire/table.ts';
 import type { TfAttribute, TfShape } from '../graph.ts';
 import { type Storage, storageOf, typeName, widenHalves } from './types.ts';
 
-/** TensorFlow's own limit. */
+/** TensorFlow's limit. */
 const MAX_RANK = 254;
 const MAX_EXPANDED_ELEMENTS = 1 << 26;
 const MAX_ELEMENTS = 2 ** 40;
 
-/** What decoding has cost: elements that stand in no file. And what is decoded already, however often it is used. */
+/** The budget for elements that are not in the file, and a cache of what is decoded already. */
 export class Expansion {
-  /** A function that is called a thousand times has its weights once. */
+  /** A function that is inlined a thousand times has one copy of its weights. */
   readonly known = new WeakMap<Message, Tensor>();
   readonly attributes = new WeakMap<Message, TfAttribute>();
   private left = MAX_EXPANDED_ELEMENTS;
@@ -45,7 +45,7 @@ export class Expansion {
   }
 }
 
-/** Undefined for an unknown rank, -1 for an unknown size. */
+/** Returns undefined for an unknown rank; -1 is an unknown size. */
 export function readShape(message: Message | undefined): TfShape {
   if (message === undefined) return [];
   if (flagOf(message, 'unknown_rank')) return undefined;
@@ -62,7 +62,7 @@ export function readShape(message: Message | undefined): TfShape {
   });
 }
 
-/** A shape with every size known. */
+/** @throws bad_model when the rank or a size is unknown */
 export function readFixedShape(message: Message | undefined): readonly number[] {
   const shape = readShape(message);
   if (shape === undefined || shape.includes(-1)) throw badModel('a tensor has a shape that is not known');
@@ -80,7 +80,7 @@ export function countElements(shape: readonly number[]): number {
   return count;
 }
 
-/** @throws bad_model where shape, type and content do not fit together */
+/** @throws bad_model when shape, type and content do not match */
 export function readTensor(message: Message, expansion: Expansion): Tensor {
   const known = expansion.known.get(message);
   if (known !== undefined) return known;
@@ -105,7 +105,7 @@ function decodeTensor(message: Message, expansion: Expansion): Tensor {
   return { dtype: storage.dtype, shape, data: expandNumbers(values, storage, count, expansion) };
 }
 
-/** Raw little-endian elements as the array their tensor has; a view of them unless a `copy` is asked for. */
+/** Reads raw little-endian elements. The result is a view unless `copy` is set or the elements are 16-bit floats. */
 export function decodeContent(
   content: Uint8Array,
   storage: Storage,
@@ -122,7 +122,7 @@ export function decodeContent(
   return widenHalves(viewBytes('uint16', content) as Uint16Array, half);
 }
 
-/** The lengths of all texts as varints, `gap` bytes, then the texts. */
+/** Splits the lengths of all texts as varints, `gap` bytes, and the texts. */
 export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Array[] {
   if (count > content.length) throw badModel(`${content.length} bytes hold no ${count} texts`);
   const lengths: number[] = [];
@@ -181,7 +181,7 @@ function valueField(number: number): string {
   }
 }
 
-/** Fewer values than elements: the last one repeats, none at all are zeros. */
+/** With fewer values than elements the last one repeats; without values all elements are zero. */
 function expandNumbers(
   values: NumberArray | undefined,
   storage: Storage,
@@ -198,7 +198,7 @@ function expandNumbers(
   if (count > given) expansion.take(count - given);
   const array = allocate(native, count);
   if (values !== undefined) {
-    // One type of number goes into its own or a smaller one: int_val holds int8, half_val the bits of a half.
+    // The field's type is as wide or wider: int_val also holds int8, half_val the bits of a half.
     (array as Int32Array).set(values as Int32Array);
     if (given < count && given > 0) (array as Int32Array).fill(array[given - 1] as number, given);
   }

@@ -1,6 +1,6 @@
 /**
- * Maps TensorFlow's DataType numbers to our dtypes and to how values are stored. half and bfloat16 are both float32 to
- * all other files; they differ in how their 16 bits are widened.
+ * Maps TensorFlow's DataType numbers to dtypes and to the way values are stored. half and bfloat16 become float32;
+ * they differ only in how their 16 bits are widened.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { NumericDType } from '../../../lib/contract/tensor.ts';
@@ -24,7 +24,7 @@ const PLAIN: Readonly<Record<string, NumericDType | 'string'>> = {
   bfloat16: 'float32',
 };
 
-/** Quantized types hold plain integers. */
+/** Quantized types are stored as plain integers. */
 const QUANTIZED: Readonly<Record<string, NumericDType>> = {
   qint8: 'int8',
   quint8: 'uint8',
@@ -33,7 +33,7 @@ const QUANTIZED: Readonly<Record<string, NumericDType>> = {
   qint32: 'int32',
 };
 
-/** TensorFlow's name of a type, lower case, references like what they refer to. */
+/** TensorFlow's name of a type in lower case. A reference type has the name of its target. */
 export function typeName(number: number): string {
   return DATA_TYPES[number > 100 ? number - 100 : number] ?? `type ${number}`;
 }
@@ -43,14 +43,14 @@ export function tfType(number: number): TfType {
   return PLAIN[name] ?? { unsupported: name };
 }
 
-/** How a tensor's bytes lie in a file, and what it becomes. */
+/** How a tensor is stored in a file, and the dtype it becomes. */
 export interface Storage {
   readonly dtype: NumericDType | 'string';
-  /** 16-bit floats, widened. */
+  /** Set for 16-bit floats, which are widened. */
   readonly half?: 'half' | 'bfloat16';
 }
 
-/** @throws bad_model for complex numbers, resources and the like */
+/** @throws bad_model for complex numbers, resources and other unsupported types */
 export function storageOf(number: number): Storage {
   const name = typeName(number);
   const dtype = PLAIN[name] ?? QUANTIZED[name];
@@ -58,7 +58,7 @@ export function storageOf(number: number): Storage {
   return name === 'half' || name === 'bfloat16' ? { dtype, half: name } : { dtype };
 }
 
-/** 16-bit floats as float32. */
+/** Widens 16-bit floats to float32. */
 export function widenHalves(halves: Uint16Array, kind: 'half' | 'bfloat16'): Float32Array {
   const floats = new Float32Array(halves.length);
   const bits = new Uint32Array(floats.buffer);
@@ -72,7 +72,7 @@ export function widenHalves(halves: Uint16Array, kind: 'half' | 'bfloat16'): Flo
 
 let table: Uint32Array | undefined;
 
-/** float32 bits of every half. */
+/** The float32 bits of every half. */
 function halfTable(): Uint32Array {
   if (table !== undefined) return table;
   const floats = new Float32Array(1 << 16);

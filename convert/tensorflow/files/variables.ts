@@ -1,6 +1,6 @@
 /**
- * Finds the tensor of each variable. A variable's key in the file is not its name: the graph's own restore operations
- * say which key goes into which variable, and names and the object graph are used only where that is missing.
+ * Finds the tensor of each variable. The key of a variable in the file is not its name: the graph's restore
+ * operations map keys to variables, and names and the object graph are used only when these are missing.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
@@ -24,7 +24,7 @@ const OPERATIONS = new Set([
   'TemporaryVariable',
 ]);
 const OBJECT_GRAPH_KEY = '_CHECKPOINTABLE_OBJECT_GRAPH';
-/** What may stand between a value and the variable it goes into. */
+/** The operations that may lie between a value and the variable it is assigned to. */
 const HANDED_ON = new Set(['Identity', 'Reshape', 'ReadVariableOp']);
 const MAX_STEPS = 20;
 
@@ -35,9 +35,9 @@ export function isVariable(node: RawNode): boolean {
 interface VariableSource {
   readonly scope: Scope;
   readonly bundle: Bundle | undefined;
-  /** The node that restores all variables, where the file names it. */
+  /** The node that restores all variables, if the file names it. */
   readonly restoreNode: string;
-  /** Said of a variable when there is no bundle. */
+  /** Added to the error about a variable when there is no bundle. */
   readonly advice: string;
   readonly expansion: Expansion;
 }
@@ -48,7 +48,7 @@ interface Saved {
 }
 
 export class Variables {
-  /** Variables that no file has and that start as a constant. */
+  /** The variables that are in no file and start as a constant. */
   readonly initial: string[] = [];
   private readonly source: VariableSource;
   private readonly tensors = new Map<string, Tensor>();
@@ -61,7 +61,7 @@ export class Variables {
     this.source = source;
   }
 
-  /** @throws bad_model when no value of it is known */
+  /** @throws bad_model when its value is unknown */
   tensorOf(variable: RawNode): Tensor {
     let tensor = this.tensors.get(variable.name);
     if (tensor === undefined) {
@@ -73,7 +73,7 @@ export class Variables {
   }
 
   /**
-   * Looks once for what restores the variables among `names`.
+   * Finds the restore operations of the variables among `names`, once.
    * @throws bad_model for all variables together when the model came without their file
    */
   prepare(names: readonly string[]): void {
@@ -87,7 +87,7 @@ export class Variables {
     throw badModel(`${advice}. These variables have no values: ${listNodes(open)}`);
   }
 
-  /** @throws bad_model when files of variables that were asked for are missing or damaged */
+  /** @throws bad_model when files of requested variables are missing or damaged */
   assertWhole(): void {
     this.source.bundle?.assertWhole();
   }
@@ -96,7 +96,7 @@ export class Variables {
     const { bundle, advice, expansion } = this.source;
     const saved = bundle === undefined ? undefined : this.savedFor(variable, bundle);
     if (bundle !== undefined && saved !== undefined) {
-      // Two nodes may be one variable: a function that has its own node for it is inlined many times.
+      // Several nodes may be one variable: each inlined copy of a function has its own node for it.
       const where = JSON.stringify(saved);
       const tensor = this.values.get(where) ?? bundle.read(saved.key, saved.part);
       this.values.set(where, tensor);
@@ -125,7 +125,7 @@ export class Variables {
     return key === undefined || !bundle.has(key) ? undefined : { key, part: '' };
   }
 
-  /** A variable that is not saved: TensorFlow fills it with its initial value when it loads the model. */
+  /** TensorFlow fills a variable that is not saved with its initial value when it loads the model. */
   private initialValue(variable: RawNode): Message | undefined {
     for (const value of this.valuesOf(variable)) {
       const node = this.origin(value);
@@ -135,16 +135,16 @@ export class Variables {
     return undefined;
   }
 
-  /** The tensors assigned to a variable, anywhere in the graph, restored ones first. */
+  /** The tensors assigned to a variable anywhere in the graph, restored ones first. */
   private valuesOf(variable: RawNode): readonly string[] {
     this.assigned ??= this.collectAssigned();
-    // Two nodes of one shared name are one variable; a function may have a node of its own for it.
+    // Nodes with the same shared name are one variable; a function may have its own node for it.
     return this.assigned.get(variable.name) ?? this.assigned.get(sharedKey(variable)) ?? [];
   }
 
   private collectAssigned(): Map<string, string[]> {
     const { scope, restoreNode } = this.source;
-    // Only its own restoring is followed into functions; those that save or train stay closed.
+    // Only the restore operation is followed into functions; functions that save or train are not inlined.
     const restoring = scope.nodes.has(restoreNode)
       ? scope.reach([], { control: true }, [restoreNode])
       : new Set<string>();
@@ -182,7 +182,7 @@ export class Variables {
     return undefined;
   }
 
-  /** The node a tensor comes from, over whatever only hands it on. */
+  /** The node that computes a tensor, looking through nodes that only pass it on. */
   private origin(tensor: string): RawNode | undefined {
     const { scope } = this.source;
     let node: RawNode | undefined;
@@ -199,7 +199,7 @@ export class Variables {
     const node = tensor === undefined ? undefined : this.origin(tensor);
     const content = node?.op === 'Const' ? tensorAttribute(node) : undefined;
     if (content === undefined) return [];
-    // One list names all variables, and each of them asks for it.
+    // All variables share one list of keys, so it is decoded once.
     const known = this.texts.get(content);
     if (known !== undefined) return known;
     const { dtype, data } = readTensor(content, this.source.expansion);
@@ -208,7 +208,7 @@ export class Variables {
     return texts;
   }
 
-  /** Keys by variable name, from the object graph; a name that two variables have is left out. */
+  /** Keys by variable name, from the object graph. Ambiguous names are left out. */
   private objectNames(bundle: Bundle): ReadonlyMap<string, string> {
     if (this.fullNames !== undefined) return this.fullNames;
     const names = new Map<string, string>();
@@ -228,7 +228,7 @@ export class Variables {
   }
 }
 
-/** No node is named with a colon. */
+/** The colon keeps this apart from node names, which have none. */
 function sharedKey(variable: RawNode): string {
   const shared = textAttribute(variable, 'shared_name');
   return shared === '' ? variable.name : `shared:${shared}`;
@@ -244,7 +244,7 @@ function tensorAttribute(node: RawNode): Message | undefined {
   return value === undefined ? undefined : messageOf(value, 'tensor');
 }
 
-/** The file's tensor must be what the graph says the variable is. */
+/** The stored tensor must match the dtype and shape of the variable in the graph. */
 function checkFit(variable: RawNode, tensor: Tensor): void {
   const dtype = variable.attributes.get('dtype') as Message | undefined;
   const type = dtype === undefined ? tensor.dtype : tfType(numberOf(dtype, 'type'));
@@ -253,7 +253,7 @@ function checkFit(variable: RawNode, tensor: Tensor): void {
   }
   const attribute = variable.attributes.get('shape') as Message | undefined;
   const shape = attribute === undefined ? undefined : readShape(messageOf(attribute, 'shape'));
-  // An empty shape is what old files have for "not said".
+  // In old files an empty shape means unspecified.
   if (shape === undefined || shape.length === 0) return;
   const fits =
     shape.length === tensor.shape.length && shape.every((dim, i) => dim === -1 || dim === tensor.shape[i]);

@@ -1,6 +1,6 @@
 /**
- * Writes operations on elements for a rule that needs several of them. An operation is done on the layout pairs of its
- * inputs where there are some.
+ * Adds elementwise operations for a rule that needs several of them. Each runs on the channels-first pairs of its
+ * inputs if there are any (see layout.ts).
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
@@ -9,7 +9,7 @@ import type { TfNode } from '../graph.ts';
 import { cast } from './kernels.ts';
 import type { Context, Operands, Rule } from './rule.ts';
 
-/** The operations of one rule. */
+/** The elementwise operations of one rule. */
 export class Arithmetic {
   readonly builder: GraphBuilder;
   readonly #context: Context;
@@ -25,12 +25,12 @@ export class Arithmetic {
     return this.#context.layouts.elementwise(this.builder, op, inputs, attributes, this.#hint);
   }
 
-  /** A number of the dtype of `like`. */
+  /** A scalar constant of the dtype of `like`. */
   number(like: Value, value: number): Value {
     return this.builder.scalar(like.dtype, value);
   }
 
-  /** Cast is no operation of one dtype, so it goes through the pairs by hand. */
+  /** Cast changes the dtype, so it handles the pairs itself. */
   cast(value: Value, dtype: DType): Value {
     const { layouts } = this.#context;
     const pair = layouts.pair(value);
@@ -42,7 +42,7 @@ export class Arithmetic {
 
 export type Compute = (on: Arithmetic, inputs: Operands, node: TfNode) => Value;
 
-/** A rule made of several operations. */
+/** A rule that is a formula of several operations. */
 export function formula(compute: Compute): Rule {
   return (node, inputs, g, context) => compute(new Arithmetic(g, context, node.name), inputs, node);
 }
@@ -51,10 +51,10 @@ export function isFloat(value: Value): boolean {
   return value.dtype.startsWith('float');
 }
 
-/** Both inputs in one dtype. */
+/** Casts both inputs to one dtype. */
 export function agree(on: Arithmetic, [x, y]: Operands): [Value, Value] {
   if (x.dtype === y.dtype) return [x, y];
-  // half and float32 meet in files that were made smaller; both are float32 here, and float64 would have won.
+  // Compressed models mix half and float32. Both are float32 here, but float64 stays float64.
   return x.dtype === 'float64' || y.dtype === 'float64'
     ? [on.cast(x, 'float64'), on.cast(y, 'float64')]
     : [x, on.cast(y, x.dtype)];

@@ -1,7 +1,7 @@
 /**
- * Blocks of pixels moved into the batch and back. In: images, block sizes, paddings or crops. Out: reshapes and transposes.
- * Trap: SpaceToBatchND, Conv2D, BatchToSpaceND is how older graphs write a dilated convolution; as one Conv it is many
- * times faster, and its batch stays the batch.
+ * Converts SpaceToBatch and BatchToSpace to reshapes and transposes. Older graphs write a dilated convolution as
+ * SpaceToBatchND, Conv2D, BatchToSpaceND; converted to one dilated Conv it is many times faster and keeps the batch
+ * intact.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
@@ -20,7 +20,7 @@ function div(g: GraphBuilder, size: Size, by: number): Size {
 
 type Pair = readonly [Size, Size];
 
-/** Before and after, for each axis that has blocks. */
+/** The padding or crop before and after, for each axis with blocks. */
 function edgesOf(g: GraphBuilder, list: Value, count: number): Pair[] {
   if (list.constant) {
     const pairs = pairsOf(list, 'padding');
@@ -33,7 +33,7 @@ function edgesOf(g: GraphBuilder, list: Value, count: number): Pair[] {
   ]);
 }
 
-/** Pads the axes 1, 2, ... */
+/** Pads the axes 1, 2, and so on. */
 function grow(node: TfNode, x: Value, edges: readonly Pair[], g: GraphBuilder, context: Context): Value {
   const all = Array.from({ length: rank(x) }, (_, i) => edges[i - 1] ?? ([0, 0] as const));
   const fixed = all.every((pair): pair is readonly [number, number] =>
@@ -102,7 +102,7 @@ function batchToSpace(node: TfNode, { x, blocks, edges }: Blocks, g: GraphBuilde
   return crop(reshape(g, transpose(g, parts, perm), all, node.name), crops, g);
 }
 
-/** The padding includes what fills the last block up, and the crops take that away again. */
+/** The padding includes the filling of the last block, which the crops remove again. */
 function dilated(
   node: TfNode,
   { x, paddings, convolve }: Spaced,
@@ -126,7 +126,7 @@ function blocksOf(x: Value, value: Value): number[] {
   return checked(x, constantNumbers(value, 'block size'));
 }
 
-/** Both axes by one attribute, for the first two spatial axes. */
+/** One attribute gives the block size of both spatial axes. */
 function oldBlocks(node: TfNode, x: Value): number[] {
   const size = intAttribute(node, 'block_size');
   return checked(x, [size, size]);

@@ -1,6 +1,6 @@
 /**
- * Padding, blocks of pixels moved into the channels, and patches.
- * Trap: TensorFlow says paddings per axis, ONNX all that come before and then all that come after.
+ * Converts padding, DepthToSpace and SpaceToDepth, and image patches. TensorFlow gives paddings per axis, ONNX all
+ * begins followed by all ends.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
@@ -23,7 +23,7 @@ export function pairsOf(value: Value, what: string): [number, number][] {
   ]);
 }
 
-/** ONNX's order: all befores, then all afters. */
+/** ONNX's order: all begins, then all ends. */
 export function padsOf(pairs: readonly (readonly [number, number])[]): number[] {
   return [...pairs.map(([before]) => before), ...pairs.map(([, after]) => after)];
 }
@@ -54,7 +54,7 @@ export function pad(
   return context.layouts.last(g, made, node.name);
 }
 
-/** Like a mirror, the border pixel included: ONNX's Pad has that only from opset 19 on. */
+/** Mirrors including the border pixel, which ONNX's Pad does not support before opset 19. */
 function symmetric(g: GraphBuilder, x: Value, pairs: readonly (readonly [number, number])[]): Value {
   return pairs.reduce<Value>((value, [before, after], axis) => {
     if (before === 0 && after === 0) return value;
@@ -97,7 +97,7 @@ function shuffle(op: 'DepthToSpace' | 'SpaceToDepth'): Rule {
   };
 }
 
-/** Each window as the channels of one pixel: (row, column, channel). */
+/** Turns each window into the channels of one pixel: (row, column, channel). */
 const extractPatches: Rule = (node, [x], g, context) => {
   const [kernel, strides, dilations] = (['ksizes', 'strides', 'rates'] as const).map((name) =>
     spatial(listAttribute(node, name).ints, true, name, 4),

@@ -1,6 +1,6 @@
 /**
- * If and Case: one branch where the condition is constant, otherwise ONNX's If, whose bodies see the outer values.
- * Branches may have different shapes; dimensions that differ are free.
+ * Converts If and Case: to the branch taken when the condition is constant, otherwise to ONNX's If, whose bodies see
+ * the outer values. Dimensions in which the branches differ become free.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
@@ -11,7 +11,7 @@ import { unsizedRows } from './lists/rows.ts';
 import { refuse } from './refuse.ts';
 import { type Context, FAILED, type Facts, type OpTable, type Rule, takes } from './rule.ts';
 
-/** One outcome: fills a body and says what it gives. */
+/** Adds the nodes of one branch to a body and returns its results. */
 type Outcome = (g: GraphBuilder) => readonly Value[] | undefined;
 
 function commonShape(a: Shape | undefined, b: Shape | undefined, fresh: () => string): Shape | undefined {
@@ -19,7 +19,7 @@ function commonShape(a: Shape | undefined, b: Shape | undefined, fresh: () => st
   return a.map((dim, i) => (dim === b[i] ? dim : fresh()));
 }
 
-/** The results of an If; undefined when an outcome cannot be converted. */
+/** Returns the results of an If; undefined when a branch cannot be converted. */
 export function choose(
   g: GraphBuilder,
   name: string,
@@ -35,7 +35,7 @@ export function choose(
   if (yes.values.length !== no.values.length)
     refuse(`gives ${yes.values.length} values or ${no.values.length}`);
   const [ours, theirs] = [yes.values, no.values];
-  // A list that both hand on is no tensor yet, and need not become one.
+  // A list that both branches pass through is not a tensor yet, and need not become one.
   const same = ours.map((value, i) => value.name === '' && value === theirs[i]);
   const pairs = ours.flatMap((value, i): [Value, Value][] =>
     same[i] ? [] : [[unsizedRows(yes.body, value, facts), unsizedRows(no.body, theirs[i] as Value, facts)]],
@@ -75,7 +75,7 @@ function outcomeOf(name: string, inputs: readonly Value[], context: Context): Ou
   return (g) => context.call(name, inputs, g);
 }
 
-/** As many failures as the node has outputs, so that what follows is passed over. */
+/** One FAILED value per output, so that the nodes that depend on them are skipped. */
 function failed(node: TfNode): Value[] {
   return Array.from({ length: Math.max(1, listAttribute(node, 'Tout').types.length) }, () => FAILED);
 }
@@ -91,7 +91,7 @@ const branch: Rule = (node, [condition, ...inputs], g, context) => {
   return choose(g, node.name, flag, [yes, no], context.facts) ?? failed(node);
 };
 
-/** Any index that is not there is the last one. */
+/** An index out of range selects the last branch. */
 const caseRule: Rule = (node, [index, ...inputs], g, context) => {
   const names = listAttribute(node, 'branches').functions.map(({ name }) => name);
   const last = names.length - 1;

@@ -1,6 +1,6 @@
 /**
- * Choosing by conditions, sets of values, running products.
- * Trap: the old Select takes a list of conditions for the rows of a larger tensor, which is no broadcasting.
+ * Converts selection by conditions, set operations and cumulative products. The old Select takes one condition per
+ * row of a larger tensor, which is not broadcasting.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
@@ -24,7 +24,7 @@ const select: Rule = (node, [condition, x, y], g, context) => {
 const selectV2: Rule = (node, [condition, x, y], g, context) =>
   new Arithmetic(g, context, node.name).do('Where', [condition, x, cast(g, y, x.dtype)]);
 
-/** The places that are not zero: [count, rank], int64. */
+/** The indices of nonzero elements: [count, rank], int64. */
 const where: Rule = (node, [x], g) => {
   const flags = cast(g, x, 'bool');
   return transpose(g, g.one('NonZero', [flags]), [1, 0], node.name);
@@ -49,7 +49,7 @@ const uniqueV2: Rule = (node, [x, axes], g) => {
   return unique(node, x, g, false);
 };
 
-/** What is in the first list and not in the second, and where. */
+/** The elements of the first list that are not in the second, and their positions. */
 const setDifference: Rule = (node, [x, y], g) => {
   const index = typeAttribute(node, 'out_idx', 'int32') === 'int64' ? 'int64' : 'int32';
   if (x.constant && y.constant) {
@@ -65,7 +65,7 @@ const setDifference: Rule = (node, [x, y], g) => {
   return [g.one('Compress', [x, missing], { axis: 0 }, node.name), cast(g, places, index)];
 };
 
-/** No ONNX operation multiplies up: row i of a square takes the factors 0..i, the others are 1. */
+/** ONNX has no cumulative product: row i of a square matrix takes the factors 0..i and 1 for the others. */
 const cumulativeProduct: Rule = (node, [x, axisValue], g) => {
   const size = rank(x);
   const axis = axisOf(constantNumber(axisValue, 'axis'), size);
@@ -85,7 +85,7 @@ const cumulativeProduct: Rule = (node, [x, axisValue], g) => {
   return emit(g, 'ReduceProd', [factors], { axes: [axis + 1], keepdims: 0 }, node.name);
 };
 
-/** How many elements of each sorted row come before a value. */
+/** Counts the elements of each sorted row that come before a value. */
 function search(op: 'Less' | 'LessOrEqual'): Rule {
   return (node, [sorted, values], g) => {
     const before = emit(g, op, [unsqueeze(g, sorted, [1]), unsqueeze(g, values, [2])]);

@@ -1,7 +1,7 @@
 /**
- * Convolutions. In: images channels-last (or first, where the node says so), weights [kernel..., in, out]. Out: ONNX's
- * Conv and ConvTranspose, weights [out, in, kernel...].
- * Trap: a transposed convolution is the gradient of one: its pads come from the size that is asked for.
+ * Converts convolutions to Conv and ConvTranspose. Images become channels-first and weights go from [kernel..., in,
+ * out] to [out, in, kernel...]. A transposed convolution is the gradient of a convolution, so its pads follow from
+ * the requested output size.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed, rank } from '../../graph/shapes.ts';
@@ -13,7 +13,7 @@ import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast, padWindows, reachOf, samePad, spatial, type Windows } from './windows.ts';
 
-/** A rank that may be unknown is the kernel's. */
+/** An unknown rank is that of the kernel. */
 function imageOf(x: Value, filter: Value, g: GraphBuilder): Value {
   if (x.shape) return x;
   const shape = Array.from({ length: rank(filter) }, g.fresh);
@@ -51,7 +51,7 @@ interface Convolution {
   readonly x: Value;
   readonly filter: Value;
   readonly group?: number;
-  /** Instead of the node's. */
+  /** Overrides the node's attribute. */
   readonly dilations?: readonly number[];
 }
 
@@ -82,7 +82,7 @@ function convolve(node: TfNode, g: GraphBuilder, context: Context, parts: Convol
   return result;
 }
 
-/** Of an image in blocks it may be a dilated convolution of the whole image. */
+/** Notes that a convolution of an image in blocks may be a dilated convolution of the whole image. */
 function noteBlocks(
   node: TfNode,
   result: Value,
@@ -101,7 +101,7 @@ function noteBlocks(
   });
 }
 
-/** Channels of free size are those of the weights. */
+/** If the number of channels is free, there is one group. */
 function groupsOf(channels: Dim | undefined, perGroup: number): number {
   if (typeof channels !== 'number') return 1;
   if (perGroup < 1 || channels % perGroup !== 0)
@@ -118,10 +118,10 @@ export const depthwise: Rule = (node, [x, filter], g, context) =>
     group: fixed(filter, rank(filter) - 2),
   });
 
-/** The sizes a transposed convolution shall give, as far as they are known. */
+/** The output sizes requested of a transposed convolution, as far as they are known. */
 function wantedSizes(g: GraphBuilder, sizes: Value, last: boolean, count: number): Size[] {
   const list = int64(g, sizes);
-  // Newer files may give the spatial sizes only.
+  // Newer files may give only the spatial sizes.
   const length = list.shape?.[0];
   const from = length === count ? 0 : last ? 1 : 2;
   return Array.from({ length: count }, (_, i) => {
@@ -204,7 +204,7 @@ function explicitBack(node: TfNode, count: number, last: boolean): [number, numb
   ]);
 }
 
-/** Without pads, and as large as can be asked for: the windows of a VALID one may leave stride - 1 over. */
+/** Without pads, at the largest size: a VALID convolution may leave up to stride - 1 pixels over. */
 function emitFull(
   g: GraphBuilder,
   node: TfNode,
@@ -219,7 +219,7 @@ function emitFull(
   return emit(g, 'ConvTranspose', inputs, { ...attributes, output_padding: extra }, node.name);
 }
 
-/** Cuts what SAME would have padded, by sizes known while the model runs. */
+/** Cuts off the padding of SAME, by sizes that are computed at run time. */
 function cutToSize(
   g: GraphBuilder,
   node: TfNode,

@@ -1,7 +1,4 @@
-/**
- * Counting and places: how often each number occurs, which row and column a flat place is.
- * Trap: what is outside of the counted range is not counted.
- */
+/** Converts Bincount and UnravelIndex. Numbers outside the counted range are ignored. */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { rank, sameDim } from '../../graph/shapes.ts';
@@ -12,7 +9,7 @@ import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 
-/** Weights of no elements are none. */
+/** An empty tensor of weights means no weights. */
 function isWeighted(x: Value, weights: Value): boolean {
   if (weights.shape?.includes(0)) return false;
   const sizes = weights.shape ?? refuse('needs weights of known rank');
@@ -20,14 +17,14 @@ function isWeighted(x: Value, weights: Value): boolean {
   return refuse('needs to know whether there are weights; give sizes with --input');
 }
 
-/** [n] or [rows, n] numbers -> how often each of 0..size-1 is among them, or the sum of its weights. */
+/** Counts how often each of 0..size-1 occurs in [n] or [rows, n] numbers, or sums up its weights. */
 function count(node: TfNode, x: Value, size: Value, weights: Value, g: GraphBuilder): Value {
   const end = size.shape?.length === 1 ? g.one('Squeeze', [size, g.ints([0])]) : size;
   const numbers = g.one('Range', [g.scalar('int64', 0), int64(g, end), g.scalar('int64', 1)]);
   const axis = rank(x) - 1;
   const found = g.one('Equal', [unsqueeze(g, int64(g, x), [axis + 1]), numbers]);
   if (flagAttribute(node, 'binary_output', false)) {
-    // Not the maximum: of no numbers at all there is none.
+    // A maximum would fail without numbers.
     const times = g.one('ReduceSum', [cast(g, found, 'int64'), g.ints([axis])], { keepdims: 0 });
     return cast(g, g.one('Greater', [times, g.scalar('int64', 0)]), weights.dtype);
   }
@@ -36,7 +33,7 @@ function count(node: TfNode, x: Value, size: Value, weights: Value, g: GraphBuil
   return emit(g, 'ReduceSum', [weighted, g.ints([axis])], { keepdims: 0 }, node.name);
 }
 
-/** All numbers of any shape together, or those of each row. */
+/** Counts all numbers together, or those of each row. */
 function bincount(rows: boolean): Rule {
   return (node, [x, size, weights], g) => {
     const dimensions = rank(x);
@@ -47,7 +44,7 @@ function bincount(rows: boolean): Rule {
   };
 }
 
-/** Flat places -> one row per dimension. */
+/** Turns flat indices into one row per dimension. */
 const unravelIndex: Rule = (node, [places, dims], g) => {
   const sizes = constantNumbers(dims, 'shape');
   if (sizes.length === 0 || sizes.some((size) => size < 1)) refuse(`needs a shape, got [${sizes.join(',')}]`);

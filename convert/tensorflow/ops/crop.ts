@@ -1,6 +1,6 @@
 /**
- * CropAndResize. In: an image batch, boxes [y1, x1, y2, x2] from 0 to 1, which image each is of, a size. Out: crops.
- * Trap: ONNX's RoiAlign samples elsewhere; this is TensorFlow's own formula in small operations.
+ * Converts CropAndResize: boxes [y1, x1, y2, x2] between 0 and 1 are cut out of a batch of images. It uses
+ * TensorFlow's formula in small operations, because ONNX's RoiAlign samples other points.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
@@ -11,7 +11,7 @@ import { cast, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 
-/** Where the samples of one axis lie: [boxes, count], in pixels. */
+/** The sample positions along one axis in pixels: [boxes, count]. */
 function samples(g: GraphBuilder, boxes: Value, axis: 0 | 1, last: Value, count: number): Value {
   const low = unsqueeze(g, pick(g, boxes, axis, 1), [1]);
   const high = unsqueeze(g, pick(g, boxes, axis + 2, 1), [1]);
@@ -30,7 +30,7 @@ function samples(g: GraphBuilder, boxes: Value, axis: 0 | 1, last: Value, count:
   return g.one('Add', [g.one('Mul', [low, last]), g.one('Mul', [steps, step])]);
 }
 
-/** Size - 1 of an image's axis, as float32. */
+/** The size of an image axis minus 1, as float32. */
 function lastPixel(g: GraphBuilder, x: Value, axis: number): Value {
   const size = sizeOf(g, x, axis);
   if (typeof size === 'number') return g.scalar('float32', size - 1);
@@ -90,7 +90,7 @@ const cropAndResize: Rule = (node, [image, boxes, boxIndex, size], g) => {
   return g.one('Where', [valid, value, outside], {}, node.name);
 };
 
-/** Half away from zero, as roundf; places are not negative where they count. */
+/** Rounds half away from zero, as roundf does. Negative positions do not matter here. */
 function rounded(g: GraphBuilder, value: Value): Value {
   return g.one('Floor', [g.one('Add', [value, g.scalar('float32', 0.5)])]);
 }

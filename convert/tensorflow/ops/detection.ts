@@ -1,6 +1,7 @@
 /**
- * Boxes that overlap. In: boxes [y1, x1, y2, x2] and scores. Out: the places of those that stay, best first.
- * Trap: the padded forms have a fixed size and say how many are valid; the combined one works on a batch with classes.
+ * Converts non-maximum suppression: from boxes [y1, x1, y2, x2] and scores to the indices of the remaining boxes,
+ * best first. Padded variants return a fixed size and the number of valid entries; the combined one handles a batch
+ * with classes.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
@@ -21,7 +22,7 @@ interface Suppression {
   readonly score?: Value;
 }
 
-/** Of one image and one class: int64 places. */
+/** The selected indices of one image and one class, as int64. */
 function places(node: TfNode, g: GraphBuilder, { boxes, scores, count, overlap, score }: Suppression): Value {
   const inputs = [
     unsqueeze(g, cast(g, boxes, 'float32'), [0]),
@@ -41,7 +42,7 @@ const plain: Rule = (node, [boxes, scores, count, overlap], g) => {
 const thresholded: Rule = (node, [boxes, scores, count, overlap, score], g) =>
   cast(g, places(node, g, { boxes, scores, count, overlap, score }), 'int32');
 
-/** Filled up with 0 to the most there can be, if asked for. */
+/** Pads the indices with 0 to the maximum output size, if the node requests it. */
 function padded(node: TfNode, g: GraphBuilder, found: Value, count: Value): { found: Value; valid: Value } {
   const number = g.one('Shape', [found]);
   const valid = cast(g, g.one('Squeeze', [number, g.ints([0])]), 'int32');
@@ -64,12 +65,12 @@ const soft: Rule = (node, [boxes, scores, count, overlap, score, sigma], g) => {
   return [cast(g, found, 'int32'), padded(node, g, own, count).found, valid];
 };
 
-/** What marks a score that was suppressed; real ones are above the threshold. */
+/** Marks suppressed scores; real ones are above the threshold. */
 const NONE = -3.4e38;
 
 /**
- * boxes [batch, n, q, 4], scores [batch, n, classes]. Suppressed scores are marked and the best of the rest taken, so
- * that a batch needs no loop.
+ * boxes [batch, n, q, 4], scores [batch, n, classes]. Suppressed scores are marked and the best of the others
+ * selected, which needs no loop over the batch.
  */
 const combined: Rule = (node, [boxes, scores, perClass, total, overlap, score], g, context) => {
   if (rank(scores) !== 3 || rank(boxes) !== 4)
@@ -96,7 +97,7 @@ const combined: Rule = (node, [boxes, scores, perClass, total, overlap, score], 
   const size = flagAttribute(node, 'pad_per_class', false)
     ? Math.min(wanted, constantNumber(perClass, 'max_output_size_per_class') * fixed(scores, 2))
     : wanted;
-  // There may be fewer candidates than are asked for.
+  // There may be fewer candidates than requested.
   const flat = g.one('Pad', [
     reshape(g, kept, [batch, product(g, [classes, n])]),
     g.ints([0, 0, 0, size]),

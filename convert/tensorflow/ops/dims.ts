@@ -1,12 +1,12 @@
 /**
- * Shapes with free sizes, as values. In: axes of values. Out: the int64 lists that ONNX's Reshape and Expand take.
- * Trap: one free size in a Reshape becomes -1, which onnxruntime optimises better than arithmetic on shapes.
+ * Builds the int64 shape lists of ONNX's Reshape and Expand from sizes that may be free. A single free size becomes
+ * -1, which onnxruntime optimizes better than arithmetic on shapes.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 
-/** A size: a number, or an int64 list of one. */
+/** A size: a number, or an int64 list with one element. */
 export type Size = number | Value;
 
 export function sizeOf(g: GraphBuilder, x: Value, axis: number): Size {
@@ -29,7 +29,7 @@ export function product(g: GraphBuilder, sizes: readonly Size[]): Size {
     );
 }
 
-/** The sizes as one int64 list. */
+/** Joins the sizes to one int64 list. */
 export function shapeList(g: GraphBuilder, sizes: readonly Size[]): Value {
   if (sizes.every((size) => typeof size === 'number')) return g.ints(sizes);
   const parts = sizes.map((size) => (typeof size === 'number' ? g.ints([size]) : size));
@@ -45,7 +45,7 @@ export function reshape(g: GraphBuilder, x: Value, sizes: readonly Size[], hint?
   return reshapeTo(g, x, shape, () => shapeList(g, sizes), hint);
 }
 
-/** Reshape to a shape with names; `exact` makes the target where more than one size is free. */
+/** Reshapes to a shape with named sizes. With several free sizes, `exact` computes the target. */
 export function reshapeTo(
   g: GraphBuilder,
   x: Value,
@@ -76,7 +76,7 @@ export function transpose(g: GraphBuilder, x: Value, perm: readonly number[], hi
   return perm.every((axis, i) => axis === i) ? x : g.one('Transpose', [x], { perm }, hint);
 }
 
-/** One index of an axis, which disappears. */
+/** Selects one index of an axis and removes the axis. */
 export function pick(g: GraphBuilder, x: Value, index: number, axis: number): Value {
   return g.one('Gather', [x, g.scalar('int64', index)], { axis });
 }
@@ -87,5 +87,5 @@ export function cut(g: GraphBuilder, x: Value, axis: number, start: Size, end: S
   return g.one('Slice', [x, list(start), list(end), g.ints([axis])]);
 }
 
-/** Beyond every index: "to the end" of a Slice. */
+/** An end for Slice beyond every index. */
 export const TO_END = 2 ** 31 - 1;

@@ -1,6 +1,6 @@
 /**
- * Operations on elements of tensors that broadcast: those that ONNX has under some name, and those that need a look at
- * their values first. What is made of several operations is in formulas.ts.
+ * Converts elementwise operations with broadcasting: those that ONNX has under some name, and those that depend on
+ * their values. Those that need several ONNX operations are in formulas.ts.
  */
 import { tensorOf } from '../../graph/numbers.ts';
 import type { Value } from '../../graph/value.ts';
@@ -12,7 +12,7 @@ import { floorOfRange, moveRange, rangeIsAtLeast, scalarOf } from './random.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 
-/** The same operation under another name. */
+/** Unary operations that differ only in name. */
 const UNARY: Readonly<Record<string, string>> = {
   Abs: 'Abs',
   Acos: 'Acos',
@@ -70,7 +70,7 @@ function unary(op: string): Rule {
   return formula((on, [x]) => (WHOLE_ONLY.has(op) && !isFloat(x) ? x : on.do(op, [x])));
 }
 
-/** x + 0, x * 1, x / 1. */
+/** The neutral second operand: x + 0, x * 1, x / 1. */
 const NEUTRAL: Readonly<Record<string, number>> = { Add: 0, Sub: 0, Mul: 1, Div: 1 };
 
 function binary(op: string): Rule {
@@ -81,7 +81,7 @@ function binary(op: string): Rule {
   });
 }
 
-/** Arithmetic keeps track of random numbers, so that a dropout that keeps everything disappears. */
+/** Arithmetic tracks the range of random numbers, so that a dropout that keeps everything disappears. */
 function tracked(op: 'Add' | 'Sub' | 'Mul'): Rule {
   const plain = binary(op);
   return (node, inputs, g, context) => {
@@ -97,7 +97,7 @@ const addNumbers: Rule = (node, inputs, g, context) => {
   return add(node, inputs, g, context);
 };
 
-/** Clip takes its bounds as scalars of x's dtype. */
+/** Clip needs its bounds as scalars of x's dtype. */
 function clip(on: Arithmetic, x: Value, low: Value, high: Value): Value {
   const scalar = (value: Value) => value.shape?.length === 0;
   if (scalar(low) && scalar(high)) return on.do('Clip', [x, low, high]);
@@ -108,7 +108,7 @@ const greaterEqual = binary('GreaterOrEqual');
 const floor = unary('Floor');
 
 const bucketize: Rule = (node, [x], g) => {
-  // They are 32 bits wide in TensorFlow; a number of 64 bits is compared as it is, any other as one of 32.
+  // Boundaries are float32 in TensorFlow. A float64 input is compared as it is, any other as float32.
   const boundaries = listAttribute(node, 'boundaries').floats.map(Math.fround);
   const dtype = x.dtype === 'float64' ? 'float64' : 'float32';
   const shape = Array.from({ length: x.shape?.length ?? refuse('needs an input of known rank') }, () => 1);
@@ -118,7 +118,7 @@ const bucketize: Rule = (node, [x], g) => {
   return g.one('ReduceSum', [above, g.ints([shape.length])], { keepdims: 0 }, node.name);
 };
 
-/** Names of one table as rules. */
+/** Turns a table of names into rules. */
 function named(names: Readonly<Record<string, string>>, rule: (op: string) => Rule): OpTable {
   return Object.fromEntries(Object.entries(names).map(([op, onnx]) => [op, rule(onnx)]));
 }
@@ -130,7 +130,7 @@ export const ELEMENTWISE: OpTable = {
     Bucketize: bucketize,
     Floor: (node, inputs, g, context) =>
       floorOfRange(inputs[0], g, context.facts) ?? floor(node, inputs, g, context),
-    // Over the last axis, which is another one in a pair.
+    // These work on the last axis, which is another one in a layout pair.
     LogSoftmax: (node, [x], g) => emit(g, 'LogSoftmax', [x], { axis: -1 }, node.name),
     Softmax: (node, [x], g) => emit(g, 'Softmax', [x], { axis: -1 }, node.name),
   }),

@@ -1,6 +1,6 @@
 /**
- * Operations on elements that ONNX does not have and that are made of several. TensorFlow's FloorDiv and FloorMod round
- * down; its Mod, TruncateMod and Div cut toward zero, and so does ONNX's Div.
+ * Converts elementwise operations that need several ONNX operations. TensorFlow's FloorDiv and FloorMod round down;
+ * Mod, TruncateMod and Div round toward zero, and so does ONNX's Div.
  */
 import type { Value } from '../../graph/value.ts';
 import { flagAttribute, floatAttribute, typeAttribute } from '../graph.ts';
@@ -14,13 +14,13 @@ const floorDiv: Compute = (on, inputs) => {
   return on.do('Div', exactly(on, x, y));
 };
 
-/** Without its FloorMod, x divides without a rest, and cutting and rounding down are one. */
+/** Minus its FloorMod, x divides without remainder, so rounding down and toward zero are the same. */
 function exactly(on: Arithmetic, x: Value, y: Value): [Value, Value] {
   if (x.dtype.startsWith('u') || areNatural(x, y)) return [x, y];
   return [on.do('Sub', [x, on.do('Mod', [x, y])]), y];
 }
 
-/** Sizes are never negative: a shape divided by a positive constant needs no care. */
+/** Sizes are never negative, so a shape divided by a positive constant needs no correction. */
 function areNatural(x: Value, y: Value): boolean {
   const natural = (value: Value) =>
     value.elements?.every((element) => typeof element === 'string' || (element !== undefined && element > 0));
@@ -36,7 +36,7 @@ const floorMod: Compute = (on, inputs) => {
   return where(on, sameSign, rest, on.do('Mod', [on.do('Add', [rest, y]), y], { fmod: 1 }));
 };
 
-/** f(x, y), but 0 where `guard` is 0. */
+/** Computes f(x, y), but 0 where `guard` is 0. */
 function unlessZero(guard: 0 | 1, compute: (on: Arithmetic, x: Value, y: Value) => Value): Compute {
   return (on, inputs) => {
     const [x, y] = agree(on, inputs);
@@ -63,7 +63,7 @@ const castRule: Compute = (on, [x], node) => {
 const addN: Compute = (on, inputs) =>
   inputs.slice(1).reduce<Value>((sum, next) => on.do('Add', [sum, next]), inputs[0]);
 
-/** log(1 + x). The sum loses what x has behind the digits of 1; x / (sum - 1) says how much that was. */
+/** log(1 + x). The sum loses the low digits of x; x / (sum - 1) corrects for that. */
 function log1p(on: Arithmetic, x: Value): Value {
   const one = on.number(x, 1);
   const sum = on.do('Add', [x, one]);
@@ -73,7 +73,7 @@ function log1p(on: Arithmetic, x: Value): Value {
   return where(on, on.do('Greater', [x, one]), log, small);
 }
 
-/** exp(x) - 1, in the same way. */
+/** exp(x) - 1, corrected in the same way. */
 const expm1: Compute = (on, [x]) => {
   const one = on.number(x, 1);
   const power = on.do('Exp', [x]);
@@ -143,7 +143,7 @@ export const BINARY_FORMULAS = formulas({
   Xlog1py: unlessZero(0, (on, x, y) => on.do('Mul', [x, log1p(on, y)])),
 });
 
-/** The quadrant by the signs; on the axes the quotient is infinite or 0 and atan is still right. */
+/** The signs select the quadrant. On the axes the quotient is infinite or 0, where atan is still right. */
 function atan2(on: Arithmetic, inputs: Operands): Value {
   const [y, x] = agree(on, inputs);
   const zero = on.number(x, 0);

@@ -1,6 +1,6 @@
 /**
- * What TensorFlow's optimiser has fused into one operation: `fused_ops` and their extra inputs, one after the other.
- * Trap: FusedBatchNorm takes four inputs here, BiasAdd and Add one, activations none.
+ * Converts the operations that TensorFlow's optimizer has fused: `fused_ops` with their extra inputs one after the
+ * other. FusedBatchNorm takes four of these inputs, BiasAdd and Add one, activations none.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
@@ -67,20 +67,20 @@ function activation(on: Arithmetic, x: Value, op: string, node: TfNode): Value {
   }
 }
 
-/** A rule of two inputs, and what follows it. */
+/** A rule with two inputs, followed by the fused operations. */
 function followed(rule: Rule): Rule {
   return (node, inputs, g, context) =>
     afterwards(node, rule(node, inputs, g, context) as Value, inputs, 2, g, context);
 }
 
-/** x, paddings, filter. */
+/** Inputs: x, paddings, filter. */
 const paddedConv: Rule = (node, inputs, g, context) => {
   const [x, paddings, filter] = inputs;
   const padded = padImage(node, x, paddings, textAttribute(node, 'mode', 'REFLECT'), g, context);
   return conv(node, [padded, filter] as unknown as Operands, g, context);
 };
 
-/** x, size, paddings, filter. */
+/** Inputs: x, size, paddings, filter. */
 const resizedConv: Rule = (node, inputs, g, context) => {
   const [x, size, paddings, filter] = inputs;
   const placing = { corners: flagAttribute(node, 'resize_align_corners', false), centers: false };
@@ -88,7 +88,7 @@ const resizedConv: Rule = (node, inputs, g, context) => {
   return paddedConv(node, [resized, paddings, filter] as unknown as Operands, g, context);
 };
 
-/** Batch norm, an image added to it, and an activation. */
+/** Batch normalization, an optional addition and an activation. */
 const batchNormEx: Rule = (node, inputs, g, context) => {
   const [y, ...moments] = fusedBatchNorm(node, inputs, g, context) as readonly Value[];
   const on = new Arithmetic(g, context, node.name);

@@ -1,6 +1,6 @@
 /**
- * Elements read from their places: Gather, one-hot, partitions. Where TensorFlow zeroes or drops places that are outside,
- * ONNX counts negative ones from the end or fails.
+ * Converts Gather, one-hot and partitions. TensorFlow returns zeros for indices out of range or drops them; ONNX
+ * counts negative ones from the end or fails.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
@@ -12,7 +12,7 @@ import { cast, emit, int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 
-/** Elements of `x` at `indices`, the first `batch` axes of both being the same. */
+/** Gathers elements of `x` at `indices`; their first `batch` axes are the same. */
 function gather(
   node: TfNode,
   g: GraphBuilder,
@@ -30,7 +30,7 @@ function gather(
   const middle = Array.from({ length: own - depth }, (_, i) => depth + i);
   const front = Array.from({ length: depth }, (_, i) => i);
   const tail = Array.from({ length: size - own - 1 }, (_, i) => own + 1 + i);
-  // The axis behind the batch; what was between them follows.
+  // Moves the axis right after the batch, followed by the axes that were between them.
   const moved = transpose(g, x, [...front, own, ...middle, ...tail]);
   const wide = unsqueeze(g, int64(g, places), [-1]);
   const made = g.one('GatherND', [moved, wide], { batch_dims: depth }, node.name);
@@ -49,7 +49,7 @@ function gather(
 const gatherNd: Rule = (node, [x, indices], g) =>
   g.one('GatherND', [x, int64(g, indices)], { batch_dims: intAttribute(node, 'batch_dims', 0) }, node.name);
 
-/** One-hot by comparing: a place outside gives a row without a hit. */
+/** One-hot by comparison: an index out of range gives a row without a hit. */
 const oneHot: Rule = (node, [indices, depth, on, off], g) => {
   const size = rank(indices) + 1;
   const axis = axisOf(intAttribute(node, 'axis', -1), size);

@@ -1,7 +1,6 @@
 /**
- * ScaleAndTranslate: what `tf.image.resize` is with antialiasing and with other filters. In: an image, the wanted size,
- * how it is scaled and moved. Out: each axis as a product with a matrix of weights.
- * Trap: shrinking with antialiasing widens the filter, so that every pixel counts.
+ * Converts ScaleAndTranslate, which is `tf.image.resize` with antialiasing and with other filters. Each axis is a
+ * product with a matrix of weights. Antialiasing widens the filter when shrinking, so that every pixel counts.
  */
 import { constantNumbers } from '../../graph/numbers.ts';
 import { flagAttribute, textAttribute } from '../graph.ts';
@@ -47,7 +46,7 @@ interface Axis {
   readonly move: number;
 }
 
-/** One row per wanted pixel; pixels that lie outside of the image are 0. */
+/** Weights with one row per output pixel. Pixels outside the image are 0. */
 function filterWeights({ from, to, scale, move }: Axis, filter: Filter, antialias: boolean): Float32Array {
   const weights = new Float32Array(from * to);
   const width = antialias ? Math.max(1 / scale, 1) : 1;

@@ -1,7 +1,7 @@
 /**
- * In: an ONNX operation. Out: the same, with Casts around it where onnxruntime has no kernel for the dtype.
- * Trap: ONNX allows more dtypes than onnxruntime's CPU kernels have; a model then fails when it is opened. The table is
- * what onnxruntime 1.30 opens; test/convert/tensorflow/ops/numbers.test.ts runs all of it.
+ * Adds ONNX operations, with Casts around them where onnxruntime has no CPU kernel for the dtype: ONNX allows more
+ * dtypes, and such a model would fail when opened. The table is what onnxruntime 1.30 opens;
+ * test/convert/tensorflow/ops/numbers.test.ts runs all of it.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
@@ -11,9 +11,9 @@ import { refuse } from './refuse.ts';
 
 interface Kernel {
   readonly dtypes: ReadonlySet<DType>;
-  /** Which inputs are of the dtype in question. Default: all. */
+  /** The inputs of the dtype in question. Default: all. */
   readonly inputs?: readonly number[];
-  /** The first output is of another dtype. */
+  /** Set when the first output has another dtype. */
   readonly otherOutput?: true;
 }
 
@@ -33,7 +33,7 @@ function kernels(
   return Object.fromEntries(names.split(' ').map((name) => [name, kernel]));
 }
 
-/** What is not here moves elements, of any dtype. */
+/** Operations that are not listed move elements of any dtype. */
 export const KERNELS: Readonly<Record<string, Kernel>> = {
   ...kernels('Add Sub Mul Div Mod', NUMBERS),
   ...kernels('Abs Sign', NUMBERS),
@@ -98,19 +98,19 @@ export function cast(g: GraphBuilder, value: Value, dtype: DType): Value {
     { to: ELEMENT_TYPES[dtype] },
     { results, hint: value.name },
   )[0] as Value;
-  // A shape goes from int64 to TensorFlow's int32 and back; the way back is the original.
+  // A shape goes from int64 to TensorFlow's int32 and back; casting back returns the original.
   if (value.dtype === 'int64' && dtype === 'int32') WIDENED.set(made, value);
   return made;
 }
 
 const WIDENED = new WeakMap<Value, Value>();
 
-/** As int64, what ONNX's shapes, axes and indices are. */
+/** Casts to int64, the dtype of ONNX's shapes, axes and indices. */
 export function int64(g: GraphBuilder, value: Value): Value {
   return WIDENED.get(value) ?? cast(g, value, 'int64');
 }
 
-/** All outputs of an operation. */
+/** Adds an operation and returns all its outputs. */
 export function emitAll(
   g: GraphBuilder,
   op: string,
@@ -134,7 +134,7 @@ export function emitAll(
   return kernel.otherOutput ? results : [cast(g, results[0] as Value, own), ...results.slice(1)];
 }
 
-/** The first output of an operation. */
+/** Adds an operation and returns its first output. */
 export function emit(
   g: GraphBuilder,
   op: string,
@@ -145,7 +145,7 @@ export function emit(
   return emitAll(g, op, inputs, attributes, hint === undefined ? {} : { hint })[0] as Value;
 }
 
-/** A scalar, or a list of one, as a list of one. */
+/** Turns a scalar, or a list with one element, into a list with one element. */
 export function oneNumber(g: GraphBuilder, value: Value, dtype: DType): Value {
   const made = dtype === 'int64' ? int64(g, value) : cast(g, value, dtype);
   return made.shape?.length === 1 ? made : g.one('Reshape', [made, g.ints([1])]);

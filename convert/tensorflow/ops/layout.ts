@@ -1,14 +1,17 @@
 /**
- * TensorFlow keeps channels last, ONNX's convolutions want them first. In: values channels-last. Out: their pairs
- * channels-first, so that a chain of convolutions and elementwise operations transposes once at each end.
- * Trap: a pair that a loop's body makes is not visible outside of it; each body has its own Layouts.
+ * Keeps pairs of channels-last values and their channels-first counterparts, so that a chain of convolutions and
+ * elementwise operations is transposed once at each end. A pair created inside a loop's body is not visible outside,
+ * so each body has its own Layouts.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Attributes, Value } from '../../graph/value.ts';
 import { transpose, unsqueeze } from './dims.ts';
 import { emit } from './kernels.ts';
 
-/** Channels-last value -> the channels-first value it was transposed from; visible wherever its key is. */
+/**
+ * Maps a channels-last value to the channels-first value it was transposed from, which is visible wherever the key
+ * is.
+ */
 const ORIGINS = new WeakMap<Value, Value>();
 
 export class Layouts {
@@ -19,12 +22,12 @@ export class Layouts {
     this.#outer = outer;
   }
 
-  /** The channels-first pair where there is one already. */
+  /** The channels-first pair, if there is one already. */
   pair(value: Value): Value | undefined {
     return ORIGINS.get(value) ?? this.#made.get(value) ?? this.#outer?.pair(value);
   }
 
-  /** Channels-first, transposed if it must. */
+  /** Returns the channels-first pair, transposing if there is none. */
   first(g: GraphBuilder, value: Value): Value {
     const pair = this.pair(value);
     if (pair) return pair;
@@ -33,7 +36,7 @@ export class Layouts {
     return made;
   }
 
-  /** Back to channels-last; the transpose disappears when only the pair is used. */
+  /** Transposes back to channels-last. The transpose disappears when only the pair is used. */
   last(g: GraphBuilder, value: Value, hint?: string): Value {
     const size = value.shape?.length ?? 4;
     const made = transpose(g, value, [0, ...Array.from({ length: size - 2 }, (_, i) => i + 2), 1], hint);
@@ -41,7 +44,7 @@ export class Layouts {
     return made;
   }
 
-  /** An elementwise operation, on the pairs where an input has one. */
+  /** Adds an elementwise operation, on the pairs if an input has one. */
   elementwise(
     g: GraphBuilder,
     op: string,
@@ -56,7 +59,7 @@ export class Layouts {
     return this.last(g, emit(g, op, lifted, attributes, hint), hint);
   }
 
-  /** All inputs channels-first, or undefined where one's rank is unknown or too large. */
+  /** Returns all inputs channels-first, or undefined when the rank of one is unknown or too large. */
   #lift(
     g: GraphBuilder,
     inputs: readonly (Value | undefined)[],
@@ -68,7 +71,7 @@ export class Layouts {
       const shape = input?.shape;
       if (!input || !shape || shape.length === 0 || (shape.length === 1 && shape[0] === 1)) return input;
       if (shape.length === size) return this.first(g, input);
-      // [C] -> [C,1,1], without a transpose.
+      // [C] becomes [C,1,1] without a transpose.
       if (shape.length === 1)
         return unsqueeze(
           g,
@@ -85,7 +88,7 @@ function toFirst(size: number): number[] {
   return [0, size - 1, ...Array.from({ length: size - 2 }, (_, i) => i + 1)];
 }
 
-/** Where an axis of a channels-last value is in its pair. */
+/** The position of a channels-last axis in the channels-first pair. */
 export function axisInTwin(axis: number, size: number): number {
   if (axis === 0) return 0;
   return axis === size - 1 ? 1 : axis + 1;

@@ -1,7 +1,7 @@
 /**
- * While. In: functions for the condition and the body, and the variables they pass on. Out: ONNX's Loop.
- * Trap: a list that gets one item per round would be copied in every round as a variable; it is a scan output instead,
- * and a variable that the body hands on unchanged is no variable.
+ * Converts While to ONNX's Loop. A list that gets one item per iteration becomes a scan output, because a loop
+ * variable would be copied in every iteration. A variable that the body passes through unchanged is not a loop
+ * variable.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
@@ -21,14 +21,14 @@ import {
   takes,
 } from './rule.ts';
 
-/** Shapes of variables are guessed and then freed where the body changes them; each pass frees more. */
+/** Shapes start as those of the initial values; each pass frees dimensions that the body changes. */
 const MAX_PASSES = 4;
 
 type Role = 'same' | 'carried' | 'set' | 'pushed';
 
 const HAND_ON = new Set(['Identity', 'StopGradient', 'Snapshot', 'Enter']);
 
-/** Back through nodes that only hand on. */
+/** The tensor behind nodes that only pass it through. */
 function origin(body: Callee, tensor: string): string {
   let at = tensor;
   for (let steps = 0; steps < 1000; steps++) {
@@ -40,21 +40,21 @@ function origin(body: Callee, tensor: string): string {
   return at;
 }
 
-/** Position of the list, the index and the item among a node's inputs. */
+/** The positions of list and index among a node's inputs. */
 const SETTERS: Readonly<Record<string, { list: number; index?: number }>> = {
   TensorArrayWriteV3: { list: 3, index: 1 },
   TensorListPushBack: { list: 0 },
   TensorListSetItem: { list: 0, index: 1 },
 };
 
-/** Who uses a function's argument, by name of the node. */
+/** The names of the nodes that use an argument of a function. */
 function usersOf(body: Callee, argument: string): string[] {
   return [...body.nodes.values()].flatMap((node) =>
     !HAND_ON.has(node.op) && node.inputs.some((input) => origin(body, input) === argument) ? [node.name] : [],
   );
 }
 
-/** A variable that grows by 1 in every round from 0. */
+/** Whether a variable starts at 0 and grows by 1 in every iteration. */
 function counts(body: Callee, argument: string, initials: readonly Value[]): boolean {
   const at = body.inputs.findIndex(({ name }) => `${name}:0` === argument);
   const output = body.outputs[at];
@@ -69,14 +69,14 @@ function counts(body: Callee, argument: string, initials: readonly Value[]): boo
   const value = other?.op === 'Const' ? other.attributes.value : undefined;
   if (value)
     return value.kind === 'tensor' && value.value.data.length === 1 && Number(value.value.data[0]) === 1;
-  // The 1 may come from outside, as an argument that never changes.
+  // The 1 may be an argument that never changes.
   const from = body.inputs.findIndex(({ name }) => `${name}:0` === step);
   const same = from >= 0 && origin(body, body.outputs[from]?.tensor ?? '') === step;
   const outer = same ? initials[from] : undefined;
   return outer?.constant !== undefined && constantNumber(outer, 'step') === 1;
 }
 
-/** Whether the condition looks at a variable. */
+/** Whether the condition uses a variable. */
 function asks(condition: Callee, i: number): boolean {
   const argument = `${condition.inputs[i]?.name}:0`;
   if (usersOf(condition, argument).length > 0) return true;
@@ -90,7 +90,7 @@ function roleOf(body: Callee, condition: Callee, i: number, initials: readonly V
   const setter = body.nodes.get(splitTensor(source).node);
   const places = setter && SETTERS[setter.op];
   if (!setter || !places || origin(body, setter.inputs[places.list] ?? '') !== argument) return 'carried';
-  // Of a list that is only collected there is no list within the round, before the write or behind it.
+  // A collected list does not exist inside the iteration, so only its setter may use it.
   const alone =
     usersOf(body, argument).every((name) => name === setter.name) && usersOf(body, source).length === 0;
   const elsewhere = body.outputs.some((output, k) => {
@@ -107,7 +107,7 @@ interface Plan {
   readonly body: string;
   readonly condition: string;
   readonly roles: readonly Role[];
-  /** Before the loop; lists of the role `carried` are tensors. */
+  /** The values before the loop. Lists of the role `carried` are tensors. */
   readonly initials: readonly Value[];
 }
 
@@ -118,7 +118,7 @@ interface Round {
   readonly goOn: Value;
 }
 
-/** One body with variables of these shapes; undefined when something in it cannot be converted. */
+/** Converts the body for variables of these shapes. Returns undefined when something in it cannot be converted. */
 function convertRound(
   plan: Plan,
   shapes: readonly (Shape | undefined)[],
@@ -143,7 +143,7 @@ function convertRound(
   });
   const given = context.call(plan.body, inputs, builder);
   if (!given) return undefined;
-  // A list that the body made new is a tensor in the next round, as the old one was.
+  // A new list from the body is a tensor in the next iteration, like the old one.
   const outputs = given.map((output, i) =>
     plan.roles[i] === 'carried' ? unsizedRows(builder, output, context.facts) : output,
   );
@@ -159,7 +159,7 @@ function convertRound(
   return goOn && { builder, inputs, outputs, goOn: cast(builder, goOn, 'bool') };
 }
 
-/** Frees what the body changes; undefined when the shapes hold. */
+/** Frees the dimensions that the body changes. Returns undefined when no shape changed. */
 function freed(
   plan: Plan,
   shapes: readonly (Shape | undefined)[],
@@ -194,7 +194,7 @@ function convertBody(
   const loose = new Set<string>();
   let shapes = plan.initials.map(({ shape }, i): Shape | undefined => {
     if (!context.facts.unsized.has(plan.initials[i] as Value)) return shape;
-    // No size of 0 may be taken for what it is in later rounds.
+    // A size of 0 changes in later iterations, so it must not be taken as fixed.
     return shape?.map((dim) => {
       if (dim !== 0) return dim;
       const free = g.fresh();
@@ -212,7 +212,7 @@ function convertBody(
   return refuse('changes the shapes of its variables in a way that is not understood');
 }
 
-/** A list that was filled item by item, with what was there before and was not reached. */
+/** A list that was filled item by item, joined with the initial items that were not overwritten. */
 function filledList(role: Role, initial: Value, made: Value, g: GraphBuilder, { facts }: Context): Value {
   const rows = collectedRows(g, initial, made, facts);
   const list = role === 'pushed' ? appended(g, initial, rows, facts) : withRest(g, initial, rows, facts);
@@ -221,7 +221,7 @@ function filledList(role: Role, initial: Value, made: Value, g: GraphBuilder, { 
   return list;
 }
 
-/** Lists that stay variables must be tensors before the loop begins. */
+/** Lists that stay loop variables must be tensors before the loop. */
 function prepared(inputs: readonly Value[], roles: readonly Role[], g: GraphBuilder, facts: Facts): Value[] {
   return inputs.map((initial, i) => (roles[i] === 'carried' ? unsizedRows(g, initial, facts) : initial));
 }
@@ -258,7 +258,7 @@ function finish(
   const results = [
     ...carried.map((i) => {
       const initial = plan.initials[i] as Value;
-      // An item that every round sets anew has the shape of the last one.
+      // An item that every iteration sets anew has the shape of the last one.
       const shape = context.facts.unsized.has(initial) ? outputs[i]?.shape : shapes[i];
       return { dtype: initial.dtype, shape };
     }),

@@ -1,6 +1,6 @@
 /**
- * Losses of classifiers, and their derivatives. In: scores by row, and the classes: a row of weights each, or a number.
- * Trap: `Sparse` in the name means that a class is a number; nothing here is sparse.
+ * Converts classification losses and their gradients, from scores per row and either class weights or class numbers.
+ * `Sparse` in an operation's name means that a class is a number; no tensor is sparse.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -14,7 +14,7 @@ function checkRank(scores: Value): void {
   if (rank(scores) !== 2) refuse(`needs rows of scores, got ${rank(scores)} dimensions`);
 }
 
-/** Loss and derivative; the run leaves out what nobody takes. */
+/** Loss and gradient. An unused one is dropped from the graph. */
 const byNumber: Rule = (node, [scores, classes], g) => {
   checkRank(scores);
   const at = unsqueeze(g, int64(g, classes), [1]);

@@ -1,6 +1,6 @@
 /**
- * Products of matrices, and matrices with bands and diagonals.
- * Trap: `adj_x` of a constant is folded into it; of a computed one it is a transpose that onnxruntime fuses.
+ * Converts matrix products, bands and diagonals. `adj_x` of a constant is folded into it; for a computed matrix it is
+ * a Transpose, which onnxruntime fuses.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber } from '../../graph/numbers.ts';
@@ -24,7 +24,7 @@ function matMul(first: string, second: string): Rule {
     const wide = x.dtype === y.dtype ? y : cast(g, y, x.dtype);
     const out = node.attributes.Tout ? typeAttribute(node, 'Tout') : x.dtype;
     if (typeof out !== 'string') refuse(`gives ${out.unsupported}, which is not supported`);
-    // Bytes are multiplied in the type that is asked for.
+    // Integer inputs are multiplied in the requested output type.
     const [a, b] = [cast(g, x, out), cast(g, wide, out)];
     const inputs = [
       turned(g, a, flagAttribute(node, first, false), first === 'transpose_a'),
@@ -37,7 +37,7 @@ function matMul(first: string, second: string): Rule {
 export const plainMatMul = matMul('transpose_a', 'transpose_b');
 const batched = matMul('adj_x', 'adj_y');
 
-/** Indices, values and shape of the first matrix, and a second one that is dense. */
+/** The first matrix is sparse (indices, values and shape), the second dense. */
 const sparseMatMul: Rule = (node, [indices, values, shape, dense], g) => {
   const zeros = g.one('Expand', [g.scalar(values.dtype, 0), int64(g, shape)]);
   const first = g.one('ScatterND', [zeros, int64(g, indices), values], { reduction: 'add' });
@@ -51,13 +51,13 @@ const einsum: Rule = (node, inputs, g) => {
   return emit(g, 'Einsum', [...inputs], { equation }, node.name);
 };
 
-/** 0, 1, 2, ... of a size that may be free, as int64. */
+/** The int64 numbers 0 to size - 1; the size may be free. */
 export function countTo(g: GraphBuilder, size: number | Value): Value {
   const end = typeof size === 'number' ? g.scalar('int64', size) : g.one('Squeeze', [size, g.ints([0])]);
   return g.one('Range', [g.scalar('int64', 0), end, g.scalar('int64', 1)]);
 }
 
-/** [rows, columns], true on the diagonal. */
+/** A [rows, columns] mask that is true on the diagonal. */
 function diagonal(g: GraphBuilder, rows: number | Value, columns: number | Value): Value {
   return g.one('Equal', [unsqueeze(g, countTo(g, rows), [1]), countTo(g, columns)]);
 }
@@ -68,7 +68,8 @@ function plainDiagonal(node: TfNode, k: Value | undefined): void {
 
 const matrixDiag: Rule = (node, inputs, g) => {
   const [x] = inputs;
-  // Newer versions: diagonal, numbers of rows and columns (-1: as many as there are elements), what is beside it.
+  // Newer versions add the diagonal's offset, the numbers of rows and columns (-1: as many as elements) and the
+  // padding value.
   const more: readonly (Value | undefined)[] = inputs;
   const [, k, rows, columns, beside] = more;
   plainDiagonal(node, k);
@@ -105,7 +106,7 @@ const matrixDiagPart: Rule = (node, inputs, g) => {
   return g.one('Gather', [flat, g.ints(places)], { axis: size - 2 }, node.name);
 };
 
-/** The square tensor with these elements on its diagonal. */
+/** A square matrix with these elements on its diagonal. */
 const diag: Rule = (node, [x], g) => {
   if (rank(x) !== 1) refuse(`needs a list, got ${rank(x)} dimensions`);
   const size = sizeOf(g, x, 0);
@@ -127,7 +128,7 @@ const bandPart: Rule = (node, [x, lower, upper], g) => {
 const broadcastTo: Rule = (node, [x, shape], g) =>
   g.one('Expand', [x, cast(g, shape, 'int64')], {}, node.name);
 
-/** The larger size of each axis; lists of different lengths fill up with 1. */
+/** The larger size of each axis. A shorter list is filled up with 1. */
 const broadcastArgs: Rule = (_node, [a, b], g) => {
   const [m, n] = [fixed(a, 0), fixed(b, 0)];
   const filled = (list: Value, own: number, size: number) =>
@@ -140,7 +141,7 @@ function ones(g: GraphBuilder, like: Value, count: number): Value {
   return cast(g, g.ints(Array.from({ length: count }, () => 1)), like.dtype);
 }
 
-/** Kept apart from a list, so that a scalar shape stays one. */
+/** Scalar shapes are handled separately so that they stay scalar. */
 const fill: Rule = (node, [dims, value], g) => {
   const known = dims.elements?.every((dim) => typeof dim === 'number');
   if (known && dims.elements?.length === 0) return value;

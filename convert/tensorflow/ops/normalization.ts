@@ -1,6 +1,7 @@
 /**
- * Biases and normalization as Mul and Add, which need no transposes. FusedBatchNorm uses the batch's own mean and
- * variance when is_training is true or missing, in a served graph too; its second variance output is the unbiased one.
+ * Converts biases and normalization to Mul and Add, which need no transposes. FusedBatchNorm uses the mean and
+ * variance of the batch when is_training is true or missing, even in a served graph; its second variance output is
+ * the unbiased one.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -13,7 +14,7 @@ import { refuse } from './refuse.ts';
 import { type Context, type Operands, type OpTable, type Rule, takes } from './rule.ts';
 import { channelsLast } from './windows.ts';
 
-/** A list per channel that broadcasts over an image. */
+/** Reshapes a list of one value per channel so that it broadcasts over an image. */
 function perChannel(on: Arithmetic, list: Value, size: number, last: boolean): Value {
   if (last || size < 3) return list;
   return unsqueeze(
@@ -49,9 +50,9 @@ export function normalize(on: Arithmetic, x: Value, moments: Moments, last: bool
 
 interface Batch {
   readonly mean: Value;
-  /** Divided by the number of elements. */
+  /** The sum of squares divided by the number of elements. */
   readonly variance: Value;
-  /** Divided by one less. */
+  /** The sum of squares divided by the number of elements minus one. */
   readonly unbiased: Value;
 }
 
@@ -73,7 +74,7 @@ function momentsOf(on: Arithmetic, x: Value, last: boolean, context: Context): B
   return { mean: g.one('Squeeze', [mean, g.ints(axes)]), variance, unbiased };
 }
 
-/** What training would keep: the old value and a share of the new one. */
+/** The moving average of training: the old value plus a share of the new one. */
 function mixed(g: GraphBuilder, old: Value, own: Value, share: number): Value {
   if (share === 1) return own;
   const kept = emit(g, 'Mul', [old, g.scalar(old.dtype, 1 - share)]);
@@ -96,7 +97,7 @@ export const fusedBatchNorm: Rule = (node, [x, scale, offset, mean, variance], g
   return [y, ...moved, batch.mean, batch.variance, batch.variance];
 };
 
-/** V1 of batch norm, before it was fused: t, mean, variance, beta, gamma. */
+/** Unfused batch normalization. Inputs: t, mean, variance, beta, gamma. */
 const batchNormGlobal: Rule = (node, [x, mean, variance, offset, gamma], g, context) => {
   const on = new Arithmetic(g, context, node.name);
   const one = g.scalar(gamma.dtype, 1);
@@ -107,7 +108,7 @@ const batchNormGlobal: Rule = (node, [x, mean, variance, offset, gamma], g, cont
   return normalize(on, x, { scale, offset, mean, variance, epsilon }, true);
 };
 
-/** Local response: TensorFlow sums over 2 r + 1 channels, ONNX takes the mean. */
+/** Local response normalization: TensorFlow sums over 2 r + 1 channels, ONNX takes the mean. */
 const lrn: Rule = (node, [x], g, context) => {
   const size = 2 * intAttribute(node, 'depth_radius', 5) + 1;
   const attributes = {
@@ -129,7 +130,7 @@ const l2Loss: Rule = (node, [x], g) => {
   return emit(g, 'Mul', [sum, g.scalar(x.dtype, 0.5)], {}, node.name);
 };
 
-/** Each image's channels further from, or nearer to, their mean. */
+/** Moves each channel of an image away from, or closer to, its mean. */
 const adjustContrast: Rule = (node, [x, factor], g) => {
   const size = rank(x);
   const mean = emit(g, 'ReduceMean', [x], { axes: [size - 3, size - 2], keepdims: 1 });

@@ -1,6 +1,6 @@
 /**
- * Pooling. In: images, windows as attributes or as constant inputs (V2). Out: ONNX's MaxPool and AveragePool.
- * Trap: TensorFlow's average leaves out what is padded.
+ * Converts pooling to MaxPool and AveragePool; V2 operations have their windows as constant inputs. TensorFlow's
+ * average ignores padding.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
@@ -54,7 +54,7 @@ function lowest(x: Value): number {
   return x.dtype.startsWith('u') ? 0 : -128;
 }
 
-/** Where the input itself was padded, the average of ones says which part of a window lies inside. */
+/** If the input itself was padded, the average of ones gives the share of a window inside the image. */
 function average(
   g: GraphBuilder,
   node: TfNode,
@@ -95,7 +95,7 @@ function byInputs(max: boolean): Rule {
     });
 }
 
-/** ONNX counts positions in (n, c, h, w), TensorFlow in (h, w, c), and with the batch if asked to. */
+/** ONNX numbers positions in (n, c, h, w), TensorFlow in (h, w, c), optionally with the batch. */
 const maxPoolWithArgmax: Rule = (node, [input], g, context) => {
   const image = imageOf(input, 4, g);
   const [height, width, channels] = [fixed(image, 1), fixed(image, 2), fixed(image, 3)];
@@ -123,7 +123,7 @@ const maxPoolWithArgmax: Rule = (node, [input], g, context) => {
   return [context.layouts.last(g, max, node.name), cast(g, context.layouts.last(g, positions), dtype)];
 };
 
-/** 0, size, 2 size, ... down the batch. */
+/** The offset of each image of the batch: 0, size, 2 size and so on. */
 function imageOffset(g: GraphBuilder, like: Value, size: number): Value {
   const batch = sizesOf(g, like)[0] as number | Value;
   const count = typeof batch === 'number' ? g.scalar('int64', batch) : g.one('Squeeze', [batch, g.ints([0])]);
@@ -131,7 +131,7 @@ function imageOffset(g: GraphBuilder, like: Value, size: number): Value {
   return reshape(g, g.one('Mul', [range, g.scalar('int64', size)]), [batch, 1, 1, 1]);
 }
 
-/** Each value goes to the place its window's maximum came from, added up where windows overlap: an unpooling. */
+/** Unpooling: adds each value at the position of its window's maximum. */
 const maxPoolGrad: Rule = (node, [input, , values], g, context) => {
   const last = channelsLast(node);
   const windows = windowsOf(listAttribute(node, 'ksize').ints, listAttribute(node, 'strides').ints, last);

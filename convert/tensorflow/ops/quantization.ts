@@ -1,6 +1,6 @@
 /**
- * Numbers stored as bytes. In: bytes and the range they stand for. Out: floats; and back.
- * Trap: MIN_FIRST moves the minimum to a multiple of the step, so that 0 is exactly a byte.
+ * Converts between quantized integers with a range and floats. MIN_FIRST moves the minimum to a multiple of the step,
+ * so that 0 is exactly representable.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
@@ -14,7 +14,7 @@ import { cast } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
-/** Bytes as they are stored: quint8 is uint8, qint8 int8, and so on. */
+/** The ranges of the stored types: quint8 is stored as uint8, qint8 as int8, and so on. */
 const LIMITS: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
   uint8: [0, 255],
   int8: [-128, 127],
@@ -27,7 +27,7 @@ function limitsOf(dtype: DType): readonly [number, number] {
   return LIMITS[dtype] ?? refuse(`is not supported for ${dtype}`);
 }
 
-/** Float arithmetic with numbers among the values. */
+/** Float arithmetic that also accepts numbers. */
 class Floats extends Arithmetic {
   value(x: Value | number): Value {
     return typeof x === 'number' ? this.builder.scalar('float32', x) : x;
@@ -40,13 +40,13 @@ class Floats extends Arithmetic {
     );
   }
 
-  /** Half away from zero, as C's round. */
+  /** Rounds half away from zero, as C's round does. */
   round(x: Value): Value {
     return this.of('Mul', this.of('Sign', x), this.of('Floor', this.of('Add', this.of('Abs', x), 0.5)));
   }
 }
 
-/** A range per channel, so that it broadcasts along its axis. */
+/** Reshapes a range per channel so that it broadcasts along its axis. */
 function along(g: GraphBuilder, range: Value, x: Value, axis: number): Value {
   const value = cast(g, range, 'float32');
   if (axis < 0) return value.shape?.length === 1 ? g.one('Reshape', [value, g.ints([])]) : value;
@@ -79,7 +79,7 @@ const dequantize: Rule = (node, [x, low, high], g, context) => {
   return on.of('Mul', bytes, least === 0 ? up : on.of('Max', on.of('Div', min, lowest), up));
 };
 
-/** The stored type of an attribute: quint8 comes as an unsupported name. */
+/** The stored type of an attribute, in which quint8 appears as an unsupported name. */
 function storedType(node: TfNode, name: string): DType {
   const attribute = node.attributes[name];
   const type = attribute?.kind === 'type' ? attribute.value : 'uint8';
@@ -87,7 +87,7 @@ function storedType(node: TfNode, name: string): DType {
   return plain in LIMITS ? (plain as DType) : refuse(`to ${plain} is not supported`);
 }
 
-/** The range TensorFlow really uses: 0 is in it, and it is not too small. */
+/** The range that TensorFlow uses: widened to contain 0 and to be large enough. */
 function usedRange(on: Floats, node: TfNode, low: Value, high: Value): [Value, Value] {
   const min = on.of('Min', low, 0);
   const least = floatAttribute(node, 'ensure_minimum_range', 0.01);
@@ -126,7 +126,7 @@ const quantize: Rule = (node, [x, low, high], g, context) => {
   return [on.cast(bytes, dtype), min, max];
 };
 
-/** Rounds to the steps of `bits` bits in a range that is moved until 0 is one of them. */
+/** Rounds to the steps of `num_bits` bits, in a range that is shifted until 0 is a step. */
 function fake(on: Floats, node: TfNode, x: Value, range: { low: Value; high: Value }): Value {
   const least = flagAttribute(node, 'narrow_range', false) ? 1 : 0;
   const most = 2 ** intAttribute(node, 'num_bits', 8) - 1;
@@ -141,7 +141,7 @@ function fake(on: Floats, node: TfNode, x: Value, range: { low: Value; high: Val
   return on.of('Add', on.of('Mul', steps, step), min);
 }
 
-/** A range of 0 to 0 gives 0. */
+/** A range from 0 to 0 gives 0. */
 function fakeRule(
   rangeOf: (node: TfNode, inputs: readonly Value[], g: GraphBuilder) => { low: Value; high: Value },
 ): Rule {
@@ -193,7 +193,7 @@ export const QUANTIZATION: OpTable = {
   ...takes(3, {
     Dequantize: dequantize,
     FakeQuantWithMinMaxVars: fakeRule(byVars),
-    // One range per channel, the last axis.
+    // One range per channel, which is the last axis.
     FakeQuantWithMinMaxVarsPerChannel: fakeRule((_node, inputs) => ({
       low: inputs[1] as Value,
       high: inputs[2] as Value,

@@ -1,7 +1,6 @@
 /**
- * Random numbers at inference are mostly a dropout that keeps everything. In: what is known of the range of random
- * numbers. Out: the constant that a comparison or a Floor makes of them.
- * Trap: floor(keep_prob + random) is 1 for keep_prob 1 only because random is below 1.
+ * Folds random numbers where their range decides the result. Random operations in a served graph are mostly dropout
+ * that keeps everything: floor(keep_prob + random) is always 1 for keep_prob 1, because random is below 1.
  */
 import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
@@ -12,7 +11,7 @@ import { int64 } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type Facts, type Operands, type OpTable, takes } from './rule.ts';
 
-/** The only element of a constant of rank 0. */
+/** The value of a scalar constant. */
 export function scalarOf(value: Value): number | undefined {
   const tensor: Tensor | undefined = value.constant;
   if (!tensor || tensor.shape.length > 0 || elementCount(tensor.shape) !== 1) return undefined;
@@ -35,14 +34,14 @@ export function moveRange(op: 'Add' | 'Sub' | 'Mul', inputs: Operands, made: Val
   facts.ranges.set(made, { ...range, low: move(range.low, by), high: move(range.high, by) });
 }
 
-/** The constant a Floor gives, when all numbers lie between the same two whole numbers. */
+/** The constant result of a Floor, if all numbers lie between the same two integers. */
 export function floorOfRange(x: Value, g: GraphBuilder, facts: Facts): Value | undefined {
   const range = facts.ranges.get(x);
   if (!range || Math.floor(range.low) !== Math.ceil(range.high) - 1) return undefined;
   return g.one('Expand', [g.scalar(x.dtype, Math.floor(range.low)), range.shape]);
 }
 
-/** `random >= constant` where it is always or never true. */
+/** The result of `random >= constant`, if it is always or never true. */
 export function rangeIsAtLeast([x, y]: Operands, g: GraphBuilder, facts: Facts): Value | undefined {
   const range = facts.ranges.get(x);
   const limit = scalarOf(y);
@@ -57,7 +56,7 @@ function drawn(op: 'RandomUniform' | 'RandomNormal') {
     const seed = intAttribute(node, 'seed', 0) || intAttribute(node, 'seed2', 0);
     const dims = int64(g, shape);
     const like = g.one('Expand', [g.scalar(dtype, 0), dims]);
-    // RandomUniformLike of a folded constant too: the numbers are drawn at every run.
+    // RandomUniformLike also of a constant, so that the numbers are drawn in every run.
     const made = g.one(`${op}Like`, [like], seed === 0 ? {} : { seed: { float: seed } }, node.name);
     if (op === 'RandomUniform') context.facts.ranges.set(made, { low: 0, high: 1, shape: dims });
     return made;

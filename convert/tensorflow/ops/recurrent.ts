@@ -1,7 +1,7 @@
 /**
- * TensorFlow's fused cells: one step (LSTMBlockCell, GRUBlockCell) or a whole sequence (BlockLSTM). In: inputs, states,
- * weights of all gates in one matrix. Out: the cells in small operations, in a Scan for a sequence.
- * Trap: the gates lie in the order i, c, f, o in the first version and i, f, c, o in the second.
+ * Converts TensorFlow's fused recurrent cells, one step (LSTMBlockCell, GRUBlockCell) or a sequence (BlockLSTM, as a
+ * Scan). One matrix holds the weights of all gates, in the order i, c, f, o in the first version and i, f, c, o in
+ * the second.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { fixed } from '../../graph/shapes.ts';
@@ -14,7 +14,7 @@ import { type Operands, type OpTable, type Rule, takes } from './rule.ts';
 interface LstmWeights {
   readonly w: Value;
   readonly bias: Value;
-  /** Peepholes from the cell to i, f and o. */
+  /** Peephole weights from the cell to i, f and o. */
   readonly peepholes: readonly [Value, Value, Value] | undefined;
   readonly clip: number;
   readonly forgetBias: number;
@@ -72,7 +72,7 @@ function weightsOf(node: TfNode, [w, wci, wcf, wco, bias]: Operands, second: boo
 const lstmCell: Rule = (node, [x, cs, h, ...weights], g) =>
   outputsOf(lstmStep(g, x, { cs, h }, weightsOf(node, weights as unknown as Operands, false)));
 
-/** Steps behind seq_len_max are 0. */
+/** Steps after seq_len_max are 0. */
 function masked(g: GraphBuilder, rows: readonly Value[], x: Value, length: Value): readonly Value[] {
   const steps = x.shape?.[0];
   const limit = length.elements?.[0];
@@ -111,7 +111,7 @@ function blockLstm(second: boolean): Rule {
   };
 }
 
-/** r, u, c, h of one step: the reset gate comes before the product with the state. */
+/** Returns r, u, c, h of one step. The reset gate is applied before the product with the state. */
 const gruCell: Rule = (_node, [x, h, gatesWeights, candidateWeights, gatesBias, candidateBias], g) => {
   const joined = g.one('Concat', [x, h], { axis: 1 });
   const gates = g.one('Sigmoid', [g.one('Add', [emit(g, 'MatMul', [joined, gatesWeights]), gatesBias])]);

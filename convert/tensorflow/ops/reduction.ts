@@ -1,6 +1,6 @@
 /**
- * Sums, means, extremes over axes, and the places of the largest elements.
- * Trap: an empty list of axes means none in TensorFlow and all in ONNX.
+ * Converts reductions, ArgMax, ArgMin and TopK. An empty list of axes means no axes in TensorFlow and all axes in
+ * ONNX.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
@@ -18,7 +18,7 @@ interface Reduction {
   readonly keep: boolean;
 }
 
-/** The mean of nothing is NaN, and onnxruntime's is 0. */
+/** The mean of an empty axis is NaN in TensorFlow and 0 in onnxruntime. */
 function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
   const made = emit(g, op, [x], { axes, keepdims: keep ? 1 : 0 }, hint);
   const { shape } = x;
@@ -27,12 +27,12 @@ function emitMean(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: strin
   if (dims.every((dim) => typeof dim === 'number' && dim > 0)) return made;
   const sizes = g.one('Gather', [g.one('Shape', [x]), g.ints(axes)], { axis: 0 });
   const count = emit(g, 'ReduceProd', [sizes], { axes: [0], keepdims: 0 });
-  // 0 where there is something.
+  // 0 / count is NaN for a count of 0, else 0.
   const none = g.one('Div', [g.scalar(x.dtype, 0), cast(g, count, x.dtype)]);
   return g.one('Add', [made, none], {}, hint);
 }
 
-/** ReduceSum takes its axes as an input from opset 13 on, the others from 18 on. */
+/** ReduceSum takes its axes as an input since opset 13, the other reductions since 18. */
 function emitReduction(g: GraphBuilder, { op, x, axes, keep }: Reduction, hint: string): Value {
   const keepdims = keep ? 1 : 0;
   if (op === 'ReduceMean') return emitMean(g, { op, x, axes, keep }, hint);
@@ -52,7 +52,7 @@ function reduceAxes(reduction: Reduction, node: TfNode, g: GraphBuilder, context
     const made = emitReduction(g, { ...reduction, x: pair, axes: moved }, node.name);
     return context.layouts.last(g, made, node.name);
   }
-  // What is left is in the same order when the channels or the whole image are gone.
+  // The order of the remaining axes is the same if the channels or the whole image are reduced.
   const image = Array.from({ length: size - 2 }, (_, i) => i + 1);
   const ordered = gone.has(size - 1) || image.every((axis) => gone.has(axis));
   return emitReduction(g, ordered ? { ...reduction, x: pair, axes: moved } : reduction, node.name);
@@ -79,7 +79,10 @@ function oneList(g: GraphBuilder, axes: Value): Value {
   return axes.shape?.length === 0 ? oneNumber(g, axes, 'int64') : int64(g, axes);
 }
 
-/** all, any: of numbers, since there are no kernels for bool. Any counts, for the maximum of nothing is no number. */
+/**
+ * all and any as reductions of numbers, because there are no kernels for bool. `any` is a sum, because the maximum of
+ * nothing is undefined.
+ */
 function logical(op: 'ReduceMin' | 'ReduceSum'): Rule {
   const numeric = reduce(op);
   return (node, inputs, g, context) => {
@@ -98,7 +101,7 @@ function places(op: 'ArgMax' | 'ArgMin'): Rule {
     const pair = context.layouts.pair(x);
     const size = x.shape?.length;
     const own = size === undefined ? axis : axisOf(axis, size);
-    // Over the channels of an image the order of the rest does not change.
+    // Along the channels the order of the other axes does not change.
     const found =
       pair && size !== undefined && own === size - 1
         ? emit(g, op, [pair], { axis: 1, keepdims: 0 }, node.name)
@@ -107,11 +110,11 @@ function places(op: 'ArgMax' | 'ArgMin'): Rule {
   };
 }
 
-/** The largest first, also where nobody asked for it: then TensorFlow's own order is one of its version and machine. */
+/** Sorts even if the node asks for no order, in which TensorFlow's order depends on version and machine. */
 function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder, { notes }: Context): Value[] {
   if (!flagAttribute(node, 'sorted', true) && k.elements?.[0] !== 1) {
     notes.push(
-      `node "${node.name}" (${node.op}) asks for no order (sorted is false): here the largest is first, in TensorFlow it may not be`,
+      `node "${node.name}" (${node.op}) asks for no order (sorted is false): here the largest comes first, in TensorFlow it may not`,
     );
   }
   const type = typeAttribute(node, 'index_type', 'int32');
@@ -125,7 +128,7 @@ function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder, { notes }: Cont
   return [values, cast(g, indices, typeof type === 'string' ? type : 'int32')];
 }
 
-/** Whether the target's score is among the k largest; on a tie it is. */
+/** Whether the score of the target is among the k largest, ties included. */
 function inTopK(node: TfNode, predictions: Value, targets: Value, k: Value, g: GraphBuilder): Value {
   const at = g.one('Unsqueeze', [int64(g, targets), g.ints([1])]);
   const own = g.one('GatherElements', [predictions, at], { axis: 1 });
@@ -134,7 +137,7 @@ function inTopK(node: TfNode, predictions: Value, targets: Value, k: Value, g: G
   return g.one('Less', [count, int64(g, k)], {}, node.name);
 }
 
-/** The k-th smallest (or largest) along the last axis. */
+/** The n-th smallest (or largest) element along the last axis. */
 const nthElement: Rule = (node, [x, n], g) => {
   const index = constantNumber(n, 'n');
   const largest = flagAttribute(node, 'reverse', false) ? 1 : 0;

@@ -1,6 +1,6 @@
 /**
- * Operations that ONNX cannot do, with what helps. In: the name of an operation. Out: why it is refused.
- * Trap: most of them are preprocessing at the graph's door; converting from behind it is all that is needed.
+ * Explains why an operation cannot be converted and what helps. Most are preprocessing at the inputs of a graph,
+ * which can be cut off by converting from a later tensor.
  */
 const CUT = 'name another input tensor with --input to cut the preprocessing off';
 
@@ -29,11 +29,11 @@ const RANDOM =
 const PYTHON = /^(PyFunc|EagerPyFunc|PyFuncStateless)/;
 const TRAINING = /(Grad|Backprop(Filter)?(V2)?|Backprop)$/;
 
-/** `behind` are tensors that could become inputs instead. */
+/** @param behind tensors that could become inputs instead */
 export function whyRefused(op: string, behind: readonly string[] = []): string {
   const as =
     behind.length === 0 ? '' : `; right behind it ${behind.length === 1 ? 'is' : 'are'} ${behind.join(', ')}`;
-  for (const [names, what] of GROUPS) if (names.test(op)) return `${what}, which ONNX cannot; ${CUT}${as}`;
+  for (const [names, what] of GROUPS) if (names.test(op)) return `${what}, which ONNX cannot do; ${CUT}${as}`;
   if (WRITES.test(op)) return 'changes a variable; a served model must not';
   if (RANDOM.test(op)) return 'draws random numbers, which is not supported';
   if (PYTHON.test(op)) return 'calls Python code that is not in the file';

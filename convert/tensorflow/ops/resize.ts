@@ -1,7 +1,7 @@
 /**
  * Resizes channels-last images to exactly TensorFlow's pixels. Three rules place the pixels (old, align_corners,
- * half_pixel_centers), and rounding decides which is nearest, so with fixed sizes the nearest pixels and cubic weights
- * are computed here, in float32.
+ * half_pixel_centers), and float32 rounding decides which is nearest, so for fixed sizes the nearest pixels and the
+ * cubic weights are computed here.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -15,7 +15,7 @@ import { type OpTable, type Rule, takes } from './rule.ts';
 
 const { fround } = Math;
 
-/** One for each pair of an old and a new pixel. */
+/** Limits the weight matrix, which has one weight for each pair of an input and an output pixel. */
 const MAX_WEIGHTS = 2 ** 26;
 
 interface Placing {
@@ -34,7 +34,7 @@ function scaleOf(from: number, to: number, { corners }: Placing): number {
   return corners && to > 1 ? fround((from - 1) / (to - 1)) : fround(from / to);
 }
 
-/** The wanted height and width: numbers, or lists of one. */
+/** The output height and width: numbers, or lists with one element. */
 function wantedOf(g: GraphBuilder, size: Value): [Size, Size] {
   const list = int64(g, size);
   const part = (i: number): Size => {
@@ -50,7 +50,7 @@ function image(x: Value): Value {
   return x;
 }
 
-/** Which pixel of `from` each of `to` takes. */
+/** The input pixel that each output pixel takes. */
 function nearestPixels(from: number, to: number, placing: Placing): number[] {
   const scale = scaleOf(from, to, placing);
   return Array.from({ length: to }, (_, i) => {
@@ -69,7 +69,7 @@ const nearest: Rule = (node, [input, size], g, { layouts }) => {
       mode: 'nearest',
       nearest_mode: placing.corners || placing.centers ? 'round_prefer_ceil' : 'floor',
     });
-  // Rows and pixels of all channels are copied whole, which Resize does not do (3 ms instead of 22).
+  // Gather copies whole rows and pixels, which Resize does not (3 ms instead of 22).
   return wanted.reduce<Value>((value, to, i) => {
     if ((to as number) < 1 || (to as number) > MAX_WEIGHTS) refuse(`resizes to ${to as number} pixels`);
     const pixels = nearestPixels(sizes[i] as number, to as number, placing);
@@ -96,7 +96,10 @@ function byOnnx(
   return pair ? layouts.last(g, made, node.name) : made;
 }
 
-/** onnxruntime resizes both layouts linearly; between convolutions two transposes would cost more. */
+/**
+ * onnxruntime resizes both layouts linearly, so the pair is used: two transposes between convolutions would cost
+ * more.
+ */
 export function resizeLinear(
   node: TfNode,
   input: Value,
@@ -112,7 +115,7 @@ export function resizeLinear(
 const bilinear: Rule = (node, [input, size], g, { layouts }) =>
   resizeLinear(node, input, size, g, layouts, placingOf(node));
 
-/** One row per wanted pixel: what it takes of each pixel. */
+/** Returns one row per output pixel with the weight of each input pixel. */
 type Weights = (from: number, to: number, placing: Placing) => Float32Array;
 
 function put(weights: Float32Array, at: number, value: number): void {
@@ -121,7 +124,7 @@ function put(weights: Float32Array, at: number, value: number): void {
 
 const TABLE = 1024;
 
-/** The four weights of a cubic, looked up at one of 1,024 places as TensorFlow does. */
+/** The four cubic weights, from a table with 1,024 entries as in TensorFlow. */
 function cubicAt(fraction: number, a: number): [number, number, number, number] {
   const near = (x: number) => ((a + 2) * x - (a + 3)) * x * x + 1;
   const far = (x: number) => ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
@@ -146,7 +149,7 @@ const cubicWeights: Weights = (from, to, placing) => {
       const pixel = low - 1 + k;
       return placing.centers && (pixel < 0 || pixel >= from) ? 0 : part;
     });
-    // Half-pixel centers leave out what lies outside; the old rule repeats the border.
+    // Half-pixel centers ignore pixels outside the image; the old rule repeats the border.
     const sum = placing.centers ? inside.reduce((a, b) => a + b, 0) : 1;
     for (const [k, part] of inside.entries()) {
       const pixel = Math.max(0, Math.min(low - 1 + k, from - 1));
@@ -156,7 +159,7 @@ const cubicWeights: Weights = (from, to, placing) => {
   return weights;
 };
 
-/** Each pixel by how much of it lies in the wanted one. */
+/** Weighs each pixel by its overlap with the output pixel. */
 const areaWeights: Weights = (from, to, placing) => {
   const weights = new Float32Array(from * to);
   const scale = scaleOf(from, to, placing);
@@ -170,7 +173,7 @@ const areaWeights: Weights = (from, to, placing) => {
   return weights;
 };
 
-/** Both axes as products with a matrix of weights; `weightsOf` gets axis 0 (rows) or 1 (columns). */
+/** Resizes both axes as products with weight matrices. `weightsOf` gets axis 0 (rows) or 1 (columns). */
 export function multiplyAxes(
   node: TfNode,
   input: Value,

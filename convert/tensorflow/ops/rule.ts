@@ -1,6 +1,6 @@
 /**
- * The type of an entry in the operation tables: it takes a TensorFlow node and its inputs, adds ONNX nodes and returns
- * the outputs. A hostile file has nodes with too few inputs; `takes` checks that once for all rules.
+ * The type of an entry in the operation tables: a rule takes a TensorFlow node and its inputs, adds ONNX nodes and
+ * returns the outputs. Malformed files contain nodes with too few inputs; `takes` checks that once for all rules.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
@@ -10,7 +10,7 @@ import type { Size } from './dims.ts';
 import type { Layouts } from './layout.ts';
 import { refuse } from './refuse.ts';
 
-/** As many as `takes` was told are surely there. */
+/** At least as many inputs as `takes` requires are present. */
 export type Operands = readonly [Value, Value, Value, Value, Value, Value, Value, Value, Value, ...Value[]];
 
 export type Rule = (
@@ -22,15 +22,15 @@ export type Rule = (
 
 export type OpTable = Readonly<Record<string, Rule>>;
 
-/** What is known beside the values' types. Shared by a graph and its bodies, but for `layouts`. */
+/** What is known besides the types of values. Graph and bodies share it, except for `layouts`. */
 export interface Context {
   readonly notes: string[];
-  /** Of this graph or body. */
+  /** The layout pairs of this graph or body. */
   readonly layouts: Layouts;
   readonly facts: Facts;
-  /** Converts a function into `g`; undefined when one of its nodes cannot be converted. */
+  /** Adds a function's nodes to `g`. Returns undefined when one of them cannot be converted. */
   readonly call: (name: string, inputs: readonly Value[], g: GraphBuilder) => readonly Value[] | undefined;
-  /** Names, inputs and nodes of a function, for loops that look into their bodies. */
+  /** The inputs and nodes of a function, for loops that inspect their bodies. */
   readonly callee: (name: string) => Callee;
 }
 
@@ -40,26 +40,26 @@ export interface Callee {
   readonly nodes: ReadonlyMap<string, TfNode>;
 }
 
-/** By value; a value is made once and seen only where it is visible. */
+/** Facts by value. Each value is created once. */
 export interface Facts {
   readonly ranges: WeakMap<Value, Range>;
-  /** Lists that are reserved and not yet filled. */
+  /** Lists that are reserved but not filled yet. */
   readonly reserved: WeakMap<Value, Reserved>;
-  /** Lists that a loop fills item by item: whoever sets an item says it here. */
+  /** Lists that a loop fills item by item; an operation that sets an item records it here. */
   readonly collected: WeakMap<Value, Collected>;
-  /** Images in blocks, and what a convolution made of them. */
+  /** Images in blocks, and their convolution if there is one. */
   readonly spaced: WeakMap<Value, Spaced>;
-  /** TensorArrays by their handles: a write behind the end makes them longer, or is an error. */
+  /** TensorArrays by their handles. `grows` allows writes past the end. */
   readonly arrays: WeakMap<Value, { readonly grows: boolean }>;
-  /** Lists as tensors whose sizes may be 0 because no item has come yet. */
+  /** Lists as tensors with sizes that may be 0 because no item is set yet. */
   readonly unsized: WeakSet<Value>;
-  /** What a list was told of the shape of its items. */
+  /** The declared shape of a list's items. */
   readonly declared: WeakMap<Value, Value>;
-  /** The numbers 0, 1, 2, ... and how many of them. */
+  /** Values that are the numbers 0, 1, 2 and so on, with their count. */
   readonly counting: WeakMap<Value, Value>;
 }
 
-/** Random numbers in [low, high), as many as `shape` says. */
+/** Random numbers in [low, high) of this shape. */
 export interface Range {
   readonly low: number;
   readonly high: number;
@@ -67,11 +67,11 @@ export interface Range {
 }
 
 export interface Spaced {
-  /** The image before it was padded and cut into blocks. */
+  /** The image before padding and division into blocks. */
   readonly x: Value;
   readonly blocks: readonly number[];
   readonly paddings: readonly (readonly [Size, Size])[];
-  /** The same convolution, with the blocks as dilations, of the padded image. */
+  /** Applies the same convolution to the padded image, with the blocks as dilations. */
   readonly convolve?: (padded: Value, g: GraphBuilder, context: Context) => Value;
 }
 
@@ -80,19 +80,19 @@ interface Collected {
 }
 
 export interface Reserved {
-  /** How many items, all 0 until they are set. */
+  /** The number of items, which are 0 until they are set. */
   readonly count: Value;
-  /** -1 is unknown; undefined: unknown rank. */
+  /** -1 is an unknown size, undefined an unknown rank. */
   readonly element: readonly Size[] | undefined;
 }
 
-/** Something in it could not be converted; the problem is noted where it was. */
+/** A value that could not be converted; the problem is already recorded. */
 export const FAILED: Value = { name: '', dtype: 'float32', shape: undefined };
 
-/** On the side of a Switch with a constant condition that is never taken; whatever depends on it is not either. */
+/** A value in the branch of a constant condition that is never taken. Values that depend on it are dead too. */
 export const DEAD: Value = { name: '', dtype: 'float32', shape: undefined };
 
-/** A list that is no tensor yet: only list operations and loops may see it. */
+/** A list that is not a tensor yet. Only list operations and loops may see it. */
 export function listValue(dtype: DType): Value {
   return { name: '', dtype, shape: undefined };
 }

@@ -1,6 +1,6 @@
 /**
- * Rows written to their places: scatter, segments, stitching. Where one place is written twice ONNX does not promise
- * which row counts, because onnxruntime writes from several threads.
+ * Converts scatter, segment and stitch operations. When an index occurs twice, ONNX does not guarantee which row
+ * wins, because onnxruntime writes from several threads.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
@@ -24,7 +24,7 @@ const scatterNd: Rule = (node, [indices, updates, shape], g) =>
     node.name,
   );
 
-/** What one place gets when it is written twice is anybody's guess: onnxruntime writes from several threads. */
+/** The result is undefined for an index that occurs twice: onnxruntime writes from several threads. */
 const tensorUpdate: Rule = (node, [x, indices, updates], g, { notes }) => {
   if (!isWrittenOnce(indices)) {
     notes.push(
@@ -34,7 +34,7 @@ const tensorUpdate: Rule = (node, [x, indices, updates], g, { notes }) => {
   return g.one('ScatterND', [x, int64(g, indices), updates], {}, node.name);
 };
 
-/** Surely no place comes twice. */
+/** Whether certainly no index occurs twice. */
 function isWrittenOnce(indices: Value): boolean {
   if (indices.shape?.slice(0, -1).every((dim) => dim === 1)) return true;
   if (!indices.constant) return false;
@@ -49,7 +49,7 @@ function tensorScatter(reduction: 'add', negate = false): Rule {
   };
 }
 
-/** Opset 17 knows no maximum; where every place surely comes once, the old element is read and the larger one written. */
+/** Opset 17 scatters no maximum. If no index occurs twice, the larger of the old and the new element is written. */
 function tensorExtreme(op: 'Max' | 'Min'): Rule {
   return (node, [x, indices, updates], g) => {
     const at = int64(g, indices);
@@ -79,7 +79,7 @@ const sparseToDense: Rule = (node, inputs, g) => {
   return g.one('ScatterND', [start, places, spread], {}, node.name);
 };
 
-/** Rows that belong together are next to each other: as many results as the last row's number says. */
+/** Segments are sorted, so the last row's number gives the number of results. */
 function rowCount(g: GraphBuilder, segments: Value): Value {
   const last = emit(g, 'ReduceMax', [int64(g, segments)], { keepdims: 0 });
   return unsqueeze(g, g.one('Add', [last, g.scalar('int64', 1)]), [0]);
@@ -138,7 +138,7 @@ function sparseSegment(how: Join, counted = false): Rule {
   };
 }
 
-/** A negative number drops its row: it goes to a row behind the last, which is cut off. */
+/** A row with a negative segment goes to an extra last row, which is cut off. */
 const unsortedSegmentSum: Rule = (node, [data, segments, count], g) => {
   const depth = rank(segments);
   const sizes = sizesOf(g, data);
@@ -150,7 +150,7 @@ const unsortedSegmentSum: Rule = (node, [data, segments, count], g) => {
   return g.one('Slice', [summed, g.ints([0]), rows, g.ints([0])], {}, node.name);
 };
 
-/** out[indices[k]] = data[k]: first all places, then all data, in one scatter. */
+/** out[indices[k]] = data[k]: one scatter of all indices and all data. */
 const dynamicStitch: Rule = (node, inputs, g) => {
   const count = inputs.length / 2;
   if (!Number.isInteger(count)) refuse(`has ${inputs.length} inputs, needs an index for each`);
@@ -165,7 +165,7 @@ const dynamicStitch: Rule = (node, inputs, g) => {
   return g.one('ScatterND', [zeros(g, rows, shape), unsqueeze(g, at, [1]), last], {}, node.name);
 };
 
-/** Every place once, with the last of its rows: of several rows for one place ScatterND may take any. */
+/** Each index once, with its last row; ScatterND may take any of several. */
 function lastOfEach(g: GraphBuilder, places: Value, rows: Value): readonly [Value, Value] {
   if (places.constant) {
     const numbers = constantNumbers(places, 'indices');
@@ -174,7 +174,7 @@ function lastOfEach(g: GraphBuilder, places: Value, rows: Value): readonly [Valu
     const kept = g.one('Gather', [rows, g.ints([...last.values()])], { axis: 0 });
     return [g.ints([...last.keys()]), kept];
   }
-  // From behind, the last is the first, and the first is what Unique tells.
+  // Unique returns first occurrences, so the list is reversed.
   const reversed = backwards(g, places);
   const [each, first] = g.add('Unique', [reversed], { sorted: 0 }, { outputs: 2 }) as [Value, Value];
   return [each, g.one('Gather', [backwards(g, rows), first], { axis: 0 })];

@@ -1,6 +1,6 @@
 /**
- * Shapes: what they are, and tensors in another shape. In and out: the same elements.
- * Trap: 0 is a size in TensorFlow's Reshape and "as before" in ONNX's; TensorFlow's shapes are int32, ONNX's int64.
+ * Converts operations that read or change shapes. A 0 in a shape is a size in TensorFlow's Reshape, but keeps the
+ * input's size in ONNX's; TensorFlow's shapes are int32, ONNX's int64.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
@@ -26,7 +26,7 @@ const reshape: Rule = (node, [x, shape], g) => {
     refuse('asks for the size that is left over beside a size of 0, which can be any');
   const unknown = elements?.filter((element) => element === undefined).length ?? 0;
   const negative = elements?.filter((element) => element === -1).length ?? 0;
-  // One size that nobody knows is what the others leave over.
+  // A single unknown size follows from the others.
   if (!elements || unknown > 1 || (unknown === 1 && negative > 0) || elements.length === 0)
     return exact(node, x, shape, g);
   const dims = elements.map((element): Dim => element ?? -1);
@@ -41,8 +41,8 @@ const squeezeRule: Rule = (node, [x], g, { notes }) => {
   const listed = listAttribute(node, 'squeeze_dims').ints;
   const named = listed.length > 0 ? listed : listAttribute(node, 'axis').ints;
   if (named.length > 0) return g.one('Squeeze', [x, g.ints(named)], {}, node.name);
-  // A free size is a batch nearly always. TensorFlow would drop it where it is 1; what is known only when the model
-  // runs cannot change a rank here.
+  // A free size is nearly always a batch. TensorFlow would drop it when it is 1, but a rank cannot depend on the run
+  // here.
   const axes = x.shape?.flatMap((dim, i) => (dim === 1 ? [i] : []));
   if (!axes) return g.one('Squeeze', [x], {}, node.name);
   const free = x.shape?.filter((dim) => typeof dim === 'string') ?? [];
@@ -61,7 +61,7 @@ const transposeRule: Rule = (node, [x, perm], g, context) => {
   const sorted = order.map((axis) => axisOf(axis, size));
   if (sorted.every((axis, i) => axis === i)) return x;
   const pair = context.layouts.pair(x);
-  // A model that turns to channels-first by itself has the pair already.
+  // A model that transposes to channels-first itself already has the pair.
   if (pair?.shape?.length === size) {
     const composed = sorted.map((axis) => axisInTwin(axis, size));
     return transpose(g, pair, composed, node.name);
@@ -179,7 +179,7 @@ const rankOf: Rule = (node, [x], g) => {
   return cast(g, g.one('Size', [g.one('Shape', [x])], {}, node.name), 'int32');
 };
 
-/** Gives a rank to what has none, and sizes to what is free. */
+/** Adds a missing rank and missing sizes. */
 const ensureShape: Rule = (node, [x], g) => {
   const wanted = shapeAttribute(node, 'shape');
   if (!wanted) return x;
@@ -188,7 +188,7 @@ const ensureShape: Rule = (node, [x], g) => {
   return g.add('Identity', [x], {}, { results: [{ dtype: x.dtype, shape }], hint: node.name })[0] as Value;
 };
 
-/** Where each part of a Concat begins; used to take its gradient apart, and by some graphs to slice. */
+/** The start of each part of a Concat, which its gradient uses and some graphs use to slice. */
 const concatOffset: Rule = (_node, [axisValue, ...shapes], g) => {
   const axis = constantNumber(axisValue, 'axis');
   const lists = shapes.map((shape) => constantNumbers(shape, 'shape'));

@@ -1,6 +1,6 @@
 /**
- * Parts of tensors. In: begins, ends, strides, and StridedSlice's five masks. Out: Slice, Gather, Squeeze, Unsqueeze.
- * Trap: an index that shrinks its axis is one element, and -1 is the last one: its end is not 0.
+ * Converts Slice, StridedSlice with its five masks, Roll and Reverse. An index with shrink_axis_mask selects one
+ * element, and -1 is the last one, whose end is not 0.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumber, constantNumbers } from '../../graph/numbers.ts';
@@ -13,7 +13,7 @@ import { axisInTwin } from './layout.ts';
 import { refuse } from './refuse.ts';
 import { type Context, type OpTable, type Rule, takes } from './rule.ts';
 
-/** A number where it is known, else an int64 list of one. */
+/** A number if it is known, else an int64 list with one element. */
 type Bound = number | Value;
 
 function boundOf(g: GraphBuilder, list: Value, i: number): Bound {
@@ -21,7 +21,7 @@ function boundOf(g: GraphBuilder, list: Value, i: number): Bound {
   return typeof known === 'number' ? known : cut(g, int64(g, list), 0, i, i + 1);
 }
 
-/** How many entries a list has; where nobody knows, as many as the tensor has axes. */
+/** The number of entries in a list; if unknown, the number of axes of the tensor. */
 function lengthOf(list: Value, x: Value): number {
   const length = list.elements?.length ?? list.shape?.[0];
   return typeof length === 'number' ? length : rank(x);
@@ -55,7 +55,7 @@ function sliceParts(g: GraphBuilder, x: Value, parts: readonly Part[], hint: str
   return g.one('Slice', steps.every((step) => step === 1) ? inputs : [...inputs, g.ints(steps)], {}, hint);
 }
 
-/** On the pair where there is one. */
+/** Slices the layout pair if there is one. */
 function slicePlain(
   node: TfNode,
   x: Value,
@@ -80,7 +80,7 @@ const slice: Rule = (node, [x, begin, sizes], g, context) => {
   return slicePlain(node, x, parts, g, context);
 };
 
-/** begin + size, where -1 is all the rest. */
+/** begin + size, where a size of -1 is the rest. */
 function sliceEnd(g: GraphBuilder, start: Bound, size: Bound): Bound {
   if (size === -1) return TO_END;
   if (typeof start === 'number' && typeof size === 'number') return start + size;
@@ -93,17 +93,17 @@ function sliceEnd(g: GraphBuilder, start: Bound, size: Bound): Bound {
   return g.one('Where', [g.one('Less', [by, g.ints([0])]), g.ints([TO_END]), end]);
 }
 
-/** StridedSlice's specification for one axis of the input. */
+/** The specification of StridedSlice for one axis of the input. */
 interface Entry {
   readonly axis: number;
-  /** Where in begin, end and strides; undefined: the whole axis. */
+  /** The position in begin, end and strides; undefined selects the whole axis. */
   readonly index: number | undefined;
   readonly shrink: boolean;
 }
 
 interface Plan {
   readonly entries: readonly Entry[];
-  /** Axes of the result that are new. */
+  /** New axes of the result. */
   readonly added: readonly number[];
 }
 
@@ -128,7 +128,7 @@ function planOf(node: TfNode, count: number, x: Value): Plan {
       );
       const after = used.filter((k) => k > i).length;
       const before = used.length - after;
-      // Nothing follows: the rest is whole, and no rank is needed.
+      // Nothing follows, so all other axes are whole and the rank need not be known.
       const hidden =
         after === 0 && !Array.from({ length: count }).some((_, k) => k > i && newAxis(k))
           ? 0
@@ -183,7 +183,7 @@ const stridedSlice: Rule = (node, [x, begin, end, strides], g, context) => {
   );
 };
 
-/** One index of an axis, which disappears. */
+/** Selects one index of an axis and removes the axis. */
 function element(node: TfNode, g: GraphBuilder, x: Value, index: Bound, axis: number): Value {
   const at = typeof index === 'number' ? g.scalar('int64', index) : g.one('Squeeze', [index, g.ints([0])]);
   return g.one('Gather', [x, at], { axis }, node.name);
@@ -194,7 +194,7 @@ function reverseAxes(node: TfNode, x: Value, axes: readonly number[], g: GraphBu
   return sliceParts(g, x, parts, node.name);
 }
 
-/** Elements move along an axis, those that fall off come back on the other side. */
+/** Shifts elements along an axis; those that leave one end enter at the other. */
 const roll: Rule = (node, [x, shiftValue, axisValue], g) => {
   const shifts = constantNumbers(shiftValue, 'shift');
   return constantNumbers(axisValue, 'axis').reduce<Value>((value, axis, i) => {
@@ -207,7 +207,7 @@ const roll: Rule = (node, [x, shiftValue, axisValue], g) => {
       const fixedParts = [cut(g, value, own, -by, TO_END), cut(g, value, own, 0, -by)];
       return g.one('Concat', fixedParts, { axis: own }, node.name);
     }
-    // More than once around is possible; 1 instead of 0, which does not divide.
+    // A shift may exceed the length. Max avoids a division by 0.
     const length = g.one('Shape', [value], { start: own, end: own + 1 });
     const by = g.one('Mod', [g.ints([shift]), g.one('Max', [length, g.ints([1])])]);
     const at = g.one('Sub', [length, by]);
@@ -216,7 +216,7 @@ const roll: Rule = (node, [x, shiftValue, axisValue], g) => {
   }, x);
 };
 
-/** ONNX reverses parts of rows only where batch and time are the first two axes. */
+/** ONNX's ReverseSequence needs batch and time as the first two axes. */
 const reverseSequence: Rule = (node, [x, lengths], g) => {
   const time = intAttribute(node, 'seq_dim');
   const batch = intAttribute(node, 'batch_dim', 0);

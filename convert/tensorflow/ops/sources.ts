@@ -1,6 +1,6 @@
 /**
- * Constants, placeholders, and operations that hand their input on.
- * Trap: a PlaceholderWithDefault that nobody named as an input is its default; dropout and training flags are such.
+ * Converts constants, placeholders, and operations that pass their input through. A PlaceholderWithDefault that is
+ * not named as an input is its default, as for dropout and training flags.
  */
 import type { Value } from '../../graph/value.ts';
 import { tensorAttribute, typeAttribute } from '../graph.ts';
@@ -9,7 +9,7 @@ import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 
 const first: Rule = (_node, [x]) => x;
-/** Their work is done by the time a graph is served. */
+/** Their work is done before a graph is served. */
 const nothing: Rule = () => [];
 
 const HAND_ON =
@@ -20,11 +20,11 @@ function rules(names: string, rule: Rule): OpTable {
   return Object.fromEntries(names.split(' ').map((name) => [name, rule]));
 }
 
-/** Only a condition needs it, no output: a training flag is such. */
+/** A placeholder that no output needs, but a condition does, such as a training flag. */
 const flag: Rule = (node, _inputs, g, { notes }) => {
   const dtype = typeAttribute(node, 'dtype');
   if (dtype !== 'bool' || !isTrainingFlag(node.name))
-    refuse('is no input of the graph; name it with --input');
+    refuse('is not an input of the graph; name it with --input');
   notes.push(`input "${node.name}" is replaced by 0`);
   return g.scalar('bool', 0);
 };
@@ -33,11 +33,11 @@ export const SOURCES: OpTable = {
   ...takes(1, rules(HAND_ON, first)),
   ...rules('Assert ControlTrigger NoOp PrintV2', nothing),
   Const: (node, _inputs, g) => g.constant(tensorAttribute(node, 'value'), node.name),
-  // Variables are constants by now.
+  // Variables are constants here.
   ...rules('IsVariableInitialized VarIsInitializedOp', (_node, _inputs, g) => g.scalar('bool', 1)),
-  // A function whose body was not kept with the graph: whatever it does in training, to serve it hands its input on.
+  // The function's body is not in the graph. Dropout passes its input through at inference.
   Dropout: (node, [x], _g, { notes }) => {
-    notes.push(`node "${node.name}" (Dropout) hands its input on`);
+    notes.push(`node "${node.name}" (Dropout) passes its input through`);
     return x;
   },
   IdentityN: (_node, inputs): readonly Value[] => [...inputs],

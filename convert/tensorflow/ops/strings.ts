@@ -1,6 +1,6 @@
 /**
- * Texts, as far as opset 17 can: between texts and numbers, and nothing in between.
- * Trap: onnxruntime writes floats with as few digits as it needs, TensorFlow with six behind the point.
+ * Converts string operations as far as opset 17 can: conversion between strings and numbers, and joins of constants.
+ * onnxruntime writes floats with as few digits as needed, TensorFlow with six decimals.
  */
 import { elementCount, type Tensor } from '../../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../../graph/attributes.ts';
@@ -32,7 +32,7 @@ function textTensor(shape: readonly number[], data: readonly string[]): Tensor {
   return { dtype: 'string', shape, data };
 }
 
-/** Of constants; anything else needs opset 20. */
+/** Joins constants; anything else needs opset 20. */
 const stringJoin: Rule = (node, inputs, g) => {
   const tensors = inputs.map(
     ({ constant }) => constant ?? refuse('joins texts, which ONNX cannot before opset 20'),

@@ -1,4 +1,4 @@
-/** All operations: TensorFlow's name -> how it becomes ONNX. One table per file, joined here. */
+/** All operations by their TensorFlow names, joined from one table per file. */
 import { BATCH_SPACE } from './batch-space.ts';
 import { BLOCKS } from './blocks.ts';
 import { BRANCHES } from './branches.ts';

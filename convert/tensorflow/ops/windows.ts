@@ -1,7 +1,7 @@
 /**
- * Turns TensorFlow's padding, strides and dilations into ONNX's pads. SAME depends on the image's size: ceil(size /
+ * Converts TensorFlow's padding, strides and dilations to ONNX's pads. SAME depends on the image size: ceil(size /
  * stride) windows. onnxruntime's SAME_UPPER is wrong for strides larger than the kernel and ignores dilation, so pads
- * are computed here, or at run time if they must be.
+ * are computed here, at run time if necessary.
  */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { rank } from '../../graph/shapes.ts';
@@ -18,14 +18,14 @@ export interface Windows {
 }
 
 interface Padded {
-  /** The input, padded where ONNX's own pads cannot say it. */
+  /** The input, padded itself if ONNX's pads cannot express it. */
   readonly x: Value;
-  /** Attributes `pads` or `auto_pad`. */
+  /** The attributes `pads` or `auto_pad`. */
   readonly attributes: Attributes;
   readonly grown: boolean;
 }
 
-/** Channels last unless the node says otherwise: NHWC, NDHWC. */
+/** Whether channels are last (NHWC, NDHWC), the default. */
 export function channelsLast(node: TfNode, fallback = 'NHWC'): boolean {
   const format = textAttribute(node, 'data_format', fallback);
   if (format === 'NHWC' || format === 'NDHWC' || format === '') return true;
@@ -33,7 +33,7 @@ export function channelsLast(node: TfNode, fallback = 'NHWC'): boolean {
   return refuse(`needs data_format NHWC or NCHW, got ${format}`);
 }
 
-/** The spatial part of a list in the order of the data format; batch and channels must be 1. */
+/** The spatial part of a list in the order of the data format. Batch and channels must be 1. */
 export function spatial(values: readonly number[], last: boolean, what: string, size: number): number[] {
   if (values.length === 0) return Array.from({ length: size - 2 }, () => 1);
   if (values.length !== size) refuse(`needs ${size} ${what}, got [${values.join(',')}]`);
@@ -47,7 +47,7 @@ export function spatial(values: readonly number[], last: boolean, what: string, 
   return inside;
 }
 
-/** Explicit pads in the order of the data format -> [begin..., end...] of the spatial axes. */
+/** Turns explicit pads in the order of the data format into [begin..., end...] of the spatial axes. */
 function explicitPads(node: TfNode, last: boolean, size: number): number[] {
   const values = listAttribute(node, 'explicit_paddings').ints;
   if (values.length !== 2 * size) refuse(`needs ${2 * size} explicit_paddings, got ${values.length}`);
@@ -58,7 +58,7 @@ function explicitPads(node: TfNode, last: boolean, size: number): number[] {
   ];
 }
 
-/** `x` is channels-first; `fill` is what lies outside where the input itself must be padded. */
+/** Pads a channels-first image. `fill` is the value outside when the input itself must be padded. */
 export function padWindows(
   g: GraphBuilder,
   node: TfNode,
@@ -86,7 +86,7 @@ export function padWindows(
   return { x: grow(g, x, windows, options.fill), attributes: { pads: none }, grown: true };
 }
 
-/** How many to add in all along one axis; undefined when that depends on a free size. */
+/** The total padding of one axis; undefined when it depends on a free size. */
 function sameAmount(dim: number | string | undefined, windows: Windows, i: number): number | undefined {
   const stride = windows.strides[i] as number;
   const reach = reachOf(windows, i);
@@ -99,12 +99,12 @@ export function samePad(size: number, reach: number, stride: number): number {
   return Math.max((Math.ceil(size / stride) - 1) * stride + reach - size, 0);
 }
 
-/** The size a window covers. */
+/** The size that a window covers, dilation included. */
 export function reachOf({ kernel, dilations }: Windows, i: number): number {
   return ((kernel[i] as number) - 1) * (dilations[i] as number) + 1;
 }
 
-/** Pads by amounts that are computed while the model runs. */
+/** Pads by amounts that are computed at run time. */
 function grow(g: GraphBuilder, x: Value, windows: Windows, fill: number): Value {
   const begin: Size[] = [0, 0];
   const end: Size[] = [0, 0];

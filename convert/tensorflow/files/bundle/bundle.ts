@@ -1,6 +1,6 @@
 /**
- * Reads tensors by key from TensorFlow's variable files, `<prefix>.index` and `<prefix>.data-*`. The index gives shard
- * numbers and byte offsets; both are checked before a file is opened or memory is allocated.
+ * Reads tensors by key from TensorFlow's variable files, `<prefix>.index` and `<prefix>.data-*`. The index gives
+ * shard numbers and byte offsets; both are checked before a file is opened or memory is allocated.
  */
 import { badModel, ServingError } from '../../../../lib/contract/errors.ts';
 import {
@@ -23,13 +23,13 @@ import { keyOf, readTable } from './table.ts';
 const MAX_SHARDS = 10_000;
 const MAX_PIECES = 10_000;
 
-/** Variables named in an error. */
+/** How many variables an error names. */
 const SHOWN = 5;
 
 export class Bundle {
-  /** What could not be read, by the file and what is wrong with it: names of variables. */
+  /** The variables that could not be read, by the problem and its file. */
   private readonly damaged = new Map<string, string[]>();
-  /** The index file, for messages. */
+  /** The index file, for error messages. */
   readonly file: string;
   private readonly folder: ModelFolder;
   private readonly prefix: string;
@@ -58,7 +58,7 @@ export class Bundle {
   }
 
   /**
-   * The tensor `name`, or the part of it that `part` asks for (RestoreV2's shape_and_slice).
+   * Reads the tensor `name`, or the part of it that `part` specifies (RestoreV2's shape_and_slice).
    * @throws bad_model naming the file and the variable
    */
   read(name: string, part = ''): Tensor {
@@ -77,7 +77,7 @@ export class Bundle {
     }
   }
 
-  /** @throws bad_model, once for all variables that were asked for and lie in files that are missing or damaged */
+  /** @throws bad_model, one error for all requested variables in missing or damaged files */
   assertWhole(): void {
     if (this.damaged.size === 0) return;
     const problems = [...this.damaged].map(([problem, names]) => {
@@ -111,7 +111,7 @@ export class Bundle {
     return { dtype, shape: shapeOf(slice), data: assemble(pieces, slice, dtype) };
   }
 
-  /** Those pieces of a partitioned variable that `wanted` overlaps. */
+  /** The pieces of a partitioned variable that overlap with `wanted`. */
   private pieces(
     name: string,
     whole: Message,
@@ -162,7 +162,7 @@ export class Bundle {
     return decodeContent(bytes, storage, count);
   }
 
-  /** The raw bytes of a single text: the object graph is one. */
+  /** The raw bytes of a scalar string, such as the object graph. */
   readBytes(name: string): Uint8Array | undefined {
     if (!this.has(name)) return undefined;
     const entry = this.entry(keyOf(name));
@@ -196,7 +196,7 @@ export class Bundle {
   }
 }
 
-/** All variables in a file fail with it; it is told once. */
+/** Every variable in a damaged file fails, so the file is reported once. */
 class DamagedFile extends ServingError {
   readonly problem: string;
 

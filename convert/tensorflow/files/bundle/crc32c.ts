@@ -1,10 +1,10 @@
 /**
- * In: bytes. Out: their CRC-32C, plain or masked as LevelDB stores it.
- * Trap: the mask. A checksum of bytes that hold checksums would be weak, so files store it rotated, plus a number.
+ * Computes CRC-32C, plain or masked. LevelDB stores checksums masked (rotated, plus a constant), because a checksum
+ * over data that contains checksums would be weak.
  */
 
 const POLYNOMIAL = 0x82f63b78;
-/** Four tables: four bytes are taken at a time, 3 times as fast as one. */
+/** Four tables take four bytes at a time, which is 3 times as fast as one. */
 const TABLES = makeTables();
 const [T0, T1, T2, T3] = TABLES;
 
@@ -30,7 +30,7 @@ function makeTables(): readonly [Uint32Array, Uint32Array, Uint32Array, Uint32Ar
   return tables;
 }
 
-/** The checksum of `bytes`, or of what `before` is the checksum of with `bytes` after it. */
+/** The checksum of `bytes`. `before` is the checksum of the bytes that precede them. */
 export function crc32c(bytes: Uint8Array, before = 0): number {
   let crc = ~before;
   let i = 0;

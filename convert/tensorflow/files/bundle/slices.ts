@@ -1,12 +1,12 @@
 /**
- * Reads tensors that are stored in slices, or a slice of a tensor, copied row by row. A slice's key is binary: numbers
- * and names are encoded so that their bytes sort as they do.
+ * Reads tensors that are stored in slices, or one slice of a tensor, copied row by row. A slice's key is binary:
+ * numbers and names are encoded so that their bytes sort as they do.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { allocate, type NumericDType, type TypedArray } from '../../../../lib/contract/tensor.ts';
 import { countElements } from '../tensor.ts';
 
-/** Per dimension where it starts and how long it is. */
+/** The start and the length in each dimension. */
 export type Slice = readonly { readonly start: number; readonly length: number }[];
 
 export function wholeSlice(shape: readonly number[]): Slice {
@@ -18,8 +18,8 @@ export function shapeOf(slice: Slice): number[] {
 }
 
 /**
- * What RestoreV2 is asked for: `10 4 0,5:-` is, of a tensor of [10,4], five rows from the first, all columns.
- * Undefined for the empty text: all of it.
+ * Parses RestoreV2's shape_and_slice: `10 4 0,5:-` selects five rows from the first, all columns, of a tensor [10,4].
+ * Returns undefined for the empty text, which selects the whole tensor.
  */
 export function parseSlice(
   text: string,
@@ -35,7 +35,7 @@ export function parseSlice(
     return { start, length };
   });
   if (slice.length !== shape.length || !fits(slice, shape)) {
-    throw badModel(`"${text.slice(0, 100)}" is no part of a tensor`);
+    throw badModel(`"${text.slice(0, 100)}" does not specify a part of a tensor`);
   }
   return { shape, slice };
 }
@@ -50,10 +50,13 @@ export function fits(slice: Slice, shape: readonly number[]): boolean {
   );
 }
 
-/** A piece as the index names it: a length left out (-1) is the whole dimension, and is not the same as its number. */
+/**
+ * A piece in the index. A length of -1 is the whole dimension, and its key differs from the one with the explicit
+ * length.
+ */
 type Extents = readonly { readonly start: number; readonly length: number }[];
 
-/** The key under which a piece of the tensor `name` lies. */
+/** The key of a piece of the tensor `name`. */
 export function sliceKey(name: string, extents: Extents): string {
   const parts: Buffer[] = [unsigned(0), sortable(name), unsigned(extents.length)];
   for (const { start, length } of extents) parts.push(signed(start), signed(length));
@@ -66,14 +69,14 @@ export function toSlice(extents: Extents, shape: readonly number[]): Slice {
   );
 }
 
-/** One byte that counts, then the number's bytes, the highest first. */
+/** A byte count, then the bytes of the number, most significant first. */
 function unsigned(value: number): Buffer {
   const bytes: number[] = [];
   for (let rest = value; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
   return Buffer.from([bytes.length, ...bytes]);
 }
 
-/** The bytes 0 and 255 are escaped, and 0 1 ends it. */
+/** Escapes the bytes 0 and 255, and ends with 0 1. */
 function sortable(value: string): Buffer {
   const bytes: number[] = [];
   for (const byte of Buffer.from(value, 'utf8')) {
@@ -84,7 +87,7 @@ function sortable(value: string): Buffer {
   return Buffer.from([...bytes, 0, 1]);
 }
 
-/** As many leading ones as there are bytes, then the sign and the number; negative numbers have all bits turned. */
+/** One leading 1 bit per byte, then the sign and the number. A negative number has all bits inverted. */
 function signed(value: number): Buffer {
   const magnitude = BigInt(value < 0 ? -value - 1 : value);
   let size = 1;
@@ -96,15 +99,15 @@ function signed(value: number): Buffer {
   return Buffer.from(number.toString(16).padStart(2 * size, '0'), 'hex');
 }
 
-/** Part of a tensor: its elements, row-major, and where it lies in the whole. */
+/** Part of a tensor: its row-major elements and its position in the whole tensor. */
 interface Piece {
   readonly slice: Slice;
   readonly data: TypedArray;
 }
 
 /**
- * The elements of `wanted`, from pieces that together cover it.
- * @throws bad_model when a part of it is in no piece
+ * Copies the elements of `wanted` from pieces that together cover it.
+ * @throws bad_model when the pieces do not cover it
  */
 export function assemble(pieces: readonly Piece[], wanted: Slice, dtype: NumericDType): TypedArray {
   const count = countElements(shapeOf(wanted));
@@ -117,7 +120,7 @@ export function assemble(pieces: readonly Piece[], wanted: Slice, dtype: Numeric
   return result;
 }
 
-/** How many elements were copied. */
+/** Returns the number of copied elements. */
 function copyOverlap(piece: Piece, wanted: Slice, result: TypedArray): number {
   const overlap = wanted.map(({ start, length }, axis) => {
     const other = piece.slice[axis] ?? { start: 0, length: 0 };

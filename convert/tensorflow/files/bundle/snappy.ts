@@ -1,15 +1,15 @@
 /**
- * Decompresses a Snappy block. Three bytes of input copy up to 64 bytes of output, so the claimed length is checked
- * first.
+ * Decompresses a Snappy block. Three bytes of input can copy up to 64 bytes of output, so the claimed length is
+ * checked first.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 
-/** @throws bad_model for anything but a block of at most `maxBytes` */
+/** @throws bad_model for an invalid block, or one of more than `maxBytes` */
 export function decodeSnappy(input: Uint8Array, maxBytes: number): Uint8Array {
   const reader = new SnappyReader(input);
   const length = reader.length();
   if (length > maxBytes) fail(`a block of ${length} bytes is over the limit of ${maxBytes}`);
-  // A copy of 64 bytes takes three bytes at least.
+  // A copy of 64 bytes takes at least three bytes.
   if (length > input.length * 22 + 64) fail(`${input.length} bytes cannot hold a block of ${length}`);
   return reader.decode(length);
 }
@@ -29,7 +29,7 @@ class SnappyReader {
       length += (byte & 0x7f) * 2 ** shift;
       if (byte < 0x80) return length;
     }
-    return fail('its length is no number');
+    return fail('its length is not a number');
   }
 
   decode(length: number): Uint8Array {
@@ -49,7 +49,7 @@ class SnappyReader {
       const distance = kind === 1 ? ((tag >> 5) << 8) | this.number(1) : this.number(kind === 2 ? 2 : 4);
       if (distance === 0 || distance > at || count > length - at)
         fail('it copies from or to outside of itself');
-      // Byte by byte: a copy may overlap what it writes.
+      // Byte by byte, because a copy may overlap its own output.
       for (let i = 0; i < count; i += 1) output[at + i] = output[at + i - distance] ?? 0;
       at += count;
     }

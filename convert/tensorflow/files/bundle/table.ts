@@ -1,6 +1,6 @@
 /**
- * Reads the keys and values of a LevelDB table file. Keys are bytes that share a prefix with the key before; here they
- * are strings of one character per byte.
+ * Reads the keys and values of a LevelDB table file. Keys are bytes that share a prefix with the previous key; here
+ * they are strings with one character per byte.
  */
 import { badModel } from '../../../../lib/contract/errors.ts';
 import { crc32c, maskCrc } from './crc32c.ts';
@@ -12,18 +12,18 @@ const MAGIC = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
 const MAX_BLOCK_BYTES = 64 << 20;
 const MAX_KEY_BYTES = 64 << 10;
 const MAX_ENTRIES = 1_000_000;
-/** Of keys spelt out, and of blocks uncompressed, over the whole file. */
+/** Limits the full keys, and the decompressed blocks, of the whole file. */
 const MAX_TOTAL_BYTES = 512 << 20;
 
 /**
- * Keys (see `keyOf`) to values, which are views of the file or of an uncompressed block.
+ * Maps keys (see `keyOf`) to values, which are views of the file or of a decompressed block.
  * @throws bad_model naming `file`
  */
 export function readTable(bytes: Uint8Array, file: string): Map<string, Uint8Array> {
   return new TableReader(bytes, file).read();
 }
 
-/** A text's UTF-8 bytes, one character each: how `readTable` gives keys. */
+/** The UTF-8 bytes of a text with one character per byte, as in the keys of `readTable`. */
 export function keyOf(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1');
 }

@@ -1,7 +1,7 @@
 /**
- * TensorLists (and TensorFlow 1's TensorArrays) as tensors: item i is row i. A list is reserved before the shape of its
- * items is known, so it has no tensor until an item is set. A write behind its end makes it longer where the operation
- * that made the list (TensorArray), or the write itself, says so.
+ * Converts TensorLists and TensorFlow 1's TensorArrays to tensors: item i is row i. A list is reserved before the
+ * shape of its items is known, so it has no tensor until an item is set. Writing past the end extends the list if the
+ * TensorArray or the write itself allows that.
  */
 import type { DType } from '../../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../../graph/builder.ts';
@@ -28,7 +28,7 @@ function itemDType(node: TfNode, name: string): DType {
   return typeof dtype === 'string' ? dtype : refuse(`holds ${dtype.unsupported}, which is not supported`);
 }
 
-/** The shape an int32 input says; a scalar (-1) is an unknown rank. A size that has a name is measured. */
+/** The shape in an int32 input. A scalar (-1) is an unknown rank; a named size is measured. */
 function itemShape(g: GraphBuilder, shape: Value): Size[] | undefined {
   if (shape.shape?.length !== 1) return undefined;
   return shape.elements?.map((element, i): Size => {
@@ -50,7 +50,7 @@ function reserveItems(node: TfNode, shape: Value, count: Value, g: GraphBuilder,
   return list;
 }
 
-/** A changed list still says what it said of its items. */
+/** A changed list keeps the declared shape of its items. */
 function stillDeclared(list: Value, changed: Value, facts: Facts): Value {
   const shape = facts.declared.get(list);
   if (shape && !facts.declared.has(changed)) facts.declared.set(changed, shape);
@@ -80,7 +80,7 @@ interface Writing {
   readonly list: Value;
   readonly index: Value;
   readonly item: Value;
-  /** Behind the end of the list, too. */
+  /** Whether a write past the end extends the list. */
   readonly grows: boolean;
 }
 
@@ -94,7 +94,7 @@ function setItem(node: TfNode, writing: Writing, g: GraphBuilder, { facts }: Con
   const row = unsqueeze(g, item, [0]);
   const size = fixedCount(list, facts);
   const atFirst = index.elements?.[0] === 0;
-  // Nothing of the list is left, and the shape of its items need not be known.
+  // The row replaces the whole list, so the shape of its items need not be known.
   if (atFirst && (size === 1 || (size === 0 && grows))) return stillDeclared(list, row, facts);
   const place = oneNumber(g, index, 'int64');
   const there = rowsFor(g, list, shapeOfItem(g, item), facts);
@@ -103,7 +103,7 @@ function setItem(node: TfNode, writing: Writing, g: GraphBuilder, { facts }: Con
   return stillDeclared(list, set, facts);
 }
 
-/** Whether writes behind the end of a TensorArray make it longer. */
+/** Whether writes past the end extend the TensorArray. */
 function arrayGrows(handle: Value, { facts }: Context): boolean {
   return facts.arrays.get(handle)?.grows ?? refuse('uses a TensorArray that is not known here');
 }
@@ -139,7 +139,7 @@ function length(node: TfNode, list: Value, g: GraphBuilder, { facts }: Context):
   return cast(g, g.one('Squeeze', [countOf(g, list, facts), g.ints([0])], {}, node.name), 'int32');
 }
 
-/** Items one behind the other, [items, rows, ...] -> [items * rows, ...], and the rows of each. */
+/** Concatenates the items, [items, rows, ...] -> [items * rows, ...], and returns the number of rows of each. */
 function joined(list: Value, g: GraphBuilder, context: Context): Value[] {
   const rows = materialize(g, list, context.facts);
   const shape = g.one('Shape', [rows]);
@@ -151,7 +151,7 @@ function gatherItems(node: TfNode, list: Value, indices: Value, g: GraphBuilder,
   return g.one('Gather', [materialize(g, list, context.facts), indices], { axis: 0 }, node.name);
 }
 
-/** Rows of equal height become the items. */
+/** Splits rows into items of equal height. */
 function splitItems(rows: Value, lengths: Value, g: GraphBuilder): Value {
   const heights = constantNumbers(lengths, 'list of lengths');
   const [height = 0] = heights;
@@ -170,7 +170,7 @@ const tensorArray: Rule = (node, [size], _g, context) => {
   return [handle, reserve(context, dtype, { count: size, element: shapeAttribute(node, 'element_shape') })];
 };
 
-/** A list made by the scattering itself: as long as it is told, or as the last place asks for. */
+/** Scatters rows into a new list, which has `count` items or as many as the largest index requires. */
 function scatterNew(
   node: TfNode,
   parts: readonly [Value, Value, Value],

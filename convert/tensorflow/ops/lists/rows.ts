@@ -1,7 +1,7 @@
 /**
- * The rows of a list where a tensor is needed: item i in row i. Items that were never set are zeros, of a shape that may
- * only be known when the first item is. A loop cannot wait for that: its list begins with sizes of 0 (`unsized`), which
- * the first item replaces by its own.
+ * The rows of a list as a tensor: item i is row i. Unset items are zeros, whose shape may be unknown until the first
+ * item is set. A loop cannot wait for that: its list starts with sizes of 0 (`unsized`), which the first item
+ * replaces.
  */
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { sameDim } from '../../../graph/shapes.ts';
@@ -11,7 +11,7 @@ import { emitAll, oneNumber } from '../kernels.ts';
 import { refuse } from '../refuse.ts';
 import type { Facts } from '../rule.ts';
 
-/** The shape of an item, static and as an int64 list. */
+/** The shape of an item, both static and as an int64 list. */
 interface ItemShape {
   readonly shape: Shape | undefined;
   readonly sizes: Value;
@@ -25,13 +25,13 @@ export function shapeOfRow(g: GraphBuilder, rows: Value): ItemShape {
   return { shape: rows.shape?.slice(1), sizes: g.one('Shape', [rows], { start: 1 }) };
 }
 
-/** How many items, as an int64 list of one. */
+/** The number of items, as an int64 list with one element. */
 export function countOf(g: GraphBuilder, list: Value, facts: Facts): Value {
   const reserved = facts.reserved.get(list);
   return reserved ? oneNumber(g, reserved.count, 'int64') : g.one('Shape', [list], { start: 0, end: 1 });
 }
 
-/** How many items, when it is a number by now. */
+/** The number of items, if it is known at conversion. */
 export function fixedCount(list: Value, facts: Facts): number | undefined {
   const reserved = facts.reserved.get(list);
   const dim = reserved ? reserved.count.elements?.[0] : list.shape?.[0];
@@ -43,7 +43,7 @@ function zeros(g: GraphBuilder, list: Value, sizes: readonly Size[], like?: Valu
   return g.one('Expand', [g.scalar(list.dtype, 0), shape], {}, 'list');
 }
 
-/** @throws bad_model when the shape of items that nobody has set is not known */
+/** @throws bad_model when the shape of unset items is unknown */
 export function materialize(g: GraphBuilder, list: Value, facts: Facts): Value {
   if (list.name !== '') return list;
   const reserved = facts.reserved.get(list) ?? refuse('uses a list that is not known here');
@@ -52,7 +52,7 @@ export function materialize(g: GraphBuilder, list: Value, facts: Facts): Value {
   return zeros(g, list, [countOf(g, list, facts), ...element]);
 }
 
-/** The rows, so that items of this shape fit in. */
+/** The rows of a list that can hold items of this shape. */
 export function rowsFor(g: GraphBuilder, list: Value, item: ItemShape, facts: Facts): Value {
   if (list.name !== '') return facts.unsized.has(list) ? sized(g, list, item) : list;
   const reserved = facts.reserved.get(list) ?? refuse('uses a list that is not known here');
@@ -67,14 +67,14 @@ export function rowsFor(g: GraphBuilder, list: Value, item: ItemShape, facts: Fa
   return g.add('Identity', [made], {}, { results: [{ dtype: made.dtype, shape }], hint: 'list' })[0] as Value;
 }
 
-/** The rows before an item is known: sizes that are not known are 0. */
+/** The rows before an item is known: unknown sizes are 0. */
 export function unsizedRows(g: GraphBuilder, list: Value, facts: Facts): Value {
   if (list.name !== '') return list;
   const reserved = facts.reserved.get(list) ?? refuse('uses a list that is not known here');
   const element = reserved.element ?? refuse('passes on a list whose items have no known rank');
   const made = zeros(g, list, [countOf(g, list, facts), ...element.map((size) => (size === -1 ? 0 : size))]);
   if (!element.includes(-1)) return made;
-  // A constant of this shape may be another list's too, or no list.
+  // The Identity keeps this list apart from other values with the same constant.
   const own = g.add(
     'Identity',
     [made],
@@ -85,7 +85,7 @@ export function unsizedRows(g: GraphBuilder, list: Value, facts: Facts): Value {
   return own;
 }
 
-/** Sizes that are 0 become the item's; where another size differs, the run fails. */
+/** Replaces sizes of 0 by those of the item. If another size differs, the run fails. */
 function sized(g: GraphBuilder, rows: Value, item: ItemShape): Value {
   const size = rows.shape?.length ?? refuse('fills a list of unknown rank');
   if (item.shape && item.shape.length !== size - 1)
@@ -108,7 +108,7 @@ function padded(g: GraphBuilder, rows: Value, pads: Value, shape: Shape | undefi
   )[0] as Value;
 }
 
-/** At least `count` rows: what is missing is zeros. */
+/** Pads the rows with zeros to at least `count`. */
 export function atLeast(g: GraphBuilder, rows: Value, count: Value): Value {
   const have = g.one('Shape', [rows], { start: 0, end: 1 });
   if (sameDim(have.elements?.[0], count.elements?.[0])) return rows;
@@ -121,7 +121,7 @@ export function atLeast(g: GraphBuilder, rows: Value, count: Value): Value {
   return padded(g, rows, pads, [dim, ...(rows.shape?.slice(1) ?? [])]);
 }
 
-/** The rows that were set from the first on, and behind them what the list had there. */
+/** The rows that were set from the start, followed by the rest of the old list. */
 export function withRest(g: GraphBuilder, list: Value, rows: Value, facts: Facts): Value {
   if (facts.reserved.has(list)) return atLeast(g, rows, countOf(g, list, facts));
   const old = rowsFor(g, list, shapeOfRow(g, rows), facts);
@@ -129,7 +129,7 @@ export function withRest(g: GraphBuilder, list: Value, rows: Value, facts: Facts
   return g.one('Concat', [rows, rest], { axis: 0 });
 }
 
-/** Rows that a loop collected: of no rounds onnxruntime makes them 0 wide wherever it did not know how wide. */
+/** Rows that a loop collected. Without iterations onnxruntime returns size 0 for every unknown dimension. */
 export function collectedRows(g: GraphBuilder, list: Value, rows: Value, facts: Facts): Value {
   if (rows.shape?.slice(1).every((dim) => typeof dim === 'number')) return rows;
   const element = facts.reserved.get(list)?.element;
@@ -141,7 +141,7 @@ export function collectedRows(g: GraphBuilder, list: Value, rows: Value, facts: 
   return g.add('Reshape', [rows, shape], { allowzero: 1 }, { results, hint: 'list' })[0] as Value;
 }
 
-/** The list, and the rows behind it. */
+/** Appends rows to the list. */
 export function appended(g: GraphBuilder, list: Value, rows: Value, facts: Facts): Value {
   if (facts.reserved.get(list)?.count.elements?.[0] === 0) return rows;
   return g.one('Concat', [rowsFor(g, list, shapeOfRow(g, rows), facts), rows], { axis: 0 });

@@ -1,6 +1,6 @@
 /**
- * Rows written to places of a list. Where one place is written twice TensorFlow keeps the last row, which ONNX's
- * ScatterND does not promise; so the row of each place is found first, and then gathered.
+ * Scatters rows into a list. When an index occurs twice TensorFlow keeps the last row, which ONNX's ScatterND does
+ * not guarantee, so the row of each index is found first and then gathered.
  */
 import type { GraphBuilder } from '../../../graph/builder.ts';
 import { numbersOf } from '../../../graph/numbers.ts';
@@ -11,7 +11,7 @@ import { int64 } from '../kernels.ts';
 import type { Context, Facts } from '../rule.ts';
 import { atLeast, fixedCount, rowsFor, shapeOfRow, withRest } from './rows.ts';
 
-/** Surely 0, 1, 2, ... */
+/** Whether the indices are certainly 0, 1, 2 and so on. */
 function countsUp(indices: Value, facts: Facts): boolean {
   const numbers = indices.constant && numbersOf(indices.constant);
   if (numbers) return Array.prototype.every.call(numbers, (number, i) => number === i);
@@ -36,14 +36,14 @@ export function scatterItems(scattering: Scattering, g: GraphBuilder, { facts }:
   }
   const places = int64(g, indices);
   const there = rowsFor(g, list, shapeOfRow(g, rows), facts);
-  // ReduceMax of nothing would fail.
+  // The -1 is there because ReduceMax of an empty list fails.
   const last = () =>
     g.one('ReduceMax', [g.one('Concat', [places, g.ints([-1])], { axis: 0 })], { axes: [0], keepdims: 1 });
   const old = grows ? atLeast(g, there, g.one('Add', [last(), g.ints([1])])) : there;
   return latest(g, old, places, rows);
 }
 
-/** Of rows for the same place the last one counts, which ScatterND does not promise. */
+/** Keeps the last of the rows for one index, which ScatterND does not guarantee. */
 function latest(g: GraphBuilder, old: Value, places: Value, rows: Value): Value {
   const scalar = (size: Value) => g.one('Squeeze', [size, g.ints([0])]);
   const numbers = (size: Value) => g.one('Range', [g.scalar('int64', 0), scalar(size), g.scalar('int64', 1)]);

@@ -189,7 +189,7 @@ test('keys of pieces are written as TensorFlow orders them', () => {
 
 test('parts of tensors that cannot be are refused', () => {
   for (const part of ['4', '4 3 0,1', '4 3 0,9:-', '4 3 -1,2:-', '4 3 a,b:-', 'x y -:-', '4 3 0,1.5:-']) {
-    refuses(() => parseSlice(part), /is no part of a tensor/);
+    refuses(() => parseSlice(part), /does not specify a part of a tensor/);
   }
   assert.equal(parseSlice(''), undefined);
 });

@@ -191,9 +191,9 @@ test('frozen: inputs may cut the graph at any tensor, by name or by a shape give
   assert.deepEqual(shaped.inputs, [{ name: 'decode', tensor: 'decode:0', dtype: 'uint8', shape: [4, 4, 3] }]);
   await refuses(
     frozenIn(t)(files, { inputNames: ['pixel'] }),
-    /input "pixel" is no tensor.*file names jpeg/s,
+    /input "pixel" is not a tensor.*file names jpeg/s,
   );
-  await refuses(frozenIn(t)(files, { inputNames: ['y:3'] }), /"y:3" is no tensor/);
+  await refuses(frozenIn(t)(files, { inputNames: ['y:3'] }), /"y:3" is not a tensor/);
   await refuses(frozenIn(t)(files, { inputNames: ['pixels', 'pixels:0'] }), /two inputs are named "pixels"/);
 });
 
@@ -229,7 +229,7 @@ test('frozen: an input can be a constant, and a placeholder with a default is it
     frozenIn(t)(files, { inputNames: ['x'] }),
     /also need keep_prob \(Placeholder\), flag \(Placeholder\)/,
   );
-  await refuses(frozenIn(t)(files, { constants: { nothing: 1 } }), /"nothing" is no tensor/);
+  await refuses(frozenIn(t)(files, { constants: { nothing: 1 } }), /"nothing" is not a tensor/);
 });
 
 test('frozen: where every input has a default, a single one is the input and several are asked for', async (t) => {
@@ -331,7 +331,7 @@ test('frozen: a loop of TensorFlow 1 is kept, any other cycle is refused', async
     node('Relu', 'b', ['a'], FLOAT),
     node('Relu', 'y', ['b']),
   ];
-  await refuses(frozenIn(t)({ 'frozen_graph.pb': graph(cycle) }), /a cycle that is no loop: .*"[ab]"/);
+  await refuses(frozenIn(t)({ 'frozen_graph.pb': graph(cycle) }), /a cycle that is not a loop: .*"[ab]"/);
 });
 
 test('frozen: files that are no graph are refused with what was expected', async (t) => {
@@ -341,7 +341,10 @@ test('frozen: files that are no graph are refused with what was expected', async
   await refuses(read({ 'frozen_graph.pb': '' }), /has no nodes/);
   await refuses(read({ 'frozen_graph.pb': Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f]) }), /at byte 1/);
   const good = graph(DENSE);
-  await refuses(read({ 'frozen_graph.pb': good, 'graph_meta.json': '{' }), /graph_meta\.json: it is no JSON/);
+  await refuses(
+    read({ 'frozen_graph.pb': good, 'graph_meta.json': '{' }),
+    /graph_meta\.json: it is not valid JSON/,
+  );
   await refuses(
     read({ 'frozen_graph.pb': good, 'graph_meta.json': '{"input_names":[1]}' }),
     /input_names must be a list/,
@@ -360,7 +363,7 @@ test('frozen: files that are no graph are refused with what was expected', async
   );
   await refuses(
     read({ 'frozen_graph.pb': graph([placeholder('x'), node('Relu', 'y', ['x:y:z:1'])]) }),
-    /"x:y:z:1" is no tensor/,
+    /"x:y:z:1" does not name a tensor/,
   );
   const unfrozen = [
     ...DENSE.slice(0, 1),
@@ -510,7 +513,7 @@ test('functions: recursion, missing functions and wrong argument counts are refu
   await refuses(run([calling('f', 'g')]), /function "g" is called and is not in the file/);
   await refuses(run([DOUBLE('f')], ['x', 'x']), /gives function "f" 2 inputs, it takes 1/);
   await refuses(run([{ ...DOUBLE('f'), returns: {} }]), /returns nothing for its output "y"/);
-  await refuses(run([{ ...DOUBLE('f'), returns: { y: 'gone:z:0' } }]), /"gone:z:0" is no tensor/);
+  await refuses(run([{ ...DOUBLE('f'), returns: { y: 'gone:z:0' } }]), /"gone:z:0" does not name a tensor/);
   const chain = Array.from({ length: 150 }, (_, i) => calling(i === 0 ? 'f' : `f${i}`, `f${i + 1}`));
   await refuses(run([...chain, DOUBLE('f150')]), /more than 100 deep/);
   const body = (name: string, callee: string): FunctionSpec => ({

@@ -67,14 +67,14 @@ test('If runs the branch of its condition, and a constant condition leaves no If
   assert.ok(!nodes.some(({ op }) => op === 'If'));
 });
 
-test('a dropout function whose body the file has lost hands its input on, and the notes say so', async () => {
+test('a dropout function whose body the file has lost passes its input through, and the notes say so', async () => {
   const x = noisy([2, 3]);
   const spec = { inputs: { x }, nodes: [['y', 'Dropout', ['x']] as NodeSpec], outputs: ['y'] };
   const [y] = await run(spec);
   assertTensor(y as Tensor, x);
   assert.match(
     convertTensorflow(graphOf(spec, 'fixed'), {}).notes.join(),
-    /"y" \(Dropout\) hands its input on/,
+    /"y" \(Dropout\) passes its input through/,
   );
 });
 

@@ -685,8 +685,8 @@ test('every operation that is not supported is named with its node, file and wha
     code: 'bad_model',
     message: [
       'test.pb: 3 nodes cannot be converted:',
-      '  ParseExample (node "parse"): reads serialized records, which ONNX cannot; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
-      '  DecodeJpeg (node "decode"): decodes files, which ONNX cannot; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
+      '  ParseExample (node "parse"): reads serialized records, which ONNX cannot do; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
+      '  DecodeJpeg (node "decode"): decodes files, which ONNX cannot do; name another input tensor with --input to cut the preprocessing off; right behind it is decode:0',
       '  MyOwnOp (node "mine"): is not supported',
     ].join('\n'),
   });
