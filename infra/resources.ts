@@ -3,6 +3,7 @@
  * a function are built here, because adding one by `extensions` in osls would replace the others.
  */
 import { createHash } from 'node:crypto';
+import { ROUTES, type RoutedFunction } from '../lib/http/routes.ts';
 import type { Deployment } from './parameters.ts';
 
 /** A text or a CloudFormation reference. */
@@ -20,8 +21,10 @@ export interface SettingsOfResources {
   readonly functionGroup: CfnValue;
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
   /** For osls: null means no authorizer. */
-  readonly authorizer: { readonly type: 'aws_iam' } | { readonly name: 'jwt' } | null;
+  readonly authorizer: Authorizer | null;
   readonly authorizers: Readonly<Record<string, unknown>>;
+  /** The `events` of each function that answers HTTP: its routes, with the authorizer. */
+  readonly httpEvents: Readonly<Record<RoutedFunction, readonly HttpEvent[]>>;
   readonly alarmActions: readonly CfnValue[];
   readonly tracingMode: 'Active' | 'PassThrough';
   readonly provisioned: number;
@@ -29,6 +32,12 @@ export interface SettingsOfResources {
   readonly redisDeletionPolicy: 'Snapshot' | 'Delete';
   /** Number of daily snapshots of Redis to keep; 0 disables them. */
   readonly redisSnapshots: number;
+}
+
+type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
+
+interface HttpEvent {
+  readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
 }
 
 interface Names {
@@ -41,13 +50,16 @@ interface Names {
 export function settingsOfResources(deployment: Deployment, names: Names): SettingsOfResources {
   const { vpcId, subnetIds, securityGroup, routeTableIds, provisioned } = deployment;
   const keeps = deployment.keepData === 'on';
+  const { authorizer, authorizers } = authorizerOf(deployment);
   return {
     vpcId: vpcId || { Ref: 'Vpc' },
     subnetIds: vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
     routeTableIds,
     functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
     variables: variablesOf(deployment, names),
-    ...authorizerOf(deployment),
+    authorizer,
+    authorizers,
+    httpEvents: httpEventsOf(authorizer),
     alarmActions: alarmActions(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned,
@@ -94,6 +106,19 @@ function variablesOf({ redisAuth, respondAsync, metrics }: Deployment, names: Na
     predictions: { ...config, ...redis },
     status: { ...config, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
+  };
+}
+
+function httpEventsOf(authorizer: Authorizer | null): SettingsOfResources['httpEvents'] {
+  const of = (name: RoutedFunction): readonly HttpEvent[] =>
+    ROUTES.filter((route) => route.function === name).map(({ method, path }) => ({
+      httpApi: { method, path, ...(authorizer && { authorizer }) },
+    }));
+  return {
+    predict: of('predict'),
+    submit: of('submit'),
+    predictions: of('predictions'),
+    status: of('status'),
   };
 }
 

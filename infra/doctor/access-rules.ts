@@ -62,7 +62,7 @@ const s3Route = settingsRule({
   },
 });
 
-/** Routes without an authorizer, `POST /predict`; read from the template because serverless.yml is where they are edited. */
+/** Routes without an authorizer, as `POST /predict`. They are read from the template, because a serverless.yml may add some. */
 function openRoutes({ template, settings }: Facts): string[] {
   if (!template) return settings.authorizer === null ? ['every route'] : [];
   return resourcesOf(template, 'AWS::ApiGatewayV2::Route')

@@ -1,10 +1,7 @@
-/**
- * Every route of the HTTP API, once. The single machine serves these; serverless.yml has to name each of them again for
- * API Gateway, and a test compares the two.
- */
+/** Every route of the HTTP API. The single machine serves these, and the deployment creates them in API Gateway. */
 
 /** The deployed functions that answer HTTP; `submit` is the bundle of `predictions`, outside the VPC. */
-type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
+export type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
 
 export interface Route {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
@@ -15,12 +12,12 @@ export interface Route {
 
 const PATHS: readonly (readonly [path: string, name: RoutedFunction, ...methods: Route['method'][]])[] = [
   ['/predict', 'predict', 'POST'],
-  // The Open Inference Protocol. Greedy: what it does not have is refused in its own words, as its clients expect.
+  // The Open Inference Protocol. Greedy, so that unknown paths are refused with the protocol's own errors.
   ['/v2/{path+}', 'predict', 'POST', 'GET', 'HEAD'],
   ['/v2', 'predict', 'GET', 'HEAD'],
   ['/predictions', 'submit', 'POST'],
   ['/predictions', 'predictions', 'GET', 'HEAD', 'DELETE'],
-  // Greedy: API Gateway decodes the path before it looks for a route, and a uri may hold a slash.
+  // Greedy: API Gateway decodes the path before it looks for a route, and a uri may contain a slash.
   ['/predictions/{uri+}', 'predictions', 'GET', 'HEAD', 'DELETE'],
   ['/status', 'predictions', 'GET'],
   ['/cancel', 'predictions', 'POST'],

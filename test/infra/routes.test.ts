@@ -1,18 +1,25 @@
-/** serverless.yml names every route again, because API Gateway needs them one by one; both must say the same. */
+/** What serverless.yml deploys: the routes of lib/http/routes.ts, and the bundles that are built. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { FUNCTIONS } from '../../infra/build/functions.ts';
-import { ROUTES } from '../../lib/http/routes.ts';
+import { readSettings } from '../../infra/config.ts';
+import type { Parameters } from '../../infra/parameters.ts';
+import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Deployment {
+  readonly params: { readonly default: Parameters };
   readonly functions: Readonly<
     Record<
       string,
       {
         readonly handler: string;
-        readonly events: readonly { readonly httpApi?: { readonly method: string; readonly path: string } }[];
+        /** A text is a variable of osls. */
+        readonly events: string | readonly unknown[];
       }
     >
   >;
@@ -29,11 +36,17 @@ async function deployment(): Promise<Deployment> {
   return parsed;
 }
 
-test('serverless.yml has the routes of lib/http/routes.ts, each at its function, and no others', async () => {
-  const { functions } = await deployment();
-  const deployed = Object.entries(functions).flatMap(([name, { events }]) =>
-    events.flatMap(({ httpApi }) => (httpApi ? [`${httpApi.method} ${httpApi.path} -> ${name}`] : [])),
-  );
+test('each function of serverless.yml takes its events from the routes of lib/http/routes.ts, each once', async () => {
+  const { functions, params } = await deployment();
+  const request = { stage: 'dev', config: undefined, parameters: params.default };
+  const { httpEvents } = readSettings(ROOT, request);
+  const deployed = Object.entries(functions).flatMap(([name, { events }]) => {
+    const routed = /^\$\{self:custom\.settings\.httpEvents\.(\w+)\}$/.exec(String(events))?.[1];
+    if (routed === undefined) return [];
+    return httpEvents[routed as RoutedFunction].map(
+      ({ httpApi }) => `${httpApi.method} ${httpApi.path} -> ${name}`,
+    );
+  });
   const ours = ROUTES.map(({ method, path, function: name }) => `${method} ${path} -> ${name}`);
   assert.deepEqual(deployed.toSorted(), ours.toSorted());
   assert.equal(new Set(ours).size, ours.length);

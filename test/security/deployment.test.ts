@@ -23,7 +23,8 @@ interface Serverless {
     Record<
       string,
       {
-        readonly events: readonly { readonly httpApi?: Named }[];
+        /** A text is a variable of osls. */
+        readonly events: string | readonly Named[];
         readonly url?: unknown;
       }
     >
@@ -41,15 +42,23 @@ test('only signed requests come in by default, in every stage and at every door'
   assert.equal(serverless.params['default']?.['auth'], 'iam');
   for (const [stage, { auth = 'iam' }] of Object.entries(serverless.params))
     assert.notEqual(auth, 'none', stage);
-  const events = Object.values(serverless.functions).flatMap((one) => one.events);
-  const doors = events.flatMap(({ httpApi }) => (httpApi ? [httpApi] : []));
-  assert.ok(doors.length > 10);
-  for (const door of doors)
-    assert.match(
-      String(door['authorizer']),
-      /^\$\{self:custom\.settings\.authorizer\b/,
-      String(door['path']),
-    );
+  const { httpEvents } = readSettings(ROOT, {
+    stage: 'dev',
+    config: undefined,
+    parameters: serverless.params['default'] as unknown as Parameters,
+  });
+  const signed = Object.values(httpEvents).flat();
+  assert.ok(signed.length > 10);
+  for (const { httpApi } of signed) assert.deepEqual(httpApi.authorizer, { type: 'aws_iam' }, httpApi.path);
+  // A route that stands in the file itself would have no authorizer.
+  for (const [name, { events }] of Object.entries(serverless.functions)) {
+    if (typeof events === 'string') assert.equal(events, `\${self:custom.settings.httpEvents.${name}}`);
+    else
+      assert.ok(
+        events.every((event) => 'sqs' in event),
+        name,
+      );
+  }
   for (const [name, { url }] of Object.entries(serverless.functions))
     assert.equal(url, undefined, `${name} has no door of its own beside the API`);
 });
