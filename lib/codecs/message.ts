@@ -1,6 +1,5 @@
 /**
- * Reads and writes the body of an SQS message: JSON {uri, data, serde}, where `serde` is `arrow` (base64 Arrow stream,
- * the default), `stream` (JSON text {"instances":[{...}]}) or `safetensors` (base64, ours: every dtype, no conversion).
+ * Reads and writes the body of an SQS message: JSON {uri, data, serde}, where `serde` names the codec of `data` (CODECS).
  * An unreadable record with a uri still gets an outcome; one without a uri cannot.
  */
 import { badRequest, ServingError } from '../contract/errors.ts';
@@ -92,24 +91,34 @@ export function wireRecord(record: Readonly<Record<string, unknown>>): WireRecor
   return { uri, data, serde };
 }
 
+/** Reads the `data` of a record. @throws bad_request, too_large */
+type Decode = (data: string, allocate?: Allocate) => Inputs;
+
+/** By `serde`. Binary codecs travel as base64. */
+const CODECS: Readonly<Record<string, Decode>> = {
+  /** An Arrow stream, as the Python and Scala clients send it. The default. */
+  arrow: (data, allocate) => decodeArrowRecord(decodeBase64(data, allocate)),
+  /** JSON text: {"instances": [{...}]}. */
+  stream: onlyInstance,
+  /** What our clients send: every dtype, without a conversion. */
+  safetensors: (data, allocate) => inputsFromFile(decodeBase64(data, allocate)),
+};
+
 /**
  * @param allocate where the bytes go, of which the tensors are views; default fresh memory
  * @throws bad_request, too_large
  */
 export function decodeData({ data, serde = 'arrow' }: WireRecord, allocate?: Allocate): Inputs {
-  switch (serde) {
-    case 'arrow':
-      return decodeArrowRecord(decodeBase64(data, allocate));
-    case 'stream': {
-      const instances = decodeInstances(data);
-      if (instances.length === 1) return instances[0] as Inputs;
-      throw badRequest(`a record holds one instance, got ${instances.length}`);
-    }
-    case 'safetensors':
-      return inputsFromFile(decodeBase64(data, allocate));
-    default:
-      throw badRequest(`serde ${quoteName(serde)}: expected "arrow", "stream" or "safetensors"`);
-  }
+  if (Object.hasOwn(CODECS, serde)) return (CODECS[serde] as Decode)(data, allocate);
+  const names = Object.keys(CODECS).map((name) => JSON.stringify(name));
+  const expected = `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+  throw badRequest(`serde ${quoteName(serde)}: expected ${expected}`);
+}
+
+function onlyInstance(data: string): Inputs {
+  const instances = decodeInstances(data);
+  if (instances.length === 1) return instances[0] as Inputs;
+  throw badRequest(`a record holds one instance, got ${instances.length}`);
 }
 
 const IMAGE = 'image';
