@@ -13,9 +13,10 @@ import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
 import { assertImportable, type Convert } from './formats.ts';
 import type { ImportOptions } from './import.ts';
+import { configLines, type ImportReport } from './import-report.ts';
 import { KINDS } from './kinds.ts';
 import { convertOptions, forConfig, uselessOptions } from './options.ts';
-import { configLines, PASSPORT_FILE, type Passport } from './passport.ts';
+import { reportPath } from './report-file.ts';
 import { fileFacts } from './sources.ts';
 
 interface OnTheWayOptions {
@@ -35,7 +36,7 @@ export interface OnTheWay {
   /** What to tell the person; empty when the directory was taken as it is. */
   readonly notes: readonly string[];
   /** Of an import. */
-  readonly passport?: Passport;
+  readonly importReport?: ImportReport;
   readonly fromCache?: boolean;
 }
 
@@ -80,12 +81,12 @@ async function importedModel(
     .slice(0, 16);
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
-  const passport = kept.passport ?? (await importNow(found, { ...options, convert, out: folder }));
+  const importReport = kept.importReport ?? (await importNow(found, { ...options, convert, out: folder }));
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
-  const how = kept.passport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
+  const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
-    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its passport: ${join(folder, PASSPORT_FILE)}`,
+    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its import report: ${await reportPath(folder)}`,
   ];
   const useless = uselessOptions(found.kind, convert);
   const notes = [
@@ -93,43 +94,43 @@ async function importedModel(
     ...(kept.problem === undefined ? [] : [kept.problem]),
     // A setting that does nothing is told, never ignored in silence.
     ...(useless === undefined ? [] : [`import.${useless}`]),
-    ...passport.notes.map(forConfig),
-    ...configNotes(passport),
+    ...importReport.notes.map(forConfig),
+    ...configNotes(importReport),
   ];
-  return { directory: folder, notes, passport, fromCache: kept.passport !== undefined };
+  return { directory: folder, notes, importReport, fromCache: kept.importReport !== undefined };
 }
 
-async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<Passport> {
+async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<ImportReport> {
   await mkdir(options.cacheDir, { recursive: true });
   // Not before it is needed: a start with a model that was imported before does not wait for the converters.
   const { importInto } = await import('./import.ts');
-  return (await importInto(found, options)).passport;
+  return (await importInto(found, options)).importReport;
 }
 
-function configNotes(passport: Passport): string[] {
-  const lines = configLines(passport);
+function configNotes(importReport: ImportReport): string[] {
+  const lines = configLines(importReport);
   return lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
 }
 
 interface KeptImport {
   /** Of a whole import; half of one counts for nothing. */
-  readonly passport?: Passport;
+  readonly importReport?: ImportReport;
   /** What is wrong with it. */
   readonly problem?: string;
 }
 
 async function keptImport(folder: string): Promise<KeptImport> {
   try {
-    const passport = JSON.parse(await readFile(join(folder, PASSPORT_FILE), 'utf8')) as Passport;
-    const wanted = passport.model.files;
+    const importReport = JSON.parse(await readFile(await reportPath(folder), 'utf8')) as ImportReport;
+    const wanted = importReport.model.files;
     const found = await fileFacts(
       folder,
       wanted.map(({ path }) => path),
     );
     const other = wanted.find(({ sha256 }, i) => found[i]?.sha256 !== sha256);
-    if (other === undefined) return { passport };
+    if (other === undefined) return { importReport };
     const path = join(folder, other.path);
-    return { problem: `an earlier import was not used: ${path} is no longer what its passport says` };
+    return { problem: `an earlier import was not used: ${path} is no longer what its import report says` };
   } catch {
     return {};
   }

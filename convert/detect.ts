@@ -119,7 +119,7 @@ function openvino(names: readonly string[]): Candidate[] {
     .map((file) => ({ kind: 'openvino', file }));
 }
 
-/** Everything that is part of the model: what is hashed, and what the passport names. */
+/** Everything that is part of the model: what is hashed, and what the import report names. */
 async function sourceFiles(
   folder: string,
   kind: ModelKind,

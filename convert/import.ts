@@ -1,5 +1,5 @@
 /**
- * Imports a model directory of any supported kind: writes the model as ONNX with its passport and checks it by running
+ * Imports a model directory of any supported kind: writes the model as ONNX with its import report and checks it by running
  * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
  */
 import { constants } from 'node:fs';
@@ -15,20 +15,14 @@ import { withFixedBatch } from './fixed-batch.ts';
 import { assertImportable, type Convert, convertModel } from './formats.ts';
 import type { Body } from './graph/value.ts';
 import { readImages } from './image-reading.ts';
+import { type ImportReport, importReportText, portFacts, referenceProblem } from './import-report.ts';
 import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
 import { IR_VERSION, OPSET, writeOnnx } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
-import {
-  PASSPORT_FILE,
-  PASSPORT_TEXT_FILE,
-  type Passport,
-  passportText,
-  portFacts,
-  referenceProblem,
-} from './passport.ts';
+import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
 import { fileFacts } from './sources.ts';
 
 export interface ImportOptions extends CheckOptions {
@@ -52,7 +46,7 @@ export type Stage = 'reading' | 'converting' | 'writing' | 'checking';
 export interface Imported {
   /** Absolute. */
   readonly directory: string;
-  readonly passport: Passport;
+  readonly importReport: ImportReport;
 }
 
 const MODEL_FILE = 'model.onnx';
@@ -77,10 +71,10 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const folder = await temporaryBeside(options.out);
   try {
     const made = await makeModel(found, folder, options);
-    const passport = await passportOf(found, folder, made, options, start);
-    await writeFile(join(folder, PASSPORT_FILE), `${JSON.stringify(passport, undefined, 2)}\n`);
-    await writeFile(join(folder, PASSPORT_TEXT_FILE), `${passportText(passport)}\n`);
-    return { directory: await takeOver(folder, options.out), passport };
+    const importReport = await importReportOf(found, folder, made, options, start);
+    await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
+    await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
+    return { directory: await takeOver(folder, options.out), importReport };
   } catch (error) {
     throw ServingError.from(error);
   } finally {
@@ -236,13 +230,13 @@ async function check(
   return report;
 }
 
-async function passportOf(
+async function importReportOf(
   found: FoundModel,
   folder: string,
   { facts, report, shapeless, sources, notes, config, image }: MadeModel,
   options: ImportOptions,
   start: number,
-): Promise<Passport> {
+): Promise<ImportReport> {
   const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);

@@ -1,6 +1,6 @@
 /** In: the machine. Out: what a measurement on it should be read with. Trap: none. */
 import { cpus, totalmem } from 'node:os';
-import type { MachineFacts } from './passport.ts';
+import type { MachineFacts } from './import-report.ts';
 
 export function machineFacts(threads: number): MachineFacts {
   return {

@@ -9,7 +9,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badConfig, type ServingError } from '../lib/contract/errors.ts';
 import { isAlive } from '../lib/registry/download-folder.ts';
 import { unreadable } from '../lib/registry/onnx-file.ts';
-import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from './passport.ts';
+import { isReport, isReportFile, reportPath } from './report-file.ts';
 
 /**
  * @param source the model's directory, absolute
@@ -46,19 +46,20 @@ async function namesIn(target: string): Promise<string[]> {
 
 /** What an import did not write. */
 async function foreignFiles(target: string, names: readonly string[]): Promise<string[]> {
-  const ours = new Set([PASSPORT_FILE, PASSPORT_TEXT_FILE, ...(await listedFiles(target))]);
-  return names.includes(PASSPORT_FILE) ? names.filter((name) => !ours.has(name)) : [...names];
+  const listed = await listedFiles(target);
+  const isOurs = (name: string) => isReportFile(name) || listed.includes(name);
+  return names.some(isReport) ? names.filter((name) => !isOurs(name)) : [...names];
 }
 
-/** First parts of the paths the passport lists. */
+/** First parts of the paths the import report lists. */
 async function listedFiles(target: string): Promise<string[]> {
   try {
-    const passport = JSON.parse(await readFile(join(target, PASSPORT_FILE), 'utf8')) as {
+    const importReport = JSON.parse(await readFile(await reportPath(target), 'utf8')) as {
       converter: { name: unknown };
       model: { files: readonly { path: string }[] };
     };
-    if (passport.converter.name !== 'cluster-serving') return [];
-    return passport.model.files.map(({ path }) => path.split('/')[0] as string);
+    if (importReport.converter.name !== 'cluster-serving') return [];
+    return importReport.model.files.map(({ path }) => path.split('/')[0] as string);
   } catch {
     return [];
   }
@@ -128,10 +129,8 @@ export async function takeOver(folder: string, out: string): Promise<string> {
   const names = await namesIn(target);
   const foreign = await foreignFiles(target, names);
   if (foreign.length > 0) {
-    // The passport last: it says that the others are there.
-    const made = (await readdir(folder)).sort(
-      (a, b) => Number(a === PASSPORT_FILE) - Number(b === PASSPORT_FILE),
-    );
+    // The import report last: it says that the others are there.
+    const made = (await readdir(folder)).sort((a, b) => Number(isReport(a)) - Number(isReport(b)));
     for (const name of made) await replace(join(folder, name), join(target, name));
     return target;
   }

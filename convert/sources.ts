@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
 import { digestFile } from '../lib/registry/download.ts';
-import type { FileFacts } from './passport.ts';
+import type { FileFacts } from './import-report.ts';
 
 /** @throws bad_model naming the file that cannot be read */
 export async function fileFacts(directory: string, paths: readonly string[]): Promise<FileFacts[]> {

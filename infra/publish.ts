@@ -69,7 +69,7 @@ export async function prepareModel({
   const { directory, served } = await prepare(root, config);
   if (!served) return { directory, isThere: false, notes: [] };
   // An import has run already, when it was made.
-  if (served.passport === undefined) await assertRuns(served.directory);
+  if (served.importReport === undefined) await assertRuns(served.directory);
   return { directory, isThere: true, notes: served.notes };
 }
 

@@ -9,7 +9,7 @@ import { installation } from './installation.ts';
 
 interface ServedModel {
   readonly directory: string;
-  /** That it was imported, and what its passport asks for. */
+  /** That it was imported, and what its import report asks for. */
   readonly notes: readonly string[];
 }
 

@@ -18,7 +18,11 @@ const LEFT_OUT = /^(test\/upgrade\/|test\/words\.test\.ts$|docs\/(benchmarks|gro
 /** Where a former name stays, because it reads what an earlier version stored, or says so. */
 const FORMER_CODE = /^(lib\/contract\/errors\.ts|docs\/(\w+\/)?(http|errors)\.md|test\/(cli\/dlq|lib\/redis)\/.*)$/;
 
+const FORMER_REPORT =
+  /^(convert\/report-file|infra\/doctor\/model-rules|lib\/registry\/publish|test\/(convert|cli|lib\/registry)\/.*)\.ts$|doctor\.md$/;
+
 const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegExp])[] = [
+  [/[pP]assport/, 'import report, import-report.json', FORMER_REPORT],
   [/\bout_of_tries\b/, 'max_receives_exceeded', FORMER_CODE],
   [/\b[fF]ence[ds]?\b|\bFence[A-Z]|behind (a|the|its) fence/, 'isolated runner, runIsolated'],
   [/\bsuspects?\b|runSuspects/, 'redelivered records'],

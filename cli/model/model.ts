@@ -43,7 +43,10 @@ export const command = defineCommand({
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel).`,
   actions: {
-    import: ['<dir>', 'convert the model in <dir> to ONNX, check it by running it, and write its passport'],
+    import: [
+      '<dir>',
+      'convert the model in <dir> to ONNX, check it by running it, and write its import report',
+    ],
     check: [
       '<dir>',
       'the same without writing anything; exit code 1 if the model could not be run, because no made-up inputs fit and there is no --reference',
@@ -123,7 +126,7 @@ async function importTo(
   // An import may take minutes, so a wrong place is refused before it.
   const place = await importPlace(values);
   const imported = await importHere(directory, options, output);
-  const { source } = imported.passport;
+  const { source } = imported.importReport;
   const published =
     place &&
     (await withS3(place, async ({ s3, location }) => {
@@ -132,8 +135,8 @@ async function importTo(
     }).catch((error: unknown) => {
       throw uploadRefusal(error, place, imported.directory);
     }));
-  const { passportText } = await import('../../convert/passport.ts');
-  const lines = [passportText(imported.passport), '', `written to ${imported.directory}`];
+  const { importReportText } = await import('../../convert/import-report.ts');
+  const lines = [importReportText(imported.importReport), '', `written to ${imported.directory}`];
   if (published) lines.push(`version ${published.version} serves from ${place.text}`);
   const document = published ? { published: { to: place.text, version: published.version } } : {};
   output.answer({ ...imported, ...document }, lines.join('\n'));
@@ -151,10 +154,10 @@ async function configured(path: string | undefined, output: Output): Promise<Con
 }
 
 async function check(directory: string, options: Omit<ImportOptions, 'out' | 'version'>, output: Output) {
-  return withImport(directory, options, output, async ({ passport }) => {
-    const { passportText } = await import('../../convert/passport.ts');
-    output.answer({ passport }, passportText(passport));
-    const { batch, reference } = passport.check;
+  return withImport(directory, options, output, async ({ importReport }) => {
+    const { importReportText } = await import('../../convert/import-report.ts');
+    output.answer({ importReport }, importReportText(importReport));
+    const { batch, reference } = importReport.check;
     if (batch !== 'not run' || reference === 'agrees') return EXIT.ok;
     output.note('not verified: the model was not run, for no made-up inputs fit; the notes say what to give');
     return EXIT.failed;

@@ -3,8 +3,9 @@
  * are under way; the next push skips the files that are complete.
  */
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
+import { reportPath } from '../../convert/report-file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
@@ -68,7 +69,7 @@ async function withOnnx<T>(
   const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
   if (await needsImport(folder)) {
-    return withImport(folder, options, output, (made) => work(made.directory, made.passport.source));
+    return withImport(folder, options, output, (made) => work(made.directory, made.importReport.source));
   }
   const given = Object.keys(options.convert ?? {});
   if (given.length > 0) {
@@ -82,7 +83,7 @@ async function withOnnx<T>(
 async function assertRuns(folder: string, { reference, tolerance }: Options): Promise<void> {
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
-  const { referenceProblem } = await import('../../convert/passport.ts');
+  const { referenceProblem } = await import('../../convert/import-report.ts');
   const file = await findModelFile(folder);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
   const report = await checkOnnx(file, { reference, tolerance, shapeless });
@@ -90,16 +91,16 @@ async function assertRuns(folder: string, { reference, tolerance }: Options): Pr
   if (problem) throw new ServingError('bad_model', problem);
 }
 
-/** From the passport that an import leaves beside the model. */
+/** From the import report that an import leaves beside the model. */
 async function sourceOf(folder: string): Promise<ModelSource> {
   try {
-    const text = await readFile(join(folder, 'passport.json'), 'utf8');
+    const text = await readFile(await reportPath(folder), 'utf8');
     const { source } = JSON.parse(text) as { source?: Partial<ModelSource> };
     if (typeof source?.format === 'string' && Array.isArray(source.files)) {
       return { format: source.format, files: source.files };
     }
   } catch {
-    // There is no passport, or the file is not one of ours.
+    // There is no import report, or the file is not one of ours.
   }
   return { format: 'onnx' };
 }

@@ -39,11 +39,11 @@ export async function withModel<T>(
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');
   const options = { convert: convertOptions(job.import), force: undefined, signal };
-  return withImport(path, options, output, async ({ directory, passport }) => {
+  return withImport(path, options, output, async ({ directory, importReport }) => {
     output.note(
-      `imported ${path} (${passport.source.format}) to measure it; \`cluster-serving model import\` keeps it`,
+      `imported ${path} (${importReport.source.format}) to measure it; \`cluster-serving model import\` keeps it`,
     );
-    return work({ name, ...(await factsOf(join(directory, passport.model.file))) });
+    return work({ name, ...(await factsOf(join(directory, importReport.model.file))) });
   });
 }
 

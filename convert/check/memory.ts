@@ -43,7 +43,7 @@ const LIMIT_MS = 20_000;
 const MOST_OF_FREE = 0.7;
 /** What a run put out is not collected before the next one begins. */
 const RUNS = 2;
-/** The queue's own rows are a step, for the passport to tell. Steps close together would fragment the memory. */
+/** The queue's own rows are a step, for the import report to tell. Steps close together would fragment the memory. */
 const STEPS = [2, 4, DEFAULT_JOB.queue.batchSize];
 
 export async function measureMemory(session: Session, ran: Ran): Promise<MemoryReport> {

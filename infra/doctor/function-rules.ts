@@ -3,14 +3,7 @@
  * /tmp and variables are read from the template if there is one, because serverless.yml is where they are edited.
  */
 import { neededMB } from '../../convert/lambda-fit.ts';
-import {
-  type Facts,
-  type Finding,
-  type ModelPassport,
-  megabytes,
-  settingsRule,
-  templateRule,
-} from './rule.ts';
+import { type Facts, type Finding, type ImportFacts, megabytes, settingsRule, templateRule } from './rule.ts';
 import { functionsOf, MODEL_FUNCTIONS, numberOf, recordOf, textOf } from './template.ts';
 
 const LEAST_MODEL_MEMORY_MB = 512;
@@ -61,23 +54,23 @@ const memoryRuntime = settingsRule({
 const memoryModel = settingsRule({
   id: 'memory-model',
   topic: 'Functions',
-  looksAt: "memory of predict and batch against the model's passport, or its size if there is none",
+  looksAt: "memory of predict and batch against the model's import report, or its size if there is none",
   why: 'Lambda ends a function that exceeds its memory without an answer, and delivers its batch again until the attempts are used up.',
   fix: 'function.memoryMB in config.yaml, or a smaller batchSize',
   check: (facts) => {
     const { model, job } = facts;
     if (model.state !== 'found') return [];
-    const measured = model.passport && memoryFor(model.passport, job.batchSize);
+    const measured = model.importReport && memoryFor(model.importReport, job.batchSize);
     const needed = measured ?? Math.ceil(EMPTY_MB + model.bytes / MB);
     const reason = measured
-      ? 'as measured in passport.json'
+      ? 'as measured in import-report.json'
       : `${EMPTY_MB} MB for Node and onnxruntime, and ${megabytes(model.bytes)} for the model`;
     return below(facts, needed, { severity: 'error', expected: `at least ${needed} MB (${reason})` });
   },
 });
 
 /** The memory for runs of batchSize rows. */
-function memoryFor({ memoryMB, memory }: ModelPassport, batchSize: number): number | undefined {
+function memoryFor({ memoryMB, memory }: ImportFacts, batchSize: number): number | undefined {
   if (!memory) return memoryMB;
   return neededMB(memory, Math.min(batchSize, memory.mostRows ?? batchSize));
 }

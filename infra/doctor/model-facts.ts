@@ -3,14 +3,14 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MemoryPoint } from '../../convert/check/memory.ts';
 import { detectModel } from '../../convert/detect.ts';
-import { PASSPORT_FILE, PASSPORT_TEXT_FILE } from '../../convert/passport.ts';
+import { isReportFile, reportPath } from '../../convert/report-file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { ModelFacts, ModelPassport } from './rule.ts';
+import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
 const MAX_FILES = 10_000;
-const MAX_PASSPORT_BYTES = 4 * 1024 * 1024;
+const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 /** Growth of tensors by base64 in a message. */
 const BASE64 = 4 / 3;
 const ELEMENT_BYTES: Readonly<Record<string, number>> = {
@@ -37,8 +37,8 @@ export async function readModelFacts(directory: string): Promise<ModelFacts> {
     const { kind } = await detectModel(directory);
     const fileBytes = await sizesIn(directory);
     const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
-    const passport = await readPassport(directory);
-    return { state: 'found', directory, kind, bytes, fileBytes, ...passport };
+    const importReport = await readImportReport(directory);
+    return { state: 'found', directory, kind, bytes, fileBytes, ...importReport };
   } catch (error) {
     return { state: 'unusable', directory, problem: ServingError.from(error).message };
   }
@@ -48,29 +48,29 @@ async function sizesIn(directory: string): Promise<Record<string, number>> {
   const names = (await readdir(directory, { recursive: true })).slice(0, MAX_FILES);
   const sizes: Record<string, number> = {};
   for (const name of names) {
-    if (name === PASSPORT_FILE || name === PASSPORT_TEXT_FILE) continue;
+    if (isReportFile(name)) continue;
     const found = await stat(join(directory, name)).catch(() => undefined);
     if (found?.isFile()) sizes[name] = found.size;
   }
   return sizes;
 }
 
-interface PassportReading {
-  readonly passport: ModelPassport | undefined;
-  readonly passportProblem: string | undefined;
+interface ReportReading {
+  readonly importReport: ImportFacts | undefined;
+  readonly importReportProblem: string | undefined;
 }
 
-async function readPassport(directory: string): Promise<PassportReading> {
-  const refused = (passportProblem: string) => ({ passport: undefined, passportProblem });
-  const path = join(directory, PASSPORT_FILE);
+async function readImportReport(directory: string): Promise<ReportReading> {
+  const refused = (importReportProblem: string) => ({ importReport: undefined, importReportProblem });
+  const path = await reportPath(directory);
   const found = await stat(path).catch(() => undefined);
-  if (!found) return { passport: undefined, passportProblem: undefined };
-  if (found.size > MAX_PASSPORT_BYTES)
-    return refused(`${found.size} bytes, over the limit of ${MAX_PASSPORT_BYTES}`);
+  if (!found) return { importReport: undefined, importReportProblem: undefined };
+  if (found.size > MAX_REPORT_BYTES)
+    return refused(`${found.size} bytes, over the limit of ${MAX_REPORT_BYTES}`);
   try {
-    const passport = passportOf(JSON.parse(await readFile(path, 'utf8')));
-    return passport
-      ? { passport, passportProblem: undefined }
+    const importReport = importFactsOf(JSON.parse(await readFile(path, 'utf8')));
+    return importReport
+      ? { importReport, importReportProblem: undefined }
       : refused('it does not say the memory and the file');
   } catch (error) {
     return refused(`it cannot be read: ${(error as Error).message}`);
@@ -78,7 +78,7 @@ async function readPassport(directory: string): Promise<PassportReading> {
 }
 
 /** Undefined if a field that the rules need is missing. */
-export function passportOf(document: unknown): ModelPassport | undefined {
+export function importFactsOf(document: unknown): ImportFacts | undefined {
   const { measured, model, inputs, images } = recordOf(document);
   const { memoryMB: said, ...lambda } = recordOf(recordOf(measured)['lambda']);
   const memoryMB = numberOf(said);

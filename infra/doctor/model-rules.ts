@@ -48,27 +48,32 @@ const foreign = settingsRule({
     const base = { where: 'modelPath', found: `a ${title} model in ${model.directory}` };
     const finding: Finding = recipe
       ? { ...base, severity: 'error', expected: 'ONNX, TensorFlow or Caffe', fix: recipe }
-      : { ...base, severity: 'info', expected: 'ONNX with its passport' };
+      : { ...base, severity: 'info', expected: 'ONNX with its import report' };
     return [finding];
   },
 });
 
-const passport = settingsRule({
-  id: 'model-passport',
+const importReport = settingsRule({
+  id: 'model-import-report',
   topic: 'Model',
-  looksAt: 'passport.json beside the model: readable, and of this model',
+  looksAt: 'import-report.json beside the model: readable, and of this model',
   why: 'The memory in it may have been measured for another file, and memory-model relies on it.',
-  fix: 'cluster-serving model import again, or delete passport.json',
+  fix: 'cluster-serving model import again, or delete import-report.json (passport.json of an earlier version)',
   check: ({ model }) => {
     if (model.state !== 'found') return [];
-    const where = 'passport.json';
-    if (model.passportProblem !== undefined) {
+    const where = 'import-report.json';
+    if (model.importReportProblem !== undefined) {
       return [
-        { severity: 'warning', where, found: model.passportProblem, expected: 'what model import writes' },
+        {
+          severity: 'warning',
+          where,
+          found: model.importReportProblem,
+          expected: 'what model import writes',
+        },
       ];
     }
-    if (!model.passport) return [];
-    const { modelFile, modelFileBytes } = model.passport;
+    if (!model.importReport) return [];
+    const { modelFile, modelFileBytes } = model.importReport;
     const bytes = model.fileBytes[modelFile];
     if (bytes === modelFileBytes) return [];
     const found =
@@ -92,4 +97,4 @@ const large = settingsRule({
   },
 });
 
-export const MODEL_RULES = [missing, unusable, foreign, passport, large];
+export const MODEL_RULES = [missing, unusable, foreign, importReport, large];

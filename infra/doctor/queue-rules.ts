@@ -71,7 +71,7 @@ const batchPayload = settingsRule({
     const worst = Math.floor(INVOKE_BYTES / (LIMITS.messageBytes + ENVELOPE_BYTES));
     if (batchSize <= worst) return [];
     const where = 'queue.batchSize';
-    const record = model.state === 'found' ? model.passport?.recordBytes : undefined;
+    const record = model.state === 'found' ? model.importReport?.recordBytes : undefined;
     const isInMessage = record !== undefined && record <= LIMITS.messageBytes;
     const fitting = isInMessage ? Math.floor(INVOKE_BYTES / (record + ENVELOPE_BYTES)) : batchSize;
     if (isInMessage && fitting < batchSize) {
@@ -88,12 +88,12 @@ const batchPayload = settingsRule({
 const batchDuration = settingsRule({
   id: 'batch-duration',
   topic: 'Queue',
-  looksAt: "queue.batchSize times the latency in the model's passport, against the timeout of batch",
+  looksAt: "queue.batchSize times the latency in the model's import report, against the timeout of batch",
   why: 'Records that do not finish within the timeout are delivered again, which uses up an attempt; after queue.maxReceiveCount deliveries they become dead letters.',
   fix: 'a smaller queue.batchSize, a longer function.timeoutSeconds (up to 900) or more function.memoryMB in config.yaml',
   check: ({ model, template, job }) => {
     const { batchSize } = job.queue;
-    const latencyMs = model.state === 'found' ? model.passport?.latencyMs : undefined;
+    const latencyMs = model.state === 'found' ? model.importReport?.latencyMs : undefined;
     if (latencyMs === undefined) return [];
     const deployed = template && functionsOf(template).find(({ name }) => name === 'batch');
     const timeoutSeconds = deployed?.timeoutSeconds ?? job.function.timeoutSeconds;

@@ -29,10 +29,10 @@ export const TOPICS = [
 
 export type Topic = (typeof TOPICS)[number];
 
-export interface ModelPassport {
+export interface ImportFacts {
   /** Minimum function.memoryMB, measured at import with the default batchSize. Undefined if the model was not run. */
   readonly memoryMB: number | undefined;
-  /** Peak memory by rows of a run, for other batch sizes. Older passports do not have it. */
+  /** Peak memory by rows of a run, for other batch sizes. Older import reports do not have it. */
   readonly memory?: {
     readonly points: readonly MemoryPoint[];
     /** Upper limit of the rows of one run, whatever batchSize says. Undefined if there is none. */
@@ -56,9 +56,9 @@ export type ModelFacts = { readonly directory: string } & (
       readonly bytes: number;
       /** By name relative to the directory. */
       readonly fileBytes: Readonly<Record<string, number>>;
-      readonly passport: ModelPassport | undefined;
-      /** Why passport.json could not be used. */
-      readonly passportProblem: string | undefined;
+      readonly importReport: ImportFacts | undefined;
+      /** Why import-report.json could not be used. */
+      readonly importReportProblem: string | undefined;
     }
 );
 

@@ -139,8 +139,11 @@ async function letServe(
   return flip(s3, location, current, files, [...current.history, { version, at }]);
 }
 
-/** A passport tells of the import and has its time in it: the same model would be another version each time. */
-const PASSPORT = /^passport\.(json|md)$/;
+/**
+ * An import report has the time of the import in it: the same model would be another version each time. Earlier versions
+ * named it passport.json.
+ */
+const IMPORT_REPORT = /^(import-report|passport)\.(json|md)$/;
 
 /**
  * Paths of the files, hidden ones left out.
@@ -152,7 +155,7 @@ async function filesOf(directory: string): Promise<string[]> {
   for (const entry of entries) {
     const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/');
     // `.git` is a folder, and what is in it is not called `.git`.
-    if (/(?:^|\/)\./.test(path) || PASSPORT.test(entry.name)) continue;
+    if (/(?:^|\/)\./.test(path) || IMPORT_REPORT.test(entry.name)) continue;
     if (entry.isSymbolicLink()) {
       throw refused(`${shown(path)}: expected a file, found a symbolic link; put a copy in its place`);
     }

@@ -1,6 +1,6 @@
 /** `cluster-serving doctor` as a person calls it: what it reads, what it answers, and its exit codes. */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { examine } from '../../infra/doctor/examine.ts';
@@ -188,11 +188,11 @@ function requestFor(root: string): FactsRequest {
   };
 }
 
-test('a passport gives memory, file and the size of a record; a broken one is told', async (t) => {
+test('an import report gives memory, file and the size of a record; a broken one is told', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   await writeFile(join(root, 'model', 'model.onnx'), Buffer.alloc(100, 1));
-  const passport = {
+  const importReport = {
     measured: { lambda: { memoryMB: 3008 }, latencyP50Ms: 1.5 },
     model: { files: [{ path: 'model.onnx', bytes: 100 }] },
     inputs: [
@@ -202,13 +202,13 @@ test('a passport gives memory, file and the size of a record; a broken one is to
     images: [],
   };
   const read = async (document: string) => {
-    await writeFile(join(root, 'model', 'passport.json'), document);
+    await writeFile(join(root, 'model', 'import-report.json'), document);
     const { facts } = await readFacts(requestFor(root));
     assert.ok(facts.model.state === 'found');
     return { model: facts.model, findings: examine(facts).findings };
   };
-  const { model, findings } = await read(JSON.stringify(passport));
-  assert.deepEqual(model.passport, {
+  const { model, findings } = await read(JSON.stringify(importReport));
+  assert.deepEqual(model.importReport, {
     memoryMB: 3008,
     latencyMs: 1.5,
     modelFile: 'model.onnx',
@@ -217,29 +217,33 @@ test('a passport gives memory, file and the size of a record; a broken one is to
   });
   assert.equal(model.bytes, 100);
   assert.ok(findings.some(({ rule, expected }) => rule === 'memory-model' && expected.includes('3008 MB')));
-  const pictures = { ...passport, images: [{ input: 'data' }] };
-  assert.equal((await read(JSON.stringify(pictures))).model.passport?.recordBytes, undefined);
+  await rename(join(root, 'model', 'import-report.json'), join(root, 'model', 'passport.json'));
+  const { facts: former } = await readFacts(requestFor(root));
+  assert.deepEqual(former.model, model, 'as an earlier version named it');
+  await rm(join(root, 'model', 'passport.json'));
+  const pictures = { ...importReport, images: [{ input: 'data' }] };
+  assert.equal((await read(JSON.stringify(pictures))).model.importReport?.recordBytes, undefined);
   for (const broken of ['{', '[]', '{"measured": {}}']) {
     const other = await read(broken);
-    assert.equal(other.model.passport, undefined);
+    assert.equal(other.model.importReport, undefined);
     assert.ok(
-      other.findings.some(({ rule, severity }) => rule === 'model-passport' && severity === 'warning'),
+      other.findings.some(({ rule, severity }) => rule === 'model-import-report' && severity === 'warning'),
     );
   }
 });
 
-test('the memory of a passport is that of the rows which batchSize runs, and unknown memory is no broken passport', async (t) => {
+test('the memory of an import report is that of the rows which batchSize runs, and unknown memory is no broken import report', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   await writeFile(join(root, 'model', 'model.onnx'), Buffer.alloc(100, 1));
   const needs = async (measured: object, config: string) => {
     const model = { files: [{ path: 'model.onnx', bytes: 100 }] };
     const inputs = [{ dtype: 'float32', shape: null }];
-    await writeFile(join(root, 'model', 'passport.json'), JSON.stringify({ measured, model, inputs }));
+    await writeFile(join(root, 'model', 'import-report.json'), JSON.stringify({ measured, model, inputs }));
     await writeFile(join(root, 'config.yaml'), config);
     const { facts } = await readFacts(requestFor(root));
-    assert.ok(facts.model.state === 'found' && facts.model.passport, JSON.stringify(facts.model));
-    assert.equal(facts.model.passport.recordBytes, undefined);
+    assert.ok(facts.model.state === 'found' && facts.model.importReport, JSON.stringify(facts.model));
+    assert.equal(facts.model.importReport.recordBytes, undefined);
     return examine(facts).findings.find(({ rule }) => rule === 'memory-model')?.expected;
   };
   const MB = 1024 * 1024;

@@ -1,6 +1,6 @@
 /** `cluster-serving model push, list, rollback, prune`, as a person calls them. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
@@ -108,6 +108,22 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     objects.Contents?.map(({ Key = '' }) => Key.replace(onnx.json.version, 'V')),
     ['jobs/a/current.json', 'jobs/a/manifests/V.json', 'jobs/a/versions/V/model.onnx'],
   );
+});
+
+test('a pushed folder says of which format its model was, also when an earlier version imported it', async (t) => {
+  const aws = await bucket(t);
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'net'));
+  await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
+  assert.equal((await cli(['model', 'import', 'net', '--input', 'data:N,3,8,8'], { cwd })).code, 0);
+  const push = async () =>
+    ((await cliJson(['model', 'push', 'net-onnx', ...TO], { cwd, env: aws.environment })) as Told<Pushed>)
+      .json;
+  const { format, version } = await push();
+  assert.equal(format, 'caffe');
+  await rename(join(cwd, 'net-onnx', 'import-report.json'), join(cwd, 'net-onnx', 'passport.json'));
+  const former = await push();
+  assert.deepEqual([former.format, former.version], ['caffe', version]);
 });
 
 test('a model that onnxruntime cannot load, or that gives other outputs than its reference, is not uploaded', async (t) => {

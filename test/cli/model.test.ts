@@ -11,8 +11,8 @@ import { convertOptionsOf } from '../../cli/model/options.ts';
 import { uploadRefusal } from '../../cli/upload-refusal.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
+import type { ImportReport } from '../../convert/import-report.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
-import type { Passport } from '../../convert/passport.ts';
 import { withOps } from '../../convert/supported.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
@@ -41,11 +41,11 @@ async function caffeFolder(t: TestContext, net = NET): Promise<string> {
 
 interface ImportAnswer {
   readonly directory: string;
-  readonly passport: Passport;
+  readonly importReport: ImportReport;
   readonly published?: { readonly to: string; readonly version: string };
 }
 
-test('model import makes an ONNX model beside the directory and prints its passport', async (t) => {
+test('model import makes an ONNX model beside the directory and prints its import report', async (t) => {
   const cwd = await caffeFolder(t);
   const { code, stdout, stderr } = await cli(['model', 'import', 'net'], { cwd });
   assert.equal(code, 0, stderr);
@@ -55,16 +55,16 @@ test('model import makes an ONNX model beside the directory and prints its passp
   );
   assert.match(stdout, new RegExp(`\nwritten to ${join(cwd, 'net-onnx')}\n$`));
   assert.deepEqual((await readdir(join(cwd, 'net-onnx'))).sort(), [
+    'import-report.json',
+    'import-report.md',
     'model.onnx',
-    'passport.json',
-    'passport.md',
   ]);
   // Without a terminal nothing is drawn.
   assert.equal(stderr, '');
   assert.deepEqual(await readdir(join(cwd, 'net')), ['deploy.prototxt']);
 });
 
-test('--json gives the passport, and what was said of inputs, outputs and place is done', async (t) => {
+test('--json gives the import report, and what was said of inputs, outputs and place is done', async (t) => {
   const cwd = await caffeFolder(t);
   const { json, code } = (await cliJson(
     ['model', 'import', 'net', '--out', 'made/here', '--input', 'data:N,3,8,8', '--output', 'pool'],
@@ -72,13 +72,19 @@ test('--json gives the passport, and what was said of inputs, outputs and place 
   )) as Told<ImportAnswer>;
   assert.equal(code, 0);
   assert.equal(json.directory, join(cwd, 'made', 'here'));
-  assert.deepEqual(json.passport.options, { inputShapes: { data: ['N', 3, 8, 8] }, outputNames: ['pool'] });
-  assert.deepEqual(json.passport.inputs[0]?.shape, ['N', 3, 8, 8]);
+  assert.deepEqual(json.importReport.options, {
+    inputShapes: { data: ['N', 3, 8, 8] },
+    outputNames: ['pool'],
+  });
+  assert.deepEqual(json.importReport.inputs[0]?.shape, ['N', 3, 8, 8]);
   assert.deepEqual(
-    json.passport.outputs.map(({ name }) => name),
+    json.importReport.outputs.map(({ name }) => name),
     ['pool'],
   );
-  assert.deepEqual(json.passport, JSON.parse(await readFile(join(json.directory, 'passport.json'), 'utf8')));
+  assert.deepEqual(
+    json.importReport,
+    JSON.parse(await readFile(join(json.directory, 'import-report.json'), 'utf8')),
+  );
 });
 
 test('model check says the same and writes nothing', async (t) => {
@@ -101,8 +107,8 @@ test('model check of a model that could not be run is exit code 1, unless its re
   });
   await writeFile(join(cwd, 'net', 'model.onnx'), bytes);
   const { code, json, stderr } = (await cliJson(['model', 'check', 'net'], { cwd })) as Told<ImportAnswer>;
-  assert.deepEqual([code, json.passport.check.batch], [1, 'not run']);
-  assert.equal(json.passport.measured.lambda.fits, null);
+  assert.deepEqual([code, json.importReport.check.batch], [1, 'not run']);
+  assert.equal(json.importReport.measured.lambda.fits, null);
   assert.match(stderr, /^not verified: the model was not run/);
   await mkdir(join(cwd, 'ref'));
   for (const [name, shape] of [
@@ -163,7 +169,10 @@ test('-c takes the section import of a config.yaml, and what the line says comes
   const args = ['model', 'import', 'net', '-c', 'job.yaml', '--output', 'prob'];
   const { json, code, stderr } = (await cliJson(args, { cwd })) as Told<ImportAnswer>;
   assert.equal(code, 0, stderr);
-  assert.deepEqual(json.passport.options, { inputShapes: { data: ['N', 3, 8, 8] }, outputNames: ['prob'] });
+  assert.deepEqual(json.importReport.options, {
+    inputShapes: { data: ['N', 3, 8, 8] },
+    outputNames: ['prob'],
+  });
 });
 
 test('every layer that cannot be converted is named in one error, and nothing is left behind', async (t) => {
@@ -297,7 +306,7 @@ test('an ONNX directory is checked and copied', async (t) => {
     cwd,
   })) as Told<ImportAnswer>;
   assert.equal(code, 0);
-  assert.equal(json.passport.source.format, 'onnx');
+  assert.equal(json.importReport.source.format, 'onnx');
   assert.ok(existsSync(join(cwd, 'copy', 'model.onnx')));
 });
 

@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { modelOnTheWay } from '../../../convert/cache.ts';
@@ -81,6 +91,8 @@ test('what is kept is imported again when a part of it is gone or cut', async (t
   const repaired = await serve();
   assert.deepEqual([repaired.fromCache, repaired.directory], [false, directory]);
   assert.ok((await readFile(join(directory, 'model.onnx'))).length > 10);
+  await rename(join(directory, 'import-report.json'), join(directory, 'passport.json'));
+  assert.equal((await serve()).fromCache, true, 'as an earlier version named it');
   await rm(join(directory, 'passport.json'));
   assert.equal((await serve()).fromCache, false);
   assert.equal((await serve()).fromCache, true);
@@ -98,7 +110,7 @@ test('what is kept and was changed since is not served: it is imported again, an
   assert.deepEqual([again.fromCache, asked.length], [false, 2]);
   assert.match(
     again.notes.join('\n'),
-    /an earlier import was not used: .*model\.onnx is no longer what its passport/,
+    /an earlier import was not used: .*model\.onnx is no longer what its import report/,
   );
   assert.notDeepEqual(await readFile(path), bytes);
 });
@@ -117,8 +129,8 @@ test("the converters' hash is another when any file of theirs is", async (t) => 
 
 test('what another converter made is not taken for this one', async (t) => {
   const { serve, cacheDir } = await setUp(t);
-  const { directory, passport } = await serve();
-  const sources = passport?.source.files;
+  const { directory, importReport } = await serve();
+  const sources = importReport?.source.files;
   const withoutCode = createHash('sha256').update(JSON.stringify(['caffe', sources, {}, '1']));
   assert.notEqual(directory, join(cacheDir, withoutCode.digest('hex').slice(0, 16)));
 });

@@ -35,11 +35,11 @@ for (const [path, kind, batch] of MODELS) {
     if (folder === undefined) return;
     const { tolerance } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as Manifest;
     const out = join(await temporaryFolder(t), 'out');
-    const { passport } = await importModel(folder, { out, version: '1', reference: folder, tolerance });
-    assert.equal(passport.source.format, kind);
-    assert.deepEqual([passport.check.reference, passport.check.batch], ['agrees', batch]);
-    assert.deepEqual(passport.check.nan, {});
-    assert.ok(passport.measured.lambda.fits);
+    const { importReport } = await importModel(folder, { out, version: '1', reference: folder, tolerance });
+    assert.equal(importReport.source.format, kind);
+    assert.deepEqual([importReport.check.reference, importReport.check.batch], ['agrees', batch]);
+    assert.deepEqual(importReport.check.nan, {});
+    assert.ok(importReport.measured.lambda.fits);
   });
 }
 

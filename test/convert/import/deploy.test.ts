@@ -15,7 +15,7 @@ input_shape { dim: 1 dim: 3 dim: 4 dim: 6 }
 layer { name: "prob" type: "Softmax" bottom: "data" top: "prob" }
 `;
 
-test('a Caffe directory is imported once and its ONNX model serves, without the passport', async (t) => {
+test('a Caffe directory is imported once and its ONNX model serves, without the import report', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   await writeFile(join(root, 'model', 'deploy.prototxt'), NET);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as afterIo } from 'node:timers/promises';
@@ -11,9 +11,9 @@ import type { Conversion } from '../../../convert/conversion.ts';
 import { GraphBuilder } from '../../../convert/graph/builder.ts';
 import type { Shape, Value } from '../../../convert/graph/value.ts';
 import { type ImportOptions, importModel } from '../../../convert/import.ts';
+import { type ImportReport, importReportText } from '../../../convert/import-report.ts';
 import { onnxBytes, writeOnnx } from '../../../convert/onnx/write.ts';
 import { temporaryBeside } from '../../../convert/output-folder.ts';
-import { type Passport, passportText } from '../../../convert/passport.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
@@ -62,33 +62,40 @@ async function onnxPlace(t: TestContext): Promise<Place> {
 }
 
 describe('an import', () => {
-  test('writes an ONNX model that serves, and a passport that tells of it', async (t) => {
-    const { directory, passport } = await importGraph(
+  test('writes an ONNX model that serves, and an import report that tells of it', async (t) => {
+    const { directory, importReport } = await importGraph(
       t,
       { graph: graphOf('Relu', ['N', 3]), notes: ['an output was renamed'] },
       { convert: { inputShapes: { x: ['N', 3] } } },
     );
-    assert.deepEqual((await readdir(directory)).sort(), ['model.onnx', 'passport.json', 'passport.md']);
-    assert.deepEqual(JSON.parse(await readFile(join(directory, 'passport.json'), 'utf8')), passport);
-    assert.equal(await readFile(join(directory, 'passport.md'), 'utf8'), `${passportText(passport)}\n`);
-    const { source, model, check } = passport;
+    assert.deepEqual((await readdir(directory)).sort(), [
+      'import-report.json',
+      'import-report.md',
+      'model.onnx',
+    ]);
+    assert.deepEqual(JSON.parse(await readFile(join(directory, 'import-report.json'), 'utf8')), importReport);
+    assert.equal(
+      await readFile(join(directory, 'import-report.md'), 'utf8'),
+      `${importReportText(importReport)}\n`,
+    );
+    const { source, model, check } = importReport;
     assert.equal(source.format, 'caffe');
     assert.deepEqual(
       source.files.map(({ path, bytes }) => [path, bytes]),
       [['net.prototxt', 11]],
     );
     assert.match(source.files[0]?.sha256 ?? '', /^[0-9a-f]{64}$/);
-    assert.deepEqual(passport.converter, { name: 'cluster-serving', version: '1.2.3' });
-    assert.deepEqual(passport.options, { inputShapes: { x: ['N', 3] } });
-    assert.deepEqual(passport.notes, ['an output was renamed']);
+    assert.deepEqual(importReport.converter, { name: 'cluster-serving', version: '1.2.3' });
+    assert.deepEqual(importReport.options, { inputShapes: { x: ['N', 3] } });
+    assert.deepEqual(importReport.notes, ['an output was renamed']);
     assert.deepEqual([model.opset, model.irVersion], [17, 8]);
     assert.equal(model.bytes, (await readFile(join(directory, 'model.onnx'))).length);
-    assert.deepEqual(passport.inputs, [
+    assert.deepEqual(importReport.inputs, [
       { name: 'x', dtype: 'float32', shape: ['N', 3], dynamicAxes: { 0: 'N' } },
     ]);
     assert.deepEqual(check, { loads: true, batch: 'agrees', reference: 'none given', nan: {} });
-    assert.ok(passport.measured.loadMs > 0 && (passport.measured.latencyP50Ms ?? 0) > 0);
-    assert.ok(passport.measured.lambda.fits);
+    assert.ok(importReport.measured.loadMs > 0 && (importReport.measured.latencyP50Ms ?? 0) > 0);
+    assert.ok(importReport.measured.lambda.fits);
     const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
     t.after(() => runner.close());
     const tensor = { dtype: 'float32', shape: [3], data: Float32Array.of(-1, 0, 2) } as const;
@@ -97,11 +104,11 @@ describe('an import', () => {
     assert.deepEqual([...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 2]);
   });
 
-  test('twice gives the same passport but for what was measured', async (t) => {
-    const passports: Passport[] = [];
+  test('twice gives the same import report but for what was measured', async (t) => {
+    const importReports: ImportReport[] = [];
     for (let i = 0; i < 2; i++)
-      passports.push((await importGraph(t, { graph: graphOf('Relu', ['N', 3]) })).passport);
-    const [first, second] = passports.map((passport) => ({ ...passport, measured: undefined }));
+      importReports.push((await importGraph(t, { graph: graphOf('Relu', ['N', 3]) })).importReport);
+    const [first, second] = importReports.map((importReport) => ({ ...importReport, measured: undefined }));
     assert.deepEqual(first, second);
   });
 
@@ -110,10 +117,10 @@ describe('an import', () => {
     const x = builder.input('x', 'float32', ['N', 3]);
     const sum = builder.one('ReduceSum', [x, builder.ints([0])], { keepdims: 1 });
     builder.output('y', builder.one('Sub', [x, sum]));
-    const { directory, passport } = await importGraph(t, { graph: builder.finish() });
-    assert.equal(passport.check.batch, 'fixed');
-    assert.deepEqual(passport.inputs[0]?.shape, [1, 3]);
-    assert.match(passport.notes.join(), /rows of output "y" are not what they are alone .*fixed to 1/);
+    const { directory, importReport } = await importGraph(t, { graph: builder.finish() });
+    assert.equal(importReport.check.batch, 'fixed');
+    assert.deepEqual(importReport.inputs[0]?.shape, [1, 3]);
+    assert.match(importReport.notes.join(), /rows of output "y" are not what they are alone .*fixed to 1/);
     const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
     t.after(() => runner.close());
     const record = (value: number) => {
@@ -128,9 +135,9 @@ describe('an import', () => {
     const builder = new GraphBuilder();
     const x = builder.input('x', 'float32', ['N', 4]);
     builder.output('y', builder.one('Reshape', [x, builder.ints([1, 2, 2])]));
-    const { passport } = await importGraph(t, { graph: builder.finish() });
-    assert.deepEqual([passport.check.batch, passport.inputs[0]?.shape], ['fixed', [1, 4]]);
-    assert.match(passport.notes.join(), /two rows do not run together/);
+    const { importReport } = await importGraph(t, { graph: builder.finish() });
+    assert.deepEqual([importReport.check.batch, importReport.inputs[0]?.shape], ['fixed', [1, 4]]);
+    assert.match(importReport.notes.join(), /two rows do not run together/);
   });
 
   test('reports NaN in the outputs', async (t) => {
@@ -138,9 +145,9 @@ describe('an import', () => {
     const x = builder.input('x', 'float32', ['N', 3]);
     const negative = builder.one('Sub', [x, builder.scalar('float32', 2)]);
     builder.output('y', builder.one('Log', [negative]));
-    const { passport } = await importGraph(t, { graph: builder.finish() });
-    assert.deepEqual(passport.check.nan, { y: 3 });
-    assert.match(passportText(passport), /NaN: 3 in output "y"/);
+    const { importReport } = await importGraph(t, { graph: builder.finish() });
+    assert.deepEqual(importReport.check.nan, { y: 3 });
+    assert.match(importReportText(importReport), /NaN: 3 in output "y"/);
   });
 
   test('of a model that loads and does not run is refused, unless free sizes leave it open', async (t) => {
@@ -152,19 +159,19 @@ describe('an import', () => {
     };
     const refused = { code: 'bad_model', message: /was converted but does not run: .*Reshape/ };
     await assert.rejects(importGraph(t, { graph: reshaped(['N', 4]) }), refused);
-    const { passport } = await importGraph(t, { graph: reshaped(['N', 'M']) });
-    assert.equal(passport.check.batch, 'not run');
-    assert.match(passport.notes.join(), /not verified: .* --input name:shape/);
-    const { fits, fitsDefault, memoryMB } = passport.measured.lambda;
+    const { importReport } = await importGraph(t, { graph: reshaped(['N', 'M']) });
+    assert.equal(importReport.check.batch, 'not run');
+    assert.match(importReport.notes.join(), /not verified: .* --input name:shape/);
+    const { fits, fitsDefault, memoryMB } = importReport.measured.lambda;
     assert.deepEqual([fits, fitsDefault, memoryMB], [null, null, null]);
-    assert.match(passportText(passport), /- Lambda: unknown; /);
-    assert.doesNotMatch(passportText(passport), /as measured here/);
+    assert.match(importReportText(importReport), /- Lambda: unknown; /);
+    assert.doesNotMatch(importReportText(importReport), /as measured here/);
   });
 
   test('of a classifier of pictures says how they are fed, and asks for config lines only where the shape does not', async (t) => {
     const shaped = async (shape: Shape, layout: 'chw' | 'hwc') => {
       const image = { layout, channels: 'bgr' } as const;
-      return (await importGraph(t, { graph: graphOf('Relu', shape), image })).passport;
+      return (await importGraph(t, { graph: graphOf('Relu', shape), image })).importReport;
     };
     const known = await shaped(['N', 8, 6, 3], 'hwc');
     assert.deepEqual(known.images, [{ input: 'x', layout: 'hwc', channels: 'bgr', height: 8, width: 6 }]);
@@ -173,7 +180,7 @@ describe('an import', () => {
     assert.deepEqual([chw.images[0]?.layout, chw.config], ['chw', []]);
     const open = await shaped(['N', 'H', 'W', 'C'], 'hwc');
     assert.deepEqual(open.config, ['image:', '  layout: hwc']);
-    assert.match(passportText(open), /For config\.yaml:\n\n```yaml\nimage:\n {2}layout: hwc\n```/);
+    assert.match(importReportText(open), /For config\.yaml:\n\n```yaml\nimage:\n {2}layout: hwc\n```/);
   });
 
   test('of an input of unknown rank is checked, and says what is lost without its shape', async (t) => {
@@ -182,19 +189,19 @@ describe('an import', () => {
     const weights = builder.constant({ dtype: 'float32', shape: [8, 2], data: new Float32Array(16).fill(1) });
     const results = [{ dtype: 'float32', shape: undefined }] as const;
     builder.output('y', builder.add('MatMul', [x, weights], {}, { results })[0] as Value);
-    const { passport } = await importGraph(t, { graph: builder.finish() });
-    assert.equal(passport.check.batch, 'agrees');
-    assert.match(passport.notes.join(), /input "x" says nothing of its shape.*--input "x:N,\.\.\."/);
-    assert.deepEqual([passport.inputs[0]?.shape, passport.outputs[0]?.shape], [null, null]);
+    const { importReport } = await importGraph(t, { graph: builder.finish() });
+    assert.equal(importReport.check.batch, 'agrees');
+    assert.match(importReport.notes.join(), /input "x" says nothing of its shape.*--input "x:N,\.\.\."/);
+    assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
-      passportText(passport),
+      importReportText(importReport),
       /- input x: float32, shape not given\n- output y: float32, shape not given/,
     );
   });
 
   test('measures the memory of as many rows as the default settings run, and of one', async (t) => {
     const rowsOf = async (shape: Shape) => {
-      const { measured } = (await importGraph(t, { graph: graphOf('Relu', shape) })).passport;
+      const { measured } = (await importGraph(t, { graph: graphOf('Relu', shape) })).importReport;
       return [measured.memoryByRows?.map(({ rows }) => rows), measured.lambda.rows];
     };
     assert.deepEqual(await rowsOf(['N', 3]), [[1, 2, 4, 10, 32], 32]);
@@ -209,7 +216,7 @@ describe('an import', () => {
     // 4 MB for each row.
     const wide = builder.one('Expand', [x, builder.ints([1, 1024 * 1024])]);
     builder.output('y', builder.one('ReduceMax', [wide], { axes: [1], keepdims: 1 }));
-    const { measured } = (await importGraph(t, { graph: builder.finish() })).passport;
+    const { measured } = (await importGraph(t, { graph: builder.finish() })).importReport;
     const [one, , , , all] = measured.memoryByRows ?? [];
     assert.ok(
       one && all && all.peakBytes - one.peakBytes > 100 * 2 ** 20,
@@ -262,10 +269,10 @@ describe('an import', () => {
     const gone = spawnSync(process.execPath, ['-e', '']).pid;
     const name = basename(await temporaryBeside(out)).replace(`-${process.pid}-`, `-${gone}-`);
     await mkdir(join(out, '..', `${name}-before`));
-    await writeFile(join(out, '..', `${name}-before`, 'passport.md'), 'the one before');
+    await writeFile(join(out, '..', `${name}-before`, 'import-report.md'), 'the one before');
     await rm(directory, { recursive: true });
     await temporaryBeside(out);
-    assert.equal(await readFile(join(out, 'passport.md'), 'utf8'), 'the one before');
+    assert.equal(await readFile(join(out, 'import-report.md'), 'utf8'), 'the one before');
   });
 
   test('with a setting that only SavedModels have is refused for any other', async (t) => {
@@ -294,13 +301,13 @@ describe('a reference', () => {
   };
   const input = npyBytes([2, 3], Float32Array.of(-1, 0, 1, 2, -2, 3));
 
-  test('that the model meets is in the passport with its largest error', async (t) => {
-    const { passport } = await give(t, {
+  test('that the model meets is in the import report with its largest error', async (t) => {
+    const { importReport } = await give(t, {
       'in_x.npy': input,
       'out_y.npy': npyBytes([2, 3], Float32Array.of(0, 0, 1, 2, 0, 3.00001)),
     });
-    assert.equal(passport.check.reference, 'agrees');
-    const error = passport.measured.referenceMaxError?.['y'] as number;
+    assert.equal(importReport.check.reference, 'agrees');
+    const error = importReport.measured.referenceMaxError?.['y'] as number;
     assert.ok(error > 0.5e-5 && error < 2e-5, String(error));
   });
 
@@ -318,12 +325,12 @@ describe('a reference', () => {
   });
 
   test('may have one input more, which the import replaced, and lack a dimension of one', async (t) => {
-    const { passport } = await give(t, {
+    const { importReport } = await give(t, {
       'in_x.npy': npyBytes([3], Float32Array.of(-1, 0, 1)),
       'in_keep_prob.npy': npyBytes([], new Float32Array(1)),
       'out_y.npy': npyBytes([3], Float32Array.of(0, 0, 1)),
     });
-    assert.equal(passport.check.reference, 'agrees');
+    assert.equal(importReport.check.reference, 'agrees');
   });
 
   test('that fits no input, or is none, is refused by name', async (t) => {
@@ -352,11 +359,11 @@ describe('a reference', () => {
 describe('an ONNX model', () => {
   test('is checked and passed through byte by byte', async (t) => {
     const { directory, out } = await onnxPlace(t);
-    const { passport } = await importModel(directory, { out, version: '1' });
+    const { importReport } = await importModel(directory, { out, version: '1' });
     assert.deepEqual(await readFile(join(out, 'model.onnx')), await readFile(join(directory, 'any.onnx')));
-    assert.equal(passport.source.format, 'onnx');
-    assert.equal(passport.source.files[0]?.sha256, passport.model.files[0]?.sha256);
-    assert.equal(passport.check.batch, 'agrees');
+    assert.equal(importReport.source.format, 'onnx');
+    assert.equal(importReport.source.files[0]?.sha256, importReport.model.files[0]?.sha256);
+    assert.equal(importReport.check.batch, 'agrees');
   });
 
   test('whose rows depend on each other gets the config line that keeps them apart', async (t) => {
@@ -369,8 +376,8 @@ describe('an ONNX model', () => {
       ],
     });
     const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
-    const { passport } = await importModel(directory, { out, version: '1' });
-    assert.deepEqual([passport.check.batch, passport.config], ['differs', ['batchSize: 1']]);
+    const { importReport } = await importModel(directory, { out, version: '1' });
+    assert.deepEqual([importReport.check.batch, importReport.config], ['differs', ['batchSize: 1']]);
   });
 
   test('that is garbage, has no graph, or has an opset without kernels, is refused', async (t) => {
@@ -402,13 +409,13 @@ describe('an ONNX model', () => {
       maxFileBytes: 0,
     });
     await writeFile(join(directory, 'unrelated.bin'), 'no part of the model');
-    const { passport } = await importModel(directory, { out, version: '1' });
+    const { importReport } = await importModel(directory, { out, version: '1' });
     assert.deepEqual(
-      passport.model.files.map(({ path }) => path),
+      importReport.model.files.map(({ path }) => path),
       ['model.onnx', 'model.onnx.data'],
     );
     assert.deepEqual(
-      passport.source.files.map(({ path }) => path),
+      importReport.source.files.map(({ path }) => path),
       ['model.onnx', 'model.onnx.data'],
     );
     assert.ok(!existsSync(join(out, 'unrelated.bin')));
@@ -464,12 +471,14 @@ test('a model that never ends is ended, and its process with it', async (t) => {
 });
 
 describe('an output directory', () => {
-  test('is replaced when an import made it, and nothing is left beside it', async (t) => {
+  test('is replaced when an import of this or an earlier version made it, and nothing is left beside it', async (t) => {
     const { directory, out } = await onnxPlace(t);
     await importModel(directory, { out, version: '1' });
-    const { passport } = await importModel(directory, { out, version: '2' });
-    assert.equal(passport.converter.version, '2');
-    assert.deepEqual((await readdir(out)).sort(), ['model.onnx', 'passport.json', 'passport.md']);
+    for (const ending of ['json', 'md'])
+      await rename(join(out, `import-report.${ending}`), join(out, `passport.${ending}`));
+    const { importReport } = await importModel(directory, { out, version: '2' });
+    assert.equal(importReport.converter.version, '2');
+    assert.deepEqual((await readdir(out)).sort(), ['import-report.json', 'import-report.md', 'model.onnx']);
     assert.deepEqual((await readdir(join(out, '..'))).sort(), ['model', 'out']);
   });
 

@@ -105,8 +105,8 @@ export class Draft {
   }
 }
 
-/** The passport of the sample's model, with one thing changed. */
-export function passport(change: {
+/** The import report of the sample's model, with one thing changed. */
+export function importReport(change: {
   memoryMB?: number;
   latencyMs?: number;
   modelFileBytes?: number;

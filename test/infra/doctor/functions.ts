@@ -1,5 +1,5 @@
 /** What can be wrong with the model, functions and archives, and what only looks wrong; for test/long/doctor.test.ts. */
-import { type Case, passport, type QuietCase } from './draft.ts';
+import { type Case, importReport, type QuietCase } from './draft.ts';
 
 const MB = 1024 * 1024;
 
@@ -47,18 +47,18 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     change: (draft) => draft.model({ kind: 'pytorch' }),
   },
   {
-    rule: 'model-passport',
-    name: 'a passport that cannot be read',
+    rule: 'model-import-report',
+    name: 'an import report that cannot be read',
     severity: 'warning',
     found: /no JSON/,
-    change: (draft) => draft.model({ passportProblem: 'no JSON' }),
+    change: (draft) => draft.model({ importReportProblem: 'no JSON' }),
   },
   {
-    rule: 'model-passport',
-    name: 'a passport of another file',
+    rule: 'model-import-report',
+    name: 'an import report of another file',
     severity: 'warning',
     found: /^model\.onnx has \d+ bytes$/,
-    change: (draft) => draft.model({ passport: passport({ modelFileBytes: 7 }) }),
+    change: (draft) => draft.model({ importReport: importReport({ modelFileBytes: 7 }) }),
   },
   {
     rule: 'model-large',
@@ -86,10 +86,10 @@ export const FUNCTIONS_CASES: readonly Case[] = [
   },
   {
     rule: 'memory-model',
-    name: 'less than the passport says',
+    name: 'less than the import report says',
     severity: 'error',
     found: /^1769 MB$/,
-    change: (draft) => draft.model({ passport: passport({ memoryMB: 2048 }) }),
+    change: (draft) => draft.model({ importReport: importReport({ memoryMB: 2048 }) }),
   },
   {
     rule: 'memory-model',
@@ -218,8 +218,8 @@ export const FUNCTIONS_QUIET: readonly QuietCase[] = [
   },
   {
     rule: 'memory-model',
-    name: 'exactly what the passport says',
-    change: (draft) => draft.model({ passport: passport({ memoryMB: 1769 }) }),
+    name: 'exactly what the import report says',
+    change: (draft) => draft.model({ importReport: importReport({ memoryMB: 1769 }) }),
   },
   {
     rule: 'package-architecture',

@@ -1,6 +1,6 @@
 /** What can be wrong with the settings of the queue, and what only looks wrong; for test/long/doctor.test.ts. */
 import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
-import { type Case, passport, type QuietCase } from './draft.ts';
+import { type Case, importReport, type QuietCase } from './draft.ts';
 
 const MB = 1024 * 1024;
 /** With the other settings of the queue at their defaults. */
@@ -59,7 +59,7 @@ export const QUEUE_CASES: readonly Case[] = [
     name: 'ten records of four seconds in thirty',
     severity: 'warning',
     found: /^10 records of 4000\.0 ms each are 40\.0 s one by one, of 30 s$/,
-    change: (draft) => draft.model({ passport: passport({ latencyMs: 4_000 }) }),
+    change: (draft) => draft.model({ importReport: importReport({ latencyMs: 4_000 }) }),
   },
   {
     rule: 'batch-duration',
@@ -68,7 +68,7 @@ export const QUEUE_CASES: readonly Case[] = [
     found: /are 20\.0 s one by one, of 30 s$/,
     change: (draft) => {
       draft.withoutTemplate();
-      draft.model({ passport: passport({ latencyMs: 2_000 }) });
+      draft.model({ importReport: importReport({ latencyMs: 2_000 }) });
     },
   },
   {
@@ -90,7 +90,7 @@ export const QUEUE_CASES: readonly Case[] = [
     name: 'tensors of which seven fit',
     severity: 'warning',
     found: /^10 records; one as tensors of this model is 0\.8 MB/,
-    change: (draft) => draft.model({ passport: passport({ recordBytes: 0.8 * MB }) }),
+    change: (draft) => draft.model({ importReport: importReport({ recordBytes: 0.8 * MB }) }),
   },
   {
     rule: 'queue-reserved-concurrency',
@@ -122,7 +122,7 @@ export const QUEUE_QUIET: readonly QuietCase[] = [
   {
     rule: 'batch-duration',
     name: 'a batch that takes the time its function has',
-    change: (draft) => draft.model({ passport: passport({ latencyMs: 3_000 }) }),
+    change: (draft) => draft.model({ importReport: importReport({ latencyMs: 3_000 }) }),
   },
   {
     rule: 'concurrency-account',
@@ -137,6 +137,6 @@ export const QUEUE_QUIET: readonly QuietCase[] = [
   {
     rule: 'queue-batch-payload',
     name: 'records over 1 MiB, which travel through S3',
-    change: (draft) => draft.model({ passport: passport({ recordBytes: 5 * MB }) }),
+    change: (draft) => draft.model({ importReport: importReport({ recordBytes: 5 * MB }) }),
   },
 ];

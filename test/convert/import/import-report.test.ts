@@ -1,9 +1,9 @@
-/** What a passport says of Lambda's limits, and which lines it asks for. */
+/** What an import report says of Lambda's limits, and which lines it asks for. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MemoryReport } from '../../../convert/check/memory.ts';
+import { configLines, type ImportReport } from '../../../convert/import-report.ts';
 import { lambdaFit, lambdaText } from '../../../convert/lambda-fit.ts';
-import { configLines, type Passport } from '../../../convert/passport.ts';
 
 const MB = 1024 * 1024;
 
@@ -37,12 +37,12 @@ test('a model over a limit says which, and by how much; what is only good to kno
   assert.match(lambdaText(tooHungry), /memory of a function: 11378 of 10240 MB/);
 });
 
-const passportOf = (report: MemoryReport | undefined) =>
-  ({ config: ['image:'], measured: { lambda: lambdaFit(MB, report) } }) as unknown as Passport;
+const importReportOf = (report: MemoryReport | undefined) =>
+  ({ config: ['image:'], measured: { lambda: lambdaFit(MB, report) } }) as unknown as ImportReport;
 
 test('a model that needs more than the default memory asks for it in config.yaml', () => {
-  assert.deepEqual(configLines(passportOf(memory([[1, 100]]))), ['image:']);
-  assert.deepEqual(configLines(passportOf(memory([[1, 2_000]]))), [
+  assert.deepEqual(configLines(importReportOf(memory([[1, 100]]))), ['image:']);
+  assert.deepEqual(configLines(importReportOf(memory([[1, 2_000]]))), [
     'image:',
     'function:',
     '  memoryMB: 2688',
@@ -63,7 +63,7 @@ test('the rows of a run of the default settings count, not one row', () => {
     lambdaText(fit),
     /needs 2176 MB of memory for runs of 32 rows, .*, or batchSize: 26 with the default/,
   );
-  assert.deepEqual(configLines(passportOf(hungry)), ['image:', 'function:', '  memoryMB: 2176']);
+  assert.deepEqual(configLines(importReportOf(hungry)), ['image:', 'function:', '  memoryMB: 2176']);
 });
 
 test('what this machine could not run is a straight line through what it could, and says so', () => {
@@ -97,7 +97,7 @@ test('where no function holds the default batchSize, the lines say one that a fu
   ]);
   const fit = lambdaFit(MB, huge);
   assert.deepEqual([fit.fits, fit.fitsDefault, fit.batchSize, fit.rows], [true, false, 8, 8]);
-  assert.deepEqual(configLines(passportOf(huge)), [
+  assert.deepEqual(configLines(importReportOf(huge)), [
     'image:',
     'batchSize: 8',
     'function:',
@@ -114,6 +114,6 @@ test('of a model that was not run nothing is claimed', () => {
   );
   assert.match(lambdaText(fit), /^unknown; /);
   assert.doesNotMatch(lambdaText(fit), /fits|as measured/);
-  assert.deepEqual(configLines(passportOf(undefined)), ['image:']);
+  assert.deepEqual(configLines(importReportOf(undefined)), ['image:']);
   assert.equal(lambdaFit(513 * MB, undefined).fits, false);
 });

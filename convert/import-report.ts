@@ -1,5 +1,5 @@
 /**
- * The record of an import, as passport.json and as text. Two imports of one model must give the same passport, so
+ * The record of an import, as import-report.json and as text. Two imports of one model must give the same import report, so
  * whatever differs from run to run is under `measured`.
  */
 import { formatShape } from '../lib/contract/tensor.ts';
@@ -28,7 +28,7 @@ export interface PortFacts {
   readonly dynamicAxes: Readonly<Record<number, string>>;
 }
 
-export interface Passport {
+export interface ImportReport {
   /** Of this document. */
   readonly version: 1;
   readonly converter: { readonly name: 'cluster-serving'; readonly version: string };
@@ -83,9 +83,6 @@ export interface MachineFacts {
   readonly node: string;
 }
 
-export const PASSPORT_FILE = 'passport.json';
-export const PASSPORT_TEXT_FILE = 'passport.md';
-
 export function portFacts({ name, dtype, shape }: TensorSpec, shapeless: readonly string[]): PortFacts {
   if (shapeless.includes(name)) return { name, dtype, shape: null, dynamicAxes: {} };
   const free = shape.map((dim, axis) => [axis, dim] as const).filter(([, dim]) => typeof dim === 'string');
@@ -93,19 +90,19 @@ export function portFacts({ name, dtype, shape }: TensorSpec, shapeless: readonl
 }
 
 /** What a person wants to know, in Markdown that also reads well in a terminal. */
-export function passportText(passport: Passport): string {
-  const { source, model, measured, notes } = passport;
-  const config = configLines(passport);
+export function importReportText(importReport: ImportReport): string {
+  const { source, model, measured, notes } = importReport;
+  const config = configLines(importReport);
   const lines = [
     `# ${KINDS[source.format].title} -> ${model.file}`,
     '',
     `- from: ${source.files.map(({ path, bytes }) => `${path} (${sizeText(bytes)})`).join(', ')}`,
     `- model: ${sizeText(model.bytes)}, opset ${model.opset}, sha256 ${model.files[0]?.sha256.slice(0, 12)}`,
-    ...passport.inputs.map((port) => `- input ${portText(port)}`),
-    ...passport.outputs.map((port) => `- output ${portText(port)}`),
-    ...passport.images.map(imageText),
-    `- check: loads; ${BATCH_TEXTS[passport.check.batch]}${referenceText(passport)}`,
-    ...Object.entries(passport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
+    ...importReport.inputs.map((port) => `- input ${portText(port)}`),
+    ...importReport.outputs.map((port) => `- output ${portText(port)}`),
+    ...importReport.images.map(imageText),
+    `- check: loads; ${BATCH_TEXTS[importReport.check.batch]}${referenceText(importReport)}`,
+    ...Object.entries(importReport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
     `- measured: ${measuredText(measured)}`,
     `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),
@@ -115,7 +112,7 @@ export function passportText(passport: Passport): string {
 }
 
 /** All that config.yaml needs for this model, what follows from the measured memory included. */
-export function configLines({ config, measured: { lambda } }: Passport): readonly string[] {
+export function configLines({ config, measured: { lambda } }: ImportReport): readonly string[] {
   const { fits, fitsDefault, batchSize, memoryMB } = lambda;
   // What does not fit has no settings that help; of what is unknown nothing is said.
   if (fitsDefault !== false || fits === false || memoryMB === null) return config;
@@ -143,7 +140,7 @@ function imageText({ input, layout, channels, height, width }: ImageReading): st
   return `- images: input "${input}" takes ${layout.toUpperCase()}, ${channels}, ${size}`;
 }
 
-function referenceText({ check, measured }: Passport): string {
+function referenceText({ check, measured }: ImportReport): string {
   if (check.reference === 'none given') return '';
   const errors = Object.entries(measured.referenceMaxError ?? {});
   const worst = errors.map(
@@ -152,11 +149,11 @@ function referenceText({ check, measured }: Passport): string {
   return `; equals its reference (largest error: ${worst.join(', ')})`;
 }
 
-function shapesText({ memoryShapes }: Passport['measured']): string {
+function shapesText({ memoryShapes }: ImportReport['measured']): string {
   return memoryShapes ? `; larger inputs than ${memoryShapes.map(formatShape).join(', ')} take more` : '';
 }
 
-function measuredText(measured: Passport['measured']): string {
+function measuredText(measured: ImportReport['measured']): string {
   const { latencyP50Ms, loadMs, memoryPeakBytes, memoryByRows, machine } = measured;
   const latency = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50), `;
   const memory = memoryByRows?.map(
