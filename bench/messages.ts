@@ -2,8 +2,8 @@
  * In: a row of a model. Out: it as the inputs of a record, and as the message of an old client.
  * Trap: a template has its uri exactly once: what makes records of it puts another in its place.
  */
-import { encodeArrowRecord } from '../lib/codecs/arrow/record-writer.ts';
 import type { Inputs } from '../lib/contract/values.ts';
+import { encodeArrowRecord } from '../test/support/arrow-record.ts';
 import type { BenchModel } from './models.ts';
 
 /** Of a template. */

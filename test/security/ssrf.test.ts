@@ -13,13 +13,13 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { batch } from '../../functions/batch.ts';
-import { encodeArrowRecord } from '../../lib/codecs/arrow/record-writer.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { predictDoor, predictionsDoor } from '../bad-input/doors.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
+import { encodeArrowRecord } from '../support/arrow-record.ts';
 import { quietReporter } from '../support/reporter.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

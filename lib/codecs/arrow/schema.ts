@@ -53,9 +53,6 @@ const TYPE_NAMES = [
 ] as const;
 const INT = 2;
 const FLOAT = 3;
-const UTF8 = 5;
-const LIST = 12;
-const STRUCT = 13;
 const FLOATS = ['float16', 'float32', 'float64'] as const;
 const EXPECTED = 'expected utf8, a number, list<...> or struct<indiceData, indiceShape, data, shape>';
 /** struct > list > number is 3; nothing that we read is deeper. */
@@ -168,18 +165,15 @@ export function formatType(field: ArrowField): string {
   return `${field.type}<${inner.length > 200 ? `${inner.slice(0, 200)}...` : inner}>`;
 }
 
-const column = (
+/** A column of a schema that is written; `typeNumber` is its place in TYPE_NAMES. */
+export const schemaColumn = (
   name: string,
   typeNumber: number,
   type: FlatTable,
   children: readonly FlatTable[],
 ): FlatTable => table(text(name), scalar(1, 1), scalar(1, typeNumber), type, undefined, vector(children));
 
-export const utf8Column = (name: string): FlatTable => column(name, UTF8, table(), []);
 export const int32Column = (name: string): FlatTable =>
-  column(name, INT, table(scalar(4, 32), scalar(1, 1)), []);
+  schemaColumn(name, INT, table(scalar(4, 32), scalar(1, 1)), []);
 export const float32Column = (name: string): FlatTable =>
-  column(name, FLOAT, table(scalar(2, FLOATS.indexOf('float32'))), []);
-export const listColumn = (name: string, item: FlatTable): FlatTable => column(name, LIST, table(), [item]);
-export const structColumn = (name: string, fields: readonly FlatTable[]): FlatTable =>
-  column(name, STRUCT, table(), fields);
+  schemaColumn(name, FLOAT, table(scalar(2, FLOATS.indexOf('float32'))), []);

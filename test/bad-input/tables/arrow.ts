@@ -26,9 +26,10 @@ import {
   vector,
   writeFlat,
 } from '../../../lib/codecs/arrow/flatbuffers.ts';
-import { float32Column, utf8Column } from '../../../lib/codecs/arrow/schema.ts';
+import { float32Column } from '../../../lib/codecs/arrow/schema.ts';
 import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { fourRows, listOf, record, structOf, tensorType } from '../../lib/codecs/arrow/records.ts';
+import { utf8Column } from '../../support/arrow-record.ts';
 import type { DataCase } from '../cases.ts';
 
 export const goodArrow = (): Uint8Array => record({ x: fourRows(tensorType(), [], [], [1, 2], [2]) });

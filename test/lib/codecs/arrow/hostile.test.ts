@@ -12,11 +12,11 @@ import {
   writeFlat,
 } from '../../../../lib/codecs/arrow/flatbuffers.ts';
 import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
-import { encodeArrowRecord } from '../../../../lib/codecs/arrow/record-writer.ts';
 import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
-import { float32Column, int32Column, utf8Column } from '../../../../lib/codecs/arrow/schema.ts';
+import { float32Column, int32Column } from '../../../../lib/codecs/arrow/schema.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
 import type { Value } from '../../../../lib/contract/values.ts';
+import { encodeArrowRecord, utf8Column } from '../../../support/arrow-record.ts';
 import { assertRefused, dense, fourRows, listOf, record, scalaRecord, tensorType } from './records.ts';
 
 const sparse: Value = {

@@ -19,8 +19,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
-import { encodeArrowRecord } from '../../../../../lib/codecs/arrow/record-writer.ts';
 import type { Value } from '../../../../../lib/contract/values.ts';
+import { encodeArrowRecord } from '../../../../support/arrow-record.ts';
 import { assertRefused, fourRows, listOf, record, structOf, tensorType } from '../records.ts';
 
 describe('decodeArrowRecord refuses', () => {

@@ -4,11 +4,11 @@ import { describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
 import * as fc from 'fast-check';
 import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
-import { encodeArrowRecord } from '../../../../../lib/codecs/arrow/record-writer.ts';
 import { decodeBase64 } from '../../../../../lib/codecs/base64.ts';
 import { ServingError } from '../../../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../../../../lib/contract/values.ts';
+import { encodeArrowRecord } from '../../../../support/arrow-record.ts';
 import { dense, tensorOf } from '../records.ts';
 
 const ZOO = new URL('../../../../../../shared/fixtures/zoo/', import.meta.url);
