@@ -1,7 +1,7 @@
 /**
- * Gives a job a directory with an ONNX model: its own, or an import of it that is made once and kept. A kept import is
- * found by the content of the source files, the options and the converter, never by names or times. Its own hash is
- * checked before it serves, because the file may have been changed since.
+ * Gives a job a directory with an ONNX model: its own, or an import that is cached. A cached import is found by the
+ * content of the source files, the options and the converter, never by names or times, and its hash is verified
+ * before it serves.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
@@ -21,9 +21,9 @@ import { fileFacts } from './sources.ts';
 
 interface OnTheWayOptions {
   readonly import: ImportConfig;
-  /** Where imports are kept; made when there is none. */
+  /** The cache directory, created if missing. */
   readonly cacheDir: string;
-  /** Of the package. */
+  /** The version of the package. */
   readonly version: string;
   readonly onStage?: ImportOptions['onStage'];
   readonly signal?: AbortSignal | undefined;
@@ -31,21 +31,21 @@ interface OnTheWayOptions {
 }
 
 export interface OnTheWay {
-  /** With one *.onnx. */
+  /** A directory with one *.onnx. */
   readonly directory: string;
-  /** What to tell the person; empty when the directory was taken as it is. */
+  /** Notes for the user; empty when the directory was used as it is. */
   readonly notes: readonly string[];
   /** Of an import. */
   readonly importReport?: ImportReport;
   readonly fromCache?: boolean;
 }
 
-/** One that serves, one that takes over, one to go back to, and one more. */
+/** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
 
 /**
- * @throws bad_model when the directory holds something that cannot be imported. A directory with one *.onnx, and one
- * that is not there, are given back as they are: whoever opens the model says what is wrong.
+ * @throws bad_model when the directory holds something that cannot be imported. A directory with one *.onnx, or a
+ * missing one, is returned unchanged; opening the model reports what is wrong.
  */
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
   const convert = convertOptions(options.import);
@@ -92,7 +92,7 @@ async function importedModel(
   const notes = [
     ...said,
     ...(kept.problem === undefined ? [] : [kept.problem]),
-    // A setting that does nothing is told, never ignored in silence.
+    // A setting without effect is reported, never silently ignored.
     ...(useless === undefined ? [] : [`import.${useless}`]),
     ...importReport.notes.map(forConfig),
     ...configNotes(importReport),
@@ -102,7 +102,7 @@ async function importedModel(
 
 async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<ImportReport> {
   await mkdir(options.cacheDir, { recursive: true });
-  // Not before it is needed: a start with a model that was imported before does not wait for the converters.
+  // Loaded on demand: a start with a cached import does not wait for the converters.
   const { importInto } = await import('./import.ts');
   return (await importInto(found, options)).importReport;
 }
@@ -113,9 +113,9 @@ function configNotes(importReport: ImportReport): string[] {
 }
 
 interface KeptImport {
-  /** Of a whole import; half of one counts for nothing. */
+  /** Set only for a complete import. */
   readonly importReport?: ImportReport;
-  /** What is wrong with it. */
+  /** Why the cached import is not used. */
   readonly problem?: string;
 }
 
@@ -136,7 +136,7 @@ async function keptImport(folder: string): Promise<KeptImport> {
   }
 }
 
-/** Keeps the ones used last; this one counts as used now. */
+/** Keeps the most recently used imports; this one counts as used now. */
 async function forgetOthers(cacheDir: string, key: string): Promise<void> {
   const now = new Date();
   await utimes(join(cacheDir, key), now, now);

@@ -1,12 +1,10 @@
-/**
- * What a format's converter takes and gives. In: a model's files and the person's choices. Out: an ONNX graph.
- */
+/** The input and output types of the converters: a model's files and the user's options become an ONNX graph. */
 import type { Body, Shape } from './graph/value.ts';
 
 export interface ConvertOptions {
-  /** Shapes (or new cut points) by input name; a text is a free dimension. */
+  /** Shapes by input name, which may also be tensors to cut the graph at. A text is a free dimension. */
   readonly inputShapes?: Readonly<Record<string, Shape>>;
-  /** Inputs to convert from, where the file leaves it open or the person cuts preprocessing off. Default: the file's. */
+  /** Inputs to convert from, if the file does not name them or preprocessing is cut off. Default: the file's. */
   readonly inputNames?: readonly string[];
   /** Outputs to keep. Default: the file's. */
   readonly outputNames?: readonly string[];
@@ -18,7 +16,7 @@ export interface ConvertOptions {
   readonly tags?: readonly string[];
 }
 
-/** How pictures are fed to the model, where the source format says it. */
+/** How images are fed to the model, if the source format defines it. */
 export interface ImageProposal {
   readonly layout: 'chw' | 'hwc';
   readonly channels: 'bgr' | 'rgb' | 'grey';
@@ -26,9 +24,9 @@ export interface ImageProposal {
 
 export interface Conversion {
   readonly graph: Body;
-  /** The source files that were read, relative to the directory. */
+  /** The source files that were read, relative to the model's directory. */
   readonly files: readonly string[];
-  /** What the person should know: an input that was replaced, an output that was renamed. */
+  /** Notes for the user, such as a replaced input or a renamed output. */
   readonly notes: readonly string[];
   readonly image?: ImageProposal;
 }

@@ -1,7 +1,7 @@
 /**
- * In: nothing. Out: a hash of the converters' own code, so that what an older one made is not taken for theirs.
- * Trap: the version in package.json is the same before and after a fix in a checkout. In the installed package the code
- * is the chunks beside this one; a deployment bundles us into a file that is gone by now, and finds the sources.
+ * Hashes the converters' own code, so that imports of an older converter are not reused. The version in package.json
+ * does not change with a fix in a checkout. The code is the chunks beside this one in the installed package, and the
+ * sources when a deployment has bundled this file.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ const MAX_FILES = 2_000;
 
 let known: Promise<string> | undefined;
 
-/** Read once by each process. */
+/** Computed once per process. */
 export function converterHash(): Promise<string> {
   known ??= hashOfCode(fileURLToPath(import.meta.url));
   return known;
@@ -26,7 +26,7 @@ async function hashOfCode(here: string): Promise<string> {
     : hashOf(dirname(here), await codeIn(dirname(here), '.mjs'));
 }
 
-/** Paths relative to the folder, sorted; none when there is no such folder. */
+/** Sorted paths relative to the folder; empty when there is no such folder. */
 async function codeIn(folder: string, ending: string): Promise<string[]> {
   const names = await readdir(folder, { recursive: true }).catch(() => []);
   return names

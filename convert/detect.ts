@@ -1,7 +1,7 @@
 /**
- * Finds which kind of model a directory holds, by the file names that the formats prescribe. A directory with two
- * models is refused. Ambiguous names (`*.model` is also a tokenizer's, `*.pb` also a SavedModel's fingerprint) count
- * only when nothing clearer is there.
+ * Detects the kind of model in a directory by the file names that the formats prescribe. A directory with two models
+ * is refused. Ambiguous names (`*.model` is also a tokenizer's, `*.pb` also a SavedModel's fingerprint) count only if
+ * nothing clearer is there.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
@@ -15,13 +15,13 @@ export interface FoundModel {
   readonly kind: ModelKind;
   /** Absolute. */
   readonly directory: string;
-  /** All that the model is made of, relative to the directory, with `/`, sorted. */
+  /** All files of the model, relative to the directory, with `/`, sorted. */
   readonly files: readonly string[];
 }
 
 interface Candidate {
   readonly kind: ModelKind;
-  /** The file that shows it. */
+  /** The file by which it was detected. */
   readonly file: string;
 }
 
@@ -29,8 +29,8 @@ const MAX_ENTRIES = 10_000;
 const MAX_SUBFOLDERS = 20;
 
 /**
- * @throws bad_model for no directory, one without a model, with two of them, or with a file that cannot be one; the
- * message says what was found and what was expected
+ * @throws bad_model naming what was found and what was expected, unless the directory holds exactly one readable
+ * model
  */
 export async function detectModel(directory: string): Promise<FoundModel> {
   const folder = resolve(directory);
@@ -44,7 +44,7 @@ export async function detectModel(directory: string): Promise<FoundModel> {
   return { kind, directory: folder, files };
 }
 
-/** Names right in the directory; links count as what they point to. */
+/** The names of files in the directory, following links. */
 async function fileNames(folder: string): Promise<string[]> {
   let entries: Dirent[];
   try {
@@ -67,7 +67,7 @@ async function fileNames(folder: string): Promise<string[]> {
   return visible.map((entry) => entry.name).sort();
 }
 
-/** One for each model; more than one is an error, zero too. */
+/** One candidate per model; anything but one is an error. */
 function candidatesIn(names: readonly string[]): Candidate[] {
   const named = (kind: ModelKind, pattern: RegExp) =>
     names.filter((name) => pattern.test(name)).map((file) => ({ kind, file }));
@@ -84,12 +84,12 @@ function candidatesIn(names: readonly string[]): Candidate[] {
   if (plain.length > 0) return plain;
   const bigdl = named('bigdl', /\.model$/i);
   if (bigdl.length > 0) return bigdl;
-  // In the order of trust: a text graph is often only there to be looked at.
+  // Binary first: a text graph is often there only to be read by people.
   const graphs = named('tf_frozen', /\.pb$/i);
   return graphs.length > 0 ? graphs : named('tf_frozen', /\.pbtxt$/i);
 }
 
-/** The same graph may lie there as text, too. */
+/** The same graph may also be there as text. */
 function frozenGraphs(names: readonly string[]): Candidate[] {
   const graphs = names.filter((name) => /^frozen_(inference_graph|graph|model)\.pb(txt)?$/.test(name));
   const texts = graphs.filter(
@@ -98,13 +98,13 @@ function frozenGraphs(names: readonly string[]): Candidate[] {
   return graphs.filter((name) => !texts.includes(name)).map((file) => ({ kind: 'tf_frozen', file }));
 }
 
-/** Saved at several steps it is still one model: the file `checkpoint` says which step counts. */
+/** Several steps are still one model: the file `checkpoint` names the one that counts. */
 function checkpoints(names: readonly string[]): Candidate[] {
   const file = names.find((name) => name.endsWith('.meta')) ?? names.find((name) => name.endsWith('.index'));
   return file === undefined ? [] : [{ kind: 'tf_checkpoint', file }];
 }
 
-/** One for each net, or for each file of weights where there are more of those. */
+/** One candidate per net, or per file of weights if there are more of those. */
 function caffe(names: readonly string[]): Candidate[] {
   const nets = chosenNets(names);
   const weights = names.filter((name) => /\.caffemodel$/i.test(name));
@@ -129,7 +129,7 @@ async function sourceFiles(
   const matching = (pattern: RegExp) => names.filter((name) => pattern.test(name));
   switch (kind) {
     case 'onnx':
-      // Its external weights have any name; which they are, the file itself says (convert/onnx/facts.ts).
+      // The names of its external weights are in the file itself (convert/onnx/facts.ts).
       return [file];
     case 'tf_saved_model':
       return [file, ...(await below(folder, 'variables')), ...(await below(folder, 'assets'))].sort();
@@ -169,7 +169,7 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
       throw badModel(`${path} cannot be read: ${unreadable(error, path)}`, { cause: error });
     }
     const wrong = wrongContent(head);
-    // Weights of nothing are an empty file, assets are what they like to be, and so are models we do not read.
+    // Weights may be empty, and assets and unsupported models may have any content.
     const isFree = KINDS[kind].recipe !== undefined || /\.data-\d+-of-\d+$|^assets\/|\.json$/.test(file);
     if (wrong === undefined || (isFree && !/Git LFS|web page/.test(wrong))) continue;
     throw badModel(`${path}: expected a file of ${KINDS[kind].title}, found ${wrong}`);
@@ -196,7 +196,7 @@ function expectedFiles(): string {
     .join(', ');
 }
 
-/** What people put in place of a model, and what to do about it. */
+/** Advice for what people mistake for a model. */
 async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
   const has = (pattern: RegExp) => names.find((name) => pattern.test(name));
   const xml = has(/\.xml$/i);
@@ -214,7 +214,7 @@ async function adviceFor(folder: string, names: readonly string[]): Promise<stri
   return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
 }
 
-/** TensorFlow Serving keeps a model in a folder for each version. */
+/** TensorFlow Serving has one folder per model version. */
 async function modelsBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const found: string[] = [];
@@ -227,8 +227,8 @@ async function modelsBelow(folder: string): Promise<string[]> {
 }
 
 /**
- * True when the directory holds something that cannot serve as it is. Never throws: one that is not there, is empty or
- * has ONNX models alone is judged by who opens it.
+ * Whether the directory holds a model that must be converted. Never throws: a missing or empty directory, or one with
+ * only ONNX models, is left to the code that opens the model.
  */
 export async function needsImport(directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);

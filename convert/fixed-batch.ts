@@ -1,6 +1,6 @@
 /**
- * In: a graph whose rows must not be run together. Out: the same graph for one row.
- * Trap: only what is declared changes, no node does; sizes elsewhere that carry the batch's name become 1 with it.
+ * Fixes the batch of a graph to one row, if its rows must not run together. Only declared shapes change, not nodes;
+ * other sizes with the name of the batch become 1 too.
  */
 import type { Body, Shape, Value } from './graph/value.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Chooses the converter for a kind of model and loads it on demand. A kind without a converter is refused with the way
- * to turn its model into ONNX.
+ * Loads the converter for a kind of model on demand. A kind without a converter is refused with instructions for
+ * converting the model to ONNX.
  */
 import { badModel, ServingError } from '../lib/contract/errors.ts';
 import type { Conversion, ConvertOptions } from './conversion.ts';
@@ -10,7 +10,7 @@ import type { TfModel } from './tensorflow/graph.ts';
 
 export type Convert = (found: FoundModel, options: ConvertOptions) => Promise<Conversion>;
 
-/** Not for ONNX, which needs none. @throws bad_model naming everything that cannot be converted */
+/** ONNX needs no conversion. @throws bad_model naming everything that cannot be converted */
 export const convertModel: Convert = async (found, options) => {
   assertImportable(found);
   switch (found.kind) {
@@ -41,7 +41,7 @@ async function ofTensorflow({ graph, files, notes }: TfModel, options: ConvertOp
   return { ...conversion, files, notes: [...notes, ...conversion.notes] };
 }
 
-/** @throws bad_model with the way to ONNX for a kind that this version does not read */
+/** @throws bad_model with instructions for a kind that cannot be imported */
 export function assertImportable({ kind, directory, files }: FoundModel): void {
   const { title, recipe } = KINDS[kind];
   if (recipe === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Determines how images are fed to each image input of a model, and which lines of config.yaml that takes. At run time
- * the input's shape decides (lib/pipeline/image-choice.ts), so the same function is called here.
+ * Determines how images are fed to each image input of a model, and the lines of config.yaml for that. At run time
+ * the shape of the input decides (lib/pipeline/image-choice.ts), so the same function is called here.
  */
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { imageSettings } from '../lib/pipeline/image-choice.ts';
@@ -10,7 +10,7 @@ export interface ImageReading {
   readonly input: string;
   readonly layout: 'chw' | 'hwc';
   readonly channels: 'bgr' | 'rgb' | 'grey';
-  /** Undefined: a picture keeps its own size. */
+  /** Undefined: an image keeps its size. */
   readonly height: number | undefined;
   readonly width: number | undefined;
 }
@@ -42,7 +42,7 @@ export function readImages(
   return { images, config: config.size > 0 ? ['image:', ...config] : [] };
 }
 
-/** Four dimensions, one of which counts 1 or 3 channels, or may. */
+/** Whether an input has four dimensions, one of which is or may be 1 or 3 channels. */
 function takesImages({ dtype, shape }: TensorSpec, proposal: ImageProposal | undefined): boolean {
   if (shape.length !== 4 || !/^(float|u?int8)/.test(dtype)) return false;
   const fits = (dim: number | string | undefined) =>

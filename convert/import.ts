@@ -27,17 +27,17 @@ import { fileFacts } from './sources.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
-  /** Where the model goes. */
+  /** The output directory. */
   readonly out: string;
-  /** Also into a directory that holds other files, which stay. Default false. */
+  /** Allows an output directory with other files, which stay. Default false. */
   readonly force?: boolean | undefined;
-  /** Of the package: it says which converter made the file. */
+  /** The version of the package, which is recorded as the converter's. */
   readonly version: string;
-  /** Hears of each stage; of a long one also how far it is. */
+  /** Called at each stage, and with the progress of a long one. */
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
-  /** Calls it off between two stages, while it writes and while it checks; nothing is left behind then. */
+  /** Cancels between stages, while writing and while checking; nothing is left behind. */
   readonly signal?: AbortSignal | undefined;
-  /** In place of the converters that there are. */
+  /** Replaces the built-in converters. */
   readonly converter?: Convert | undefined;
 }
 
@@ -52,8 +52,8 @@ export interface Imported {
 const MODEL_FILE = 'model.onnx';
 
 /**
- * @throws bad_model when the directory holds no model of ours, when it cannot be converted (every operation is named),
- * or does not run; bad_config for an output directory that is not free, and for options that would do nothing
+ * @throws bad_model when the directory holds no supported model, when it cannot be converted (naming every operation)
+ * or does not run; bad_config for an output directory that is in use, and for options without effect
  */
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
@@ -64,7 +64,7 @@ export async function importModel(directory: string, options: ImportOptions): Pr
   return importInto(found, options);
 }
 
-/** As importModel, for a directory that has been looked at, into an output that has been too. */
+/** Like importModel, for a model and an output that were checked already. */
 export async function importInto(found: FoundModel, options: ImportOptions): Promise<Imported> {
   const start = performance.now();
   options.signal?.throwIfAborted();
@@ -84,7 +84,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
 
 type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
 
-/** Names of those whose rank is not said. */
+/** The names of inputs and outputs of unknown rank. */
 interface Shapeless {
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
@@ -104,7 +104,7 @@ async function makeModel(found: FoundModel, folder: string, options: ImportOptio
   return found.kind === 'onnx' ? passThrough(found, folder, options) : convert(found, folder, options);
 }
 
-/** An ONNX model stays as it is, with the files its weights lie in. */
+/** Copies an ONNX model unchanged, with its external weights. */
 async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
   const [file] = found.files as readonly [string];
   const facts = await readOnnxFacts(join(found.directory, file));
@@ -169,10 +169,10 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
       : batchNotes(batch, 'fix the free sizes with --input name:shape');
     return made(facts, report, own);
   }
-  // The file itself says it then, so that wherever it is served records run one by one.
+  // The file itself gets a batch of 1, so that records run one by one wherever it is served.
   for (const path of [MODEL_FILE, ...facts.externalFiles]) await rm(join(folder, path));
   const fixedFacts = await write(withFixedBatch(graph), folder, options);
-  // The reference has been compared, and may have more rows than one.
+  // The reference is compared already, and may have more than one row.
   const again = await check(folder, shapeless, { ...options, reference: undefined });
   const note = `${problemOf(batch)}; the batch is therefore fixed to 1 and records run one by one`;
   return made(fixedFacts, { ...again, reference }, [note]);
@@ -190,11 +190,10 @@ function batchNotes(batch: BatchReport, advice: string): string[] {
   return [`not verified: no made-up input was accepted (${batch.reason}); ${advice}, or give --reference`];
 }
 
-/** Without a shape the service takes what comes, as it comes. */
+/** An input without a shape accepts any tensor as it is. */
 function shapelessNotes(names: readonly string[], advice: string): string[] {
   return names.map(
-    (name) =>
-      `input "${name}" says nothing of its shape: records run one by one, and it takes no pictures; ${advice}`,
+    (name) => `input "${name}" declares no shape: records run one by one, and it takes no images; ${advice}`,
   );
 }
 
@@ -277,7 +276,7 @@ async function importReportOf(
   };
 }
 
-/** The shapes only where others may come. */
+/** Includes the shapes only if others are possible. */
 function memoryFacts({ inputs, measured: { memory } }: CheckReport, shapeless: Shapeless) {
   if (!memory) return {};
   const isOpen = hasFreeSizes(inputs) || shapeless.inputs.length > 0;

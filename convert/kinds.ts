@@ -1,6 +1,6 @@
 /**
- * The kinds of models, the layout of their directories, and, for kinds that are recognised but not imported, how to
- * turn them into ONNX.
+ * The kinds of models, the layout of their directories and, for kinds that are detected but not imported,
+ * instructions for converting them to ONNX.
  */
 
 export type ModelKind =
@@ -15,9 +15,9 @@ export type ModelKind =
 
 interface KindFacts {
   readonly title: string;
-  /** The files that make one. */
+  /** The files that make up a model. */
   readonly layout: string;
-  /** How to get ONNX; only for kinds that are recognised and refused. */
+  /** How to convert to ONNX, for kinds that are not imported. */
   readonly recipe?: string;
 }
 

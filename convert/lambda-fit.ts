@@ -1,48 +1,50 @@
 /**
- * Decides whether a Lambda function can serve a model, limit by limit, and which settings that takes. A function runs
- * up to batchSize rows at once, so the memory of many rows counts. What was not run is unknown and never reported to
- * fit.
+ * Decides whether a Lambda function can serve a model, limit by limit, and which settings that needs. A function runs
+ * up to batchSize rows at once, so their memory counts. A model that was not run is never reported to fit.
  */
 import { DEFAULT_JOB } from '../lib/config/job.ts';
 import type { MemoryPoint, MemoryReport } from './check/memory.ts';
 
 export interface LambdaFit {
-  /** With memoryMB and, where it is said, batchSize. Null: nothing was run, and no other limit keeps the model out. */
+  /** With memoryMB and, if set, batchSize. Null: nothing was run, and no other limit excludes the model. */
   readonly fits: boolean | null;
   readonly limits: readonly LimitFact[];
   /** The smallest function.memoryMB that holds runs of `rows` rows, in steps of 64. */
   readonly memoryMB: number | null;
-  /** What memoryMB is for: the rows of a run with the default settings, or batchSize. */
+  /** The rows that memoryMB is for: those of a run with the default settings, or batchSize. */
   readonly rows: number | null;
-  /** That config.yaml must say, for the largest function holds no more rows; null when the default does. */
+  /**
+   * The batchSize that config.yaml must set, because the largest function holds no more rows; null when the default
+   * works.
+   */
   readonly batchSize: number | null;
-  /** Default memory and batchSize do. */
+  /** Whether the default memory and batchSize are enough. */
   readonly fitsDefault: boolean | null;
-  /** The batchSize that the default memory holds, where the default batchSize is too large for it and another is not. */
+  /** The batchSize that fits the default memory when the default batchSize does not; else null. */
   readonly batchSizeAtDefault: number | null;
-  /** True: so many rows were too much for this machine, and are a straight line through fewer. */
+  /** True: so many rows exceeded this machine, so their memory is extrapolated. */
   readonly extrapolated: boolean;
 }
 
 interface LimitFact {
   readonly limit: string;
   readonly mostMB: number;
-  /** Null: not known. */
+  /** Null: unknown. */
   readonly needsMB: number | null;
   readonly fits: boolean | null;
-  /** False for what is only good to know. */
+  /** False for information only. */
   readonly required: boolean;
 }
 
 const MB = 1024 * 1024;
 /** Resident memory of the predict function without a model: 116 MiB (Node 24, Linux), rounded up. */
 const FUNCTION_MB = 128;
-/** onnxruntime and our code in a function's bundle. */
+/** onnxruntime and the function's code. */
 const BUNDLE_MB = 47;
 const TMP_MB = 512;
 const MOST_MEMORY_MB = 10_240;
 const DEFAULT_MEMORY_MB = DEFAULT_JOB.function.memoryMB;
-/** For what runs of made-up rows do not show: events of up to 6 MB, pictures being decoded. */
+/** A factor for what generated rows do not show: events of up to 6 MB, decoding images. */
 const RESERVE = 1.25;
 
 /** @param memory undefined when nothing was run */
@@ -80,12 +82,12 @@ export function lambdaFit(modelBytes: number, memory: MemoryReport | undefined):
   };
 }
 
-/** Of a function that runs so many rows at once. */
+/** The memory of a function that runs so many rows at once, in MiB. */
 export function neededMB({ points }: Pick<MemoryReport, 'points'>, rows: number): number {
   return Math.ceil(FUNCTION_MB + (peakBytes(points, rows) / MB) * RESERVE);
 }
 
-/** On the straight line between the two points beside it; beyond the last one, on the steeper of two lines. */
+/** Interpolates between the neighboring points; beyond the last one, follows the steeper of two lines. */
 function peakBytes(points: readonly MemoryPoint[], rows: number): number {
   const [first, last] = [points[0] as MemoryPoint, points.at(-1) as MemoryPoint];
   const above = points.findIndex((point) => point.rows >= rows);
@@ -93,13 +95,13 @@ function peakBytes(points: readonly MemoryPoint[], rows: number): number {
   const line = (low: MemoryPoint, high: MemoryPoint) =>
     high.peakBytes + ((high.peakBytes - low.peakBytes) / (high.rows - low.rows)) * (rows - high.rows);
   if (above > 0) return line(points[above - 1] as MemoryPoint, points[above] as MemoryPoint);
-  // One point has no slope: all of it is taken to grow.
+  // One point has no slope, so all its memory is assumed to grow.
   if (first === last) return (last.peakBytes * rows) / last.rows;
-  // Loading may take more than the first runs, which then seem to need nothing; the last step alone may hide one, too.
+  // If loading peaks above the first runs, these seem to need nothing; the last step alone may hide growth too.
   return Math.max(line(first, last), line(points.at(-2) as MemoryPoint, last));
 }
 
-/** The most rows, up to those of a run, that so much memory holds; undefined when one is too many. */
+/** The most rows, up to those of a run, that fit this memory; undefined when one is too many. */
 function rowsWithin(memory: MemoryReport, memoryMB: number): number | undefined {
   const least = memory.points[0]?.rows ?? 1;
   for (let rows = memory.rows; rows >= least; rows--) {

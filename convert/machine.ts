@@ -1,4 +1,4 @@
-/** In: the machine. Out: what a measurement on it should be read with. Trap: none. */
+/** Describes the machine of a measurement. */
 import { cpus, totalmem } from 'node:os';
 import type { MachineFacts } from './import-report.ts';
 

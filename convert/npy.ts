@@ -34,7 +34,7 @@ const DTYPES: Readonly<Record<string, NumericDType>> = {
   b1: 'bool',
 };
 
-/** @param name what errors call it. @throws bad_model */
+/** @param name for error messages. @throws bad_model */
 export function readNpy(bytes: Uint8Array, name: string): Tensor {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (file.length < 12 || file.toString('latin1', 0, 6) !== MAGIC) throw bad(name, 'no .npy file');
@@ -73,7 +73,7 @@ function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, na
   return { dtype, shape, data: array };
 }
 
-/** Texts of equal length, filled up with zeros: bytes (S) or UTF-32 (U). */
+/** Texts of fixed length, padded with zeros: bytes (S) or UTF-32 (U). */
 function fixedTexts(
   data: Uint8Array,
   isWide: boolean,
@@ -95,7 +95,7 @@ function fixedTexts(
   });
 }
 
-/** Fortran has the first dimension innermost. */
+/** Reorders Fortran data, whose first dimension is innermost. */
 function rowMajor({ dtype, shape, data }: Tensor): Tensor {
   const count = data.length;
   const index = new Int32Array(count);

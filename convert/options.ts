@@ -1,6 +1,6 @@
 /**
- * Turns a config's section `import` into a conversion's options, tells which of them do nothing for a model, and
- * rewords advice about command-line options for config.yaml. An empty section must give no options at all, because an
+ * Turns the `import` section of a config into conversion options, finds options without effect on a model, and
+ * rewords advice about command-line options for config.yaml. An empty section returns no options at all, because an
  * ONNX model takes none.
  */
 import type { ImportConfig } from '../lib/config/job.ts';
@@ -26,10 +26,10 @@ export function convertOptions({
   };
 }
 
-/** What a SavedModel alone has. */
+/** Options that only SavedModels have. */
 const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 
-/** Why some of the options would do nothing; undefined when all of them do something. */
+/** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
   if (kind === 'onnx' && given.length > 0) {
@@ -46,7 +46,7 @@ export function assertUsed(kind: ModelKind, convert: ConvertOptions): void {
   if (useless !== undefined) throw badConfig(useless);
 }
 
-/** \`start\` and \`serverless deploy\` have no such options; config.yaml has. */
+/** Rewords advice for `start` and `serverless deploy`, which have no such options, but config.yaml has. */
 export function forConfig(text: string): string {
   return text
     .replaceAll(

@@ -1,6 +1,6 @@
 /**
- * Makes a folder beside an import's output to work in, which then takes the output's place at once. Nothing of anybody
- * else's is ever deleted: only what an import wrote itself is replaced as a whole.
+ * Creates a working folder next to an import's output, which then replaces the output at once. Only what an import
+ * wrote is ever replaced or deleted.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { isReport, isReportFile, reportPath } from './report-file.ts';
 
 /**
  * @param source the model's directory, absolute
- * @throws bad_config when `out` is in the source or around it, is no directory, or holds files of somebody else
+ * @throws bad_config when `out` and the source contain each other, `out` is not a directory, or it holds other files
  */
 export async function assertOutput(out: string, source: string, force: boolean): Promise<void> {
   const target = resolve(out);
@@ -44,7 +44,7 @@ async function namesIn(target: string): Promise<string[]> {
   }
 }
 
-/** What an import did not write. */
+/** The files that no import wrote. */
 async function foreignFiles(target: string, names: readonly string[]): Promise<string[]> {
   const listed = await listedFiles(target);
   const isOurs = (name: string) => isReportFile(name) || listed.includes(name);
@@ -70,10 +70,13 @@ function isWithin(path: string, folder: string): boolean {
   return way === '' || !(way === '..' || way.startsWith(`..${sep}`));
 }
 
-/** For what another machine left, whose processes nobody here can ask for. An import takes minutes at most. */
+/**
+ * After this time the folder of another machine, whose processes cannot be checked, is abandoned. An import takes
+ * minutes at most.
+ */
 const ABANDONED_MS = 24 * 3_600_000;
 
-/** Four hex digits, so that a process's number is looked for only on the machine it is of. */
+/** Four hex digits that identify this machine: a process id only counts on its own machine. */
 const MACHINE = createHash('sha256').update(hostname()).digest('hex').slice(0, 4);
 
 /** @returns its path, in the folder that `out` will be in */
@@ -95,7 +98,7 @@ export async function temporaryBeside(out: string): Promise<string> {
   }
 }
 
-/** The part of a path that is no directory. */
+/** The part of a path that is a file. */
 async function fileAbove(path: string): Promise<string | undefined> {
   for (let at = path; ; at = dirname(at)) {
     const found = await stat(at).catch(() => undefined);
@@ -104,7 +107,7 @@ async function fileAbove(path: string): Promise<string | undefined> {
   }
 }
 
-/** What imports into the same place left behind that were killed. */
+/** Removes what killed imports into the same output left behind. */
 async function removeAbandoned(target: string, prefix: string): Promise<void> {
   const parent = dirname(target);
   for (const name of await readdir(parent)) {
@@ -116,14 +119,14 @@ async function removeAbandoned(target: string, prefix: string): Promise<void> {
     const found = await stat(path).catch(() => undefined);
     const isEnded = pid !== undefined && machine === MACHINE && !isAlive(Number(pid));
     if (!found || !(isEnded || Date.now() - found.mtimeMs > ABANDONED_MS)) continue;
-    // Killed between two renames: what was there before is all there is.
+    // The import was killed between two renames, so this folder holds the only copy.
     const isOnly = before !== undefined && !(await stat(target).catch(() => undefined));
     if (isOnly) await rename(path, target);
     else await rm(path, { recursive: true, force: true });
   }
 }
 
-/** Puts the finished folder into its place. @returns that place */
+/** Moves the finished folder to the output. @returns the output's path */
 export async function takeOver(folder: string, out: string): Promise<string> {
   const target = resolve(out);
   const names = await namesIn(target);

@@ -1,6 +1,6 @@
 /**
- * Collects what a converter cannot do, node by node, into one error, so that a person does not import ten times to
- * learn of ten operations.
+ * Collects everything that a converter cannot convert into one error, so that a user does not need ten attempts to
+ * find ten operations.
  */
 import { badModel, ServingError } from '../lib/contract/errors.ts';
 
@@ -11,7 +11,7 @@ interface Problem {
   readonly op: string;
   /** Name of the node or layer. */
   readonly node: string;
-  /** What is the matter: "is not supported", "needs a fixed channel count, got [N,?,3]". */
+  /** The problem: "is not supported", "needs a fixed channel count, got [N,?,3]". */
   readonly reason: string;
 }
 
@@ -29,7 +29,7 @@ export class Problems {
     this.found.push({ op, node, reason });
   }
 
-  /** Runs one node's conversion; a bad_model error becomes a problem of that node, anything else goes on as it is. */
+  /** Runs the conversion of one node. A bad_model error becomes a problem of that node; others are thrown. */
   collect<T>(op: string, node: string, convert: () => T): T | undefined {
     try {
       return convert();

@@ -1,4 +1,4 @@
-/** Sizes and SHA-256 of files, which are too large to be read whole. */
+/** Computes the size and SHA-256 of files as streams, because models are too large to be read whole. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Lists the layers and operations that are converted, from the converters' own tables. `node convert/supported.ts`
- * writes the list into docs/reference/operators.md.
+ * Lists the supported layers and operations from the converters' tables. `node convert/supported.ts` writes the list
+ * to docs/reference/operators.md.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 

@@ -16,7 +16,8 @@ const READ = new Set(['.ts', '.mjs', '.cjs', '.md', '.yml', '.yaml']);
 const LEFT_OUT = /^(test\/upgrade\/|test\/words\.test\.ts$|docs\/(benchmarks|growth)\/|CHANGELOG\.md$)/;
 
 /** Where a former name stays, because it reads what an earlier version stored, or says so. */
-const FORMER_CODE = /^(lib\/contract\/errors\.ts|docs\/(\w+\/)?(http|errors)\.md|test\/(cli\/dlq|lib\/redis)\/.*)$/;
+const FORMER_CODE =
+  /^(lib\/contract\/errors\.ts|docs\/(\w+\/)?(http|errors)\.md|test\/(cli\/dlq|lib\/redis)\/.*)$/;
 
 const FORMER_REPORT =
   /^(convert\/report-file|infra\/doctor\/model-rules|lib\/registry\/publish|test\/(convert|cli|lib\/registry)\/.*)\.ts$|doctor\.md$/;

@@ -1,7 +1,7 @@
 /**
- * In: the file names of a Caffe model's folder. Out: which of them are nets to serve; more than one is for a person.
- * Trap: a published Caffe model comes with its solver and its training net; the one for serving is called deploy. And
- * some call the net `test.pt`, as PyTorch its archives: it is a net where there are Caffe weights and no other.
+ * Selects the deploy net among the files of a Caffe model, which often has a solver and a training net too. Several
+ * results mean that the user must choose. Some nets are called `test.pt` like PyTorch archives; they count if there
+ * are Caffe weights and no other net.
  */
 export function chosenNets(names: readonly string[]): readonly string[] {
   const texts = names.filter((name) => /\.(prototxt|pt)(\.txt)?$/i.test(name) && !/\.pt$/i.test(name));

@@ -1,7 +1,7 @@
 /**
- * Converts a Caffe net (prototxt) and its weights (caffemodel) to an ONNX graph. Deploy nets declare a batch (`dim:
- * 10`) that means nothing, so the graph is built with a free batch first, and again with the declared one when a layer
- * mixes the records of a batch.
+ * Converts a Caffe net (prototxt) and its weights (caffemodel) to an ONNX graph. The batch in a deploy net (`dim:
+ * 10`) is arbitrary, so the graph is built with a free batch first, and again with the declared one if a layer mixes
+ * the records of a batch.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
@@ -17,7 +17,7 @@ import { BATCH, BatchBound, LayerNode, type NetState } from './node.ts';
 import { type Made, type Plan, planNet, type Step } from './plan.ts';
 import { type Blob, readWeights, type Weights } from './weights.ts';
 
-/** Caffe's own limit for the elements of one blob. */
+/** Caffe's limit for the elements of one blob. */
 const MAX_ELEMENTS = 2 ** 31 - 1;
 const MAX_RANK = 32;
 const MAX_NOTES = 100;
@@ -48,7 +48,7 @@ export async function convertCaffe(directory: string, options: ConvertOptions): 
   };
 }
 
-/** The shape of each input: the person's, else the file's. */
+/** The shape of each input, from the options or else from the file. */
 function inputShapes(plan: Plan, options: ConvertOptions, file: string): ReadonlyMap<Made, Shape> {
   const missing: string[] = [];
   const shapes = new Map<Made, Shape>();
@@ -72,7 +72,7 @@ function inputShapes(plan: Plan, options: ConvertOptions, file: string): Readonl
   return shapes;
 }
 
-/** A layer's own blobs; where the file has none, those of the layer it shares them with. */
+/** The blobs of a layer, or those of the layer that it shares them with. */
 function blobFinder(net: Net, weights: Weights | undefined): (layer: Layer) => readonly Blob[] {
   const shared = new Map<string, Blob>();
   for (const layer of net.layers)
@@ -102,7 +102,7 @@ interface Built {
   readonly notes: readonly string[];
 }
 
-/** With a free batch, else with the declared one, else with one record: the first that works. */
+/** Tries a free batch, the declared batch and a batch of one, and returns the first that works. */
 function build(job: Job): Built {
   const firsts = new Set([...job.shapes.values()].map((shape) => shape[0]));
   const [batch] = firsts;
@@ -126,7 +126,7 @@ function withNote({ graph, notes }: Built, batch: string): Built {
   return { graph, notes: [...notes, `${batch}: its records are not independent of each other`] };
 }
 
-/** Undefined when the net cannot be converted like that. */
+/** Returns undefined when the net cannot be converted with this batch. */
 function attempt(job: Job, batch: string | number, freed: number | undefined): Built | undefined {
   const problems = new Problems(job.file);
   try {
@@ -181,7 +181,7 @@ class NetBuilder {
     return { graph: this.#withoutIdle(g.finish()), notes: [...this.#notes, ...g.notes] };
   }
 
-  /** Inputs that were only asked for their size are not asked of a client. */
+  /** Drops inputs of which only the size was used. */
   #withoutIdle(graph: Body): Body {
     const taken = new Set(graph.nodes.flatMap(({ inputs }) => inputs.map((input) => input?.name)));
     const inputs = graph.inputs.filter(({ name }) => taken.has(name));
@@ -220,7 +220,7 @@ class NetBuilder {
       return;
     }
     const inputs = bottoms.map((bottom) => this.#values.get(bottom));
-    // What a failed layer would have given: the reason is told already.
+    // The input comes from a layer that failed, which is reported already.
     if (!inputs.every((input) => input !== undefined)) return;
     const made = this.#problems.collect(layer.type, layer.name, () => {
       const result = convert(new LayerNode(layer, inputs, this.#net));
@@ -243,7 +243,7 @@ function checkSize(shape: Shape): void {
     throw badModel(`a blob of ${formatShape(shape)} has ${size} elements, the limit is ${MAX_ELEMENTS}`);
 }
 
-/** Caffe reads pictures with OpenCV: channels first, blue before red. */
+/** Caffe reads images with OpenCV: channels first, blue before red. */
 function imageOf(graph: Body): ImageProposal | undefined {
   for (const { shape } of graph.inputs)
     if (shape?.length === 4 && (shape[1] === 1 || shape[1] === 3))

@@ -1,6 +1,6 @@
 /**
- * Layers that bring data into a net. In: such a layer. Out: the shape of each of its tops, as far as the text says it.
- * Trap: a Data layer's database knows the picture's size, the text often does not; then a person has to say it.
+ * The output shapes of Caffe's data layers, as far as the net's text states them. A Data layer's image size is in its
+ * database, often not in the text; then the user must give it.
  */
 import { basename } from 'node:path';
 import { messageOf } from '../wire/message.ts';
@@ -35,7 +35,7 @@ const memory: ShapeOf = (parameters, top) => {
   return names.map((name) => own.number(name));
 };
 
-/** Pictures from files: the second top is the label. */
+/** Images from files. The second top is the label. */
 const pictures =
   (name: 'data_param' | 'image_data_param' | 'window_data_param'): ShapeOf =>
   (parameters, top) => {
@@ -73,13 +73,13 @@ export function isDataLayer(type: string): boolean {
   return Object.hasOwn(SHAPES, type);
 }
 
-/** Undefined where the text does not say the shape. */
+/** Returns undefined when the text does not give the shape. */
 export function dataShape(layer: Layer, top: number): readonly number[] | undefined {
   const parameters = (name: ParameterName) => new Parameters(messageOf(layer.message, name));
   return SHAPES[layer.type]?.(parameters, top);
 }
 
-/** What the layer does to its pictures before the net sees them; a client has to do it now. */
+/** The preprocessing of the layer, which a client now has to do. */
 export function preparation(layer: Layer): string | undefined {
   const transform = new Parameters(messageOf(layer.message, 'transform_param'));
   const parts = [

@@ -1,6 +1,6 @@
 /**
- * Field tables in one line each. In: `uint32 num_output=1, uint32* pad=3`. Out: the table the wire readers take.
- * Trap: a star is `repeated`; a type that is no scalar is looked up among the enums and messages given beside the line.
+ * Parses one-line field tables, such as `uint32 num_output=1, uint32* pad=3`, for the wire readers. A star means
+ * repeated; a type that is not a scalar is an enum or a message given beside the line.
  */
 import type { Field, ScalarType, Table } from '../wire/table.ts';
 
@@ -17,7 +17,7 @@ const SCALARS: ReadonlySet<string> = new Set<ScalarType>([
 
 export type EnumNames = Readonly<Record<string, number>>;
 
-/** What a line's other types mean: the names of an enum, or a function that gives a message's table. */
+/** The other types of a line: the names of an enum, or a function that returns a message's table. */
 export type Types = Readonly<Record<string, EnumNames | (() => Table)>>;
 
 export function table(line: string, types: Types = {}): Table {

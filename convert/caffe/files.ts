@@ -1,6 +1,6 @@
 /**
- * Finds the one net (text) and the one file of weights, if any, in a model's folder. Caffe folders often hold a solver
- * and a training net too; when several nets remain, the person has to choose.
+ * Finds the net (text) and the optional weights in a model's directory. When several nets remain, the user must
+ * choose.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface CaffeFiles {
   readonly weights: { readonly name: string; readonly bytes: Uint8Array } | undefined;
 }
 
-/** @throws bad_model when the folder does not hold exactly one net and at most one file of weights */
+/** @throws bad_model unless the directory holds exactly one net and at most one file of weights */
 export async function readFiles(directory: string): Promise<CaffeFiles> {
   const names = await list(directory);
   const nets = chosenNets(names);

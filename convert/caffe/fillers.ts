@@ -1,7 +1,6 @@
 /**
- * In: a filler of the net's text. Out: the weights it makes, where they are not random.
- * Trap: Caffe fills whatever the caffemodel lacks, random fillers too: a net whose weights have other names would run and
- * answer noise. Only constant and bilinear fillers say what the weights are.
+ * Creates the weights of deterministic fillers, constant and bilinear. Caffe also fills missing weights at random, so
+ * a net whose weights have other names would run and return noise; here that is an error.
  */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { MAX_FOLDED_ELEMENTS, tensorOf } from '../graph/numbers.ts';
@@ -11,7 +10,7 @@ export interface Filler {
   readonly value: number;
 }
 
-/** Undefined for a filler whose numbers are random. */
+/** Returns undefined for a random filler. */
 export function fill(filler: Filler, shape: readonly number[]): Tensor | undefined {
   const length = shape.reduce((product, dim) => product * dim, 1);
   if (length > MAX_FOLDED_ELEMENTS) return undefined;

@@ -1,6 +1,6 @@
 /**
  * Reads the text of a net: the layers that run at inference, in order, and the declared inputs. A layer may appear
- * twice, once for each phase; only its rules (`include`, `exclude`) say which one runs.
+ * once per phase; its rules (`include`, `exclude`) decide which one runs.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf, textsOf } from '../wire/message.ts';
@@ -9,7 +9,7 @@ import { readText } from '../wire/text.ts';
 import { NET_TEXT, v1TypeName } from './tables.ts';
 
 const TEST_PHASE = 1;
-/** Caffe's own largest nets have some thousand. */
+/** Caffe's largest nets have some thousand layers. */
 const MAX_LAYERS = 50_000;
 const MAX_CONNECTIONS = 1_000_000;
 const MAX_NAME = 1000;
@@ -20,7 +20,7 @@ export interface Layer {
   readonly type: string;
   readonly bottoms: readonly string[];
   readonly tops: readonly string[];
-  /** Names of shared parameters, '' for one of its own. */
+  /** The names of shared parameters; '' for one that is not shared. */
   readonly shared: readonly string[];
   /** All other fields. */
   readonly message: Message;
@@ -28,7 +28,7 @@ export interface Layer {
 
 interface DeclaredInput {
   readonly name: string;
-  /** Undefined where the net says nothing. */
+  /** Undefined when the net does not give it. */
   readonly shape: readonly number[] | undefined;
 }
 
@@ -84,7 +84,7 @@ const QUIET: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Fields that say nothing about inference are skipped without a word. */
+/** Fields that do not affect inference are skipped without a note. */
 function notesOf(unknown: ReadonlyMap<string, ReadonlySet<string>>): string[] {
   return [...unknown]
     .filter(([name]) => !QUIET.has(name))
@@ -127,7 +127,7 @@ interface State {
   readonly stages: ReadonlySet<string>;
 }
 
-/** Inference is the TEST phase, whatever the file says. */
+/** The phase is TEST for inference, whatever the file says. */
 function stateOf(message: Message | undefined): State {
   return {
     level: message ? numberOf(message, 'level') : 0,

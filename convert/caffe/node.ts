@@ -1,7 +1,7 @@
 /**
- * What the conversion of one layer works with: its inputs, parameters and weights. A net is first converted with a free
- * batch; a layer that mixes the records of a batch calls `bindBatch`, and the net is converted again with the batch the
- * file gives.
+ * The inputs, parameters and weights of a layer during its conversion. A net is first converted with a free batch; a
+ * layer that mixes the records of a batch calls `bindBatch`, and the net is converted again with the batch of the
+ * file.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
@@ -16,7 +16,7 @@ import type { Blob } from './weights.ts';
 /** The free dimension of a batch. */
 export const BATCH = 'N';
 
-/** Says that a net cannot be converted with a free batch; never leaves the converter. */
+/** Thrown when a net cannot be converted with a free batch. It never leaves the converter. */
 export class BatchBound extends Error {}
 
 /** A parameter message with defaults. */
@@ -56,18 +56,18 @@ export class Parameters {
   }
 }
 
-/** Where a MaxPool found its values, and the height and width of the plane it looked at. */
+/** The positions of a MaxPool's maxima, and the height and width of the pooled plane. */
 interface Positions {
   readonly at: Value;
   readonly plane: readonly [number, number];
 }
 
-/** What the layers of one net share while it is converted. */
+/** The state that the layers of a net share during conversion. */
 export interface NetState {
   readonly g: GraphBuilder;
-  /** The batch the file gives, while it is free; undefined once it is bound. */
+  /** The batch of the file while the batch is free; undefined once it is bound. */
   readonly freedBatch: number | undefined;
-  /** Positions that a MaxPool gave, by the mask blob's value: what SegNet's Upsample takes. */
+  /** The positions of each MaxPool's maxima, by its mask; SegNet's Upsample takes them. */
   readonly positions: Map<Value, Positions>;
   readonly blobsOf: (layer: Layer) => readonly Blob[];
   readonly hasWeights: boolean;
@@ -87,7 +87,7 @@ export class LayerNode {
     this.g = net.g;
   }
 
-  /** What the layer's values are named after. */
+  /** The name prefix of the layer's values. */
   get hint(): string {
     return this.layer.name || this.layer.type;
   }
@@ -108,7 +108,7 @@ export class LayerNode {
     return this.g.one(op, inputs, attributes, this.hint);
   }
 
-  /** The records of a batch are not independent here. */
+  /** Declares that the layer mixes the records of a batch. */
   bindBatch(): void {
     if (this.net.freedBatch !== undefined) throw new BatchBound();
   }
@@ -122,8 +122,8 @@ export class LayerNode {
   }
 
   /**
-   * The layer's weights as constants of these shapes; all of them, in the file's order.
-   * @throws bad_model when there are more or fewer, or one has another size
+   * The layer's weights as constants of these shapes, in the order of the file.
+   * @throws bad_model when their number or a size differs
    */
   weights(wanted: readonly WantedBlob[]): Value[] {
     const blobs = this.net.blobsOf(this.layer);
@@ -143,7 +143,7 @@ export class LayerNode {
     });
   }
 
-  /** Caffe fills what no file has; we do so only where the filler says exactly with what. */
+  /** Caffe fills missing weights; this accepts only fillers with deterministic values. */
   #filled(wanted: readonly WantedBlob[]): Value[] {
     const tensors = wanted.map(({ shape, filler }) => filler && fill(filler, shape));
     if (!tensors.every((tensor) => tensor !== undefined))
@@ -171,5 +171,5 @@ function sameSizes(a: readonly number[], b: readonly number[]): boolean {
   return bare(a) === bare(b);
 }
 
-/** One entry of the table of layers. Gives the tops, in order. */
+/** An entry in the table of layers. Returns the tops, in order. */
 export type ConvertLayer = (node: LayerNode) => Value | readonly Value[];

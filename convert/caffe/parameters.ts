@@ -1,8 +1,7 @@
 /**
- * The parameter messages of Caffe's layers, as field tables: the official ones, and those of the forks whose models
- * people have (SSD, SegNet, PSPNet, DeepLab, ShuffleNet, Faster R-CNN).
- * Trap: forks reuse each other's numbers. Only the text is read through these tables, by name; numbers from 10,000 on are
- * ours, where forks disagree.
+ * Field tables of the parameter messages of Caffe's layers, official and of forks (SSD, SegNet, PSPNet, DeepLab,
+ * ShuffleNet, Faster R-CNN). Forks reuse each other's field numbers, so only the text is read with these tables, by
+ * name; numbers from 10,000 on are made up where forks disagree.
  */
 import { type EnumNames, table } from './fields.ts';
 
@@ -20,7 +19,7 @@ const PRIOR_BOX = table(
 );
 const NON_MAXIMUM_SUPPRESSION = table('float nms_threshold=1, int32 top_k=2, float eta=3');
 
-/** By the name of the field a layer carries them in. */
+/** Tables by the name of the layer's field. */
 const PARAMETERS = {
   argmax_param: table('bool out_max_val=1, uint32 top_k=2, int32 axis=3'),
   batch_norm_param: table(
@@ -137,7 +136,7 @@ const PARAMETERS = {
 
 export type ParameterName = keyof typeof PARAMETERS;
 
-/** The line of all parameter fields for a layer's table, from `first` on, and their types. */
+/** The line with all parameter fields for a layer's table, numbered from `first`, and their types. */
 export function parameterFields(first: number): { line: string; types: Record<string, () => object> } {
   const entries = Object.entries(PARAMETERS);
   return {

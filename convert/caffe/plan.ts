@@ -1,6 +1,7 @@
 /**
- * Selects and connects the layers that produce a net's answers, without those that only training needs. A name does not
- * identify a value: an in-place layer overwrites its bottom, so connections are resolved once, in the file's order.
+ * Selects and connects the layers that compute a net's outputs, without those for training. A name does not identify
+ * a value, because an in-place layer overwrites its bottom, so connections are resolved once, in the order of the
+ * file.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import type { ConvertOptions } from '../conversion.ts';
@@ -8,7 +9,7 @@ import { dataShape, isDataLayer, preparation } from './data-layers.ts';
 import { layerOf } from './layers/table.ts';
 import type { Layer, Net } from './net.ts';
 
-/** Layers that are told nothing at inference: measures and losses. */
+/** Layers that inference does not need: metrics and losses. */
 const TRAINING =
   /^(Accuracy|DetectionEvaluate|HDF5Output|BoxAnnotatorOHEM|BoxAnnotator|MultiBoxLoss)$|Loss(OHEM)?$/;
 const SOFTMAX_LOSS = 'SoftmaxWithLoss';
@@ -17,7 +18,7 @@ const MAX_OUTPUTS = 1000;
 /** Layers that need no input. */
 const SOURCES: ReadonlySet<string> = new Set(['Parameter', 'Silence']);
 
-/** A blob as one layer, or the graph, made it. */
+/** A blob as one layer, or the graph's input, produced it. */
 export interface Made {
   readonly name: string;
   /** The layer, or undefined for an input of the graph. */
@@ -32,13 +33,13 @@ export interface Step {
 
 interface PlannedInput {
   readonly made: Made;
-  /** As the file says it. */
+  /** As given in the file. */
   readonly shape: readonly number[] | undefined;
 }
 
 export interface Plan {
   readonly inputs: readonly PlannedInput[];
-  /** In order; only what the outputs need. */
+  /** The steps that the outputs need, in order. */
   readonly steps: readonly Step[];
   readonly outputs: readonly Made[];
   readonly notes: readonly string[];
@@ -47,13 +48,13 @@ export interface Plan {
 interface Connected {
   readonly inputs: readonly PlannedInput[];
   readonly steps: readonly Step[];
-  /** What each name means in the end. */
+  /** The final blob of each name. */
   readonly last: ReadonlyMap<string, Made>;
-  /** Labels, and what is made of labels alone. */
+  /** Labels, and blobs computed from labels alone. */
   readonly labels: ReadonlySet<Made>;
 }
 
-/** @throws bad_model for inputs nobody makes, unknown names in the options, and a net without outputs */
+/** @throws bad_model for inputs without a producer, unknown names in the options, and a net without outputs */
 export function planNet(net: Net, options: ConvertOptions, file: string): Plan {
   const connected = new Connector(net, options, file).run();
   const notes = [...net.notes];
@@ -70,17 +71,17 @@ export function planNet(net: Net, options: ConvertOptions, file: string): Plan {
   return { inputs, steps, outputs, notes };
 }
 
-/** Resolves names to what was made last under them. */
+/** Resolves each name to the latest blob of that name. */
 class Connector {
   readonly #net: Net;
   readonly #file: string;
-  /** Names a person gives for inputs; those that no layer makes before are taken for what is missing. */
+  /** The input names in the options. A name that no earlier layer produces is taken for a missing input. */
   readonly #named: readonly string[];
   readonly #inputs: PlannedInput[] = [];
   readonly #current = new Map<string, Made>();
   readonly #labels = new Set<Made>();
   readonly #missing: string[] = [];
-  /** Names of the options that have no meaning in the file. */
+  /** The names in the options that the file does not contain. */
   readonly #spare: string[];
 
   constructor(net: Net, options: ConvertOptions, file: string) {
@@ -117,7 +118,7 @@ class Connector {
     return { inputs: this.#inputs, steps, last: this.#current, labels: this.#labels };
   }
 
-  /** Blobs that a person makes inputs: whatever makes them in the file is left out. */
+  /** The blobs that the options turn into inputs; their producers are left out. */
   #cuts(): ReadonlySet<string> {
     const data = new Set(this.#net.inputs.map(({ name }) => name));
     const made = new Set<string>();
@@ -166,7 +167,7 @@ class Connector {
     return this.#input(bottom, undefined);
   }
 
-  /** BigDL saves nets whose first layers take nothing. */
+  /** BigDL saves nets whose first layers have no bottoms. */
   #implicit(layer: Layer): Made {
     const name = this.#spare.shift();
     if (name === undefined)
@@ -177,7 +178,7 @@ class Connector {
   }
 }
 
-/** Drops losses and measures from the end backwards; a softmax loss at the end becomes its softmax. */
+/** Drops losses and metrics from the end backwards; a softmax loss at the end becomes a softmax. */
 function withoutTraining({ steps, labels }: Connected, notes: string[]) {
   const kept: Step[] = [];
   const consumed = new Set<Made>();
@@ -205,7 +206,7 @@ function withoutTraining({ steps, labels }: Connected, notes: string[]) {
   return { kept: kept.reverse(), consumed };
 }
 
-/** Undefined when the net has a softmax of the same values beside the loss. */
+/** Returns undefined when the net already has a softmax of the same values. */
 function softmaxOf({ layer, bottoms, tops }: Step, softened: ReadonlySet<Made>): Step | undefined {
   const [logits] = bottoms;
   if (!logits || softened.has(logits)) return undefined;
@@ -228,7 +229,7 @@ function wantedOutputs(
     throw badModel(`${file}: ${free.length} outputs, the limit is ${MAX_OUTPUTS}`);
   if (outputNames === undefined) {
     if (free.length > 0) return free;
-    // Some deploy nets keep their answer quiet, for a program that asks for it by name.
+    // Some deploy nets silence their output, for a program that reads it by name.
     const silenced = kept.flatMap(({ layer, bottoms }) => (layer.type === 'Silence' ? bottoms : []));
     const answers = silenced.filter(({ by }) => by !== undefined);
     if (answers.length > 0) return answers;

@@ -1,6 +1,6 @@
 /**
- * Shapes as Caffe's layers count them: reshaping, axes and sizes. Caffe writes whole shapes, batch included; a free
- * batch has to stay free through them.
+ * Shape arithmetic in Caffe's terms: reshaping, axes and sizes. Caffe writes whole shapes including the batch, and a
+ * free batch has to stay free.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
@@ -9,7 +9,7 @@ import { axisOf, known, product } from '../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../graph/value.ts';
 import type { LayerNode } from './node.ts';
 
-/** An axis of the value, negative ones from its end. */
+/** Resolves an axis; negative axes count from the end. */
 export function axisIn(value: Value, axis: number): number {
   return axisOf(axis, known(value).length);
 }
@@ -29,13 +29,13 @@ export function planeOf(value: Value): readonly [number, number] {
   return [fixedProduct(value, 2, 3), fixedProduct(value, 3, 4)];
 }
 
-/** A list for a message: hostile files have long ones. */
+/** Shortens a list for an error message. */
 export function brief(values: readonly number[]): string {
   const shown = values.slice(0, 10).join(', ');
   return values.length > 10 ? `${shown}... (${values.length} numbers)` : shown;
 }
 
-/** Whether two sizes can be the same: a free one can be anything. */
+/** Whether two sizes can be equal; a free size can be any. */
 export function canEqual(a: Dim | undefined, b: Dim | undefined): boolean {
   return a === b || typeof a === 'string' || typeof b === 'string';
 }
@@ -68,14 +68,14 @@ export function reshape(node: LayerNode, value: Value, shape: Shape): Value {
   return node.g.add('Reshape', [value, to], {}, { hint: node.hint, results })[0] as Value;
 }
 
-/** A free dimension of `value`, as a list of one. */
+/** A free dimension of `value`, as a list with one element. */
 function sizeOf(node: LayerNode, value: Value, dim: string): Value {
   const axis = known(value).indexOf(dim);
   if (axis < 0) throw badModel(`cannot tell the size ${dim} from ${formatShape(known(value))}`);
   return node.g.one('Gather', [node.g.one('Shape', [value]), node.g.ints([axis])]);
 }
 
-/** What is left of `from` when `others` are divided out; undefined when that is not known. */
+/** Divides the product of `from` by `others`. Returns undefined when the result is unknown. */
 export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
   const rest = [...from];
   const numbers: number[] = [];
@@ -93,13 +93,13 @@ export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
   return free.length === 1 && whole === part ? free[0] : undefined;
 }
 
-/** Dimensions `from` to `to` as one. A product that has no name becomes a new free dimension. */
+/** Merges the dimensions `from` to `to`. A product without a name becomes a new free dimension. */
 export function merged(node: LayerNode, value: Value, from: number, to: number): Shape {
   const shape = known(value);
   return [...shape.slice(0, from), product(shape.slice(from, to)) ?? node.g.fresh(), ...shape.slice(to)];
 }
 
-/** A list of floats shaped so that it meets `value` from `axis` on: [C] at 1 of N,C,H,W is [C,1,1]. */
+/** The shape with which a list broadcasts from `axis` on: [C] at 1 of N,C,H,W is [C,1,1]. */
 export function alongAxis(shape: readonly number[], axis: number, rank: number): number[] {
   return [...shape, ...Array.from({ length: rank - axis - shape.length }, () => 1)];
 }

@@ -1,13 +1,13 @@
 /**
- * The field tables of a net: its text (topology) and its binary file (weights only).
- * Trap: there are two generations of layers, `layer` (type is a text) and `layers` (type is an enum, weights in another
- * field); a file has the one or the other, and the weights of one generation go with the text of the other too.
+ * Field tables of a net's text (topology) and its binary file (weights only). There are two generations, `layer` (the
+ * type is a text) and `layers` (the type is an enum, weights in another field). A file uses one of them, but weights
+ * of one generation also fit text of the other.
  */
 import type { Table } from '../wire/table.ts';
 import { type EnumNames, type Types, table } from './fields.ts';
 import { parameterFields } from './parameters.ts';
 
-/** The old generation's types by their new names. */
+/** The types of the old generation, by their new names. */
 const V1_TYPES: Readonly<Record<string, readonly [number, string]>> = {
   NONE: [0, 'None'],
   ACCURACY: [1, 'Accuracy'],
@@ -103,7 +103,7 @@ const LAYER_WEIGHTS = table('string name=1, Blob* blobs=7', { Blob });
 const V0_WEIGHTS = table('string name=1, Blob* blobs=50', { Blob });
 const V1_WEIGHTS = table('V0 layer=1, string name=4, Blob* blobs=6', { Blob, V0: () => V0_WEIGHTS });
 
-/** A net's binary file: names and weights. All that is topology is skipped. */
+/** The binary file of a net: names and weights. Topology fields are skipped. */
 export const NET_WEIGHTS: Table = table('V1* layers=2, Layer* layer=100', {
   V1: () => V1_WEIGHTS,
   Layer: () => LAYER_WEIGHTS,

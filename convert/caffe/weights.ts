@@ -1,6 +1,6 @@
 /**
- * Reads each layer's blobs from a caffemodel, by the layer's name. Old files give four legacy dimensions, and those
- * that BigDL saved give zeros, so only the number of elements is reliable; it is compared with what the layer needs.
+ * Reads the blobs of each layer from a caffemodel, by the layer's name. Old files have four legacy dimensions and
+ * BigDL writes zeros, so only the number of elements is reliable; it is compared with what the layer needs.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { readMessage } from '../wire/binary.ts';
@@ -18,9 +18,9 @@ import type { Message } from '../wire/table.ts';
 import { NET_WEIGHTS } from './tables.ts';
 
 export interface Blob {
-  /** As the file has it; undefined when it says nothing useful. */
+  /** The shape in the file; undefined when it is useless. */
   readonly shape: readonly number[] | undefined;
-  /** A view of the file, where the file has float32. */
+  /** A view of the file when its numbers are float32. */
   readonly data: Float32Array;
 }
 
@@ -66,7 +66,7 @@ function readNumbers(blob: Message, what: string): Float32Array {
   const double = numbersOf(blob, 'double_data');
   if (double && double.length > 0) return Float32Array.from(double as Float64Array);
   const raw = bytesOf(blob, 'raw_data');
-  // NVIDIA's Caffe: raw bytes, in half precision too.
+  // NVIDIA's Caffe stores raw bytes, also in half precision.
   const type = numberOf(blob, 'raw_data_type', -1);
   const size = [8, 4, 2][type];
   if (raw.length === 0 || size === undefined || raw.length % size !== 0)

@@ -1,6 +1,6 @@
 /**
- * Reports what a run of an ONNX file showed: it loads, rows agree, no NaN, latency and memory. The model runs in a
- * process of its own (process.ts) with a time limit, which is ended in every case.
+ * Checks an ONNX file by running it: it loads, rows agree, no NaN, latency and memory. The model runs in a separate
+ * process with a time limit (process.ts), which is always ended.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,17 +11,17 @@ import { answerOf, type CheckAnswer, SCRIPT } from './process.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
 export interface CheckOptions {
-  /** Folder with in*.npy and out*.npy, or an .npz. */
+  /** A directory with in*.npy and out*.npy, or an .npz file. */
   readonly reference?: string | undefined;
-  /** For the reference. Default 1e-4 and 1e-3 of the value. */
+  /** The tolerance for the reference. Default: 1e-4 absolute and 1e-3 relative. */
   readonly tolerance?: Tolerance | undefined;
-  /** Longest time for all of it, in ms. Default 300,000. */
+  /** The time limit of the whole check, in ms. Default 300,000. */
   readonly limitMs?: number | undefined;
-  /** Inputs whose rank the file does not say. */
+  /** Inputs of unknown rank. */
   readonly shapeless?: readonly string[] | undefined;
-  /** False: only whether it runs, without its latency and the memory of many rows. Default true. */
+  /** False checks only whether the model runs, without latency and the memory of many rows. Default true. */
   readonly measure?: boolean | undefined;
-  /** Ends the process that checks. */
+  /** Ends the checking process. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -30,7 +30,10 @@ const LIMIT_MS = 300_000;
 const MEASURE_MS = 1_000;
 const MAX_STDERR = 4_096;
 
-/** @throws bad_model with onnxruntime's reason, or when the process ended or took too long; the signal's reason */
+/**
+ * @throws bad_model with onnxruntime's reason, or when the process ended or exceeded the limit; the signal's reason
+ * when aborted
+ */
 export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
   const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
@@ -41,17 +44,17 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
   signal?.throwIfAborted();
   if ('report' in answer) return answer.report;
   const { code, message } = answer.failed;
-  // Whatever it was that the model could not do here: it is not a model that serves.
+  // Any other failure also means that the model cannot be served.
   const isOurs = isErrorCode(code) && code !== 'internal';
   throw badModel(isOurs ? message : `the check failed: ${message}`);
 }
 
 /**
- * process.ts in the repository, or the chunk of the installed package that holds it. The deployment bundles us
- * into a file that is gone by now, and may run on a Node without TypeScript: then there is none, and we run it here.
+ * The URL of process.ts in a checkout, or of its chunk in the installed package. A deployment bundles this code into
+ * a temporary file and may use a Node without TypeScript; then there is none, and the check runs in this process.
  */
 function checkScript(): string | undefined {
-  // Before Node 24.2 the started file could not tell that it is the program, and would not answer.
+  // Before Node 24.2 a script cannot know that it is the main program, so it would not answer.
   if (!('main' in import.meta)) return undefined;
   const source = new URL('./process.ts', import.meta.url);
   const places = process.features.typescript ? [source.href, SCRIPT] : [SCRIPT];
@@ -79,7 +82,7 @@ function firstAnswer(child: ChildProcess, request: CheckRequest, limitMs: number
   return new Promise((settle) => {
     const fail = (message: string) => settle({ failed: { code: 'bad_model', message } });
     const timer = setTimeout(
-      () => fail(`onnxruntime was not done with the model after ${limitMs / 1000} s; it may never end`),
+      () => fail(`onnxruntime did not finish with the model within ${limitMs / 1000} s; it may never end`),
       limitMs,
     );
     let errors = '';
@@ -96,7 +99,7 @@ function firstAnswer(child: ChildProcess, request: CheckRequest, limitMs: number
     child.once('close', (code, signal) => {
       clearTimeout(timer);
       fail(
-        `onnxruntime took its process down (${signal ?? `exit code ${code}`})${errors && `: ${errors.trim()}`}`,
+        `onnxruntime ended its process (${signal ?? `exit code ${code}`})${errors && `: ${errors.trim()}`}`,
       );
     });
     child.send(request, () => undefined);

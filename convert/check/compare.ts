@@ -1,17 +1,27 @@
 /**
- * In: two tensors that should be equal. Out: how far apart they are, and whether that is within a tolerance.
- * Trap: NaN is no number's neighbour: where both are NaN they agree, where one is they do not, whatever the tolerance.
+ * Compares a tensor with its expected values and reports the largest difference. Two NaN agree; a single one never
+ * does, whatever the tolerance.
  */
 import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 
-/** Fits where |actual - expected| <= atol + rtol * |expected|. */
+/**
+ * Values agree if
+ * actual - expected
+ * <= atol + rtol *
+ * expected
+ * .
+ */
 export interface Tolerance {
   readonly atol: number;
   readonly rtol: number;
 }
 
 export interface Difference {
-  /** Largest |actual - expected|; null where one of them is no finite number. */
+  /**
+   * The largest
+   * actual - expected
+   * ; null if one of them is not finite.
+   */
   readonly maxError: number | null;
   readonly agrees: boolean;
 }
@@ -43,7 +53,7 @@ export function compare(actual: Tensor, expected: Tensor, tolerance: Tolerance):
   return { maxError: isFinite ? maxError : null, agrees };
 }
 
-/** Elements that are no number. */
+/** The number of NaN elements. */
 export function countNaN(tensor: Tensor): number {
   if (!tensor.dtype.startsWith('float')) return 0;
   let count = 0;
@@ -57,7 +67,7 @@ function numbersOf({ dtype, data }: Tensor): TypedArray | Float16Array {
   return new Float16Array(array.buffer as ArrayBuffer, array.byteOffset, array.length);
 }
 
-/** One row of a tensor whose first dimension counts rows, as a batch of one. */
+/** One row of a batch, as a batch of one. */
 export function rowOf({ dtype, shape, data }: Tensor, row: number): Tensor {
   const rest = shape.slice(1);
   const width = elementCount(rest);

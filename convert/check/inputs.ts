@@ -1,15 +1,14 @@
 /**
- * Makes up input tensors for a model, the same ones on every machine. A row's content depends on its number alone, so
- * that row 1 of a batch of two equals row 1 run by itself. Whole numbers are small, because they may be indexes into a
- * table.
+ * Generates input tensors for a model, the same on every machine. The content of a row depends only on its number, so
+ * that row 1 of a batch of two equals row 1 alone. Integers are small, because they may be indices into a table.
  */
 import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
-/** Of inputs whose rank is not said. */
+/** The ranks to try for inputs of unknown rank. */
 const RANKS = [2, 4, 1, 3];
 
-/** The inputs as they may be meant, the likeliest first: one way, unless some say nothing of their rank. */
+/** The possible input shapes, the likeliest first; several only if an input has no rank. */
 export function possibleSpecs(specs: readonly TensorSpec[], shapeless: readonly string[]): TensorSpec[][] {
   if (!specs.some(({ name }) => shapeless.includes(name))) return [[...specs]];
   return RANKS.map((rank) => {
@@ -18,7 +17,7 @@ export function possibleSpecs(specs: readonly TensorSpec[], shapeless: readonly 
   });
 }
 
-/** Sizes to try for dimensions the file leaves free: first what images have, then smaller. */
+/** Sizes to try for free dimensions: those of images first, then smaller ones. */
 interface FreeSizes {
   /** Height and width of a rank-4 input. */
   readonly spatial: number;
@@ -35,25 +34,25 @@ export const FREE_SIZES: readonly FreeSizes[] = [
   { spatial: 8, other: 4 },
 ];
 
-/** Zeros are the second choice: an index or a box made of random numbers may be out of range. */
+/** Zeros are the second choice, in case random indices or boxes are out of range. */
 export type Filling = 'random' | 'zeros';
 export const FILLINGS: readonly Filling[] = ['random', 'zeros'];
 
 const MAX_ELEMENTS = 2 ** 26;
 
-/** Whether a batch of any size fits: every input has a first dimension that is free. */
+/** Whether the batch is free: every input has a free first dimension. */
 export function isBatchFree(specs: readonly TensorSpec[]): boolean {
   return specs.every(({ shape }) => typeof shape[0] === 'string');
 }
 
-/** Whether a size beside the batch's is free, so that made-up sizes may simply not fit. */
+/** Whether a size other than the batch is free, so that generated sizes may not fit. */
 export function hasFreeSizes(specs: readonly TensorSpec[]): boolean {
   const batch = specs[0]?.shape[0];
   const isFree = (dim: number | string) => typeof dim === 'string' && (dim === '' || dim !== batch);
   return specs.some(({ shape }) => shape.slice(1).some(isFree));
 }
 
-/** One tensor for each input, holding these rows where its batch is free. @throws too_large */
+/** One tensor per input, with these rows if its batch is free. @throws too_large */
 export function madeUpInputs(
   specs: readonly TensorSpec[],
   rows: readonly number[],
@@ -80,7 +79,7 @@ function isSpatial({ shape }: TensorSpec, axis: number): boolean {
   return isChannels(shape[3]) && !isChannels(shape[1]) ? axis === 1 || axis === 2 : axis >= 2;
 }
 
-/** @param number of the input, for its random numbers; without it all are 0 */
+/** @param number of the input, which seeds its random numbers; undefined fills with 0 */
 function fill(
   { dtype }: TensorSpec,
   shape: number[],
@@ -95,7 +94,7 @@ function fill(
     return { dtype, shape, data: texts };
   }
   const data = allocate(dtype, count);
-  // A byte of an image; an index that every table has.
+  // Image bytes are 0 to 255; other integers are 0 or 1, which every table has.
   const isImage = dtype === 'uint8' && shape.length === 4;
   const convert = (value: number) => {
     if (dtype.startsWith('float')) return value;
@@ -111,7 +110,7 @@ function fill(
   return { dtype, shape, data };
 }
 
-/** Numbers from 0 to below 1, by mulberry32. */
+/** Random numbers in [0, 1), by mulberry32. */
 function randomNumbers(seed: number): () => number {
   let state = Math.imul(seed, 0x9e_37_79_b1) >>> 0;
   return () => {

@@ -1,19 +1,19 @@
 /**
- * The process that runs a model that nobody has run yet. In: one request over the channel. Out: one answer.
- * Trap: onnxruntime blocks its thread, so that a model with an endless loop freezes its process, and a broken one may
- * take it down. And in the installed package this file is a part of a chunk, so only it can say where it is.
+ * The separate process of a check: one request over the channel, one answer. onnxruntime blocks its thread, so a
+ * model with an endless loop freezes its process, and a broken one may end it. In the installed package this file is
+ * part of a chunk, so it exports its own URL.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
 export type CheckAnswer = { readonly report: CheckReport } | { readonly failed: ErrorRecord };
 
-/** What to start. */
+/** The script to start. */
 export const SCRIPT = import.meta.url;
 
 export async function answerOf(request: CheckRequest): Promise<CheckAnswer> {
   try {
-    // On demand: who starts this process needs no onnxruntime.
+    // Loaded on demand, because the parent process needs no onnxruntime.
     const { checkModel } = await import('./run.ts');
     return { report: await checkModel(request) };
   } catch (error) {
@@ -23,7 +23,7 @@ export async function answerOf(request: CheckRequest): Promise<CheckAnswer> {
 }
 
 if (import.meta.main && process.send) {
-  // Ctrl-C goes to all of a terminal's processes; who started us tells what it means, and ends us.
+  // Ctrl-C reaches all processes of a terminal; the parent decides what it means and ends this one.
   process.on('SIGINT', () => undefined);
   process.once('message', (request) => {
     void answerOf(request as CheckRequest).then((answer) =>

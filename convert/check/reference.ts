@@ -1,6 +1,6 @@
 /**
- * Compares a model's outputs with a reference: a folder of .npy files (in*.npy, out*.npy), or an .npz with the same
- * names. File names cannot hold what tensor names can (`conv1/Relu:0`), so names match when their letters and digits
+ * Compares a model's outputs with a reference: a directory of .npy files (in*.npy, out*.npy), or an .npz with the
+ * same names. File names cannot hold tensor names such as `conv1/Relu:0`, so names match if their letters and digits
  * do.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { readNpy, readNpz } from '../npy.ts';
 import { compare, type Tolerance } from './compare.ts';
 
 interface References {
-  /** By what stands after `in` in the file's name: `_data`, `0`, or nothing. */
+  /** By the part of the file name after `in`: `_data`, `0`, or nothing. */
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly outputs: ReadonlyMap<string, Tensor>;
 }
@@ -25,7 +25,7 @@ export interface ReferenceReport {
   readonly outputs: readonly {
     readonly name: string;
     readonly agrees: boolean;
-    /** Null where a number is not finite, or the shapes differ. */
+    /** Null if a number is not finite, or the shapes differ. */
     readonly maxError: number | null;
     readonly problem?: string;
   }[];
@@ -64,7 +64,7 @@ async function readTensors(path: string): Promise<Map<string, Tensor>> {
   }
 }
 
-/** @throws bad_model when a file belongs to no input or output, or an input has no file */
+/** @throws bad_model when a file matches no input or output, or an input has no file */
 export async function runReference(
   session: Session,
   { inputs, outputs }: References,
@@ -73,7 +73,8 @@ export async function runReference(
 ): Promise<{ readonly report: ReferenceReport; readonly feeds: readonly Tensor[] }> {
   const { found: given, strangers } = matched(inputs, session.inputs);
   const missing = session.inputs.filter(({ name }) => !given.has(name));
-  // One input too many is one that the import replaced by a constant; a name mistyped leaves an input without a file.
+  // An extra input file alone is one that the import replaced by a constant. With a missing input, it is a misspelled
+  // name.
   if (missing.length > 0 && strangers.length > 0) throw stranger(strangers, session.inputs, 'input');
   if (missing.length > 0) {
     throw bad(`no file for ${missing.map(({ name }) => `input "${name}"`).join(', ')} among in*.npy`);
@@ -105,18 +106,18 @@ async function runOn(session: Session, feeds: readonly Tensor[]) {
   }
 }
 
-/** Dimensions of 1 say nothing of the values: a reference may lack the batch. */
+/** Dimensions of 1 are ignored, because a reference may lack the batch. */
 function sizesOf({ shape }: Tensor): string {
   return shape.filter((dim) => dim !== 1).join();
 }
 
 interface Matched {
   readonly found: ReadonlyMap<string, Tensor>;
-  /** Files that belong to none. */
+  /** Files without a match. */
   readonly strangers: readonly string[];
 }
 
-/** By name; by position where names say nothing; the only one always. */
+/** Matches by name, then by position; a single file matches a single input. */
 function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[]): Matched {
   const byName = new Map(specs.map((spec) => [letters(spec.name), spec.name]));
   const found = new Map<string, Tensor>();
@@ -125,7 +126,7 @@ function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[
     const position = /^_?(\d*)$/.exec(file)?.[1];
     const name =
       byName.get(letters(file)) ??
-      // An output that was named as an input is.
+      // An output that got a suffix because an input has its name.
       byName.get(letters(`${file}_output`)) ??
       (position === undefined ? undefined : specs[Number(position || 0)]?.name) ??
       (files.size === 1 && specs.length === 1 ? specs[0]?.name : undefined);
@@ -137,7 +138,7 @@ function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[
 
 function stranger(files: readonly string[], specs: readonly TensorSpec[], side: string): ServingError {
   const names = specs.map((spec) => spec.name).join(', ');
-  return bad(`"${files.join('", "')}" is no ${side} of the model; its ${side}s: ${names}`);
+  return bad(`"${files.join('", "')}" is not an ${side} of the model; its ${side}s: ${names}`);
 }
 
 function letters(name: string): string {
@@ -148,8 +149,8 @@ function letters(name: string): string {
 }
 
 /**
- * The input's own dtype and shape are asked for; the batch of one, and a last dimension of one, may be left out. Where
- * the model says nothing of the shape, any will do.
+ * Requires the dtype and shape of the input, except that the batch of one and a last dimension of one may be missing.
+ * An input without a shape takes any.
  */
 function fitted(spec: TensorSpec, tensor: Tensor, isShapeless: boolean): Tensor {
   if (tensor.dtype !== spec.dtype) {
@@ -170,7 +171,7 @@ function bad(message: string, cause?: unknown): ServingError {
   return badModel(`reference: ${message}`, { cause });
 }
 
-/** Without the place in onnxruntime's own source, in one line. */
+/** The message in one line, without the location in onnxruntime's source. */
 export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text

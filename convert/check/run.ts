@@ -1,6 +1,6 @@
 /**
- * Runs an ONNX file and measures it: whether rows of a batch agree, NaN, the reference, latency and memory. The memory
- * of this process is taken for the model's, so nothing else may happen in it (process.ts).
+ * Runs an ONNX file and measures it: whether rows of a batch agree, NaN, the reference, latency and memory. The
+ * memory of the process counts as the model's, so nothing else may run in it (process.ts).
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
@@ -14,37 +14,37 @@ import { messageOf, type ReferenceReport, referenceTensors, runReference } from 
 
 export interface CheckRequest {
   readonly file: string;
-  /** Inputs whose rank the file does not say; onnxruntime calls them scalars. */
+  /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
-  /** Folder or file of reference inputs and outputs. */
+  /** The directory or file with reference inputs and outputs. */
   readonly reference?: string | undefined;
-  /** For the reference. */
+  /** The tolerance for the reference. */
   readonly tolerance: Tolerance;
-  /** Longest time for the latency's runs, in ms; 0: one run, and the memory of many rows is not measured. */
+  /** The time limit of latency runs, in ms. 0: one run, without measuring the memory of many rows. */
   readonly measureMs: number;
 }
 
-/** What became of two rows in one run. */
+/** The result of two rows in one run. */
 export type BatchReport =
-  /** The file fixes the number of rows of a run. */
+  /** The file fixes the number of rows. */
   | { readonly kind: 'fixed' }
-  /** Both rows came out as they do alone. */
+  /** Both rows have the results that they have alone. */
   | { readonly kind: 'agrees'; readonly maxError: number | null }
   | { readonly kind: 'differs'; readonly output: string; readonly maxError: number | null }
-  /** Two rows cannot be run at all, one can. */
+  /** One row runs, two rows do not. */
   | { readonly kind: 'fails'; readonly reason: string }
-  /** The outputs do not count the rows: records run one by one. */
+  /** The first dimension of the outputs is not the batch, so records run one by one. */
   | { readonly kind: 'does not follow' }
-  /** The same input gives something else each time: the model draws random numbers. */
+  /** Results differ from run to run: the model draws random numbers. */
   | { readonly kind: 'random' }
-  /** No made-up inputs were run. */
+  /** No generated inputs could be run. */
   | { readonly kind: 'not run'; readonly reason: string };
 
 interface OutputReport {
   readonly name: string;
-  /** Of the run with one row. */
+  /** The shape in the run with one row. */
   readonly shape: readonly number[];
-  /** Elements that are NaN, of the run with one row. */
+  /** The number of NaN elements in the run with one row. */
   readonly nan: number;
 }
 
@@ -56,19 +56,19 @@ export interface CheckReport {
   readonly reference?: ReferenceReport | undefined;
   readonly measured: {
     readonly loadMs: number;
-    /** Of one row; absent when nothing could be run. */
+    /** Latency of one row; absent when nothing could be run. */
     readonly latencyP50Ms?: number;
-    /** What the process grew by, with the model open and after its runs. */
+    /** The growth of the process with the open model, after its runs. */
     readonly memoryGrowthBytes: number;
-    /** The largest it ever was above the beginning: loading needs more than running. */
+    /** The peak growth of the process: loading needs more than running. */
     readonly memoryPeakBytes: number;
-    /** By rows of a run; absent when no made-up inputs were run. */
+    /** Memory by rows of a run; absent when no generated inputs were run. */
     readonly memory?: MemoryReport | undefined;
     readonly threads: number;
   };
 }
 
-/** Batched sums run in another order: 1e-6 is usual, 1e-3 of the value is not. */
+/** Batched sums have another order: errors of 1e-6 are normal, 1e-3 of the value is not. */
 const ROW_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
 const LATENCY_RUNS = 20;
 
@@ -85,7 +85,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     const one = taken?.outputs ?? [];
     const { measureMs } = request;
     const alone = taken ? await measureLatency(session, taken.feeds, measureMs) : undefined;
-    // A peak only rises: each is read before anything larger is run.
+    // A peak only rises, so each is read before anything larger runs.
     const peakBytes = peakNow(before);
     const batch: BatchReport = taken
       ? await runRows(session, taken)
@@ -98,7 +98,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
       growthBytes: Math.max(0, process.memoryUsage.rss() - before),
       peakBytes: peakNow(before),
     };
-    // Last of what takes memory: it has as many rows as it likes.
+    // Runs after the memory is measured, because a reference may have any number of rows.
     const reference =
       references && (await runReference(session, references, request.tolerance, request.shapeless));
     const latency = alone ?? (reference ? await measureLatency(session, reference.feeds, measureMs) : {});
@@ -122,22 +122,22 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   }
 }
 
-/** Where rows differ or do not run together, the import sees to it that each runs alone. */
+/** If rows differ or do not run together, the import makes each run alone. */
 function isShared({ kind }: BatchReport): boolean {
   return kind === 'agrees' || kind === 'random';
 }
 
-/** Inputs that the model took. */
+/** Inputs that the model accepted. */
 interface Taken {
   readonly outputs: readonly NamedTensor[];
   readonly feeds: readonly Tensor[];
-  /** Whether its batch is free. */
+  /** Whether the batch is free. */
   readonly isFree: boolean;
-  /** The same for other rows. */
+  /** Generates the inputs of other rows. */
   readonly inputsOf: (rows: readonly number[]) => Tensor[];
 }
 
-/** One row, with the first of the sizes and fillings that the model takes; else the reason why none fits. */
+/** Runs one row with the first sizes and values that the model accepts, or returns the reason why none is. */
 async function firstRun(session: Session, shapeless: readonly string[]): Promise<Taken | string> {
   const tried = new Set<string>();
   let reason: string | undefined;
@@ -155,7 +155,7 @@ async function firstRun(session: Session, shapeless: readonly string[]): Promise
       tried.add(signature);
       return { outputs: await session.run(feeds), feeds, isFree: isBatchFree(specs), inputsOf };
     } catch (error) {
-      // Of several reasons the first: it is about the likeliest sizes.
+      // The first of several reasons belongs to the likeliest sizes.
       reason ??= messageOf(error);
     }
   }

@@ -1,6 +1,4 @@
-/**
- * In: the attributes of a node. Out: their values, typed; and what an entry of the inference table is.
- */
+/** Reads node attributes as typed values, and defines the entries of the inference table. */
 import type { DType } from '../../lib/contract/tensor.ts';
 import type { Fresh } from './shapes.ts';
 import type { Attributes, Value, ValueType } from './value.ts';

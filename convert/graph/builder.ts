@@ -1,6 +1,6 @@
 /**
- * Builds an ONNX graph, operation by operation, with every shape that can be known. Inputs and outputs keep their
- * public names, which must differ; names inside are unique over all bodies, because an inner name would hide an outer
+ * Builds an ONNX graph operation by operation and infers every shape that can be known. Inputs and outputs keep their
+ * public names, which must differ; inner names are unique over all bodies, because an inner name would hide an outer
  * one.
  */
 import { badModel } from '../../lib/contract/errors.ts';
@@ -12,21 +12,21 @@ import { tensorOf } from './numbers.ts';
 import { prune } from './prune.ts';
 import type { Attributes, Body, NamedValue, Node, Shape, Value, ValueType } from './value.ts';
 
-/** A hostile file must not make an endless graph. */
+/** Limits the graph that a malicious file can produce. */
 const MAX_NODES = 200_000;
-/** Constants up to this size are shared when they are equal, and their elements are known to shape arithmetic. */
+/** Equal constants up to this size are shared, and shape arithmetic knows their elements. */
 const SMALL_ELEMENTS = 64;
 
 export interface AddOptions {
-  /** How many outputs the node has. Default 1. */
+  /** The number of outputs. Default 1. */
   readonly outputs?: number;
-  /** What the outputs' names begin with. Default: the operation. */
+  /** The prefix of the outputs' names. Default: the operation. */
   readonly hint?: string;
-  /** What is known better than inference knows it. */
+  /** Output types that override the inferred ones. */
   readonly results?: readonly ValueType[];
 }
 
-/** What a graph and its bodies share. */
+/** The state that a graph shares with its bodies. */
 interface Shared {
   readonly names: Set<string>;
   readonly constants: Map<string, Value>;
@@ -36,7 +36,7 @@ interface Shared {
 }
 
 export class GraphBuilder {
-  /** What the person should know of the result: a renamed output. */
+  /** Notes for the user, such as renamed outputs. */
   readonly notes: string[] = [];
   readonly #inner: boolean;
   readonly #shared: Shared;
@@ -49,7 +49,7 @@ export class GraphBuilder {
     this.#shared = shared ?? { names: new Set(), constants: new Map(), counter: 0, free: 0, nodes: 0 };
   }
 
-  /** An input of the graph, before anything else of it; in a body, `name` is only a hint. */
+  /** Adds an input, which must come before any node. In a body, `name` is only a hint. */
   input(name: string, dtype: DType, shape: Shape | undefined): Value {
     if (!this.#inner && this.#shared.names.has(name)) throw badModel(`two inputs are named "${name}"`);
     const value = { name: this.#unique(name), dtype, shape };
@@ -57,7 +57,7 @@ export class GraphBuilder {
     return value;
   }
 
-  /** Weights and other constants. Equal small ones are one. */
+  /** Adds a constant. Equal small constants are shared. */
   constant(tensor: Tensor, hint = 'constant'): Value {
     const { dtype, shape } = tensor;
     if (tensor.data.length !== elementCount(shape))
@@ -96,8 +96,8 @@ export class GraphBuilder {
   };
 
   /**
-   * A node; its outputs' types are inferred. What can be computed now becomes a constant instead.
-   * @throws bad_model when the inputs cannot be the operation's
+   * Adds a node and infers its output types. If the result can be computed now, it becomes a constant instead.
+   * @throws bad_model when the inputs do not fit the operation
    */
   add(
     op: string,
@@ -130,17 +130,17 @@ export class GraphBuilder {
     return values;
   }
 
-  /** The first output of a node. */
+  /** Adds a node and returns its first output. */
   one(op: string, inputs: readonly (Value | undefined)[], attributes: Attributes = {}, hint?: string): Value {
     return this.add(op, inputs, attributes, hint === undefined ? {} : { hint })[0] as Value;
   }
 
-  /** The body of a Loop, If or Scan: it may use the values of this graph. */
+  /** Starts the body of a Loop, If or Scan, which may use the values of this graph. */
   body(): GraphBuilder {
     return new GraphBuilder(this.#shared);
   }
 
-  /** A result of the graph under its public name. */
+  /** Adds an output of the graph with its public name. */
   output(name: string, value: Value): void {
     const taken = (wanted: string) =>
       this.#outputs.some((other) => other.name === wanted) ||
@@ -150,7 +150,7 @@ export class GraphBuilder {
     if (free !== name) this.notes.push(`output "${name}" is named "${free}": "${name}" is taken`);
     const produced = this.#nodes.some((node) => node.outputs.includes(value));
     const used = this.#outputs.some((other) => other.value === value);
-    // An input, a constant, an outer value or a second name for one value needs a node that makes it.
+    // An output that is an input, a constant, an outer value or another output needs a node of its own.
     const own = produced && !used ? value : this.#copy(value);
     this.#outputs.push({ name: free, value: own });
   }
@@ -161,7 +161,7 @@ export class GraphBuilder {
     return copy;
   }
 
-  /** The graph, without what no output needs. */
+  /** Returns the graph without the nodes that no output needs. */
   finish(): Body {
     return prune({ inputs: this.#inputs, outputs: this.#outputs, nodes: this.#nodes });
   }
@@ -178,7 +178,7 @@ export class GraphBuilder {
   }
 }
 
-/** Two constants of one key are equal to the bit: -0 is not 0. */
+/** Constants with the same key are equal to the bit: -0 is not 0. */
 function keyOf({ dtype, shape, data }: Tensor): string {
   const texts = Array.from<unknown, string>(data, (element) =>
     Object.is(element, -0) ? '-0' : String(element),

@@ -1,6 +1,6 @@
 /**
- * The arithmetic of shapes. In: a node on small integer tensors. Out: what is known of each element: a number, or the
- * name of a free size ("N", 784), so that a Reshape to (shape(x)[0], 784) is understood although N is free.
+ * Shape arithmetic: tracks the elements of small integer tensors, each a number or the name of a free size ("N",
+ * 784), so that a Reshape to (shape(x)[0], 784) is understood although N is free.
  */
 import { numbersOf } from './numbers.ts';
 import { product } from './shapes.ts';
@@ -9,7 +9,7 @@ import type { Attributes, Dim, Value } from './value.ts';
 type Elements = readonly (Dim | undefined)[];
 type Rule = (inputs: readonly (Value | undefined)[], attributes: Attributes) => Elements | undefined;
 
-/** Most elements that are followed: a shape has as many as the tensor has dimensions. */
+/** Limits the tracked elements; a shape has one per dimension. */
 const MAX_ELEMENTS = 64;
 
 const first: Rule = ([x]) => x?.elements;
@@ -54,7 +54,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   ReduceProd: ([x]) => x?.elements && [product(x.elements)],
 };
 
-/** The bounds of ONNX's Slice on an axis of `size`, clamped: [from, to), to being -1 for "before the first". */
+/** The bounds of ONNX's Slice on an axis of `size`, clamped: [from, to). `to` is -1 for "before the first". */
 export function sliceBounds(start: number, end: number, step: number, size: number): [number, number] {
   const from = start < 0 ? start + size : start;
   const to = end < 0 ? end + size : end;
@@ -89,7 +89,7 @@ function pairwise(compute: (a: number, b: number) => number, neutral?: number): 
   };
 }
 
-/** Of a constant, or of what `op` makes of its inputs. */
+/** The elements of a constant, or of the result of `op`. */
 export function elementsOf(
   value: Pick<Value, 'dtype' | 'shape' | 'constant'>,
   op?: string,
@@ -108,7 +108,7 @@ export function elementsOf(
   return elements && elements.length === length && elements.length <= MAX_ELEMENTS ? elements : undefined;
 }
 
-/** What a shape input says: the dimensions, free ones by name; undefined where it is unknown. */
+/** The dimensions in a shape input, free ones by name; undefined when it is unknown. */
 export function shapeFrom(value: Value | undefined, fresh: () => string): Dim[] | undefined {
   if (value?.elements) return value.elements.map((element) => element ?? fresh());
   const numbers = value?.constant && numbersOf(value.constant);

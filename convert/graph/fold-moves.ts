@@ -1,6 +1,4 @@
-/**
- * Constants moved about: transposed, cut, joined. In: constant tensors. Out: new ones, elements of any dtype.
- */
+/** Folds operations that only move the elements of constants, of any dtype: transposing, slicing, concatenating. */
 import { allocate, elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import { int, ints } from './attributes.ts';
 import { sliceBounds } from './elements.ts';
@@ -13,7 +11,7 @@ export type Fold = (
   attributes: Attributes,
 ) => readonly Tensor[] | undefined;
 
-/** Arithmetic is for small constants; weights are only moved. */
+/** Arithmetic is folded for small constants only; weights are only moved. */
 export const MAX_COMPUTED = 1024 * 1024;
 
 export type Elements = TypedArray | string[];
@@ -26,7 +24,7 @@ export function made(like: Tensor, shape: readonly number[], data: Elements): Te
   return { dtype: like.dtype, shape, data };
 }
 
-/** Copies by position: `from(i)` is where element i of the result comes from, -1 leaves it 0. */
+/** Copies elements: `from(i)` is the source index of element i, -1 leaves it 0. */
 export function pick(tensor: Tensor, shape: readonly number[], from: (i: number) => number): Tensor {
   const length = elementCount(shape, MAX_FOLDED_ELEMENTS);
   const data = similar(tensor, length) as unknown[];
@@ -45,7 +43,7 @@ function stridesOf(shape: readonly number[]): number[] {
   return strides;
 }
 
-/** Element i of a result of `shape` -> its place, by the source's stride at each axis of the result. */
+/** Maps element i of a result to its source index, by the source's stride for each axis of the result. */
 function walker(shape: readonly number[], steps: readonly number[], offset = 0): (i: number) => number {
   const index = shape.map(() => 0);
   let at = offset;

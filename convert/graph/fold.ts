@@ -1,7 +1,6 @@
 /**
- * In: a node whose inputs are all constants. Out: its outputs, computed now; undefined when it is not computed here.
- * Trap: only what converters need to know (weights moved into ONNX's layout, shapes, axes): the rest onnxruntime folds
- * when it loads the model, with its own kernels.
+ * Computes a node whose inputs are all constants; returns undefined when it is left to the run. Only what converters
+ * need (weights in ONNX's layout, shapes, axes) is folded: onnxruntime folds the rest when it loads the model.
  */
 import { type DType, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import { dtypeOf, int, ints } from './attributes.ts';
@@ -33,7 +32,7 @@ function binary(compute: (a: number, b: number, whole: boolean) => number, dtype
     for (let i = 0; i < length; i++) {
       values[i] = compute(left[fromA(i)] as number, right[fromB(i)] as number, whole);
     }
-    // A whole number that is none (5 / 0) is for the run to refuse.
+    // A division such as 5 / 0 is left for the run to refuse.
     if (whole && !dtype && !values.every((value) => Number.isSafeInteger(value))) return undefined;
     return [tensorOf(dtype ?? a.dtype, shape, values)];
   };
@@ -169,7 +168,7 @@ const FOLD: Readonly<Record<string, Fold>> = {
   ReduceMin: reduce(Infinity, Math.min),
 };
 
-/** Max and Min of three and more, Sum and Mean are left to the run. */
+/** Max and Min of three or more inputs, Sum and Mean are left to the run. */
 const ARITY: Readonly<Record<string, number>> = { Max: 2, Min: 2 };
 
 export function foldNode(

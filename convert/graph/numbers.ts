@@ -1,6 +1,6 @@
 /**
- * Converts constants to doubles and back. An int64 beyond 2^53 is no double; `numbersOf` then returns undefined, and
- * nothing is folded.
+ * Converts constants to doubles and back. Doubles cannot hold int64 values beyond 2^53; `numbersOf` then returns
+ * undefined, and nothing is folded.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../lib/contract/tensor.ts';
 import type { Value } from './value.ts';
 
-/** Most elements that constant folding makes: a hostile Expand or ConstantOfShape must not fill the memory. */
+/** Limits constant folding, so that a malicious Expand or ConstantOfShape cannot fill the memory. */
 export const MAX_FOLDED_ELEMENTS = 64 * 1024 * 1024;
 
 export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
@@ -28,7 +28,7 @@ export function numbersOf(tensor: Tensor): ArrayLike<number> | undefined {
   return numbers;
 }
 
-/** A tensor of `dtype` with these elements; integers are cut toward zero as a cast does. */
+/** A tensor of `dtype` with these elements. Integers are truncated toward zero, as a cast does. */
 export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLike<number>): Tensor {
   if (!isNumericDType(dtype) || dtype === 'float16') throw badModel(`cannot compute with ${dtype}`);
   const data = allocate(dtype, elementCount(shape, MAX_FOLDED_ELEMENTS));
@@ -44,7 +44,7 @@ export function tensorOf(dtype: DType, shape: readonly number[], values: ArrayLi
 
 function finite(value: number): number {
   if (Number.isFinite(value)) return value;
-  throw badModel(`${value} is no integer`);
+  throw badModel(`${value} is not an integer`);
 }
 
 /** The elements of a constant input as plain numbers. @throws bad_model naming the input when it is not constant */
@@ -55,7 +55,7 @@ export function constantNumbers(value: Value | undefined, what: string): number[
   throw badModel(`needs a constant ${what}; it is computed while the model runs`);
 }
 
-/** Its only element. */
+/** The only element of a constant. @throws bad_model when it has more or is not constant */
 export function constantNumber(value: Value | undefined, what: string): number {
   const numbers = constantNumbers(value, what);
   if (numbers.length === 1) return numbers[0] as number;

@@ -1,6 +1,6 @@
 /**
- * In: a graph as it was built. Out: the same without the nodes no output needs, outputs under their public names.
- * Trap: a body uses outer values that no input list shows; they keep their makers alive too.
+ * Removes the nodes that no output needs, and gives the outputs their public names. Bodies use outer values that no
+ * input list shows; these keep their producers too.
  */
 import type { Attribute, Body, Node, Value } from './value.ts';
 
@@ -29,7 +29,7 @@ export function bodyOf(attribute: Attribute | undefined): Body | undefined {
   return typeof attribute === 'object' && 'body' in attribute ? attribute.body : undefined;
 }
 
-/** Gives each output's value the output's name; whoever bears that name inside gets another. */
+/** Gives each output's value the output's name. An inner value with that name is renamed. */
 function rename(body: Body): Body {
   const names = new Map<string, string>();
   const wanted = new Set(body.outputs.map(({ name }) => name));

@@ -1,6 +1,6 @@
 /**
- * Shapes with free dimensions: numbers where they are known, otherwise a clear refusal. A product of free dimensions
- * has no name and becomes a new free dimension.
+ * Shape helpers that return numbers when sizes are known and throw a clear error otherwise. A product of free
+ * dimensions has no name and becomes a new free dimension.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
@@ -35,7 +35,7 @@ export function axisOf(axis: number, count: number): number {
   throw badModel(`axis ${axis} is outside of ${count} dimensions`);
 }
 
-/** NumPy's rule for two shapes. @throws bad_model when they do not fit */
+/** Broadcasts two shapes by NumPy's rule. @throws bad_model when they do not fit */
 export function broadcast(a: Shape | undefined, b: Shape | undefined, fresh: Fresh): Shape | undefined {
   if (!a || !b) return undefined;
   const size = Math.max(a.length, b.length);
@@ -49,7 +49,7 @@ export function broadcast(a: Shape | undefined, b: Shape | undefined, fresh: Fre
 function broadcastDim(x: Dim, y: Dim, fresh: Fresh, message: () => string): Dim {
   if (x === y || y === 1) return x;
   if (x === 1) return y;
-  // A free size that meets a number > 1 is that number, or 1, which broadcasts to it.
+  // A free size next to a number > 1 is that number, or 1, which broadcasts to it.
   if (typeof x === 'number' && typeof y === 'number') throw badModel(message());
   if (typeof x === 'number') return x;
   if (typeof y === 'number') return y;
@@ -71,7 +71,7 @@ export function product(dims: readonly (Dim | undefined)[]): Dim | undefined {
   return number === 1 ? free : undefined;
 }
 
-/** Whether two dimensions are surely equal. */
+/** Whether two dimensions are certainly equal. */
 export function sameDim(a: Dim | undefined, b: Dim | undefined): boolean {
   return a !== undefined && a === b;
 }

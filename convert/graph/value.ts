@@ -1,11 +1,10 @@
 /**
- * What the converters build with: values of a graph under construction, and the graph's nodes.
- * Trap: a shape may be unknown (`undefined`) or partly free (a text); a converter that needs a number asks for it with
- * `fixed` and fails with the node's name, it never guesses.
+ * The values and nodes of a graph under construction. A shape may be unknown (`undefined`) or partly free (a text); a
+ * converter that needs a number calls `fixed`, which fails with a clear error instead of guessing.
  */
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
 
-/** A number, or the name of a free size: two dimensions of one name are equal. */
+/** A number, or the name of a free size. Dimensions with the same name are equal. */
 export type Dim = number | string;
 export type Shape = readonly Dim[];
 
@@ -18,18 +17,18 @@ export interface Value {
   /** Unique in the graph and its bodies. */
   readonly name: string;
   readonly dtype: DType;
-  /** `undefined`: not even the rank is known. */
+  /** `undefined`: the rank is unknown. */
   readonly shape: Shape | undefined;
-  /** Known while converting. */
+  /** The value, if it is known during conversion. */
   readonly constant?: Tensor;
   /**
-   * What is known of the elements of a small integer tensor of rank 0 or 1 (the arithmetic of shapes): a number, the
-   * name of a free size, or undefined. Also set for constants.
+   * The known elements of an integer tensor of rank 0 or 1 (for shape arithmetic): a number, the name of a free size,
+   * or undefined. Also set for constants.
    */
   readonly elements?: readonly (Dim | undefined)[];
 }
 
-/** A number is an int, an array of numbers ints, a text a string. */
+/** A number becomes an int, an array ints, a text a string. */
 export type Attribute =
   | number
   | readonly number[]
@@ -56,7 +55,7 @@ export interface NamedValue {
   readonly value: Value;
 }
 
-/** A finished graph: what the writer writes. */
+/** A finished graph, as the writer takes it. */
 export interface Body {
   readonly inputs: readonly Value[];
   readonly outputs: readonly NamedValue[];

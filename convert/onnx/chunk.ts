@@ -1,14 +1,12 @@
-/**
- * Pieces of a protobuf. In: fields. Out: lists of byte arrays and their length, without copying what is large.
- */
+/** Encodes protobuf fields as lists of byte arrays with their total length, without copying large arrays. */
 
 export interface Chunk {
   readonly parts: readonly Uint8Array[];
-  /** Bytes of all parts. */
+  /** The total length of all parts, in bytes. */
   readonly length: number;
 }
 
-/** Pieces up to this size are copied into one, so that a graph of 10,000 nodes is not 100,000 writes. */
+/** Parts up to this size are joined, so that a graph of 10,000 nodes does not take 100,000 writes. */
 const JOIN_BYTES = 4096;
 
 export function message(fields: readonly Chunk[]): Chunk {
@@ -65,7 +63,7 @@ function one(part: Uint8Array): Chunk {
 
 function varint(value: number): Uint8Array {
   const encoded: number[] = [];
-  // Negative numbers are ten bytes: the 64-bit two's complement.
+  // A negative number takes ten bytes: the 64-bit two's complement.
   let rest = BigInt.asUintN(64, BigInt(value));
   do {
     const low = Number(rest & 0x7fn);

@@ -1,6 +1,6 @@
 /**
- * Reads an ONNX file's opset, IR version and the files that hold its weights. The file's author chose those paths; one
- * that leaves the model's folder is refused.
+ * Reads an ONNX file's opset, IR version and the paths of its external weights. The paths come from the file, so one
+ * that leaves the model's directory is refused.
  */
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -10,13 +10,13 @@ import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts
 import type { Message, Table } from '../wire/table.ts';
 
 export interface OnnxFacts {
-  /** Of the standard operators. */
+  /** The opset of the standard operators. */
   readonly opset: number;
   readonly irVersion: number;
-  /** Inputs of which not even the rank is said. */
+  /** Inputs of unknown rank. */
   readonly shapelessInputs: readonly string[];
   readonly shapelessOutputs: readonly string[];
-  /** Files beside the model, relative to its folder, with `/`. */
+  /** External weight files, relative to the model's directory, with `/`. */
   readonly externalFiles: readonly string[];
 }
 
@@ -55,7 +55,7 @@ const MODEL: Table = {
   25: { name: 'functions', type: () => FUNCTION, repeated: true },
 };
 
-/** @throws bad_model when the file is no ONNX model, or names a file outside its folder */
+/** @throws bad_model when the file is not an ONNX model, or names a file outside its directory */
 export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const name = basename(path);
   const model = parsed(await bytesOf(path), path);
@@ -103,14 +103,14 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   try {
     return await readFile(path);
   } catch (error) {
-    // Beyond 2 GB there is no ONNX file: it is one protobuf.
+    // An ONNX file is one protobuf, which ends at 2 GB.
     const { code, message } = error as NodeJS.ErrnoException;
     const why = code === 'ERR_FS_FILE_TOO_LARGE' ? 'it is over 2 GB, which no ONNX file can be' : message;
     throw badModel(`${path} cannot be read: ${why}`, { cause: error });
   }
 }
 
-/** Of a graph or a function, bodies included. The reader has limited how deep they nest. */
+/** Visits the tensors of a graph or function, including bodies. The reader has limited their nesting. */
 function visitTensors(graph: Message, visit: (tensor: Message) => void): void {
   const sparse = (message: Message | undefined) => {
     for (const side of ['values', 'indices']) {
@@ -138,7 +138,7 @@ function collectLocation(tensor: Message, name: string, files: Set<string>): voi
   for (const entry of messagesOf(tensor, 'external')) {
     if (textOf(entry, 'key') !== 'location') continue;
     const location = textOf(entry, 'value');
-    // onnxruntime takes `\` for a separator on Windows.
+    // onnxruntime treats `\` as a separator on Windows.
     const isInside = !/^[/\\]|^[a-z]:|(^|[/\\])\.\.([/\\]|$)|\0/i.test(location) && location !== '';
     if (!isInside) {
       const shown = JSON.stringify(location.slice(0, 200));

@@ -1,7 +1,7 @@
 /**
- * Writes a graph as an ONNX file (opset 17, IR 8). Protobuf puts a message's length before its content, so lengths are
- * added up first and weights are written from where they lie. A protobuf ends at 2 GB, so larger weights go into a file
- * beside the model.
+ * Writes a graph as an ONNX file (opset 17, IR 8). Protobuf puts the length of a message before its content, so
+ * lengths are computed first and weights are written without a copy. A protobuf ends at 2 GB; larger weights go to a
+ * second file.
  */
 import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -14,21 +14,21 @@ import { bytes, type Chunk, float, integer, message, packedFloats, text } from '
 
 export const OPSET = 17;
 export const IR_VERSION = 8;
-/** Below protobuf's 2 GB, with room for everything that is no weight. */
+/** Below protobuf's 2 GB, with room for everything except weights. */
 const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
 /** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */
 const EXTERNAL_FROM_BYTES = 1024;
 
 interface WrittenOnnx {
-  /** The model's file, and the file of its weights when it needed one. */
+  /** The model's file, and the file of its weights if there is one. */
   readonly files: readonly string[];
 }
 
 interface WriteOptions {
   readonly producerVersion: string;
-  /** For tests: where the weights move into a file of their own. */
+  /** The size from which weights go to a second file. For tests. */
   readonly maxFileBytes?: number;
-  /** Hears of the bytes that are written, and of how many there will be. */
+  /** Called with the bytes written so far and the total. */
   readonly onProgress?: (writtenBytes: number, totalBytes: number) => void;
 }
 
@@ -48,12 +48,12 @@ export async function writeOnnx(body: Body, path: string, options: WriteOptions)
   return { files: [path, `${path}.data`] };
 }
 
-/** The file as one array, for small models and tests. */
+/** Returns the file as one array, for small models and tests. */
 export function onnxBytes(body: Body): Uint8Array {
   return Buffer.concat(modelChunk(body, constantsOf(body), undefined, '').parts);
 }
 
-/** Largest write at once: a socket or disk takes it without a copy of everything. */
+/** The largest single write, so that writing does not copy everything. */
 const WRITE_BYTES = 16 * 1024 * 1024;
 
 async function writeParts(
@@ -77,7 +77,7 @@ async function writeParts(
   }
 }
 
-/** Weights in a file of their own, each at a page's begin so that it can be mapped. */
+/** A separate file of weights, each aligned to a page so that it can be mapped. */
 class ExternalWeights {
   readonly location: string;
   readonly parts: Uint8Array[] = [];
@@ -97,7 +97,7 @@ class ExternalWeights {
   }
 }
 
-/** Every constant the nodes and bodies use: all become initializers of the outermost graph. */
+/** All constants of the nodes and bodies, which become initializers of the outermost graph. */
 function constantsOf(body: Body): Map<string, Value> {
   const found = new Map<string, Value>();
   const visit = (graph: Body) => {

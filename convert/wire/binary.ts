@@ -1,7 +1,7 @@
 /**
- * Reads a protobuf message by its table; every defect is one bad_model with its offset. Each length in the file is
- * checked against the bytes that are there before anything is allocated. Byte fields are views, so the file's buffer
- * lives as long as the message.
+ * Reads a protobuf message by its table; any defect is a bad_model error with its offset. Each length is checked
+ * against the remaining bytes before anything is allocated. Byte fields are views, so the file's buffer lives as long
+ * as the message.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import {
@@ -25,13 +25,13 @@ const GROUP_END = 4;
 const FIXED32 = 5;
 
 interface ReadOptions {
-  /** What the bytes are, for messages: a file name. */
+  /** The name of the bytes in errors, such as a file name. */
   readonly what?: string;
   readonly limits?: Partial<WireLimits>;
 }
 
 /**
- * The message in `bytes`. Unknown fields, and fields with another wire type than the table's, are skipped.
+ * Reads the message in `bytes`. Unknown fields, and fields whose wire type differs from the table's, are skipped.
  * @throws bad_model naming `what` and the offset
  */
 export function readMessage(bytes: Uint8Array, table: Table, options: ReadOptions = {}): Message {
@@ -48,12 +48,12 @@ class Reader {
   private offset = 0;
   private items = 0;
   private numbers = 0;
-  /** The two halves of the integer read last. */
+  /** The two halves of the last integer read. */
   private low = 0;
   private high = 0;
 
   constructor(bytes: Uint8Array, what: string, limits: WireLimits) {
-    // A Buffer's subarrays would be Buffers; only decoding text is faster with one.
+    // Subarrays of a Buffer would be Buffers, which only helps when decoding text.
     this.bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -99,7 +99,7 @@ class Reader {
       let numbers = growing.get(field);
       if (numbers === undefined) {
         const before = message[name] as NumberArray | undefined;
-        // A message that comes in a million pieces would copy its numbers a million times.
+        // Counted, because a message in a million pieces would copy its numbers a million times.
         if (before !== undefined) this.countNumbers(before.length);
         numbers = new GrowingNumbers(type, before);
         growing.set(field, numbers);
@@ -219,7 +219,7 @@ class Reader {
     }
   }
 
-  /** The end of a length-delimited value; the offset is then at its first byte. */
+  /** Returns the end of a length-delimited value and moves the offset to its first byte. */
   private delimited(end: number): number {
     const start = this.offset;
     this.varint(end);
@@ -276,7 +276,7 @@ class Reader {
   }
 }
 
-/** Whether a field's value can come in this wire type; protobuf treats the others as unknown. */
+/** Whether a field's value can have this wire type. As in protobuf, other types make it an unknown field. */
 function fits(field: Field, wire: number): boolean {
   if (typeof field.type === 'function' || !isNumberType(field.type)) return wire === DELIMITED;
   if (wire === DELIMITED) return field.repeated === true;

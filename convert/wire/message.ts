@@ -1,6 +1,6 @@
 /**
- * Reads a message's fields as the types the caller expects, or protobuf's defaults for them. Asking for another type than
- * the table's is a mistake of ours and fails as `internal`, whatever the file says.
+ * Returns a message's fields as the types that the caller expects, or protobuf's defaults. Asking for another type
+ * than the table's is a programming error and fails as `internal`, whatever the file contains.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Message, MessageMap, MessageValue, NumberArray } from './table.ts';
@@ -12,7 +12,7 @@ export function has(message: Message, name: string): boolean {
   return message[name] !== undefined;
 }
 
-/** @param fallback for a field that the file does not have */
+/** @param fallback for a missing field */
 function field<T>(
   message: Message,
   name: string,
@@ -22,7 +22,7 @@ function field<T>(
 ): T {
   const value = message[name];
   if (value === undefined) return fallback;
-  // The table gave the field this type, and `isRight` has looked.
+  // `isRight` has checked that the field has the type of the table.
   if (isRight(value)) return value as T;
   throw new ServingError('internal', `field ${name} was asked for as ${expected} and is ${typeof value}`);
 }

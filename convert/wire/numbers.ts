@@ -1,6 +1,6 @@
 /**
- * Collects the repeated numbers of a field, alone or packed, into one typed array. Weights come as one packed run of a
- * hundred million bytes, which must become a view and not numbers one by one.
+ * Collects the numbers of a repeated field, packed or not, in one typed array. Weights are one packed run of up to a
+ * hundred million bytes, which becomes a view.
  */
 import { viewBytes } from '../../lib/contract/tensor.ts';
 import type { NumberArray, ScalarType } from './table.ts';
@@ -34,17 +34,19 @@ export function isNumberType(type: ScalarType): type is NumberType {
 
 const FIXED_DTYPES = { float: 'float32', double: 'float64', fixed32: 'uint32', fixed64: 'uint64' } as const;
 
-/** Whole elements of a fixed-size type, as a view where the alignment allows it. */
+/** The elements of a fixed-size type, as a view if their alignment allows it. */
 export function viewNumbers(type: NumberType, bytes: Uint8Array): NumberArray {
   return viewBytes(FIXED_DTYPES[type as keyof typeof FIXED_DTYPES], bytes) as NumberArray;
 }
 
-/** The numbers of one repeated field. A single run is kept as it is; more are copied together, doubling. */
+/**
+ * The numbers of one repeated field. A single run is kept as it is; several are copied into an array that doubles.
+ */
 export class GrowingNumbers {
   readonly type: NumberType;
   private array: NumberArray;
   private length: number;
-  /** False while `array` is someone else's memory. */
+  /** False while `array` is a view of the file. */
   private owned = false;
 
   constructor(type: NumberType, first?: NumberArray) {
@@ -61,11 +63,11 @@ export class GrowingNumbers {
     }
     const start = this.length;
     this.grow(more.length);
-    // Both are arrays of the same type; TypeScript cannot know.
+    // Both arrays have the same type, which TypeScript cannot know.
     (this.array as Float64Array).set(more as Float64Array, start);
   }
 
-  /** One number; for 64-bit integers its two halves. */
+  /** Appends a number, given as two halves if it has 64 bits. */
   push(low: number, high = 0): void {
     const index = this.length;
     this.grow(1);
@@ -101,7 +103,7 @@ function setNumber(array: NumberArray, index: number, low: number, high: number)
   }
 }
 
-/** A 64-bit integer from its halves as a double: exact up to 2^53, the nearest one beyond. */
+/** Joins the halves of a 64-bit integer to a double: exact up to 2^53, else the nearest. */
 export function join64(low: number, high: number, signed: boolean): number {
   return (signed ? high | 0 : high >>> 0) * 0x1_0000_0000 + (low >>> 0);
 }

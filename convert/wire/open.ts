@@ -1,6 +1,6 @@
 /**
- * Messages while they are read, for both encodings. In: a message and what the file has for a field. Out: the message.
- * Trap: field names come from our tables and never from the file; the keys of a map do, so a map is a Map.
+ * Builds messages while they are read, for both encodings. Field names come from the tables, never from the file. The
+ * keys of a map do come from the file, so a map is a Map.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Field, Message, MessageValue, Table } from './table.ts';
@@ -8,7 +8,7 @@ import type { Field, Message, MessageValue, Table } from './table.ts';
 /** A message while it is read. */
 export type OpenMessage = Record<string, MessageValue | undefined>;
 
-/** Null prototype, yet an ordinary fast object: names come from tables alone, never from the file. */
+/** An object without prototype that is as fast as an ordinary one. */
 const MessageObject = function () {} as unknown as new () => OpenMessage;
 MessageObject.prototype = Object.create(null);
 
@@ -16,7 +16,7 @@ export function newMessage(): OpenMessage {
   return new MessageObject();
 }
 
-/** A repeated field's array, made when it is missing. */
+/** The array of a repeated field, created if missing. */
 export function list<T extends Message | string | Uint8Array>(message: OpenMessage, name: string): T[] {
   let values = message[name] as T[] | undefined;
   if (values === undefined) {
@@ -26,7 +26,7 @@ export function list<T extends Message | string | Uint8Array>(message: OpenMessa
   return values;
 }
 
-/** A singular message; one that comes twice is merged, as protobuf does. */
+/** A singular message. As in protobuf, a second occurrence is merged into it. */
 export function singular(message: OpenMessage, name: string): OpenMessage {
   let value = message[name] as OpenMessage | undefined;
   if (value === undefined) {
@@ -36,7 +36,7 @@ export function singular(message: OpenMessage, name: string): OpenMessage {
   return value;
 }
 
-/** Puts a map's entry; a key or value left out has its type's default, the last of equal keys wins. */
+/** Adds a map entry. A missing key or value has its type's default; the last of equal keys wins. */
 export function putEntry(message: OpenMessage, name: string, table: Table, entry: Message): void {
   const map = (message[name] as Map<string | number, MessageValue> | undefined) ?? new Map();
   message[name] = map;

@@ -1,10 +1,10 @@
 /**
- * The shape of a protobuf message as we read it: a table from field number to field. In: nothing. Out: types, limits.
- * Trap: a table names only the fields we need; whatever a file has besides is skipped, in both encodings.
+ * Types for protobuf messages: a table maps field numbers to fields. A table names only the fields that the
+ * converters need; others are skipped in both encodings.
  */
 
 /**
- * What a field holds, and what a message then has under its name (first alone, then `repeated`):
+ * The types of a field, each with its value in a message (single, then `repeated`):
  * - bool: boolean, Uint8Array of 0 and 1
  * - int32, enum: number, Int32Array; uint32, fixed32: number, Uint32Array
  * - int64: number (the nearest double beyond 2^53), BigInt64Array (exact); uint64, fixed64: number, BigUint64Array
@@ -27,12 +27,12 @@ export type ScalarType =
 
 export interface Field {
   readonly name: string;
-  /** A function for a message, so that tables may refer to one another in any order. */
+  /** A function for a message, so that tables may refer to one another. */
   readonly type: ScalarType | (() => Table);
   readonly repeated?: true;
   /** A protobuf map: `type` is the table of its entries, 1 the key (string or number), 2 the value. Becomes a Map. */
   readonly map?: true;
-  /** Numbers by name, for the text format; both encodings give the number. */
+  /** The enum's numbers by name, for text. Both encodings return numbers. */
   readonly enumNames?: Readonly<Record<string, number>>;
 }
 
@@ -60,17 +60,17 @@ export type MessageValue =
   | readonly Uint8Array[]
   | MessageMap;
 
-/** Fields by name, without a prototype. A field the file does not have is undefined; nothing gets a default. */
+/** Fields by name, without a prototype. A missing field is undefined; there are no defaults. */
 export interface Message {
   readonly [name: string]: MessageValue | undefined;
 }
 
 export interface WireLimits {
-  /** Messages within messages. */
+  /** The nesting of messages. */
   readonly depth: number;
-  /** Messages, texts and byte strings in all. */
+  /** The total number of messages, texts and byte strings. */
   readonly items: number;
-  /** Repeated numbers that are no view of the file, in all. */
+  /** The total of repeated numbers that are not views of the file. */
   readonly numbers: number;
 }
 

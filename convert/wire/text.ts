@@ -1,6 +1,6 @@
 /**
- * Reads protobuf text (prototxt, pbtxt) by the same tables as the binary reader. The text says less: `1` may be a bool,
- * an int, a float or an enum, and only the table knows.
+ * Reads protobuf text (prototxt, pbtxt) by the same tables as the binary reader. In text a `1` may be a bool, an int,
+ * a float or an enum, and only the table decides.
  */
 import { GrowingNumbers, isNumberType, type NumberType } from './numbers.ts';
 import { list, newMessage, type OpenMessage, putEntry } from './open.ts';
@@ -9,15 +9,15 @@ import { WIRE_LIMITS } from './table.ts';
 import { describe, type Token, Tokens } from './tokens.ts';
 
 interface ReadTextOptions {
-  /** What the text is, for messages: a file name. */
+  /** The name of the text in errors, such as a file name. */
   readonly what?: string;
   readonly limits?: Partial<WireLimits>;
-  /** Called for each field the table does not have, with the message it stands in; it is skipped, blocks and all. */
+  /** Called for each unknown field with the message that contains it. The field is skipped, with its block. */
   readonly onUnknown?: (name: string, line: number, message: Message) => void;
 }
 
 /**
- * The message that `text` writes.
+ * Reads the message in `text`.
  * @throws bad_model naming `what` and the line
  */
 export function readText(text: string, table: Table, options: ReadTextOptions = {}): Message {
@@ -53,7 +53,7 @@ class Parser {
     return this.message(table, undefined, 1);
   }
 
-  /** Fields up to `close`, which is taken; undefined is the end of the text. */
+  /** Reads fields up to and including the mark `close`; undefined reads to the end. */
   private message(table: Table, close: string | undefined, depth: number): Message {
     const message = newMessage();
     const growing = new Map<Field, GrowingNumbers>();
@@ -83,7 +83,7 @@ class Parser {
     return this.tokens.fail(`expected the name of a field${end}, got ${describe(token)}`, token.line);
   }
 
-  /** `[package.extension]` or `[host/package.Message]`: always unknown to our tables. */
+  /** Reads `[package.extension]` or `[host/package.Message]`, which no table has. */
   private extensionName(): string {
     let name = '[';
     for (;;) {
@@ -172,7 +172,7 @@ class Parser {
     return Buffer.concat(parts);
   }
 
-  /** The number as the field's type; with `into` it is appended there, 64-bit integers exactly. */
+  /** Parses a number as the field's type. With `into` it is appended there, 64-bit integers exactly. */
   private number(field: Field, type: NumberType, into?: GrowingNumbers): number | boolean {
     const negative = this.tokens.take('-');
     const token = this.tokens.next();
@@ -206,7 +206,7 @@ class Parser {
     }
   }
 
-  /** From an opening mark to its closing one, whatever is between. */
+  /** Skips from an opening mark to its closing one. */
   private skipBlock(depth: number): void {
     const open: string[] = [];
     const { line } = this.tokens.peek();
@@ -261,7 +261,7 @@ const BOOLS: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ]);
 
-/** A bigint for 64-bit integers, undefined when the word is no value of the type. */
+/** Returns a bigint for 64-bit integers, undefined when the word does not fit the type. */
 function parseNumber(
   word: string,
   negative: boolean,

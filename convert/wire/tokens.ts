@@ -1,10 +1,12 @@
 /**
- * Splits protobuf text (prototxt, pbtxt) into tokens with their lines. Strings of bytes fields are bytes: `\377` is one
- * byte and no character, and a character is its UTF-8 bytes.
+ * Splits protobuf text (prototxt, pbtxt) into tokens with their lines. Strings are bytes: `\377` is one byte, not a
+ * character, and a character is its UTF-8 bytes.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 
-/** `word`: a name or a number, as written; `text`: a quoted text, its unescaped `bytes`; `mark`: one of `:{}<>[],;-/`. */
+/**
+ * `word`: a name or a number as written; `text`: a string with its unescaped `bytes`; `mark`: one of `:{}<>[],;-/`.
+ */
 export interface Token {
   readonly kind: 'word' | 'text' | 'mark' | 'end';
   readonly value: string;
@@ -15,11 +17,11 @@ export interface Token {
 const MARKS = ':{}<>[],;-/';
 const SPACE = /[ \t\r\n\f\v]/;
 const WORD = /[A-Za-z0-9_.]+/y;
-/** A number may hold a sign after its exponent only, so `1-2` is no word. */
+/** A number may have a sign only after its exponent, so `1-2` is not a word. */
 const NUMBER = /(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?)(?![A-Za-z0-9_.])/y;
 const LINE_FEED = 10;
 const BACKSLASH = 92;
-/** One buffer for each byte an octal escape can name: weights in text are millions of them. */
+/** A buffer for each byte that an octal escape can name, because weights in text are millions of them. */
 const OCTALS = Array.from({ length: 256 }, (_, byte) => Buffer.from([byte]));
 const ESCAPES: Readonly<Record<string, number>> = {
   a: 7,
@@ -48,7 +50,7 @@ export class Tokens {
     if (text.charCodeAt(0) === 0xfeff) this.offset = 1;
   }
 
-  /** The next token, left where it is. */
+  /** Returns the next token without consuming it. */
   peek(): Token {
     this.ahead ??= this.read();
     return this.ahead;
@@ -60,7 +62,7 @@ export class Tokens {
     return token;
   }
 
-  /** Takes the next token if it is this mark. */
+  /** Consumes the next token if it is this mark. */
   take(mark: string): boolean {
     const token = this.peek();
     if (token.kind !== 'mark' || token.value !== mark) return false;
@@ -111,7 +113,7 @@ export class Tokens {
     }
   }
 
-  /** A quoted text; adjacent ones are joined by the parser. */
+  /** Reads a quoted text. The parser joins adjacent ones. */
   private quoted(quote: string): Token {
     const { line } = this;
     const start = this.offset + 1;
@@ -127,7 +129,7 @@ export class Tokens {
     return { kind: 'text', value: '', bytes: this.unescape(bytes, line), line };
   }
 
-  /** In place: what an escape stands for is never longer than the escape. */
+  /** Works in place, because no escape is shorter than its value. */
   private unescape(bytes: Buffer, line: number): Buffer {
     let to = bytes.indexOf(BACKSLASH);
     if (to === -1) return bytes;
@@ -148,7 +150,7 @@ export class Tokens {
   }
 }
 
-/** The escape after the backslash: how long it is and the bytes it stands for. */
+/** The length and the bytes of the escape after a backslash. */
 function escapeAt(bytes: Buffer, start: number): { length: number; value: Buffer } | undefined {
   const octal = octalAt(bytes, start);
   if (octal.length > 0) return { length: octal.length, value: OCTALS[octal.byte] ?? bytes };

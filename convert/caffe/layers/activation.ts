@@ -1,6 +1,6 @@
 /**
- * Layers that change each element by itself. Caffe's exp, log and power work on `shift + scale * x`; parts that do
- * nothing are left out.
+ * Layers that change each element on its own. Caffe's exp, log and power work on `shift + scale * x`; neutral factors
+ * are left out.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';

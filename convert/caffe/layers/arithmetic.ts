@@ -1,6 +1,6 @@
 /**
- * Layers that join inputs element by element, and those that sum or pick along axes. Caffe's blobs are floats, indices
- * included, and of equal maxima it reports the last.
+ * Layers that combine inputs element by element, and those that sum or select along axes. Caffe's blobs are floats,
+ * including indices, and of equal maxima it returns the last.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';

@@ -1,6 +1,6 @@
 /**
- * Convolution, Deconvolution, InnerProduct and Embed, whose weights are most of a file. Weights are passed on as views
- * of the file's buffer: Caffe's layouts are ONNX's, so nothing is transposed.
+ * Convolution, Deconvolution, InnerProduct and Embed, which hold most of a file's weights. Caffe's weight layouts are
+ * ONNX's, so weights are views of the file's buffer and never transposed.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
@@ -9,7 +9,7 @@ import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';
 import { axisIn, fixedProduct, merged, reshape } from '../shapes.ts';
 
-/** A size per spatial axis: `pad_h` and `pad_w`, or `pad` once for all or once for each. */
+/** One size per spatial axis: `pad_h` and `pad_w`, or `pad` given once or per axis. */
 function perAxis(
   parameters: Parameters,
   name: string,
@@ -62,7 +62,7 @@ function outputsOf(parameters: Parameters): number {
   throw badModel(`num_output must be at least 1, got ${count}`);
 }
 
-/** `group` when the layer's type does not say it: each channel is a group of its own. */
+/** Uses `group` unless the layer type implies depthwise: each channel is a group. */
 function convolutionOf(depthwise: boolean, transposed: boolean): ConvertLayer {
   return (node) => {
     const parameters = node.parameters('convolution_param');
@@ -91,7 +91,7 @@ function convolutionOf(depthwise: boolean, transposed: boolean): ConvertLayer {
   };
 }
 
-/** A kernel larger than its padded input leaves nothing. */
+/** A kernel larger than its padded input leaves an empty output. */
 export function checkPositive(made: Value, input: Value): void {
   if (made.shape?.some((dim) => typeof dim === 'number' && dim < 1))
     throw badModel(
@@ -116,7 +116,7 @@ const innerProduct: ConvertLayer = (node) => {
   return reshape(node, made, [...known(input).slice(0, axis), outputs]);
 };
 
-/** Everything from `axis` on as one, everything before it as one. */
+/** Merges all axes from `axis` on, and all axes before it. */
 function flatRows(node: LayerNode, input: Value, axis: number): Value {
   const shape = known(input);
   if (shape.length === 2 && axis === 1) return input;

@@ -1,7 +1,7 @@
 /**
- * SSD: PriorBox as a constant, DetectionOutput as decoding and NonMaxSuppression. `top_k` cuts each class before
- * suppression and `keep_top_k` the whole image after it; ONNX's own limit does neither. The rows belong to one image:
- * the result [1,1,M,7] has no batch.
+ * SSD: PriorBox becomes a constant, DetectionOutput becomes decoding and NonMaxSuppression. `top_k` limits each class
+ * before suppression and `keep_top_k` the whole image after it; ONNX's limit does neither. The result [1,1,M,7] is of
+ * one image and has no batch.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed } from '../../graph/shapes.ts';
@@ -43,7 +43,7 @@ function priorSizes(parameters: Parameters): readonly (readonly [number, number]
   });
 }
 
-/** All but 1, each with its inverse when flipped, without repetition. */
+/** All ratios except 1, without duplicates; each with its inverse when `flip` is set. */
 function aspectRatios(parameters: Parameters): number[] {
   const given = positive(parameters.numbers('aspect_ratio'), 'aspect_ratio');
   if (given.length > MAX_ASPECT_RATIOS)
@@ -57,7 +57,7 @@ function aspectRatios(parameters: Parameters): number[] {
   return ratios.filter((ratio) => Math.abs(ratio - 1) >= 1e-6);
 }
 
-/** One number for both, or one for each of height and width; 0 when there is none. */
+/** One number for both, or one each for height and width; 0 when there is none. */
 function both(parameters: Parameters, name: string, names: readonly [string, string]): [number, number] {
   const value = parameters.number(name);
   const [height, width] = [parameters.number(names[0], value), parameters.number(names[1], value)];
@@ -118,7 +118,7 @@ const CORNER_SIZE = 3;
 interface Detection {
   readonly classes: number;
   readonly priors: number;
-  /** Classes in the order of the rows that are suppressed: all but the background. */
+  /** All classes but the background, in the order of suppression. */
   readonly labels: readonly number[];
   readonly isShared: boolean;
   readonly topK: number;
@@ -204,7 +204,7 @@ function decoded(node: LayerNode, parameters: Parameters, detection: Detection):
   });
 }
 
-/** [image, label, score, x1, y1, x2, y2] of what is left, by label, then by falling score. */
+/** The remaining rows [image, label, score, x1, y1, x2, y2], by label, then by falling score. */
 function rows(node: LayerNode, detection: Detection, boxes: Value, scores: Value): Value {
   const { g } = node;
   const { labels, topK, keepTopK, isShared } = detection;
@@ -232,13 +232,13 @@ function rows(node: LayerNode, detection: Detection, boxes: Value, scores: Value
   return atLeastOne(node, keepTopK > -1 ? keepBest(node, found, score, keepTopK) : found);
 }
 
-/** Caffe gives a box that is inside out no area; ONNX would turn it round. */
+/** An inverted box has no area in Caffe, but ONNX would swap its corners. */
 function straightened(node: LayerNode, boxes: Value): Value {
   const low = corner(node, boxes, 0);
   return node.one('Concat', [low, node.one('Max', [low, corner(node, boxes, 2)])], { axis: -1 });
 }
 
-/** The best `limit` rows, in their old order. */
+/** The best `limit` rows, in their original order. */
 function keepBest(node: LayerNode, found: Value, score: Value, limit: number): Value {
   const { g } = node;
   const total = g.one('Gather', [g.one('Shape', [found]), g.ints([0])]);
@@ -249,7 +249,7 @@ function keepBest(node: LayerNode, found: Value, score: Value, limit: number): V
   return node.one('Gather', [found, ordered], { axis: 0 });
 }
 
-/** Without any detection Caffe answers one row that says so. */
+/** Without a detection Caffe returns one row that says so. */
 function atLeastOne(node: LayerNode, found: Value): Value {
   const { g } = node;
   const none = g.floats([0, -1, -1, -1, -1, -1, -1], [1, 7]);

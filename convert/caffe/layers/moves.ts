@@ -1,6 +1,6 @@
 /**
- * Layers that move elements and compute nothing. Caffe's Reshape gives the whole shape, batch included ([1,-1,2] in a
- * deploy net of batch 1): a first number that equals the file's batch means "the batch" and stays free.
+ * Layers that move elements and compute nothing. Caffe's Reshape gives the whole shape, including the batch ([1,-1,2]
+ * in a deploy net of batch 1): a first number equal to the file's batch stays free.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
@@ -82,7 +82,7 @@ const reshapeLayer: ConvertLayer = (node) => {
   const shape: Dim[] = [...own.slice(0, from), ...wanted, ...own.slice(to)];
   if (inferred >= 0) shape[from + inferred] = rest(node, own, shape.toSpliced(from + inferred, 1));
   if (!holds(node, own, shape)) throw badModel(`cannot reshape ${formatShape(own)} to ${formatShape(shape)}`);
-  // [N,4] as [4,-1] has N columns, but those of all records in turn.
+  // [N,4] reshaped to [4,-1] has N columns, but mixes the records.
   if (own.includes(BATCH) && (own[0] !== BATCH || shape[0] !== BATCH)) node.bindBatch();
   return reshape(node, input, shape);
 };
@@ -98,7 +98,7 @@ function wantedDim(node: LayerNode, own: Shape, dim: number, at: number): Dim {
   return isBatch ? BATCH : dim;
 }
 
-/** What a -1 stands for. */
+/** The size that a -1 stands for. */
 function rest(node: LayerNode, own: Shape, others: Shape): Dim {
   const size = quotient(own, others);
   if (size !== undefined) return size;
@@ -113,7 +113,7 @@ function holds(node: LayerNode, own: Shape, shape: Shape): boolean {
   const [before, after] = [product(own), product(shape)];
   if (typeof before === 'number' && typeof after === 'number') return before === after;
   if (quotient(own, shape) === 1) return true;
-  // Not provably the same size: with a free batch the file's own batch decides.
+  // The sizes are not provably equal, so the file's batch decides.
   if (own.includes(BATCH)) node.bindBatch();
   return true;
 }
@@ -126,7 +126,7 @@ const permute: ConvertLayer = (node) => {
     throw badModel(`order ${brief(order)} does not fit ${formatShape(known(input))}`);
   const named = new Set(order);
   const perm = [...order, ...axes.filter((axis) => !named.has(axis))];
-  // Later layers take the first axis for the batch.
+  // Later layers assume the batch is the first axis.
   if (perm[0] !== 0) node.bindBatch();
   return perm.every((axis, i) => axis === i) ? input : node.one('Transpose', [input], { perm });
 };
@@ -172,7 +172,7 @@ const tile: ConvertLayer = (node) => {
   return node.one('Tile', [input, node.g.ints(known(input).map((_, i) => (i === axis ? tiles : 1)))]);
 };
 
-/** Channels as a table of `group` rows, read by columns. */
+/** Arranges channels as a table of `group` rows and reads it by columns. */
 const shuffleChannels: ConvertLayer = (node) => {
   const input = node.input();
   const group = node.parameters('shuffle_channel_param').number('group', 1);
@@ -186,7 +186,7 @@ const shuffleChannels: ConvertLayer = (node) => {
   return reshape(node, node.one('Transpose', [table], { perm }), shape);
 };
 
-/** YOLO's: each block of stride x stride becomes channels. */
+/** YOLO's Reorg: each block of stride x stride becomes channels. */
 const reorganize: ConvertLayer = (node) => {
   const parameters = node.parameters('reorg_param');
   const input = node.input();
@@ -197,7 +197,7 @@ const reorganize: ConvertLayer = (node) => {
   const [height, width] = [fixed(input, 2), fixed(input, 3)];
   if (stride < 1 || channels % stride ** 2 !== 0 || height % stride !== 0 || width % stride !== 0)
     throw badModel(`stride ${stride} does not divide ${formatShape(known(input))}`);
-  // Darknet reads the elements as [C/s², H·s, W·s] before it cuts the blocks.
+  // Darknet views the elements as [C/s², H·s, W·s] before it cuts the blocks.
   const deep = channels / stride ** 2;
   const wide = reshape(node, input, [batch, deep, height, stride, width, stride]);
   const moved = node.one('Transpose', [wide], { perm: [0, 3, 5, 1, 2, 4] });

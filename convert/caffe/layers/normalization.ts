@@ -1,6 +1,6 @@
 /**
- * BatchNorm, BN, Scale, Bias, LRN, MVN and Normalize. BatchNorm stores sums, not means; its third blob is the divisor.
- * Without stored statistics (training mode left on) the records of a batch are mixed.
+ * BatchNorm, BN, Scale, Bias, LRN, MVN and Normalize. BatchNorm stores sums, not means; its third blob is the
+ * divisor. Without stored statistics (training mode left on) the records of a batch influence each other.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
@@ -20,7 +20,7 @@ function floats(node: LayerNode, values: ArrayLike<number>, name: string): Value
   );
 }
 
-/** (x - mean) / sqrt(variance + eps) over the batch itself. */
+/** (x - mean) / sqrt(variance + eps) with the statistics of the batch. */
 function batchStatistics(node: LayerNode, eps: number): Value {
   node.bindBatch();
   const input = node.input();
@@ -43,7 +43,7 @@ const batchNorm: ConvertLayer = (node) => {
     { name: 'variance', shape: [channels] },
     { name: 'factor', shape: [1] },
   ];
-  // NVIDIA's Caffe keeps the following Scale layer here too.
+  // NVIDIA's Caffe stores the following Scale layer here too.
   if (scaled) wanted.push({ name: 'scale', shape: [channels] }, { name: 'shift', shape: [channels] });
   const [mean, variance, factor, scale, shift] = node.weights(wanted);
   const sum = Number(factor?.constant?.data[0]);
@@ -67,7 +67,7 @@ const batchNorm: ConvertLayer = (node) => {
   );
 };
 
-/** Of PSPNet: slope, bias, mean, variance. Of SegNet: scale and shift, over stored statistics once absorbed. */
+/** PSPNet stores slope, bias, mean, variance; SegNet scale and shift, with the statistics absorbed. */
 const bn: ConvertLayer = (node) => {
   const parameters = node.parameters('bn_param');
   const input = node.input();
@@ -89,7 +89,7 @@ const bn: ConvertLayer = (node) => {
   });
 };
 
-/** The sizes a weight has, from `axis` on `num_axes` of them; all the rest for -1. */
+/** The sizes of a weight: `num_axes` axes from `axis` on, or all for -1. */
 function coveredBy(parameters: Parameters, input: Value): { axis: number; shape: number[] } {
   const rank = known(input).length;
   const count = parameters.number('num_axes', 1);
@@ -107,7 +107,7 @@ function fillerOf(parameters: Parameters, name: string) {
     : undefined;
 }
 
-/** The second input, laid along the first from `axis` on. */
+/** Reshapes the second input so that it broadcasts along the first from `axis` on. */
 function laid(node: LayerNode, input: Value, other: Value, wantedAxis: number): Value {
   const [own, rank] = [known(other), known(input).length];
   const axis = axisIn(input, wantedAxis);
@@ -178,7 +178,7 @@ const responseNormalization: ConvertLayer = (node) => {
       beta: { float: beta },
       bias: { float: parameters.number('k', 1) },
     });
-  // Within a channel Caffe leaves k out, and divides by the window with its padding.
+  // Within a channel Caffe ignores k and divides by the window size including padding.
   const pad = (size - 1) / 2;
   const mean = node.one('AveragePool', [node.one('Mul', [input, input])], {
     kernel_shape: [size, size],
@@ -206,7 +206,7 @@ const meanVariance: ConvertLayer = (node) => {
   ]);
 };
 
-/** SSD's: x / sqrt(sum of squares + eps) * scale, the sum over the channels or over the whole record. */
+/** SSD's Normalize: x / sqrt(sum of squares + eps) * scale, summed over the channels or the whole record. */
 const normalize: ConvertLayer = (node) => {
   const parameters = node.parameters('norm_param');
   const input = node.input();

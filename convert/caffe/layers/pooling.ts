@@ -1,6 +1,7 @@
 /**
- * Pooling and SPP. Caffe rounds the number of windows up and drops a last one that starts in the padding; the average
- * covers the window cut at the far end of the padding, zeros included. No attribute of ONNX expresses that, pads do.
+ * Pooling and SPP. Caffe rounds the number of windows up and drops a last one that starts in the padding; its average
+ * divides by the window cut off at the end of the padding, zeros included. ONNX has no attribute for that, so pads
+ * express it.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
@@ -13,7 +14,7 @@ import { checkPositive } from './convolution.ts';
 const MAX = 0;
 const AVE = 1;
 const FLOOR = 1;
-/** What Caffe answers for a window without a single element. */
+/** Caffe's result for a window without elements. */
 const LOWEST = -3.4028234663852886e38;
 
 interface Windows {
@@ -45,7 +46,7 @@ function windowsOf(parameters: Parameters): Windows {
   return windows;
 }
 
-/** How many windows there are along one axis, and how far the last one reaches beyond the padding. */
+/** The number of windows along an axis, and how far the last one reaches beyond the padding. */
 function count(size: number, { kernel, stride, pad, roundUp }: Windows, axis: number) {
   const [k, s, p] = [kernel[axis] as number, stride[axis] as number, pad[axis] as number];
   const span = (size + 2 * p - k) / s;
@@ -85,7 +86,7 @@ function pooled(
   ];
   const beyond = counts.map((each) => each.beyond);
   const attributes = { kernel_shape: kernel, strides: stride };
-  // A stride longer than the kernel can put the last window where nothing is.
+  // With a stride longer than the kernel the last window may be empty.
   const outside = beyond.some((size, axis) => size >= (kernel[axis] as number));
   if (method === AVE) {
     if (outside) throw badModel('the last window of the average has no element: its answer is NaN');
@@ -119,7 +120,7 @@ function pooled(
   );
 }
 
-/** Sizes are free: onnxruntime counts the windows by the same rule, when there is one for all. */
+/** With free sizes, onnxruntime computes the windows by the same rule if one rule fits all axes. */
 function pooledFree(node: LayerNode, input: Value, method: number, windows: Windows): readonly Value[] {
   const { kernel, stride, pad, roundUp } = windows;
   const padded = pad.some((size) => size > 0);
@@ -156,7 +157,7 @@ function padPlane(
   });
 }
 
-/** The second top: where in its plane each maximum was, as floats. */
+/** The second top: the position of each maximum in its plane, as floats. */
 function withMask(node: LayerNode, input: Value, made: readonly Value[]): readonly Value[] {
   const [values, positions] = made;
   if (!values || !positions) return made;
@@ -178,7 +179,7 @@ const pooling: ConvertLayer = (node) => {
   return pool(node, node.input(), method, { kernel, stride: [1, 1], pad: [0, 0], roundUp: true });
 };
 
-/** Pools the plane into 1, 4, 16... bins and lays all of them side by side. */
+/** Pools the plane into 1, 4, 16... bins and concatenates them. */
 const spatialPyramid: ConvertLayer = (node) => {
   const parameters = node.parameters('spp_param');
   const input = node.input();
@@ -194,7 +195,7 @@ const spatialPyramid: ConvertLayer = (node) => {
     const windows = { kernel, stride: kernel, pad, roundUp: true };
     return pool(node, input, parameters.number('pool', MAX), windows)[0] as Value;
   });
-  // One level stays as it is pooled.
+  // A single level is not flattened.
   if (levels.length === 1) return levels;
   const flat = levels.map((level) => reshape(node, level, merged(node, level, 1, 4)));
   return node.one('Concat', flat, { axis: 1 });

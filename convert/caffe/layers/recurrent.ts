@@ -1,6 +1,7 @@
 /**
- * LSTM and RNN: time first, [T, N, ...], with a second input that is 0 where a new sequence begins. ONNX's LSTM cannot
- * reset in the middle, so the steps are a Scan. Caffe keeps the state between calls; here each call begins with zeros.
+ * LSTM and RNN over sequences [T, N, ...], with a second input that is 0 where a new sequence begins. ONNX's LSTM
+ * cannot reset in the middle, so the steps are a Scan. Caffe keeps the state between calls; here each call starts
+ * with zeros.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
@@ -15,7 +16,7 @@ interface Steps {
   readonly streams: number;
   readonly hidden: number;
   readonly exposed: boolean;
-  /** Index of the input that is the same for all steps, if there is one. */
+  /** Whether there is an input that is the same for all steps. */
   readonly hasStatic: boolean;
 }
 
@@ -68,7 +69,7 @@ function initial(node: LayerNode, steps: Steps, states: number): Value[] {
   );
 }
 
-/** Runs `step` over the first axis. It gives the next states and what is to be seen of this step. */
+/** Runs `step` over the first axis. It returns the next states and the output of this step. */
 function scan(
   node: LayerNode,
   steps: Steps,

@@ -1,6 +1,6 @@
 /**
- * Faster R-CNN and R-FCN: ROIPooling, PSROIPooling and Proposal, all for a batch of one image. Their boxes count pixels
- * with both ends included: a width is x2 - x1 + 1, also in overlaps.
+ * Faster R-CNN and R-FCN: ROIPooling, PSROIPooling and Proposal, for a batch of one image. Box coordinates are
+ * inclusive: a width is x2 - x1 + 1, also in overlaps.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { fixed, known } from '../../graph/shapes.ts';
@@ -34,14 +34,14 @@ function column(node: LayerNode, value: Value, at: number): Value {
   return node.one('Slice', [value, node.g.ints([at]), node.g.ints([at + 1]), node.g.ints([1])]);
 }
 
-/** floor(x + 0.5), as C rounds what is not negative. */
+/** floor(x + 0.5), as C rounds nonnegative numbers. */
 function rounded(node: LayerNode, value: Value): Value {
   return node.one('Floor', [node.one('Add', [value, scalar(node, 0.5)])]);
 }
 
 /**
- * Which rows (or columns) of the plane each bin of each region covers, as 0 and 1: [bins, R, size].
- * Bins may overlap by one and be empty, as Caffe cuts them.
+ * Which rows (or columns) of the plane each bin of each region covers, as 0 and 1: [bins, R, size]. As in Caffe, bins
+ * may overlap by one and may be empty.
  */
 function binMasks(
   node: LayerNode,
@@ -73,7 +73,7 @@ function binMasks(
   return node.one('Cast', [inside], { to: 1 });
 }
 
-/** Averages, each bin from channels of its own. */
+/** Averages each bin over its own channels. */
 const positionSensitive: ConvertLayer = (node) => {
   node.bindBatch();
   const { g } = node;
@@ -152,7 +152,7 @@ function shiftedAnchors(
   return data;
 }
 
-/** Offsets onto anchors, cut to the image: [count, 4]. */
+/** Applies offsets to anchors and clips them to the image: [count, 4]. */
 function proposals(node: LayerNode, anchors: Float32Array, information: Value): Value {
   const { g } = node;
   const count = anchors.length / 4;
@@ -209,7 +209,7 @@ const proposal: ConvertLayer = (node) => {
     node.one('Gather', [information, g.scalar('int64', 2)], { axis: 0 }),
     scalar(node, parameters.number('min_size', 16)),
   ]);
-  // Scores are probabilities: what is too small gets -1 and falls below the threshold.
+  // Scores are probabilities, so a box that is too small gets -1, below any threshold.
   const scores = node.one('Where', [node.one('GreaterOrEqual', [sides, smallest]), all, scalar(node, -1)]);
   const before = parameters.number('pre_nms_topn', 6000);
   const first = before > 0 ? Math.min(before, count) : count;

@@ -1,5 +1,5 @@
 /**
- * Interp (DeepLab, PSPNet) and Upsample (SegNet's by mask, YOLO's by repetition). Interp aligns corners; its negative
+ * Interp (DeepLab, PSPNet) and Upsample (by mask in SegNet, by repetition in YOLO). Interp aligns corners; negative
  * padding crops the input first.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
@@ -8,7 +8,7 @@ import type { Dim, Shape, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
 import { expectRank, planeOf } from '../shapes.ts';
 
-/** Output sizes beyond this are a mistake in the file. */
+/** Larger output sizes are an error in the file. */
 const MAX_SIDE = 65_536;
 
 /** A list of all four sizes, a free batch included. */
@@ -90,7 +90,7 @@ const upsample: ConvertLayer = (node) => {
   return node.g.add('Resize', inputs, attributes, { hint: node.hint, results });
 };
 
-/** Puts each value where the pooling found it. */
+/** Puts each value at the position where the pooling found it. */
 function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly Value[] {
   const positions = node.net.positions.get(node.input(1));
   if (!positions) throw badModel('needs the mask of a Pooling layer as second input');
@@ -100,12 +100,12 @@ function unpool(node: LayerNode, input: Value, parameters: Parameters): readonly
       ? parameters.number('upsample_h', size * parameters.number('scale_h', scale))
       : parameters.number('upsample_w', size * parameters.number('scale_w', scale)),
   );
-  // Positions count through the pooled plane; in one of another width they would mean other places.
+  // Positions are indices into the pooled plane, so its size must match.
   if (plane.some((size, i) => size !== positions.plane[i]))
     throw badModel(`makes ${plane.join('x')}, the mask is of a plane of ${positions.plane.join('x')}`);
   const shape: Shape = [known(input)[0] as Dim, fixed(input, 1), ...plane];
   const results = [{ dtype: input.dtype, shape }];
-  // onnxruntime takes the size that is given, but none below what kernel and stride would make of an odd plane.
+  // onnxruntime rejects an output size below what kernel and stride imply, so both are 1.
   return node.g.add(
     'MaxUnpool',
     [input, positions.at, sizesOf(node, input, plane)],

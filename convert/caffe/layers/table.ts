@@ -1,4 +1,4 @@
-/** Every layer type that is converted, by Caffe's name. */
+/** All supported layer types by their Caffe names. */
 import type { ConvertLayer } from '../node.ts';
 import { ACTIVATIONS } from './activation.ts';
 import { ARITHMETIC } from './arithmetic.ts';

@@ -1,6 +1,6 @@
 /**
- * In: a node. Out: dtype and shape of its outputs, as far as they can be known.
- * Trap: a wrong shape is worse than none, since converters build on it: what is not sure is a new free dimension.
+ * Infers the dtype and shape of a node's outputs, as far as they can be known. Converters build on the shapes, so an
+ * uncertain size becomes a new free dimension.
  */
 import type { DType } from '../../../lib/contract/tensor.ts';
 import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
@@ -24,7 +24,7 @@ function broadcasting(dtype?: DType): Infer {
   };
 }
 
-/** The axes to reduce: the attribute, or from opset 13 on the second input. All when there are none. */
+/** The axes to reduce: the attribute, or the second input since opset 13. Without either, all axes. */
 function reduced({ inputs: [x, axes], attributes, fresh }: InferInput, dtype?: DType): readonly ValueType[] {
   const input = x as Value;
   const type = dtype ?? input.dtype;
@@ -123,7 +123,7 @@ const INFER: Readonly<Record<string, Infer>> = {
   ...INFER_WINDOWS,
 };
 
-/** @throws bad_model when the shapes cannot belong to the operation */
+/** @throws bad_model when the shapes are impossible for the operation */
 export function inferNode(
   op: string,
   inputs: readonly (Value | undefined)[],

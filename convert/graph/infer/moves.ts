@@ -1,6 +1,6 @@
 /**
- * Output types of the operations that move elements. From opset 13 on, axes, shapes and pads are inputs, so they are
- * known only where shape arithmetic knows them.
+ * Infers the outputs of operations that move elements. Since opset 13 axes, shapes and pads are inputs, so they are
+ * known only if shape arithmetic knows them.
  */
 import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
 import { shapeFrom, sliceBounds } from '../elements.ts';
@@ -11,7 +11,7 @@ type Types = readonly ValueType[];
 
 const UNKNOWN_RANK = undefined;
 
-/** One output of the input's dtype; where the input's shape is not known, neither is the output's. */
+/** One output of the input's dtype. Its shape is unknown if the input's is. */
 function shaped(shapeOf: (shape: Shape, node: InferInput) => Shape | undefined): Infer {
   return (node) => {
     const { dtype, shape } = node.inputs[0] as Value;
@@ -35,7 +35,7 @@ function reshape({ inputs: [x, target], attributes, fresh }: InferInput): Types 
   return [{ dtype: input.dtype, shape }];
 }
 
-/** What is left for the -1: the input's size over that of the other dimensions. */
+/** The size of the -1: the input's size divided by the other dimensions. */
 function remainder(from: Shape | undefined, others: readonly Dim[]): Dim | undefined {
   if (!from) return undefined;
   const rest = [...from];
@@ -49,7 +49,7 @@ function remainder(from: Shape | undefined, others: readonly Dim[]): Dim | undef
   if (typeof whole === 'number' && typeof part === 'number')
     return part > 0 && whole % part === 0 ? whole / part : undefined;
   if (part === 1) return whole;
-  // (N, 7, 7, 64) as (-1, 3136): the numbers cancel and N is left.
+  // (N, 7, 7, 64) as (-1, 3136): the numbers cancel out and N remains.
   const free = rest.filter((dim) => typeof dim === 'string');
   return free.length === 1 && product(rest.filter((dim) => typeof dim === 'number')) === part
     ? free[0]
@@ -118,7 +118,7 @@ const slice = shaped((shape, { inputs: [, starts, ends, axes, steps], fresh }) =
   return result;
 });
 
-/** Larger than any dimension: "to the end". */
+/** Larger than any dimension; means "to the end". */
 const END = 2 ** 31 - 1;
 
 function sliced(

@@ -1,13 +1,13 @@
 /**
- * Shapes of convolutions, pooling and resizing (N, C, spatial...). In: a node. Out: its outputs' types.
- * Trap: `ceil_mode` rounds up, and onnxruntime then drops a last window that starts in the padding, as Caffe does.
+ * Infers the shapes of convolution, pooling and resizing (N, C, spatial...). With `ceil_mode` the number of windows
+ * is rounded up, and onnxruntime then drops a last window that starts in the padding, as Caffe does.
  */
 import { type Infer, type InferInput, int, ints } from '../attributes.ts';
 import type { Dim, Shape, Value, ValueType } from '../value.ts';
 
 type Types = readonly ValueType[];
 
-/** Size after a window has moved over one axis; undefined for a free size. */
+/** The number of windows along one axis; undefined for a free size. */
 function windowCount(
   dim: Dim | undefined,
   window: { kernel: number; stride: number; dilation: number; before: number; after: number; ceil: boolean },
@@ -56,7 +56,7 @@ const conv: Infer = (node) => {
 const pool: Infer = (node) => {
   const channels = node.inputs[0]?.shape?.[1] ?? node.fresh();
   const types = windows(node, ints(node.attributes.kernel_shape) ?? [], channels);
-  // MaxPool's second output are the positions.
+  // MaxPool's second output is the positions.
   return [...types, ...types.map((type) => ({ ...type, dtype: 'int64' as const }))];
 };
 

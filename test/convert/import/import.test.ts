@@ -191,7 +191,7 @@ describe('an import', () => {
     builder.output('y', builder.add('MatMul', [x, weights], {}, { results })[0] as Value);
     const { importReport } = await importGraph(t, { graph: builder.finish() });
     assert.equal(importReport.check.batch, 'agrees');
-    assert.match(importReport.notes.join(), /input "x" says nothing of its shape.*--input "x:N,\.\.\."/);
+    assert.match(importReport.notes.join(), /input "x" declares no shape.*--input "x:N,\.\.\."/);
     assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
       importReportText(importReport),
@@ -337,7 +337,7 @@ describe('a reference', () => {
     const strangers = give(t, { 'in_z.npy': input, 'in_q.npy': input, 'out.npy': input });
     await assert.rejects(strangers, {
       code: 'bad_model',
-      message: /"q", "z" is no input of the model; its inputs: x/,
+      message: /"q", "z" is not an input of the model; its inputs: x/,
     });
     const nothing = give(t, { 'in.npy': input });
     await assert.rejects(nothing, { code: 'bad_model', message: /expected in\.npy and out\.npy.*found in$/ });
@@ -466,7 +466,7 @@ test('a model that never ends is ended, and its process with it', async (t) => {
   await writeFile(file, onnxBytes(builder.finish()));
   await assert.rejects(checkOnnx(file, { limitMs: 1_500 }), {
     code: 'bad_model',
-    message: /onnxruntime was not done with the model after 1\.5 s; it may never end/,
+    message: /onnxruntime did not finish with the model within 1\.5 s; it may never end/,
   });
 });
 
