@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LIMITS } from '../../../lib/contract/limits.ts';
+import { type LargeRecords, sendClaimed, submit } from '../../../lib/pipeline/submit.ts';
+
+function queue() {
+  const sent: string[] = [];
+  const stored: string[] = [];
+  const large: LargeRecords = {
+    async put(message) {
+      stored.push(message);
+      return 'payloads/job/key';
+    },
+  };
+  return { sent, stored, sender: { send: async (message: string) => void sent.push(message) }, large };
+}
+
+test('a record of exactly 1 MiB travels as a message, one byte more through S3, counted in bytes of UTF-8', async () => {
+  const { sent, stored, sender, large } = queue();
+  const put = async (message: string) => submit(sender, async () => large, { uri: 'a', message });
+  const whole = 'x'.repeat(LIMITS.messageBytes);
+  await put(whole);
+  assert.deepEqual([sent.length, stored.length], [1, 0]);
+  await put(`${whole}x`);
+  const wide = 'é'.repeat(LIMITS.messageBytes / 2);
+  await put(wide);
+  await put(`${wide}é`);
+  assert.deepEqual(stored, [`${whole}x`, `${wide}é`]);
+  const pointer = { uri: 'a', pointer: 'payloads/job/key', bytes: LIMITS.messageBytes + 1 };
+  assert.deepEqual(JSON.parse(sent[1] as string), pointer);
+});
+
+test('a large record is refused as too large where nothing can be put into S3', async () => {
+  const { sent, sender } = queue();
+  const message = 'x'.repeat(LIMITS.messageBytes + 1);
+  await assert.rejects(submit(sender, undefined, { uri: 'a', message }), { code: 'too_large', uri: 'a' });
+  assert.deepEqual(sent, []);
+});
+
+test('nothing is under way any more when one of several records could not be sent', async () => {
+  const sent: string[] = [];
+  const send = async ({ uri }: { uri: string }) => {
+    if (uri === 'a') throw new Error('refused');
+    await new Promise((resolve) => setImmediate(resolve));
+    sent.push(uri);
+  };
+  const records = ['a', 'b'].map((uri) => ({ uri, message: '{}' }));
+  await assert.rejects(sendClaimed(undefined, records, send), /refused/);
+  assert.deepEqual(sent, ['b']);
+});

@@ -1,0 +1,866 @@
+/** Bugs in lib/pipeline: chunks, deadline, batches, isolation of poison records, binding, casts, postprocessing. */
+import type { Suite } from '../mutant.ts';
+
+const BATCH = 'test/lib/pipeline/batch.test.ts';
+const RUNNER = 'test/lib/inference/runner.test.ts';
+const ISOLATION = 'test/lib/pipeline/poison-isolation.test.ts';
+const SERVE = 'test/lib/pipeline/serve.test.ts';
+const PAYLOADS = 'test/lib/s3/payloads.test.ts';
+const POOL = 'test/lib/pipeline/buffer-pool.test.ts';
+const CAST = 'test/lib/pipeline/cast.test.ts';
+const POSTPROCESS = 'test/lib/pipeline/postprocess.test.ts';
+const BUDGET = 'test/bad-input/budget.test.ts';
+const PREDICT = 'test/bad-input/predict.test.ts';
+const QUEUE = 'test/bad-input/queue.test.ts';
+const INFERENCE = 'test/lib/http/inference.test.ts';
+
+export const PIPELINE: readonly Suite[] = [
+  {
+    file: 'lib/pipeline/serve.ts',
+    tests: [SERVE],
+    bugs: [
+      {
+        guarantee: 'a redelivered record runs in an isolated process, from its second delivery on',
+        find: 'if (tries > 1 && runIsolated)',
+        replace: 'if (tries > 2 && runIsolated)',
+        tests: [SERVE, PAYLOADS],
+      },
+      {
+        guarantee: 'a new record does not pay for an isolated process',
+        find: 'if (tries > 1 && runIsolated)',
+        replace: 'if (tries > 0 && runIsolated)',
+        tests: [SERVE, PAYLOADS],
+      },
+      {
+        guarantee: 'a runner that gives another number of outcomes answers none',
+        find: 'if (outcomes.length === records.length) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'a request with one failed instance fails as a whole',
+        find: 'if (!outcome.ok) throw inInstance(outcome.error, index, outcomes.length);',
+        replace: '',
+      },
+      {
+        guarantee: 'a failure that may pass sends its message back and stores no outcome',
+        find: 'if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });\n    else ',
+        replace: '',
+      },
+      {
+        guarantee: 'messages that could not be saved come again',
+        find: 'return [...returned.map(({ id }) => id), ...unsaved];',
+        replace: 'return returned.map(({ id }) => id);',
+        tests: [SERVE, 'test/faults/redis/server.test.ts'],
+      },
+      {
+        guarantee: 'messages that were returned come again',
+        find: 'return [...returned.map(({ id }) => id), ...unsaved];',
+        replace: 'return [...unsaved];',
+      },
+      {
+        guarantee: 'nothing is saved of a chunk that there was no time for',
+        find: 'const ids = isLate({ finished, returned }) ? [] : sink.save',
+        replace: 'const ids = sink.save',
+      },
+      {
+        guarantee: 'outputs that are the memory of the inputs are copied before that memory is used again',
+        find: 'if (!outcome.ok || !outcome.outputs.some(({ data }) => buffers.owns(data))) return outcome;',
+        replace: 'return outcome;',
+        tests: [POOL, SERVE],
+      },
+      {
+        guarantee: 'failures of 500 and above reach the log of the operator',
+        find: 'outcome.error.status >= 500',
+        replace: 'outcome.error.status > 500',
+        tests: ['test/security/internal-errors.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/chunks.ts',
+    tests: [PAYLOADS, SERVE],
+    bugs: [
+      {
+        guarantee: 'redelivered messages run in chunks of their own',
+        find: 'return tries <= 1;',
+        replace: 'return tries <= 2;',
+      },
+      {
+        guarantee: 'redelivered messages run after the new ones',
+        find: '[messages.filter(isFresh), messages.filter((message) => !isFresh(message))]',
+        replace: '[messages.filter((message) => !isFresh(message)), messages.filter(isFresh)]',
+      },
+      {
+        guarantee: 'no chunk begins when there is no time for it',
+        find: 'if (isOver()) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'messages there was no time for come again',
+        find: 'if (late.length > 0) yield late;',
+        replace: '',
+      },
+      {
+        guarantee: 'what a chunk had no room for is in the next one',
+        find: 'left = left.slice(bodies.length);',
+        replace: 'left = [];',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/deadline.ts',
+    tests: [ISOLATION],
+    bugs: [
+      {
+        guarantee: 'a tenth of the time is kept for saving the results',
+        find: 'RESERVE_SHARE = 0.1',
+        replace: 'RESERVE_SHARE = 0.01',
+      },
+      {
+        guarantee: 'at most three seconds are kept for saving the results',
+        find: 'MOST_RESERVE_MS = 3_000',
+        replace: 'MOST_RESERVE_MS = 30_000',
+      },
+      {
+        guarantee: 'the longest step so far counts as the length of the next',
+        find: 'longestMs = Math.max(longestMs, lastMs - leftMs);',
+        replace: 'longestMs = lastMs - leftMs;',
+      },
+      {
+        guarantee: 'a step does not begin when the longest so far would not end in time',
+        find: 'return leftMs <= longestMs;',
+        replace: 'return leftMs <= 0;',
+      },
+      {
+        guarantee: 'remainingMs is without what saving needs',
+        find: 'Math.max(0, clock.getRemainingTimeInMillis() - reserveMs)',
+        replace: 'Math.max(0, clock.getRemainingTimeInMillis())',
+      },
+      {
+        guarantee: 'a request has a deadline too',
+        find: 'return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;',
+        replace: 'return () => clock === null;',
+        tests: [SERVE, INFERENCE, 'test/lib/http/response.test.ts', BUDGET],
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/decode.ts',
+    tests: [SERVE, QUEUE],
+    bugs: [
+      {
+        guarantee: 'a record that can never work is finished with a failure and not delivered again',
+        find: 'else if (inputs.retryable) returned',
+        replace: 'else if (true) returned',
+        tests: [QUEUE],
+      },
+      {
+        guarantee: 'a record whose payload cannot be read now goes back to the queue',
+        find: 'else if (inputs.retryable) returned.push({ id, error: inputs });',
+        replace: '',
+        tests: [PAYLOADS, 'test/faults/s3.test.ts'],
+      },
+      {
+        guarantee: 'a message without a uri goes back, because no failure can be stored',
+        find: 'if (error.uri === undefined) throw error;',
+        replace: '',
+        tests: [SERVE, QUEUE],
+      },
+      {
+        guarantee: 'a chunk with one finished record is not late',
+        find: 'finished.length === 0 && returned.length > 0 && returned.every',
+        replace: 'returned.length > 0 && returned.every',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/poison-isolation.ts',
+    tests: [ISOLATION],
+    bugs: [
+      {
+        guarantee: 'records run together at their second delivery and alone from the third on',
+        find: 'if (records.length > 1 && tries <= 2) {',
+        replace: 'if (records.length > 1 && tries <= 3) {',
+      },
+      {
+        guarantee: 'records that are redelivered for the first time run together',
+        find: 'if (records.length > 1 && tries <= 2) {',
+        replace: 'if (records.length > 1 && tries <= 1) {',
+      },
+      {
+        guarantee: 'running together takes a third of the time, so that each record can still run alone',
+        find: 'remainingMs() * TOGETHER_SHARE',
+        replace: 'remainingMs()',
+      },
+      {
+        guarantee: 'a model that cannot be opened decides nothing about the records that ran together',
+        find: 'if (!isRecordFault(error)) throw error;\n    }\n  }',
+        replace: '}\n  }',
+      },
+      {
+        guarantee: 'every other time the first record has all the time there is',
+        find: 'const wholeTime = tries > 2 && tries % 2 === 1;',
+        replace: 'const wholeTime = false;',
+      },
+      {
+        guarantee: 'at the times between, every record gets a turn',
+        find: 'const wholeTime = tries > 2 && tries % 2 === 1;',
+        replace: 'const wholeTime = tries > 2;',
+      },
+      {
+        guarantee: "the process is started outside of any record's time limit",
+        find: 'const absent = isReady ? undefined : await absence(run, remainingMs());',
+        replace: 'const absent: Outcome | undefined = isReady ? undefined : undefined;',
+      },
+      {
+        guarantee: 'only the first record has the whole time',
+        find: 'i === 0 && wholeTime ? leftMs : leftMs / 2',
+        replace: 'wholeTime ? leftMs : leftMs / 2',
+      },
+      {
+        guarantee: 'the next record always has half of what is left',
+        find: 'wholeTime ? leftMs : leftMs / 2',
+        replace: 'wholeTime ? leftMs : leftMs',
+      },
+      {
+        guarantee: "a record is given up only after it had the function's time",
+        find: "error.code === 'timeout' && limitMs >= fullMs * FULL_SHARE",
+        replace: "error.code === 'timeout'",
+      },
+      {
+        guarantee: 'an endless record is found',
+        find: "error.code === 'timeout' && limitMs >= fullMs * FULL_SHARE",
+        replace: "error.code === 'timeout' && limitMs >= fullMs",
+      },
+      {
+        guarantee: 'a process that dies before it is ready decides nothing about a record',
+        find: 'return { ok: false, error: modelUnavailable(error.message, { cause: error }) };',
+        replace: 'return { ok: false, error };',
+      },
+      {
+        guarantee: 'a process that ended is started again for the next record',
+        find: 'isReady = !alone.endedProcess;',
+        replace: 'isReady = true;',
+      },
+      {
+        guarantee: 'no run is started when hardly any time is left',
+        find: 'if (limitMs < LEAST_MS) return { outcomes: [late()], endedProcess: false };',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/batch.ts',
+    tests: [BATCH, RUNNER],
+    bugs: [
+      {
+        guarantee: 'a run keeps to its byte limit',
+        find: ' && group.bytes + bytes <= settings.maxBytes',
+        replace: '',
+      },
+      {
+        guarantee: 'a run may be exactly as large as its byte limit',
+        find: 'group.bytes + bytes <= settings.maxBytes',
+        replace: 'group.bytes + bytes < settings.maxBytes',
+      },
+      {
+        guarantee: 'the bytes of all records of a run count',
+        find: 'group.bytes += bytes;',
+        replace: '',
+      },
+      {
+        guarantee: 'a run keeps to its row limit',
+        find: 'group.rows + slot.rows <= most',
+        replace: 'group.rows + slot.rows <= most + 1',
+      },
+      {
+        guarantee: 'the rows of all records of a run count',
+        find: 'group.rows += slot.rows;',
+        replace: 'group.rows += 0;',
+      },
+      {
+        guarantee: 'a run of a model with a fixed batch has at most its rows',
+        find: 'const most = settings.fixedRows ?? settings.maxRows;',
+        replace: 'const most = settings.maxRows;',
+      },
+      {
+        guarantee: 'records of different shapes do not share a run',
+        find: "tensor.shape.slice(1).join('x')).join(';')",
+        replace: "tensor.shape.length).join(';')",
+      },
+      {
+        guarantee: 'a model whose outputs do not follow its rows runs one record at a time',
+        find: 'if (!settings.separable) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'a failed run is halved until the poison record is alone',
+        find: 'if (records.length === 1 || passing)',
+        replace: 'if (records.length <= 2 || passing)',
+      },
+      {
+        guarantee: 'a run that failed for a passing reason is not halved',
+        find: 'const passing = error instanceof ServingError && error.retryable;',
+        replace: 'const passing = false;',
+      },
+      {
+        guarantee: 'rows that only fill up a fixed batch are zeros',
+        find: 'if (offset < data.length) data.fill((typeof data[0]',
+        replace: 'if (offset < 0) data.fill((typeof data[0]',
+      },
+      {
+        guarantee: 'outputs that do not count the rows are not split among several records',
+        find: 'if (!follows) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'a record that brought its batch dimension keeps it',
+        find: 'shape: record.keepsBatchDim ? [record.rows, ...rest] : rest',
+        replace: 'shape: rest',
+      },
+      {
+        guarantee: 'each record gets its own rows',
+        find: 'row += record.rows;',
+        replace: 'row += 1;',
+      },
+      {
+        guarantee: 'the bytes of texts count',
+        find: 'tensor.data.length * 16',
+        replace: '0',
+      },
+      {
+        guarantee: 'an error of a run that is none of ours becomes model_failed',
+        find: "return new ServingError('model_failed', `the model failed on this record",
+        replace: "return new ServingError('internal', `the model failed on this record",
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/infer.ts',
+    tests: [BUDGET, RUNNER],
+    bugs: [
+      {
+        guarantee: 'no more input bytes are bound at a time than one run takes',
+        find: 'if (bytes >= settings.maxBytes) await runSlots();',
+        replace: '',
+        tests: [BATCH, BUDGET],
+      },
+      {
+        guarantee: 'the bytes that are bound are counted anew after a run',
+        find: 'slots = [];\n    bytes = 0;',
+        replace: 'slots = [];',
+        tests: [BATCH],
+      },
+      {
+        guarantee: 'a record is not decoded when there is no time',
+        find: 'const slot = isOver() ? noTime() : await bindOrError',
+        replace: 'const slot = await bindOrError',
+      },
+      {
+        guarantee: 'a run does not begin when there is no time',
+        find: '(isOver() ? Promise.reject(noTime()) : run(feeds))',
+        replace: 'run(feeds)',
+      },
+      {
+        guarantee: 'a request is refused as a whole when its images are over the budget',
+        find: "assertExpansion(readable, specs, settings.image, 'request');",
+        replace: '',
+      },
+      {
+        guarantee: 'a queued record is refused when its images are over the budget',
+        find: "if (!counted) assertExpansion([record], specs, settings.image, 'record');",
+        replace: '',
+      },
+      {
+        guarantee: 'nothing is decoded behind the first failure of a request',
+        find: 'if (failFast && slot instanceof ServingError) throw',
+        replace: 'if (false) throw',
+      },
+      {
+        guarantee: 'the Open Inference Protocol takes shapes with the batch dimension, whatever the job says',
+        find: '{ ...jobSettings, inputAlreadyBatched: true, byName: true }',
+        replace: '{ ...jobSettings, byName: true }',
+        tests: [INFERENCE],
+      },
+      {
+        guarantee: 'the Open Inference Protocol binds by name only',
+        find: '{ ...jobSettings, inputAlreadyBatched: true, byName: true }',
+        replace: '{ ...jobSettings, inputAlreadyBatched: true }',
+        tests: ['test/lib/http/inference-refusals.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/bind.ts',
+    tests: [RUNNER, PREDICT],
+    bugs: [
+      {
+        guarantee: 'inputs bind by name when every name matches',
+        find: 'if (missing.length === 0 && inputs.size === specs.length) {',
+        replace: 'if (missing.length === -1) {',
+      },
+      {
+        guarantee: 'an unknown input is refused',
+        find: 'if (missing.length === 0 && inputs.size === specs.length) {',
+        replace: 'if (missing.length === 0) {',
+      },
+      {
+        guarantee: 'names that match in part are refused as a typo',
+        find: 'missing.length === specs.length && inputs.size',
+        replace: 'inputs.size',
+      },
+      {
+        guarantee: 'texts with NUL or half a character are refused',
+        find: "if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);",
+        replace: '',
+      },
+      {
+        guarantee: 'texts with half a character are refused',
+        find: ' || !text.isWellFormed()',
+        replace: '',
+      },
+      {
+        guarantee: 'all inputs of a record have the same rows',
+        find: 'if (odd !== -1) {\n    throw badInput(\n      `input',
+        replace: 'if (odd === -2) {\n    throw badInput(\n      `input',
+      },
+      {
+        guarantee: 'a sparse shape that does not fit is refused before its zeros are allocated',
+        find: 'checkShape({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);',
+        replace: '',
+      },
+      {
+        guarantee: 'a sparse tensor of too many dimensions is refused before anything is compared',
+        find: 'assertRank(sparse.shape);\n  checkShape',
+        replace: 'checkShape',
+      },
+      {
+        guarantee: 'an encoded image over its limit is refused before it is decoded from base64',
+        find: 'if (text.length > (LIMITS.imageBytes * 4) / 3 + 1024) {',
+        replace: 'if (text.length > LIMITS.imageBytes * 1000) {',
+      },
+      {
+        guarantee: 'the old wire joins texts with a bar',
+        find: "text.split('|')",
+        replace: "text.split(',')",
+      },
+      {
+        guarantee: 'a square sparse tensor over HTTP has one row per point',
+        find: 'return densifyFor(sparse, spec, settings, true);',
+        replace: 'return densifyFor(sparse, spec, settings, false);',
+      },
+      {
+        guarantee: 'a square sparse tensor of the SDK has one row per dimension',
+        find: 'return densifyFor(value, spec, settings, false);',
+        replace: 'return densifyFor(value, spec, settings, true);',
+        tests: ['test/lib/codecs/arrow/record/record.test.ts', RUNNER, QUEUE],
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/shape-check.ts',
+    tests: [RUNNER, PREDICT],
+    bugs: [
+      {
+        guarantee: 'an empty tensor is refused',
+        find: 'if (shape.includes(0)) {',
+        replace: 'if (shape.includes(-1)) {',
+      },
+      {
+        guarantee: 'a fixed dimension must match',
+        find: "typeof dim === 'string' || dim === shape[i]",
+        replace: "typeof dim === 'string' || dim >= (shape[i] as number)",
+      },
+      {
+        guarantee: 'the rank must match',
+        find: 'shape.length === expected.length &&',
+        replace: 'shape.length >= expected.length &&',
+      },
+      {
+        guarantee: 'an already batched record must have the batch dimension',
+        find: 'if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);',
+        replace: '',
+      },
+      {
+        guarantee: 'a single number is taken only where the row has one element',
+        find: "row.every((dim) => dim === 1 || typeof dim === 'string')",
+        replace: 'row.every(() => true)',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/cast.ts',
+    tests: [CAST, RUNNER],
+    bugs: [
+      {
+        guarantee: 'a fraction is refused by an integer input',
+        find: 'if (!Number.isInteger(number)) throw mismatch(value, `a whole number (${dtype})`);',
+        replace: '',
+      },
+      {
+        guarantee: 'a number below the range of an integer is refused',
+        find: 'if (number < range.min || number > range.max) {',
+        replace: 'if (number > range.max) {',
+      },
+      {
+        guarantee: 'a number above the range of an integer is refused',
+        find: 'if (number < range.min || number > range.max) {',
+        replace: 'if (number < range.min) {',
+      },
+      {
+        guarantee: 'int8 ends at 127',
+        find: 'int8: { min: -128, max: 127 }',
+        replace: 'int8: { min: -128, max: 128 }',
+      },
+      {
+        guarantee: 'int8 begins at -128',
+        find: 'int8: { min: -128, max: 127 }',
+        replace: 'int8: { min: -129, max: 127 }',
+      },
+      {
+        guarantee: 'int16 ends at 32,767',
+        find: 'max: 32_767 }',
+        replace: 'max: 32_768 }',
+      },
+      {
+        guarantee: 'int32 ends at 2^31 - 1',
+        find: 'max: 2_147_483_647 }',
+        replace: 'max: 2_147_483_648 }',
+      },
+      {
+        guarantee: 'uint16 ends at 65,535',
+        find: 'max: 65_535 }',
+        replace: 'max: 65_536 }',
+      },
+      {
+        guarantee: 'uint32 ends at 2^32 - 1',
+        find: 'max: 4_294_967_295 }',
+        replace: 'max: 4_294_967_296 }',
+      },
+      {
+        guarantee: 'a bool is 0 or 1',
+        find: 'bool: { min: 0, max: 1 }',
+        replace: 'bool: { min: 0, max: 2 }',
+      },
+      {
+        guarantee: 'a float16 over 65,504 is refused and does not become infinite',
+        find: 'FLOAT16_MAX = 65_504',
+        replace: 'FLOAT16_MAX = 655_040',
+      },
+      {
+        guarantee: 'a number over the range of float32 is refused',
+        find: 'Math.abs(number) > max && Number.isFinite(number)',
+        replace: 'number > max * 10 && Number.isFinite(number)',
+      },
+      {
+        guarantee: 'int64 ends at 2^63 - 1',
+        find: '2n ** 63n - 1n',
+        replace: '2n ** 63n',
+      },
+      {
+        guarantee: 'uint64 ends at 2^64 - 1',
+        find: '2n ** 64n - 1n',
+        replace: '2n ** 64n',
+      },
+      {
+        guarantee: 'uint64 begins at 0',
+        find: '-(2n ** 63n) : 0n',
+        replace: '-(2n ** 63n) : -1n',
+      },
+      {
+        guarantee: 'texts do not become numbers, nor numbers texts',
+        find: "if (tensor.dtype === 'string' || dtype === 'string') {",
+        replace: "if (tensor.dtype === 'string') {",
+      },
+      {
+        guarantee: 'an int32 beyond 2^24 is not rounded without a check',
+        find: 'return range.max <= EXACT_IN_FLOAT32;',
+        replace: 'return true;',
+      },
+      {
+        guarantee: 'an unsigned dtype does not take a negative number without a check',
+        find: 'range.min >= target.min && range.max <= target.max',
+        replace: 'range.max <= target.max',
+      },
+      {
+        guarantee: 'float16 is read as its bits',
+        find: 'store(half ? float16Value(value as number) : value, data, i);',
+        replace: 'store(value, data, i);',
+        tests: [CAST, 'test/lib/pipeline/float16.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/nested.ts',
+    tests: [RUNNER, PREDICT],
+    bugs: [
+      {
+        guarantee: 'a whole number beyond 2^53 is refused for int64',
+        find: '!Number.isSafeInteger(number) &&',
+        replace: 'number < 0 && !Number.isSafeInteger(number) &&',
+      },
+      {
+        guarantee: 'JSON arrays of different lengths are refused',
+        find: 'if (value.length === shape[axis]) return value;',
+        replace: 'return value;',
+      },
+      {
+        guarantee: '1e309 does not become an infinity',
+        find: 'if (!Number.isFinite(out[at]))',
+        replace: 'if (Number.isNaN(out[at]))',
+      },
+      {
+        guarantee: 'arrays are at most 16 deep',
+        find: 'if (shape.length === LIMITS.tensorRank) {',
+        replace: 'if (shape.length === LIMITS.tensorRank * 1000) {',
+      },
+      {
+        guarantee: 'an empty array is refused',
+        find: 'if (count === 0) throw badInput',
+        replace: 'if (count === -1) throw badInput',
+      },
+      {
+        guarantee: 'a dense tensor has a limit of elements',
+        find: 'elementCount(shape, LIMITS.tensorElements)',
+        replace: 'elementCount(shape)',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/sparse.ts',
+    tests: [RUNNER, PREDICT],
+    bugs: [
+      {
+        guarantee: 'a sparse index out of range is refused',
+        find: 'index >= dim) {',
+        replace: 'index > dim) {',
+      },
+      {
+        guarantee: 'a negative sparse index is refused',
+        find: '|| index < 0 ||',
+        replace: '||',
+      },
+      {
+        guarantee: 'a point that is named twice is refused',
+        find: 'assertDistinct(offsets);',
+        replace: '',
+      },
+      {
+        guarantee: 'a sparse tensor that would be too large is refused before it is expanded',
+        find: 'elementCount(shape, LIMITS.tensorElements)',
+        replace: 'elementCount(shape, 2 ** 53)',
+      },
+      {
+        guarantee: 'a sparse tensor has at most 4 Mi values',
+        find: 'if (points > LIMITS.sparseValues)',
+        replace: 'if (points > LIMITS.tensorElements)',
+      },
+      {
+        guarantee: 'the indices must agree with shape and values',
+        find: 'indices.length !== points * dims || ',
+        replace: '',
+      },
+      {
+        guarantee: 'a sparse tensor has at most 16 dimensions',
+        find: 'if (shape.length <= LIMITS.tensorRank) return;',
+        replace: 'if (shape.length <= 1000 * LIMITS.tensorRank) return;',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/decoded-size.ts',
+    tests: [BUDGET],
+    bugs: [
+      {
+        guarantee: 'a request has a budget of decoded pixels',
+        find: "refuseOver(sum.pixels, 'pixelsPerRequest'",
+        replace: "refuseOver(0, 'pixelsPerRequest'",
+      },
+      {
+        guarantee: 'a request has a budget of elements',
+        find: '    sum.elements,\n',
+        replace: '    0,\n',
+      },
+      {
+        guarantee: 'five values are looked at',
+        find: 'ALWAYS_FIT = 4',
+        replace: 'ALWAYS_FIT = 5',
+      },
+      {
+        guarantee: 'sparse tensors count',
+        find: "if (value.kind === 'sparse') return value.shape;",
+        replace: '',
+      },
+      {
+        guarantee: 'images of {"b64"} count',
+        find: "? value.value['b64']",
+        replace: '? undefined',
+      },
+      {
+        guarantee: 'images count after resizing, too',
+        find: 'return { pixels, elements: channels * target };',
+        replace: 'return { pixels, elements: channels * pixels };',
+      },
+      {
+        guarantee: 'exactly the budget is taken',
+        find: 'if (count <= LIMITS[limit]) return;',
+        replace: 'if (count < LIMITS[limit]) return;',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/postprocess.ts',
+    tests: [POSTPROCESS],
+    bugs: [
+      {
+        guarantee: 'topN gives the largest in descending order',
+        find: 'upwards.sort((a, b) => value(b) - value(a))',
+        replace: 'upwards.sort((a, b) => value(a) - value(b))',
+      },
+      {
+        guarantee: 'ties come in the order of the old server',
+        find: 'if (newcomer <= value(upwards[0] as number)) continue;',
+        replace: 'if (newcomer < value(upwards[0] as number)) continue;',
+      },
+      {
+        guarantee: 'NaN is never the largest',
+        find: 'Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number',
+        replace: 'number',
+      },
+      {
+        guarantee: 'topN of text is refused',
+        find: "if (output.dtype === 'string') throw new ServingError('model_failed', 'topN",
+        replace: "if (output.dtype === 'bool') throw new ServingError('model_failed', 'topN",
+      },
+      {
+        guarantee: 'float16 is ordered by its numbers and not by its bits',
+        find: "output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data",
+        replace: 'data',
+      },
+      {
+        guarantee: 'a filter of zero is refused',
+        find: 'if (!match || n < 1) {',
+        replace: 'if (!match || n < 0) {',
+      },
+      {
+        guarantee: 'an unknown filter is refused at start',
+        find: '/^(topN|pickTopN)\\((\\d{1,9})\\)$/',
+        replace: '/^(topN|pickTopN)\\((\\d{1,9})\\)/',
+      },
+      {
+        guarantee: 'pickTopN gives at most the rows that there are',
+        find: 'const rows = Math.min(n, first);',
+        replace: 'const rows = n;',
+      },
+      {
+        guarantee: 'pickTopN of a scalar is refused',
+        find: 'if (output.shape.length === 0)',
+        replace: 'if (output.shape.length === -1)',
+      },
+      {
+        guarantee: 'NaN and infinities become null, because JSON has neither',
+        find: "if (!Number.isFinite(value)) return 'null';",
+        replace: '',
+      },
+      {
+        guarantee: 'an exponent begins at 1e7, as Java prints floats',
+        find: 'magnitude >= 1e-3 && magnitude < 1e7',
+        replace: 'magnitude >= 1e-3 && magnitude <= 1e7',
+      },
+      {
+        guarantee: 'the digits of a float32 read back to the same float32',
+        find: 'if (Math.fround(candidate) === value) return candidate;\n  }\n}',
+        replace: 'return candidate;\n  }\n}',
+      },
+      {
+        guarantee: 'a bool is written as true or false',
+        find: "(value ? 'true' : 'false')",
+        replace: 'String(value)',
+        tests: [POSTPROCESS, 'test/lib/http/inference.test.ts'],
+      },
+      {
+        guarantee: 'a negative zero keeps its sign',
+        find: "Object.is(value, -0) ? '-0.0' : '0.0'",
+        replace: "'0.0'",
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/buffer-pool.ts',
+    tests: [POOL],
+    bugs: [
+      {
+        guarantee: 'what was taken is not lent a second time before the end',
+        find: 'this.#used += Math.ceil(bytes / ALIGN_BYTES) * ALIGN_BYTES;',
+        replace: 'this.#used += 0;',
+      },
+      {
+        guarantee: 'no more than 16 MiB of a scratch are kept',
+        find: 'Math.min(this.#used, KEPT_BYTES)',
+        replace: 'this.#used',
+      },
+      {
+        guarantee: 'tensors begin at a multiple of their element size',
+        find: 'ALIGN_BYTES = 64',
+        replace: 'ALIGN_BYTES = 1',
+      },
+      {
+        guarantee: 'a borrower gives the memory back also when it fails',
+        find: 'scratch.clear();\n    if',
+        replace: 'if',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/submit.ts',
+    tests: ['test/lib/redis/record-states.test.ts', 'test/faults/sqs-send.test.ts'],
+    skip: '^the embedded Redis',
+    bugs: [
+      {
+        guarantee: 'a record of exactly 1 MiB goes through SQS',
+        find: 'if (bytes <= LIMITS.messageBytes) return sender.send(message);',
+        replace: 'if (bytes < LIMITS.messageBytes) return sender.send(message);',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
+        guarantee: 'a record over 1 MiB goes through S3',
+        find: 'if (bytes <= LIMITS.messageBytes) return sender.send(message);',
+        replace: 'if (bytes <= 2 * LIMITS.messageBytes) return sender.send(message);',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
+        guarantee: 'SQS counts bytes and not characters',
+        find: 'Buffer.byteLength(message)',
+        replace: 'message.length',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
+        guarantee: 'a large record without a bucket is refused as too_large',
+        find: "      'too_large',",
+        replace: "      'internal',",
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+      {
+        guarantee: 'if one claim is refused, the other claims are released',
+        find: '(await claim).send && (await claim).release()',
+        replace: '(await claim).send',
+      },
+      {
+        guarantee: 'a record that has its outcome is not sent again',
+        find: 'if (!claim.send) return;',
+        replace: '',
+      },
+      {
+        guarantee: 'the claim of a record that could not be sent is released',
+        find: 'await claim.release();\n        throw error;',
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'nothing is still under way when sending fails',
+        find: 'const settled = await Promise.allSettled(promises);',
+        replace: 'await Promise.all(promises);\n  const settled = await Promise.allSettled(promises);',
+        tests: ['test/lib/pipeline/submit.test.ts'],
+      },
+    ],
+  },
+];

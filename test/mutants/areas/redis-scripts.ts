@@ -1,0 +1,361 @@
+/** Bugs in the Lua scripts of the result store (lib/redis/scripts.ts), one for each of their conditions. */
+import type { Suite } from '../mutant.ts';
+
+const RESULTS = 'test/lib/redis/results.test.ts';
+const INDEX = 'test/lib/redis/results-index.test.ts';
+const LEASES = 'test/lib/redis/leases.test.ts';
+const STATES = 'test/lib/redis/record-states.test.ts';
+
+/** These files test each case twice. */
+const EMBEDDED_TOO = '^the embedded Redis';
+
+export const REDIS_SCRIPTS: readonly Suite[] = [
+  {
+    file: 'lib/redis/scripts.ts',
+    tests: [RESULTS, LEASES, INDEX, STATES],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'SAVE: the first result of a uri stays (docs: at-least-once delivery)',
+        find: 'elseif there == 0 then',
+        replace: 'elseif there >= 0 then',
+      },
+      {
+        guarantee: 'SAVE: every result has its time to live',
+        find: "call('PEXPIRE', key, ttl)\n    local state",
+        replace: 'local state',
+      },
+      {
+        guarantee: 'SAVE: the metrics have a time to live',
+        find: "call('PEXPIRE', KEYS[2], ARGV[5])",
+        replace: "call('EXISTS', KEYS[2])",
+      },
+      {
+        guarantee: 'SAVE: the time of the first measurement stays',
+        find: "call('HSETNX', KEYS[2]",
+        replace: "call('HSET', KEYS[2]",
+      },
+      {
+        guarantee: 'SAVE: measurements of several environments add up',
+        find: "pcall('HINCRBYFLOAT', KEYS[2]",
+        replace: "pcall('HSET', KEYS[2]",
+      },
+      {
+        guarantee: 'SAVE: a foreign metrics key costs the metrics and no result',
+        find: "counted = pcall('HINCRBYFLOAT'",
+        replace: "counted = call('HINCRBYFLOAT'",
+      },
+      {
+        guarantee: 'SAVE: a foreign metrics key is neither written nor given a time to live',
+        find: "if type(counted) ~= 'table' then\n",
+        replace: 'if true then\n',
+      },
+      {
+        guarantee: 'SAVE: counting stops at the first refusal',
+        find: "if type(counted) == 'table' then break end",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: a foreign index is reported before anything is written',
+        find: "if #KEYS > 2 then call('ZCARD', KEYS[1]) end",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: saving metrics alone does not ask the index',
+        find: "if #KEYS > 2 then call('ZCARD', KEYS[1]) end",
+        replace: "call('ZCARD', KEYS[1])",
+      },
+      {
+        guarantee: 'SAVE: a foreign result key costs its own record and no neighbour',
+        find: "local there = pcall('HEXISTS'",
+        replace: "local there = call('HEXISTS'",
+      },
+      {
+        guarantee: 'SAVE: the place of a foreign key is returned, counted from 0',
+        find: 'replies[#replies + 1] = i - 3',
+        replace: 'replies[#replies + 1] = i - 2',
+      },
+      {
+        guarantee: 'SAVE: an error other than a wrong type is not taken for one',
+        find: "if string.sub(there.err, 1, 9) ~= 'WRONGTYPE' then return there end",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: a message whose result was taken gets no second one',
+        find: "elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then",
+        replace: "elseif taken and id ~= '' and call('EXISTS', seen .. id) == 2 then",
+      },
+      {
+        guarantee: 'SAVE: whether any message had its result is asked for all together',
+        find: "local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0",
+        replace: "local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 1",
+      },
+      {
+        guarantee: 'SAVE: the note about a message lasts as long as the message may come again',
+        find: "call('PEXPIRE', seen .. id, again)",
+        replace: "call('EXISTS', seen .. id)",
+      },
+      {
+        guarantee: 'SAVE: an absent error is no field',
+        find: "if text == '' then return end",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: the fields of one record do not reach the next',
+        find: 'fields[2], fields[4], fields[6], count = key, status, ARGV[a + 2], 10',
+        replace: 'fields[2], fields[4], fields[6] = key, status, ARGV[a + 2]',
+      },
+      {
+        guarantee: 'SAVE: a result knows the message it was made of',
+        find: "put('message', id)",
+        replace: "put('message', '')",
+      },
+      {
+        guarantee: 'SAVE: a result knows until when its message may come again',
+        find: "put('until', last)",
+        replace: "put('until', '1')",
+      },
+      {
+        guarantee: 'SAVE: the claim of a finished record is marked as done',
+        find: "call('HSET', state, 'done', 1)",
+        replace: "call('HSET', state, 'done2', 1)",
+      },
+      {
+        guarantee: 'SAVE: a finished claim outlives the result by its time to live',
+        find: "call('PEXPIRE', state, 2 * ttl)",
+        replace: "call('PEXPIRE', state, ttl)",
+      },
+      {
+        guarantee: 'SAVE: no state is made up for a record that nobody claimed',
+        find: "if type(held) == 'number' and held > 0 then",
+        replace: "if type(held) == 'number' then",
+      },
+      {
+        guarantee: 'SAVE: a foreign state key costs no result',
+        find: "local held = pcall('HLEN', state)",
+        replace: "local held = call('HLEN', state)",
+      },
+      {
+        guarantee: 'SAVE: the index is scored by the expiry of the result',
+        find: 'local replies, listed, expiry = {0}, {}, today + ttl',
+        replace: 'local replies, listed, expiry = {0}, {}, today',
+      },
+      {
+        guarantee: 'SAVE: whoever waits hears of the result',
+        find: "call('PUBLISH', channel .. uri, status)",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: returns how many were written',
+        find: 'replies[1] = replies[1] + 1',
+        replace: 'replies[1] = 1',
+      },
+      {
+        guarantee: 'SAVE: a redelivery alone lists nothing',
+        find: 'if replies[1] > 0 then',
+        replace: 'if replies[1] >= 0 then',
+      },
+      {
+        guarantee: 'SAVE: only expired entries leave the index',
+        find: "call('ZCOUNT', KEYS[1], '-inf', '(' .. today)",
+        replace: "call('ZCOUNT', KEYS[1], '-inf', '+inf')",
+      },
+      {
+        guarantee: 'SAVE: expired entries leave the index',
+        find: 'if late > 0 then',
+        replace: 'if late > 1000000 then',
+      },
+      {
+        guarantee: 'SAVE: the last entry that is removed is an expired one',
+        find: '2 * replies[1] + ${EXPIRED_PER_CALL}) - 1)',
+        replace: '2 * replies[1] + ${EXPIRED_PER_CALL}))',
+      },
+      {
+        guarantee: 'SAVE: one call takes a bounded number of expired entries off the index',
+        find: 'math.min(late, 2 * replies[1] + ${EXPIRED_PER_CALL}) - 1)',
+        replace: 'late - 1)',
+      },
+      {
+        guarantee: 'SAVE: the index lives as long as its last result',
+        find: "if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end\nend",
+        replace: 'end',
+      },
+      {
+        guarantee: 'SAVE: a shorter time to live never shortens that of the index',
+        find: "if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end\nend",
+        replace: "call('PEXPIRE', KEYS[1], ttl)\nend",
+      },
+      {
+        guarantee: 'TAKE: a second call with the same lease id finds what the first set aside',
+        find: "if call('EXISTS', held) == 1 then",
+        replace: "if call('EXISTS', held) == 2 then",
+      },
+      {
+        guarantee: 'TAKE: a second call knows how long the result would have stayed',
+        find: "tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))",
+        replace: "call('PTTL', held)",
+      },
+      {
+        guarantee:
+          'TAKE: what an earlier release set aside, without a note of its time, can be asked for again',
+        find: "tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))",
+        replace: "tonumber(call('HGET', held, '${LEFT_FIELD}') or 0)",
+      },
+      {
+        guarantee: "TAKE: a foreign key is reported as its own record's error",
+        find: "local facts = pcall('HMGET', result",
+        replace: "local facts = call('HMGET', result",
+      },
+      {
+        guarantee: 'TAKE: a foreign key leaves the index',
+        find: "replies[i] = {call('ZREM', KEYS[1], uri), facts.err, 0}",
+        replace: 'replies[i] = {1, facts.err, 0}',
+      },
+      {
+        guarantee: 'TAKE: a first result over the limit of one is not taken',
+        find: 'if size > limit and i == 1 then',
+        replace: 'if size > limit and i == 0 then',
+      },
+      {
+        guarantee: 'TAKE: a result over the limit of one ends a page and is not reported in the middle of it',
+        find: 'if size > limit and i == 1 then',
+        replace: 'if size > limit then',
+      },
+      {
+        guarantee: 'TAKE: a result of exactly the limit is taken',
+        find: 'if size > limit and i == 1 then',
+        replace: 'if size >= limit and i == 1 then',
+      },
+      {
+        guarantee: 'TAKE: a result that is too large is dequeued no more',
+        find: "replies[i] = {call('ZREM', KEYS[1], uri), '${TOO_LARGE}', 0}",
+        replace: "replies[i] = {1, '${TOO_LARGE}', 0}",
+      },
+      {
+        guarantee: 'TAKE: a page keeps to its bytes',
+        find: 'if size > budget and i > 1 then break end',
+        replace: '',
+      },
+      {
+        guarantee: 'TAKE: the first result is taken although it is larger than the page',
+        find: 'if size > budget and i > 1 then break end',
+        replace: 'if size > budget then break end',
+      },
+      {
+        guarantee: 'TAKE: the bytes of all results of a page count',
+        find: 'budget = budget - size',
+        replace: 'budget = budget - 0',
+      },
+      {
+        guarantee: 'TAKE: the exact values count as bytes of a page',
+        find: " + call('HSTRLEN', key, 'exact')",
+        replace: '',
+      },
+      {
+        guarantee: 'TAKE: the text of a failure counts as bytes of a page',
+        find: " + call('HSTRLEN', key, 'error')",
+        replace: '',
+      },
+      {
+        guarantee: 'TAKE: a taken result leaves the index',
+        find: "local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)",
+        replace: "local listed, left = 1, call('PTTL', result)",
+      },
+      {
+        guarantee: 'TAKE: a cancellation stays when it is taken',
+        find: "if facts[1] == 'cancelled' then",
+        replace: "if facts[1] == 'canceled' then",
+      },
+      {
+        guarantee: 'TAKE: a uri without a result is no error',
+        find: 'if left ~= -2 then',
+        replace: 'if left ~= -3 then',
+      },
+      {
+        guarantee: 'TAKE: what was taken can be asked for again for ten minutes, and no longer',
+        find: "call('PEXPIRE', held, hold)",
+        replace: "call('EXISTS', held)",
+      },
+      {
+        guarantee: 'TAKE: a uri is free again once its result was taken',
+        find: "call('DEL', state)",
+        replace: "call('EXISTS', state)",
+      },
+      {
+        guarantee: 'TAKE: what is set aside has a note of how long it would have stayed',
+        find: "pcall('HSET', held, '${LEFT_FIELD}', left)",
+        replace: '',
+      },
+      {
+        guarantee: 'TAKE: a full Redis can be emptied: the note of the time may be refused',
+        find: "pcall('HSET', held, '${LEFT_FIELD}', left)",
+        replace: "call('HSET', held, '${LEFT_FIELD}', left)",
+      },
+      {
+        guarantee: 'TAKE: a full Redis can be emptied: the note about the message may be refused',
+        find: "pcall('SET', seen .. facts[2]",
+        replace: "call('SET', seen .. facts[2]",
+      },
+      {
+        guarantee: 'TAKE: a taken message leaves a note that it has had its result',
+        find: 'if facts[2] and again > 0 then',
+        replace: 'if false then',
+      },
+      {
+        guarantee: 'TAKE: no note is left when the message can come no more',
+        find: 'if facts[2] and again > 0 then',
+        replace: 'again = math.max(again, 1000)\n          if facts[2] then',
+      },
+      {
+        guarantee: 'TAKE: the note lasts as long as the message may come again',
+        find: "local again = (tonumber(facts[3] or '') or 0) - today",
+        replace: "local again = (tonumber(facts[3] or '') or 0)",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a newer result of the uri is not overwritten by one that is put back',
+        find: "elseif redis.call('RENAMENX', held, result) == 1 then",
+        replace: "elseif redis.call('RENAME', held, result) then",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a cancellation that was taken and not used is listed again',
+        find: "redis.call('ZADD', KEYS[1], today + redis.call('PTTL', result), ARGV[i * 2 - 1])",
+        replace: "redis.call('EXISTS', result)",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: only a cancellation is listed again without having been set aside',
+        find: "if redis.pcall('HGET', result, 'status') == 'cancelled' then",
+        replace: "if redis.call('EXISTS', result) == 1 then",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a foreign key under the uri is no error',
+        find: "if redis.pcall('HGET', result, 'status') == 'cancelled' then",
+        replace: "if redis.call('HGET', result, 'status') == 'cancelled' then",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: what was set aside and has expired is no error',
+        find: "if redis.call('EXISTS', held) == 0 then",
+        replace: "if redis.call('EXISTS', held) == 2 then",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a result under its own name has no note of its time',
+        find: "redis.call('HDEL', result, '${LEFT_FIELD}')",
+        replace: '',
+      },
+      {
+        guarantee: 'RELEASE_LEASE: what is put back stays for as long as it had',
+        find: "redis.call('PEXPIRE', result, left)",
+        replace: '',
+      },
+      {
+        guarantee: 'RELEASE_LEASE: what is put back is dequeued again',
+        find: "redis.call('ZADD', KEYS[1], today + left, ARGV[i * 2 - 1])",
+        replace: '',
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a result without an end stays so (the old server set none)',
+        find: "redis.call('PERSIST', result)",
+        replace: '',
+      },
+    ],
+  },
+];

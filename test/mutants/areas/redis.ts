@@ -1,0 +1,575 @@
+/** Bugs in lib/redis beside the scripts of scripts.ts: claims, replacements, leases, waits, the rate limiter. */
+import type { Suite } from '../mutant.ts';
+
+const RESULTS = 'test/lib/redis/results.test.ts';
+const LEASES = 'test/lib/redis/leases.test.ts';
+const STATES = 'test/lib/redis/record-states.test.ts';
+const REPLACE = 'test/lib/redis/replace-result.test.ts';
+const LIMITER = 'test/lib/redis/rate-limiter.test.ts';
+
+/** These files test each case twice. */
+const EMBEDDED_TOO = '^the embedded Redis';
+
+export const REDIS: readonly Suite[] = [
+  {
+    file: 'lib/redis/record-states.ts',
+    tests: [STATES],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'CLAIM: a uri that is in use for another payload is refused',
+        find: 'if held[1] ~= ARGV[1] and (held[1] or finished)',
+        replace: 'if held[1] ~= ARGV[1] and finished',
+      },
+      {
+        guarantee: 'CLAIM: a result that nobody claimed refuses every claim on its uri',
+        find: 'if held[1] ~= ARGV[1] and (held[1] or finished)',
+        replace: 'if held[1] ~= ARGV[1] and held[1]',
+      },
+      {
+        guarantee: 'CLAIM: a record that has its result is not sent again',
+        find: "if finished then return 'done' end",
+        replace: '',
+      },
+      {
+        guarantee: 'CLAIM: a record whose result has expired begins anew',
+        find: "if held[2] then redis.call('DEL', KEYS[1]) end",
+        replace: '',
+      },
+      {
+        guarantee: 'CLAIM: the tokens of a finished claim do not count for the next one',
+        find: "local tokens = not held[2] and held[3] or ''",
+        replace: "local tokens = held[3] or ''",
+      },
+      {
+        guarantee: 'CLAIM: a claim that is asked for again after a lost answer counts once',
+        find: 'if not string.find(tokens, ARGV[3], 1, true) then',
+        replace: 'if true then',
+      },
+      {
+        guarantee: 'CLAIM: the tokens of a uri that is claimed often take no more memory',
+        find: "tokens = string.sub(ARGV[3] .. ' ' .. tokens, 1, ${TOKENS_LENGTH})",
+        replace: "tokens = ARGV[3] .. ' ' .. tokens",
+      },
+      {
+        guarantee: 'CLAIM: every claim is counted',
+        find: "redis.call('HINCRBY', KEYS[1], 'claims', 1)",
+        replace: "redis.call('HSET', KEYS[1], 'claims', 1)",
+      },
+      {
+        guarantee: 'CLAIM: a claim ends by itself',
+        find: "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 'send'",
+        replace: "return 'send'",
+      },
+      {
+        guarantee: 'RELEASE_CLAIM: a claim for another payload is not released',
+        find: 'if held[1] ~= ARGV[1] or held[2] then return 0 end',
+        replace: 'if held[2] then return 0 end',
+      },
+      {
+        guarantee: 'RELEASE_CLAIM: the state of a finished record stays',
+        find: 'if held[1] ~= ARGV[1] or held[2] then return 0 end',
+        replace: 'if held[1] ~= ARGV[1] then return 0 end',
+      },
+      {
+        guarantee: 'RELEASE_CLAIM: the claim stays while another sender still has the record',
+        find: "'claims', -1) < 1 then",
+        replace: "'claims', -1) < 2 then",
+      },
+      {
+        guarantee: 'RELEASE_CLAIM: the claim ends when all senders have failed',
+        find: "'claims', -1) < 1 then",
+        replace: "'claims', -1) < 0 then",
+      },
+      {
+        guarantee: 'CANCEL: cancelling a second time is true again',
+        find: "if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then return 1 end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: it is too late to cancel what has a result',
+        find: "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: a cancellation has a time to live',
+        find: "redis.call('PEXPIRE', KEYS[1], ARGV[3])\nif",
+        replace: 'if',
+      },
+      {
+        guarantee: 'CANCEL: the claim of a cancelled record is done',
+        find: "== 1 then redis.call('HSET', KEYS[2], 'done', 1) end",
+        replace: '== 1 then end',
+      },
+      {
+        guarantee: 'CANCEL: no state is made up for a record that nobody claimed',
+        find: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then",
+        replace: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) >= 0 then",
+      },
+      {
+        guarantee: 'CANCEL: a cancelled record is dequeued',
+        find: "redis.call('ZADD', KEYS[3], today + ARGV[3], ARGV[1])",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: the index lives as long as the cancellation',
+        find: "if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: whoever waits hears of the cancellation',
+        find: "redis.call('PUBLISH', ARGV[5], 'cancelled')",
+        replace: '',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a record that nobody claimed does not become running',
+        find: 'if held[1] and not held[2] then',
+        replace: 'if not held[2] then',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a finished record does not become running again',
+        find: 'if held[1] and not held[2] then',
+        replace: 'if held[1] then',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a foreign key costs its own record and no neighbour',
+        find: "local held = redis.pcall('HMGET', KEYS[i]",
+        replace: "local held = redis.call('HMGET', KEYS[i]",
+      },
+      {
+        guarantee: 'MARK_RUNNING: a run that never ends is forgotten after its time',
+        find: 'local over = today + ARGV[1]',
+        replace: 'local over = today + 1000 * ARGV[1]',
+      },
+      {
+        guarantee: 'claims outlast the queue, which keeps a message for 4 days',
+        find: 'OUTLASTS_QUEUE_MS = 5 * 24',
+        replace: 'OUTLASTS_QUEUE_MS = 3 * 24',
+      },
+      {
+        guarantee: 'status: an expired record is not queued',
+        find: "if (done != null) return 'expired';",
+        replace: '',
+      },
+      {
+        guarantee: 'status: a hash of the old server that says NaN is a failure',
+        find: "value === 'NaN' ? 'failed' : 'succeeded'",
+        replace: "value === 'nan' ? 'failed' : 'succeeded'",
+      },
+      {
+        guarantee: 'status: a run whose time is up is no longer running',
+        find: "Number(runningUntilMs ?? 0) > nowMs ? 'running' : 'queued'",
+        replace: "Number(runningUntilMs ?? 0) > 0 ? 'running' : 'queued'",
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/replace-result.ts',
+    tests: [REPLACE],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'REPLACE: a result that changed since it was read is not replaced',
+        find: "for i = 1, 4 do if (held[i] or '') ~= ARGV[i] then return 0 end end",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: a claim that changed since it was read is not replaced',
+        find: "for i = 1, 3 do if (claim[i] or '') ~= ARGV[4 + i] then return 0 end end",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: the fields of the failure do not stay in the new result',
+        find: "redis.call('DEL', KEYS[1])\nif ARGV[15]",
+        replace: 'if ARGV[15]',
+      },
+      {
+        guarantee: 'REPLACE: a freed uri leaves the index',
+        find: "redis.call('ZREM', KEYS[3], uri)",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: a freed uri is claimed for the same record alone',
+        find: "redis.call('HSET', KEYS[2], 'payload', ARGV[14], 'claims', 1)",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: the claim of a freed uri ends by itself',
+        find: "redis.call('PEXPIRE', KEYS[2], ARGV[13])",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: the new result has its time to live',
+        find: "redis.call('PEXPIRE', KEYS[1], ttl)${TODAY}",
+        replace: '${TODAY}',
+      },
+      {
+        guarantee: 'REPLACE: the new result is dequeued',
+        find: "redis.call('ZADD', KEYS[3], today + ttl, uri)",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: the index lives as long as the new result',
+        find: "if redis.call('PTTL', KEYS[3]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[3], ttl) end",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: the claim of the replaced record is done',
+        find: "redis.call('HSET', KEYS[2], 'done', 1)",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: whoever waits hears of the new result',
+        find: "redis.call('PUBLISH', ARGV[12], ARGV[15])",
+        replace: '',
+      },
+      {
+        guarantee: 'only the failure of this very record is replaced',
+        find: '(message.includes(messageId) || isOurs)',
+        replace: 'true',
+      },
+      {
+        guarantee: 'the failure of the same record, sent twice, is replaced',
+        find: '(message.includes(messageId) || isOurs)',
+        replace: 'message.includes(messageId)',
+      },
+      {
+        guarantee: 'a uri that is claimed for another record gets nothing',
+        find: "if (exists === '0') return isOther && finished == null ? 'conflict' : 'replaced';",
+        replace: "if (exists === '0') return 'replaced';",
+      },
+      {
+        guarantee: 'a uri that was cancelled, or has its result, is not replaced',
+        find: "if (status !== 'succeeded' && status !== 'cancelled') {",
+        replace: "if (status !== 'succeeded') {",
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/leases.ts',
+    tests: [LEASES, RESULTS],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'what was taken can be asked for again for ten minutes (docs: reliability)',
+        find: 'LEASE_MS = 10 * 60 * 1000',
+        replace: 'LEASE_MS = 10 * 60',
+      },
+      {
+        guarantee: 'an answer that got lost is asked for again under the same lease id',
+        find: 'uris.map((uri) => this.#unanswered.get(uri) ?? fresh)',
+        replace: 'uris.map(() => fresh)',
+      },
+      {
+        guarantee: 'a failed lease is remembered',
+        find: 'for (const uri of uris) this.#remember(uri, fresh);',
+        replace: '',
+      },
+      {
+        guarantee: 'a result that arrived is not asked for under its old lease id again',
+        find: 'this.#unanswered.delete(lease.uri);',
+        replace: '',
+      },
+      {
+        guarantee: 'what arrived is removed with the next lease',
+        find: 'if (acknowledged.length > 0) pipeline.unlink(...acknowledged);',
+        replace: '',
+      },
+      {
+        guarantee: 'a result that is put back is not removed with the next lease',
+        find: 'this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));',
+        replace: '',
+      },
+      {
+        guarantee: 'what cannot be put back now is taken again by this client',
+        find: 'for (const { uri, leaseId } of held) this.#remember(uri, leaseId);',
+        replace: '',
+      },
+      {
+        guarantee: 'a lease takes 32 MiB at most where the caller sets no limit',
+        find: 'maxBytes = MAX_BYTES,',
+        replace: 'maxBytes = Number.MAX_SAFE_INTEGER,',
+      },
+      {
+        guarantee: 'a client remembers a bounded number of lost answers',
+        find: 'if (this.#unanswered.size < MAX_UNANSWERED && ',
+        replace: 'if (',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/rate-limiter.ts',
+    tests: [LIMITER],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'the tokens of one second may go at once, and not one more',
+        find: '(math.max(1, rate) - 1) * interval',
+        replace: 'math.max(1, rate) * interval',
+      },
+      {
+        guarantee: 'a request that would wait too long is refused',
+        find: 'if wait > maxWait then',
+        replace: 'if wait > maxWait * 1000 then',
+      },
+      {
+        guarantee: 'a request that may wait for as long as it takes is not refused',
+        find: 'if wait > maxWait then',
+        replace: 'if wait > 0 then',
+      },
+      {
+        guarantee: 'an idle bucket does not gather more than the tokens of one second',
+        find: "math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)",
+        replace: "tonumber(redis.call('GET', KEYS[1]) or 0)",
+      },
+      {
+        guarantee: 'the key of the bucket has a time to live',
+        find: ", 'PX', math.ceil(full + interval - now) + 1000)",
+        replace: ')',
+      },
+      {
+        guarantee: 'every request takes a token',
+        find: "string.format('%.3f', full + interval)",
+        replace: "string.format('%.3f', full)",
+      },
+      {
+        guarantee: 'a request that got its token waits for it',
+        find: 'if (waitMs > 0) await this.#options.sleep(waitMs);',
+        replace: '',
+      },
+      {
+        guarantee: 'Retry-After is at least one second',
+        find: 'Math.max(1, Math.ceil(backMs / 1000))',
+        replace: 'Math.floor(backMs / 1000)',
+      },
+      {
+        guarantee: 'requests go on when Redis cannot be reached',
+        find: 'onError(error);\n      return 0;',
+        replace: 'onError(error);\n      throw error;',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/results.ts',
+    tests: [RESULTS, LEASES],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a result that cannot be used is put back',
+        find: 'await this.#leases.release([taken]);',
+        replace: '',
+        tests: [RESULTS, LEASES, 'test/faults/redis/server.test.ts'],
+      },
+      {
+        guarantee: 'a wait ends with timeout',
+        find: "if (timeout.aborted) throw new ServingError('timeout'",
+        replace: "if (timeout.aborted) throw new ServingError('internal'",
+      },
+      {
+        guarantee: 'a wait ends with the reason of its signal',
+        find: 'if (signal?.aborted) throw signal.reason;',
+        replace: '',
+      },
+      {
+        guarantee: 'a wait keeps to its time although Redis is silent',
+        find: 'return await orAborted(this.#waitUntil(uri, stop), stop);',
+        replace: 'return await this.#waitUntil(uri, stop);',
+      },
+      {
+        guarantee: 'what a drain took and did not yield is put back',
+        find: 'await this.#leases.release(page.slice(used)).catch(() => undefined);',
+        replace: '',
+      },
+      {
+        guarantee: 'what a drain has yielded is not put back',
+        find: 'this.#leases.release(page.slice(used))',
+        replace: 'this.#leases.release(page)',
+      },
+      {
+        guarantee: 'of two who dequeue a uri, one gets it',
+        find: '.filter(({ wasListed }) => wasListed)',
+        replace: '',
+        tests: [RESULTS, LEASES, STATES],
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/result/writer.ts',
+    tests: [RESULTS, LEASES, 'test/faults/overload/portions.test.ts'],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'one script call holds a bounded number of records',
+        find: 'const RECORDS_PER_CALL = 1_000;',
+        replace: 'const RECORDS_PER_CALL = 100_000;',
+      },
+      {
+        guarantee: 'the bytes of one round trip do not grow with the batch',
+        find: 'if (bytes > TRIP_BYTES && ',
+        replace: 'if (bytes > 1_000 * TRIP_BYTES && ',
+      },
+      {
+        guarantee: 'measurements that could not be delivered are delivered with the next',
+        find: 'if (measured) timers?.restore(measured);',
+        replace: '',
+      },
+      {
+        guarantee: 'measurements are delivered once, also when a later round trip fails',
+        find: '        measured = undefined;\n',
+        replace: '',
+      },
+      {
+        guarantee: 'metrics are kept for a week after the last measurement',
+        find: 'METRICS_TTL_MS = 7 * 24 * 3600 * 1000',
+        replace: 'METRICS_TTL_MS = 7 * 24 * 3600',
+      },
+      {
+        guarantee: 'results stay for the seconds of the configuration',
+        find: 'ttlSeconds * 1000,',
+        replace: 'ttlSeconds,',
+      },
+      {
+        guarantee: 'without redelivery no note is left about a message',
+        find: "values.push(redeliveryMs > 0 ? message : '');",
+        replace: 'values.push(message);',
+      },
+      {
+        guarantee: 'the blocked records of a later call are named by their own uri',
+        find: 'trip[call * RECORDS_PER_CALL + place]',
+        replace: 'trip[place]',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/result/fields.ts',
+    tests: [RESULTS],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a result of more than 32 MiB is refused before it is encoded (docs: limits)',
+        find: 'if (bytes <= LIMITS.resultBytes) return;',
+        replace: 'if (bytes <= 100 * LIMITS.resultBytes) return;',
+      },
+      {
+        guarantee: 'outputs that are not float32 are stored a second time, exactly',
+        find: "outputs.every((output) => output.dtype === 'float32')",
+        replace: "outputs.some((output) => output.dtype !== 'string')",
+      },
+      {
+        guarantee: 'a failed record has the value NaN, which old clients read',
+        find: "status: 'failed', value: 'NaN'",
+        replace: "status: 'failed', value: ''",
+        tests: [RESULTS, 'test/e2e/both-paths.test.ts'],
+      },
+      {
+        guarantee: 'a cancelled record throws its error when it is read',
+        find: "status === 'failed' || status === 'cancelled' ||",
+        replace: "status === 'failed' ||",
+        tests: [STATES],
+      },
+      {
+        guarantee: 'NaN of the old server is a failure',
+        find: " || (status === undefined && value === 'NaN')",
+        replace: '',
+        tests: [LEASES, RESULTS, STATES],
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/result/sink.ts',
+    tests: [
+      'test/lib/redis/results.test.ts',
+      'test/e2e/both-paths.test.ts',
+      'test/faults/redis/server.test.ts',
+    ],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a record whose key holds something else comes again',
+        find: 'blocked.add(uri);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/connection.ts',
+    tests: [RESULTS, 'test/faults/redis/server.test.ts'],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a command that must not be repeated is sent once',
+        find: 'let attempt = repeatable ? 1 : 2;',
+        replace: 'let attempt = 1;',
+      },
+      {
+        guarantee: 'a command that may be repeated is repeated once on a fresh connection',
+        find: 'let attempt = repeatable ? 1 : 2;',
+        replace: 'let attempt = 2;',
+      },
+      {
+        guarantee: 'an answer that says no does not cost the others their connection',
+        find: "if (name === 'ReplyError' && !WRONG_SERVER.test(message)) throw this.unavailable(error);",
+        replace: '',
+      },
+      {
+        guarantee: 'after a failover the connection to the old server is given up',
+        find: "if (name === 'ReplyError' && !WRONG_SERVER.test(message))",
+        replace: "if (name === 'ReplyError')",
+      },
+      {
+        guarantee: 'a timed-out connection is not used again',
+        find: 'await this.#drop(connection);',
+        replace: '',
+      },
+      {
+        guarantee: 'an error of an old connection does not end a newer one',
+        find: 'if (connection === this.#connection) {',
+        replace: 'if (connection >= 0) {',
+      },
+      {
+        guarantee: 'the password of the url is in no message',
+        find: '`${protocol}//${host}`',
+        replace: 'url',
+      },
+      {
+        guarantee: 'a command has a time limit of a second',
+        find: 'commandTimeout: commandTimeoutMs,',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/wait-deadline.ts',
+    tests: ['test/lib/redis/results.test.ts'],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a wait of NaN is refused and not endless',
+        find: '!(timeoutMs >= 0)',
+        replace: 'timeoutMs < 0',
+      },
+      {
+        guarantee: 'a wait longer than a timer can take does not end at once',
+        find: 'return Math.min(Math.ceil(timeoutMs), MAX_WAIT_MS);',
+        replace: 'return Math.ceil(timeoutMs);',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/running.ts',
+    tests: ['test/lib/redis/record-states.test.ts', 'test/e2e/running.test.ts'],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a short run costs no second call to Redis',
+        find: '>= TELL_FROM_MS;',
+        replace: '>= 0;',
+      },
+      {
+        guarantee: 'a run of a tenth of a second and more is reported as running',
+        find: 'TELL_FROM_MS = 100',
+        replace: 'TELL_FROM_MS = 100_000',
+      },
+    ],
+  },
+];

@@ -1,0 +1,88 @@
+/**
+ * Runs one test file of a copy in a process group of its own until its first test fails, and leaves no process of it
+ * behind.
+ */
+import { spawn } from 'node:child_process';
+
+export interface TestRun {
+  /** `broken`: the file ended before any of its tests did, which proves nothing. */
+  readonly result: 'green' | 'red' | 'timeout' | 'broken';
+  /** Title of the first test that failed. */
+  readonly failed: string | undefined;
+  /** Tests that ran and were not skipped. */
+  readonly passed: number;
+  readonly ms: number;
+  readonly output: string;
+}
+
+const MAX_OUTPUT = 4 * 1024 * 1024;
+const REPORT_MS = 50;
+const FAILED = /^ *not ok \d+ - (.*)$/m;
+
+export interface TestFile {
+  readonly path: string;
+  /** Regular expression: titles of tests that need not run. */
+  readonly skip?: string | undefined;
+}
+
+export async function runTestFile(
+  { path, skip }: TestFile,
+  cwd: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<TestRun> {
+  signal.throwIfAborted();
+  const startedMs = performance.now();
+  const options = ['--test-reporter=tap', ...(skip === undefined ? [] : [`--test-skip-pattern=${skip}`])];
+  const child = spawn(process.execPath, [...options, path], {
+    cwd,
+    // A group of its own: what a crashed test has started is ended with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const hear = (chunk: Buffer) => {
+    if (output.length < MAX_OUTPUT) output += chunk.toString();
+    // One failure is enough, but its report shall be whole.
+    if (FAILED.test(output)) setTimeout(endGroup, REPORT_MS);
+  };
+  child.stdout.on('data', hear);
+  child.stderr.on('data', hear);
+  let isLate = false;
+  const endGroup = () => {
+    try {
+      process.kill(-(child.pid as number), 'SIGKILL');
+    } catch {
+      // Every process of the group has ended.
+    }
+  };
+  const timer = setTimeout(() => {
+    isLate = true;
+    endGroup();
+  }, timeoutMs);
+  signal.addEventListener('abort', endGroup);
+  // Not "close": a process that the test left behind may hold the pipes.
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('exit', resolve);
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  clearTimeout(timer);
+  signal.removeEventListener('abort', endGroup);
+  endGroup();
+  signal.throwIfAborted();
+  const ran = countTests(output);
+  const isGreen = code === 0 && ran.failed === undefined;
+  const result = isLate ? 'timeout' : ran.all === 0 ? 'broken' : isGreen ? 'green' : 'red';
+  return { result, failed: ran.failed, passed: ran.passed, ms: performance.now() - startedMs, output };
+}
+
+/** Counts the tests of a TAP report, suites included. The innermost failure comes first. */
+function countTests(tap: string): { all: number; passed: number; failed: string | undefined } {
+  const tests = [...tap.matchAll(/^ *(not )?ok \d+ - (.*)$/gm)];
+  return {
+    all: tests.length,
+    passed: tests.filter(([, not, title]) => !not && !/ # SKIP/.test(title as string)).length,
+    failed: FAILED.exec(tap)?.[1],
+  };
+}
