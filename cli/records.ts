@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { QueueRecord } from '../sdk/index.ts';
 
-/** Larger inputs have to be split: one JSON text has to fit into memory several times. */
+/** A file of records, which has to fit into memory several times. Refused: split it. */
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 /** A file, or stdin for "-". @throws bad_request naming the file */

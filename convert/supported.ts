@@ -1,9 +1,4 @@
-/**
- * Lists the supported layers and operations from the converters' tables. `node convert/supported.ts` writes the list
- * to docs/reference/operators.md.
- */
-import { readFile, writeFile } from 'node:fs/promises';
-
+/** Lists the layers and operations that are converted, from the converters' own tables. */
 interface SupportedOps {
   readonly caffe: readonly string[];
   readonly tensorflow: readonly string[];
@@ -44,17 +39,4 @@ function wrapped(names: readonly string[]): string {
     }
   }
   return lines.join('\n');
-}
-
-/** The document with the list between its marks. */
-export function withOps(document: string, ops: SupportedOps): string {
-  return document.replace(
-    /<!-- ops -->[\s\S]*<!-- \/ops -->/,
-    `<!-- ops -->\n${supportedOpsText(ops)}\n<!-- /ops -->`,
-  );
-}
-
-if (import.meta.main) {
-  const path = new URL('../docs/reference/operators.md', import.meta.url);
-  await writeFile(path, withOps(await readFile(path, 'utf8'), await supportedOps()));
 }

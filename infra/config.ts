@@ -77,9 +77,11 @@ export interface Settings extends SettingsOfResources {
     Readonly<Record<'redisAuth' | 'alarmTopic' | 'tracing' | 'domain', string>>;
 }
 
-/** Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB. */
+// Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
+/** The settings of a job as JSON. The deployment is refused with `bad_config`. */
 const MAX_JOB_BYTES = 3 * 1024;
-/** With "dead-letter", these limits keep a function's name within 64 characters. */
+// With "dead-letter", this and MAX_SERVICE_LENGTH keep a function's name within 64 characters.
+/** Characters of a stage's name. The deployment is refused with `bad_config`. */
 const MAX_STAGE_LENGTH = 15;
 const MAX_SERVICE_LENGTH = 36;
 const SERVICE = 'cluster-serving';

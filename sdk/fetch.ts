@@ -4,6 +4,7 @@
  */
 import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 
+/** An answer over HTTP that the SDK takes. Thrown as `too_large`. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export interface Answer {

@@ -1,11 +1,11 @@
-/** The documents say what the code does: codes, methods, error texts and links. */
+/** The documents say what the code does: methods, error texts and links. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { InputQueue, OutputQueue, ServingError } from '../sdk/index.ts';
+import { InputQueue, OutputQueue } from '../sdk/index.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
@@ -27,23 +27,6 @@ function section(document: string, heading: string): string {
   const end = text.indexOf('\n## ', start + 1);
   return text.slice(start, end === -1 ? undefined : end);
 }
-
-test('docs/reference/errors.md lists every code with its status, and no other', async () => {
-  const source = await readFile(join(ROOT, 'lib/contract/errors.ts'), 'utf8');
-  const inCode = [...source.matchAll(/^ {2}(\w+): \{ status: (\d+), retryable/gm)].map(
-    ([, code, status]) => [code, Number(status)] as const,
-  );
-  assert.ok(inCode.length > 15);
-  for (const [code, status] of inCode) assert.equal(new ServingError(code as never, '').status, status);
-  const told = [
-    ...(documents.get('docs/reference/errors.md') ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (\d{3}) \|/gm),
-  ];
-  const inDocs = told.flatMap(([, codes = '', status]) =>
-    [...codes.matchAll(/`(\w+)`/g)].map(([, code]) => [code, Number(status)] as const),
-  );
-  const sorted = (list: readonly (readonly [string | undefined, number])[]) => list.map(String).toSorted();
-  assert.deepEqual(sorted(inDocs), sorted(inCode));
-});
 
 for (const [heading, queue] of [
   ['InputQueue', InputQueue],

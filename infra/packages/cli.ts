@@ -63,13 +63,18 @@ export async function buildCli({
     copyScripts(join(root, 'cli', 'bin'), join(folder, 'bin')),
     bundleFunctions(root, folder),
     cp(join(root, 'cli', 'README.md'), join(folder, 'README.md')),
-    ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true })),
+    ...COPIED.map((path) => cp(join(root, path), join(folder, path), { recursive: true, filter: isShipped })),
   ]);
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
   const manifest = manifestOf(manifests);
   // Every one is declared, or this throws.
   imported([...externalsOf(metafile), ...types], manifest.dependencies);
   return stage(folder, manifest);
+}
+
+/** The generator of the references is source, which no package has. */
+function isShipped(path: string): boolean {
+  return !path.endsWith(join('docs', 'generate'));
 }
 
 async function bundle(root: string, folder: string): Promise<Metafile> {

@@ -8,31 +8,36 @@ import { badConfig } from '../contract/errors.ts';
 import { variables as ownVariables, type Variables } from '../contract/variables.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 
+/** docs/reference/config.md lists the variables that these comments name. */
 export interface Environment {
+  /** The job's settings as JSON, from a config.yaml that was checked: CLUSTER_SERVING_CONFIG. Without it, the defaults. */
   readonly job: JobConfig;
-  /** Bucket of models and parked messages. */
+  /** Bucket of models, large records and dead letters: CLUSTER_SERVING_BUCKET. */
   readonly bucket: string;
+  /** URL of the job's queue: CLUSTER_SERVING_QUEUE_URL. */
   readonly queueUrl: string;
   /** False where the function has no queue to send to. */
   readonly hasQueue: boolean;
+  /** Address of Redis, `redis://` or `rediss://`: CLUSTER_SERVING_REDIS_URL. */
   readonly redisUrl: string;
   /** False where the function has no Redis. */
   readonly hasRedis: boolean;
-  /** Undefined where Redis asks nobody who they are. */
+  /** User and cache to sign in with (`redisAuth=iam`): CLUSTER_SERVING_REDIS_USER, CLUSTER_SERVING_REDIS_CACHE. */
   readonly redisSignIn: RedisSignIn | undefined;
+  /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
   readonly memoryMB: number;
   /** Threads of one run where the job leaves it open. Default: what Lambda gives for `memoryMB`. */
   readonly cpus?: number | undefined;
   /** True where Lambda runs us: then INIT opens what requests need. */
   readonly inLambda: boolean;
-  /** False where nobody wants to pay for metrics of our own. */
+  /** `off` writes no metrics to CloudWatch: CLUSTER_SERVING_METRICS. */
   readonly hasMetrics: boolean;
-  /** What its lines in the log call the service: POWERTOOLS_SERVICE_NAME, as with AWS Powertools. Default: the job. */
+  /** What log lines call the service, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Without it, the job's name. */
   readonly service: string;
   /** Its name in AWS, stage included. */
   readonly functionName: string;
-  /** True where provisioned concurrency opened this environment before anybody asked. */
+  /** True where provisioned concurrency opened this environment before the first request. */
   readonly isProvisioned: boolean;
   /** Id of the X-Ray trace of the invocation under way; read it anew in each. */
   readonly traceId: string | undefined;
@@ -42,7 +47,6 @@ export interface Environment {
 
 /** How AWS is reached; what is undefined, the AWS SDK finds out as it always does. */
 interface AwsAccess {
-  /** Another endpoint than AWS's, e.g. an emulator. */
   readonly endpoint: string | undefined;
   readonly region?: string | undefined;
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;

@@ -20,15 +20,18 @@ import {
 import { badConfig, ServingError } from '../contract/errors.ts';
 import type { JobConfig } from './job.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
-import { readJob, SETTING_PATHS } from './schema.ts';
+import { readJob, SETTINGS } from './schema.ts';
 import { gatherSettings, MAX_PROBLEMS, type Problem, type Setting } from './settings.ts';
 import { type Field, type Fields, isFields, kindOf, type Value } from './value.ts';
 
+/** A config file. Refused with `bad_config`. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
-/** A real config has some hundred. 1 MiB of brackets would take yaml 8 seconds. */
+// A real config has some hundred. 1 MiB of brackets would take yaml 8 seconds.
+/** YAML tokens of a config file. Refused with `bad_config`. */
 const MAX_TOKENS = 20_000;
-/** Each may stand for a whole tree of others. */
+/** YAML aliases of a config file; each may stand for a whole tree of others. Refused with `bad_config`. */
 const MAX_ALIASES = 100;
+/** Levels of a config file. Refused with `bad_config`. */
 const MAX_DEPTH = 8;
 
 export interface ConfigReading {
@@ -73,7 +76,7 @@ export function parseConfig(content: string, name: string): JobConfig {
  */
 export function readConfigText(content: string, name: string): ConfigReading {
   assertLength(Buffer.byteLength(content), name);
-  const { settings, notes, problems } = gatherSettings(readYaml(content, name), SETTING_PATHS);
+  const { settings, notes, problems } = gatherSettings(readYaml(content, name), [...SETTINGS.keys()]);
   const { job, problems: wrongValues } = readJob(settings);
   if (problems.length + wrongValues.length > 0) throw refusal(name, [...problems, ...wrongValues]);
   const broken = brokenRules(job);

@@ -6,80 +6,88 @@ import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 
 /** How images become tensors. What is left out follows from the model's input, then from the old contract. */
 interface ImageConfig {
-  /** Target size in pixels. Default: the model's own, where it is fixed. */
+  /** Pixels that an image is scaled to. Default: the model's, where it is fixed. */
   readonly width?: number;
+  /** Pixels that an image is scaled to. Default: the model's, where it is fixed. */
   readonly height?: number;
-  /** Default: bgr; grey for a model with one channel. */
+  /** Order of the channels. Default: `bgr`; `grey` for a model with one channel. */
   readonly channels?: 'bgr' | 'rgb' | 'grey';
-  /** Default: read off the model's input shape, else chw. */
+  /** Channels before or behind height and width. Default: that of the model's input shape, else `chw`. */
   readonly layout?: 'chw' | 'hwc';
-  /** value = (pixel * scale - mean) / std, pixel 0..255. Default 1. */
+  /** value = (pixel × scale − mean) / std, with a pixel from 0 to 255. Default: 1. */
   readonly scale?: number;
-  /** One number, or one per channel. Default 0. */
+  /** One number, or one for each channel. Default: 0. */
   readonly mean?: readonly number[];
-  /** One number, or one per channel. Default 1. */
+  /** One number, or one for each channel. Default: 1. */
   readonly std?: readonly number[];
 }
 
 /** How a model that is no ONNX becomes one. What is left out follows from the model's own files. */
 export interface ImportConfig {
-  /** Names of the inputs, or their shapes by name; a text is a free size. */
+  /** Names of the inputs, or their shapes by name, in which a word is a free size. Default: the file's. */
   readonly inputs?: readonly string[] | Readonly<Record<string, readonly (number | string)[]>>;
-  /** Names of the outputs. */
+  /** Names of the outputs. Default: the file's. */
   readonly outputs?: readonly string[];
-  /** Inputs to replace by one number (`keep_prob: 1`). */
+  /** Inputs to replace by one number. Default: none. */
   readonly constants?: Readonly<Record<string, number>>;
-  /** Of a SavedModel. Default serving_default. */
+  /** Signature of a SavedModel. Default: `serving_default`. */
   readonly signature?: string;
-  /** Of a SavedModel's meta graph. Default serve. */
+  /** Tags of a SavedModel's meta graph. Default: `serve`. */
   readonly tags?: readonly string[];
 }
 
+/** docs/reference/config.md is written from these comments, DEFAULT_JOB and the schema. Units are in the names. */
 export interface JobConfig {
-  /** Names queue, results and model. Default serving_stream. */
+  /** Names queue, results and model: 1 to 60 letters, digits, `-` and `_`. */
   readonly jobName: string;
-  /** Model directory on this machine (uploaded by start and deploy). Default "model". */
+  /** Folder of the model, relative to the config file; start and deployment upload it from this machine. */
   readonly modelPath: string;
-  /** Filter: "topN(n)", "pickTopN(n)" or "". */
+  /** Filter of the answer: `topN(n)` or `pickTopN(n)`. */
   readonly postProcessing: string;
-  /** Records carry the batch dimension. Default false. */
+  /** Whether records carry the batch dimension. */
   readonly inputAlreadyBatched: boolean;
-  /** Most rows of one run of the model. Default 32. */
+  /** Most rows of one run of the model. */
   readonly batchSize: number;
-  /** Threads of one run; 0 = one per vCPU. Default 0. */
+  /** Threads of one run; 0 is one per vCPU. */
   readonly threadPerModel: number;
-  /** How often a running environment looks for a new model, in seconds. Default 30. */
+  /** How often a running function looks for a new model. */
   readonly modelRefreshSeconds: number;
-  /** How long a result stays, in seconds. Default 86,400. */
+  /** How long a result stays. */
   readonly resultTtlSeconds: number;
   readonly image: ImageConfig;
   readonly import: ImportConfig;
   readonly queue: {
-    /** Records of one batch event. Default 10. Above 10 needs windowSeconds >= 1. */
+    /** Records of one call of the batch function. Above 10 needs `queue.windowSeconds`. */
     readonly batchSize: number;
-    /** How long SQS gathers a batch, in seconds. Default 0. */
+    /** How long SQS gathers the records of a call. */
     readonly windowSeconds: number;
-    /** Batch functions at the same time, 2 to 1,000. Default 10. */
+    /** Batch functions at the same time; `npm start` runs two, which share the model. */
     readonly maximumConcurrency: number;
-    /** Deliveries before a record goes to the dead letters. Default 5. */
+    /** Deliveries of a record before it becomes a dead letter. */
     readonly maxReceiveCount: number;
   };
   readonly function: {
-    /** Default 1769, which is one vCPU. */
+    /** Memory of `predict` and `batch`; 1769 MB are one vCPU. */
     readonly memoryMB: number;
-    /** Of the batch function, 3 to 900; predict stays below API Gateway's 30. Default 30. */
+    /**
+     * Time limit of the batch function, and of `POST /predict` up to 29 s. Redelivered records run in a process of their
+     * own, which has to start within it.
+     */
     readonly timeoutSeconds: number;
   };
   readonly http: {
-    /** True: POST /predict over tokensPerSecond is answered with 429. Default false. */
+    /** Whether `POST /predict` over `http.tokensPerSecond` is answered with 429. */
     readonly tokenBucketEnabled: boolean;
-    /** Of all callers together. Default 100. No effect while tokenBucketEnabled is false. */
+    /** Requests a second of all callers together; as many may come at once. */
     readonly tokensPerSecond: number;
-    /** How long a request waits for a token, in ms. Default 100. No effect while tokenBucketEnabled is false. */
+    /** How long a request waits for a token. */
     readonly tokenAcquireTimeoutMs: number;
-    /** How long POST /predict may take, in ms, at most 29,000. Default: function.timeoutSeconds, at most 29 s. */
+    /**
+     * How long `POST /predict` may take; Lambda counts whole seconds, rounded up.
+     * Default: `function.timeoutSeconds`, at most 29,000 ms.
+     */
     readonly timeoutMs?: number;
-    /** Origins whose pages may call from a browser, e.g. "https://example.com"; "*" is every one. Default none. */
+    /** Origins whose pages may call from a browser: `https://example.com`; `*` is every origin. */
     readonly corsOrigins: readonly string[];
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Every key of the old configs (0.7 to 0.9 nested, 0.10 to BigDL 2 flat), of servables.yaml and of the old front end's
  * options, and what becomes of it. No old key is silently ignored: one without a use here says what replaces it.
- * docs/reference/config.md shows this table, and a test compares the two.
+ * docs/reference/config.md is written from this table.
  */
 import { badConfig } from '../contract/errors.ts';
 import { shown, type Value } from './value.ts';

@@ -150,17 +150,21 @@ const HTTP = {
   corsOrigins: origins,
 };
 
-const pathsIn = (readers: object, prefix: string) => Object.keys(readers).map((key) => `${prefix}${key}`);
+const GROUPS: Readonly<Record<string, Readonly<Record<string, Reader<unknown>>>>> = {
+  '': TOP,
+  'image.': IMAGE,
+  'import.': IMPORT,
+  'queue.': QUEUE,
+  'function.': FUNCTION,
+  'http.': HTTP,
+};
 
-/** Every setting of ours, e.g. `queue.batchSize`. */
-export const SETTING_PATHS: readonly string[] = [
-  ...pathsIn(TOP, ''),
-  ...pathsIn(IMAGE, 'image.'),
-  ...pathsIn(IMPORT, 'import.'),
-  ...pathsIn(QUEUE, 'queue.'),
-  ...pathsIn(FUNCTION, 'function.'),
-  ...pathsIn(HTTP, 'http.'),
-];
+/** What each setting of ours may be, in words: `queue.batchSize` is "a whole number from 1 to 10000". */
+export const SETTINGS: ReadonlyMap<string, string> = new Map(
+  Object.entries(GROUPS).flatMap(([prefix, readers]) =>
+    Object.entries(readers).map(([key, { expected }]) => [`${prefix}${key}`, expected] as const),
+  ),
+);
 
 /** Only without problems is the job what the file says. Never throws. */
 export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfig; problems: Problem[] } {

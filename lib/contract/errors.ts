@@ -4,60 +4,101 @@
  */
 
 interface CodeFacts {
-  /** HTTP status a door answers with. */
+  /** HTTP status of the answer. */
   readonly status: number;
   /** True when the same request may succeed later: SQS redelivers it, an HTTP client may try again. */
   readonly retryable: boolean;
+  /**
+   * What an untrusted caller reads in place of the message, which may quote S3, SQS, Redis or the file system and so names
+   * hosts, roles and paths. The log has the message.
+   */
+  readonly shown?: string;
 }
 
-/** Every code there is. */
-const FACTS = {
-  /** The request is not what the contract says: not JSON, no instances, an unreadable record. */
+/**
+ * Every code there is. docs/reference/errors.md is written from it: the first sentence says what it means, the others
+ * what to do.
+ */
+export const ERRORS = {
+  /**
+   * The request is not what the contract says: not JSON, no instances, an unreadable record. Correct what the message
+   * names.
+   */
   bad_request: { status: 400, retryable: false },
-  /** One input does not fit the model: name, shape, type, encoding. */
+  /** An input does not fit the model: its name, shape, type or encoding. Send what the message expects. */
   bad_input: { status: 400, retryable: false },
-  /** API Gateway let nobody in: what the SDK makes of its 401 and 403. */
+  /** API Gateway refused the caller with 401 or 403. Sign the request with credentials that may call the API. */
   unauthorized: { status: 401, retryable: false },
+  /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: { status: 404, retryable: false },
-  /** The uri is in use for another payload. */
+  /**
+   * The uri is in use for another payload, it is too late to cancel, or another model version was published meanwhile.
+   * Use another uri, or look at what is there now.
+   */
   conflict: { status: 409, retryable: false },
-  /** A size or count limit; the message names the limit and the value. */
+  /**
+   * A size or a count is over a limit, which the message names. Send less at a time, or have less answered with
+   * `postProcessing`.
+   */
   too_large: { status: 413, retryable: false },
+  /**
+   * An image format or a content encoding that is not served. Send JPEG or PNG with 8 bits a sample; send the body as
+   * it is or gzipped.
+   */
   unsupported_media_type: { status: 415, retryable: false },
-  /** A model's files cannot be read or converted; the message names file and node. */
+  /**
+   * The files of a model cannot be read or converted, which only an import or an upload of a model reports. Correct the
+   * file that the message names.
+   */
   bad_model: { status: 422, retryable: false },
-  /** The model itself refused the record at run time. */
+  /**
+   * The model failed on this record. Compare the record's values with what the model expects; the message is that of
+   * ONNX Runtime.
+   */
   model_failed: { status: 422, retryable: false },
+  /**
+   * More requests came than `http.tokensPerSecond`, or, on one machine, more than it can serve. Try again after
+   * `Retry-After` seconds.
+   */
   rate_limited: { status: 429, retryable: true },
+  /** The record was cancelled; in the body of a 200 this is its outcome. Nothing has to be done. */
   cancelled: { status: 409, retryable: false },
-  /** The model cannot be loaded (yet). */
-  model_unavailable: { status: 503, retryable: true },
-  /** Redis cannot be reached or refuses. */
-  results_unavailable: { status: 503, retryable: true },
-  /** SQS cannot take the record. */
-  queue_unavailable: { status: 503, retryable: true },
+  /** No model is loaded, or not yet. Try again after `Retry-After` seconds; if it stays, the log says why. */
+  model_unavailable: { status: 503, retryable: true, shown: 'no model is loaded (yet); the log says why' },
+  /** Redis cannot be reached, or refuses. Try again; if it stays, the log says why. */
+  results_unavailable: {
+    status: 503,
+    retryable: true,
+    shown: 'the results cannot be reached; the log says why',
+  },
+  /** SQS, or S3 for a large record, did not take the record. Send it again under the same uri. */
+  queue_unavailable: {
+    status: 503,
+    retryable: true,
+    shown: 'the queue cannot take the record; the log says why',
+  },
+  /**
+   * There was no answer in time: the model was still loading, a run took too long, or no token came. Try again, send
+   * fewer rows, or raise `function.timeoutSeconds`.
+   */
   timeout: { status: 504, retryable: true },
-  /** The record was delivered `maxReceiveCount` times without an outcome. */
+  /**
+   * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
+   * the log, then run it again with `cluster-serving dlq replay`.
+   */
   max_receives_exceeded: { status: 500, retryable: false },
-  /** A setting is wrong; the message names it. */
-  bad_config: { status: 500, retryable: false },
-  /** A defect of ours: logged whole, shown as "Internal error". */
-  internal: { status: 500, retryable: true },
+  /**
+   * A setting or an environment variable is wrong. Correct the one that the message names; over HTTP only the log names
+   * it.
+   */
+  bad_config: { status: 500, retryable: false, shown: 'a setting is wrong; the log says which' },
+  /** An error that the service does not know. The log has it whole; please report it. */
+  internal: { status: 500, retryable: true, shown: 'Internal error' },
 } as const satisfies Record<string, CodeFacts>;
 
-export type ErrorCode = keyof typeof FACTS;
+export type ErrorCode = keyof typeof ERRORS;
 
-/**
- * What a stranger reads in place of a message that may quote S3, SQS, Redis or the file system, and so names hosts, roles
- * and paths. The log has the message. `timeout` and `max_receives_exceeded` quote nobody.
- */
-const SHOWN: Partial<Record<ErrorCode, string>> = {
-  model_unavailable: 'no model is loaded (yet); the log says why',
-  results_unavailable: 'the results cannot be reached; the log says why',
-  queue_unavailable: 'the queue cannot take the record; the log says why',
-  bad_config: 'a setting is wrong; the log says which',
-  internal: 'Internal error',
-};
+const factsOf = (code: ErrorCode): CodeFacts => ERRORS[code];
 
 /** Said of a file that is named like a model and cannot be read as one. */
 export const DAMAGED = 'the file is damaged or cut off, or no ONNX model: fetch it again, or export it again';
@@ -90,11 +131,11 @@ export class ServingError extends Error {
   }
 
   get status(): number {
-    return FACTS[this.code].status;
+    return factsOf(this.code).status;
   }
 
   get retryable(): boolean {
-    return FACTS[this.code].retryable;
+    return factsOf(this.code).retryable;
   }
 
   /**
@@ -102,7 +143,7 @@ export class ServingError extends Error {
    * the file system.
    */
   get publicMessage(): string {
-    return SHOWN[this.code] ?? this.message;
+    return factsOf(this.code).shown ?? this.message;
   }
 
   toJSON(): ErrorRecord {
@@ -119,34 +160,25 @@ export class ServingError extends Error {
 }
 
 export function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(FACTS, code);
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
 /** Codes of earlier releases. Results in Redis and deployments of those releases still have them. */
 const RENAMED_CODES: Readonly<Record<string, ErrorCode>> = { out_of_tries: 'max_receives_exceeded' };
 
-/** @returns the code of this release for one that was stored or sent, perhaps by an earlier one; undefined if unknown */
+/**
+ * @returns the code of this release for one that was stored or sent, perhaps by an earlier one; undefined if unknown
+ */
 export function errorCodeOf(code: unknown): ErrorCode | undefined {
   if (isErrorCode(code)) return code;
   return typeof code === 'string' && Object.hasOwn(RENAMED_CODES, code) ? RENAMED_CODES[code] : undefined;
 }
 
-export function badRequest(message: string, details?: ErrorDetails): ServingError {
-  return new ServingError('bad_request', message, details);
-}
+const errorsOf = (code: ErrorCode) => (message: string, details?: ErrorDetails) =>
+  new ServingError(code, message, details);
 
-export function badInput(message: string, details?: ErrorDetails): ServingError {
-  return new ServingError('bad_input', message, details);
-}
-
-export function badModel(message: string, details?: ErrorDetails): ServingError {
-  return new ServingError('bad_model', message, details);
-}
-
-export function badConfig(message: string, details?: ErrorDetails): ServingError {
-  return new ServingError('bad_config', message, details);
-}
-
-export function modelUnavailable(message: string, details?: ErrorDetails): ServingError {
-  return new ServingError('model_unavailable', message, details);
-}
+export const badRequest = errorsOf('bad_request');
+export const badInput = errorsOf('bad_input');
+export const badModel = errorsOf('bad_model');
+export const badConfig = errorsOf('bad_config');
+export const modelUnavailable = errorsOf('model_unavailable');

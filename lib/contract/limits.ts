@@ -1,44 +1,50 @@
 /**
- * Every limit of the endpoints, in one place; the README lists those that users meet. A limit protects only when it is
- * checked before the bytes are expanded.
+ * Every limit of the endpoints, in one place. A limit protects only when it is checked before the bytes are expanded.
+ * docs/reference/limits.md is written from it: the first sentence of a comment says what the limit is for, and the others
+ * what happens above it where that is not `too_large`.
  */
 import { ServingError } from './errors.ts';
 
 const MiB = 1024 * 1024;
 
 export const LIMITS = {
-  /** SQS refuses a larger message. */
+  /** A message in SQS. A larger record travels through S3 where its sender knows the bucket. */
   messageBytes: MiB,
-  /** A record that is too large for a message travels through S3, up to this. */
+  /** A record that travels through S3. */
   payloadBytes: 32 * MiB,
-  /** What one result may take in Redis, as base64. */
+  /** One result in Redis, as base64. The record fails with `too_large`. */
   resultBytes: 32 * MiB,
-  /** Entries of one SendMessageBatch call. */
+  /** Entries of one SendMessageBatch call. More are sent in several calls. */
   sendEntries: 10,
-  /** API Gateway to Lambda payload. */
+  /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
   httpBodyBytes: 6 * MiB,
-  /** Instances of one POST /predict. */
+  /** Instances of one `POST /predict`. */
   instances: 1_000,
+  /** Inputs of one record, tensors of one `/v2` request. */
   inputsPerRecord: 256,
+  /** Characters of an input's name. */
   inputNameLength: 256,
+  /** A uri. Answered with `bad_request`, and the `id` of a `/v2` request with `too_large`. */
   uriBytes: 1_024,
-  /** Elements of one dense tensor, also after a sparse one is expanded: 64 Mi elements, 256 MiB as float32. */
+  /** Elements of one dense tensor, also after a sparse one is expanded: 256 MiB as float32. */
   tensorElements: 64 * MiB,
+  /** Dimensions of one tensor, and levels of nested arrays. */
   tensorRank: 16,
   /** Non-zero values of one sparse tensor. */
   sparseValues: 4 * MiB,
   /** Decoded pixels of one image. */
   imagePixels: 16_777_216,
+  /** One encoded image. */
   imageBytes: 32 * MiB,
-  /**
-   * Decoded pixels of all images of one HTTP request, or of one queued record: four of the largest. 852 kB of flat PNGs
-   * are five gigapixels, which held a process for 29 s; photos that fit into 6 MiB of base64 stay below.
-   */
+  // 852 kB of flat PNGs are five gigapixels, which held a process for 29 s; photos that fit into 6 MiB stay below.
+  /** Decoded pixels of all images of one HTTP request, or of one queued record. */
   pixelsPerRequest: 4 * 16_777_216,
-  /** Elements that the images and sparse tensors of the same become: a thousand images of 3x224x224 are 151 million. */
+  // A thousand images of 3x224x224 are 151 million.
+  /** Elements that all images and sparse tensors of one HTTP request, or of one queued record, become. */
   elementsPerRequest: 256 * MiB,
-  /** Arrow columns, nested fields and record batches of one record or result. */
+  /** Columns and nested fields of one Arrow record or result. */
   arrowFields: 4_096,
+  /** Record batches of one Arrow record or result. */
   arrowBatches: 1_024,
 } as const;
 

@@ -23,8 +23,9 @@ export interface ResultsDeps {
   readonly reporter: () => Reporter;
 }
 
-/** Results of one DELETE /predictions, and bytes of their stored values: as JSON they are up to three times that. */
+/** Results of one `DELETE /predictions`. The answer says that there are more. */
 const PAGE = 100;
+/** Of their stored values: as JSON they are up to three times that. */
 const PAGE_BYTES = 1_500_000;
 
 export async function answerResults(request: HttpRequest, deps: ResultsDeps): Promise<HttpResponse> {

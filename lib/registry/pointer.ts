@@ -32,7 +32,7 @@ export interface VersionFile {
   readonly sha256: string;
 }
 
-/** Older entries are dropped so that current.json stays under the 1 MiB read limit. */
+/** Activations that `current.json` keeps, which stays under its 1 MiB read limit so. Older ones are dropped. */
 const MAX_HISTORY = 50;
 
 /** @throws model_unavailable when S3 cannot be asked */

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** API Gateway's payload limit, bytes. */
+/** The body of a request to the local gateway, as to API Gateway. Answered with 413 before any function runs. */
 export const MAX_BODY_BYTES = 10 * 1024 * 1024;
 /** How much of a refused body is read before the connection is cut. */
 export const MAX_DROPPED_BYTES = 4 * MAX_BODY_BYTES;

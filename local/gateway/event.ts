@@ -10,7 +10,7 @@ import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { LOCAL_ACCOUNT_ID, MAX_EVENT_BYTES } from '../aws/lambda.ts';
 import type { RouteMatch } from './routes.ts';
 
-/** API Gateway's limit on request line and header values together. */
+/** Request line and header values together, as with API Gateway. Answered with 431. */
 export const MAX_HEADER_BYTES = 10_240;
 
 /** They belong to one connection, which ends at the gateway. */

@@ -24,7 +24,8 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['examples/'],
   // What bench and tests share.
   ['test/support/'],
-  ['bench/'],
+  // The generator of the references.
+  ['bench/', 'docs/'],
   ['test/'],
 ];
 

@@ -6,13 +6,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { configText } from '../../cli/commands/init.ts';
-import { withHelp } from '../../cli/docs.ts';
 import { COMMANDS, run } from '../../cli/main.ts';
 import { barLine, showProgress } from '../../cli/progress.ts';
 import { recordsOf } from '../../cli/records.ts';
 import { parseConfig, readConfigText } from '../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { SETTING_PATHS } from '../../lib/config/schema.ts';
+import { SETTINGS } from '../../lib/config/schema.ts';
 import { START_OPTIONS } from '../../local/start-options.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -40,15 +39,6 @@ test('the commands are these, and help lists each', async () => {
   assert.equal(code, 0);
   for (const name of NAMES) assert.match(stdout, new RegExp(`^  ${name} +\\w`, 'm'));
   assert.equal((await cli(['--help'])).stdout, stdout);
-});
-
-test('docs/reference/cli.md holds the help of every command; `node cli/docs.ts` writes it', async () => {
-  const docs = await readFile(join(ROOT, 'docs/reference/cli.md'), 'utf8');
-  assert.equal(await withHelp(docs), docs);
-  const stale = docs.replace('Stops the service of a data folder and waits', 'Waits');
-  assert.notEqual(stale, docs);
-  assert.equal(await withHelp(stale), docs);
-  await assert.rejects(withHelp(docs.replace('<!-- help stop -->', '')), /no block <!-- help stop -->/);
 });
 
 test('help of a command is told after it, before it and by its old name, and starts nothing', async () => {
@@ -185,7 +175,7 @@ test('init writes a config.yaml that says nothing yet, and never replaces one un
 
 test('init names every setting with its default, and each line can be uncommented by itself', () => {
   const lines = configText().split('\n');
-  const missing = new Set(SETTING_PATHS);
+  const missing = new Set(SETTINGS.keys());
   let section = '';
   for (const [i, line] of lines.entries()) {
     if (/^\w/.test(line)) section = line.replace(':', '.');

@@ -13,7 +13,7 @@ import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
 import type { ImportReport } from '../../convert/import-report.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
-import { withOps } from '../../convert/supported.ts';
+import { supportedOpsText } from '../../convert/supported.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws/aws.ts';
@@ -297,7 +297,7 @@ test('model ops lists what the converters know, and docs/reference/operators.md 
   assert.ok(json.caffe.includes('Convolution') && json.caffe.includes('Input'));
   assert.ok(json.tensorflow.includes('Conv2D') && json.tensorflow.includes('While'));
   const document = await readFile(join(ROOT, 'docs/reference/operators.md'), 'utf8');
-  assert.equal(withOps(document, json), document, '`node convert/supported.ts` writes the list');
+  assert.ok(document.includes(supportedOpsText(json)), 'npm run docs writes the list');
 });
 
 test('an ONNX directory is checked and copied', async (t) => {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { parseConfig } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
-import { SETTING_PATHS } from '../../../lib/config/schema.ts';
+import { SETTINGS } from '../../../lib/config/schema.ts';
 
 const DOC = new URL('../../../docs/reference/config.md', import.meta.url);
 
@@ -26,9 +26,9 @@ interface Row {
 async function settingRows(): Promise<Row[]> {
   const table = await section('Settings');
   return [...table.matchAll(/^\| (`.*?`) \| (.*?) \| (.*?) \| .*\|$/gm)].map(
-    ([, keys, fallback, values]) => ({
+    ([, keys, values, fallback]) => ({
       paths: [...(keys as string).matchAll(/`([\w.]+)`/g)].map((match) => match[1] as string),
-      fallback: (fallback as string).replaceAll('`', ''),
+      fallback: (fallback as string).replaceAll(/[`,]/g, ''),
       values: values as string,
     }),
   );
@@ -45,7 +45,7 @@ function configOf(path: string, value: number): string {
 
 test('every setting has one row in the settings table, and every row is a setting', async () => {
   const told = (await settingRows()).flatMap(({ paths }) => paths);
-  assert.deepEqual(told.toSorted(), [...SETTING_PATHS].toSorted());
+  assert.deepEqual(told.toSorted(), [...SETTINGS.keys()].toSorted());
 });
 
 test('the defaults of the settings table are those of the code', async () => {
@@ -67,12 +67,9 @@ test('the defaults of the settings table are those of the code', async () => {
 test('a range of the settings table is accepted at both ends and refused beyond', async () => {
   let checked = 0;
   for (const { paths, values } of await settingRows()) {
-    const range = /^([\d,]+) to ([\d,]+)$/.exec(values);
+    const range = /^whole number from (\d+) to (\d+)/.exec(values);
     if (!range) continue;
-    const [least, most] = [range[1], range[2]].map((text) => Number(text?.replaceAll(',', ''))) as [
-      number,
-      number,
-    ];
+    const [least, most] = [range[1], range[2]].map(Number) as [number, number];
     for (const path of paths) {
       for (const value of [least, most]) parseConfig(configOf(path, value), path);
       for (const value of [least - 1, most + 1])

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../../../lib/config/job.ts';
 import { LEGACY } from '../../../lib/config/legacy.ts';
-import { SETTING_PATHS } from '../../../lib/config/schema.ts';
+import { SETTINGS } from '../../../lib/config/schema.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 
 const MAX_MESSAGE = 60_000;
@@ -35,7 +35,7 @@ function assertSound(job: JobConfig): void {
   for (const deviation of job.image.std ?? [1]) assert.notEqual(deviation, 0);
 }
 
-const KEYS = [...new Set([...SETTING_PATHS, ...LEGACY.keys()])];
+const KEYS = [...new Set([...SETTINGS.keys(), ...LEGACY.keys()])];
 
 const scalar = fc.oneof(
   fc.constantFrom(

@@ -1,0 +1,66 @@
+/**
+ * Writes what code knows into the pages of docs/reference, between markers: `npm run docs`. A test fails when a page is
+ * out of date.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { COMMANDS, HELP } from '../../cli/main.ts';
+import { supportedOps, supportedOpsText } from '../../convert/supported.ts';
+import { errorsTable } from './errors.ts';
+import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
+import { oldKeysTable, settingsTable, variablesTable } from './settings.ts';
+
+/** Texts by the names of their blocks. */
+type Blocks = Readonly<Record<string, string>>;
+
+const END = '<!-- end of generated text -->';
+
+/** The pages, each with what its blocks hold. */
+export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
+  'docs/reference/cli.md': helpTexts,
+  'docs/reference/config.md': async () => ({
+    settings: settingsTable(await sourceOf('lib/config/job.ts')),
+    variables: variablesTable(await sourceOf('lib/config/environment.ts')),
+    'old keys': oldKeysTable(),
+  }),
+  'docs/reference/errors.md': async () => ({ errors: errorsTable(await sourceOf('lib/contract/errors.ts')) }),
+  'docs/reference/limits.md': async () => ({
+    limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
+    'other limits': otherLimitsTable(await Promise.all(OTHERS.map(([file]) => sourceOf(file)))),
+  }),
+  'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
+};
+
+/** The page with each block replaced. @throws when a block has no markers in it */
+export function withBlocks(page: string, blocks: Blocks): string {
+  let text = page;
+  for (const [name, block] of Object.entries(blocks)) {
+    const start = `<!-- generated: ${name} -->`;
+    const from = text.indexOf(start) + start.length;
+    const to = text.indexOf(END, from);
+    if (from < start.length || to < 0) throw new Error(`the page has no block ${start} ... ${END}`);
+    text = `${text.slice(0, from)}\n${block}\n${text.slice(to)}`;
+  }
+  return text;
+}
+
+async function helpTexts(): Promise<Blocks> {
+  const commands = Object.entries(COMMANDS).map(
+    async ([name, { load }]) => [`help ${name}`, (await load()).help] as const,
+  );
+  const helps = [['help', HELP] as const, ...(await Promise.all(commands))];
+  return Object.fromEntries(helps.map(([name, help]) => [name, `\`\`\`text\n${help}\n\`\`\``]));
+}
+
+export function fileOf(path: string): URL {
+  return new URL(`../../${path}`, import.meta.url);
+}
+
+function sourceOf(path: string): Promise<string> {
+  return readFile(fileOf(path), 'utf8');
+}
+
+if (import.meta.main) {
+  for (const [path, blocks] of Object.entries(PAGES)) {
+    await writeFile(fileOf(path), withBlocks(await sourceOf(path), await blocks()));
+  }
+}

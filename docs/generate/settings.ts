@@ -1,0 +1,94 @@
+/** The tables of docs/reference/config.md: settings, environment variables of a function, keys of old configs. */
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { LEGACY, type LegacyKey } from '../../lib/config/legacy.ts';
+import { SETTINGS } from '../../lib/config/schema.ts';
+import { commentsIn } from './comments.ts';
+import { code, table, thousands } from './table.ts';
+
+const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
+  [/Seconds$/, 's'],
+  [/Ms$/, 'ms'],
+  [/MB$/, 'MB'],
+  [/^image\.(width|height)$/, 'pixels'],
+];
+
+/** @param source text of lib/config/job.ts */
+export function settingsTable(source: string): string {
+  const meanings = settingComments(source);
+  const rows = [...SETTINGS].map(([path, expected]) => {
+    const comment = meanings.get(path);
+    if (comment === undefined) throw new Error(`lib/config/job.ts: ${path} has no comment`);
+    const [meaning = '', fallback] = comment.split(/ ?Default: (.*?)\.?$/s);
+    const unit = UNITS.find(([ending]) => ending.test(path))?.[1] ?? '';
+    return [
+      code(path),
+      expected.replace(/^(a|an) /, ''),
+      defaultOf(path, fallback),
+      unit,
+      meaning,
+      oldKeys(path),
+    ];
+  });
+  return table(['key', 'value', 'default', 'unit', 'meaning', 'old keys'], rows);
+}
+
+function settingComments(source: string): ReadonlyMap<string, string> {
+  const inGroup = (declaration: string, group: string) =>
+    [...commentsIn(source, declaration)].map(([name, text]) => [`${group}.${name}`, text] as const);
+  return new Map([
+    ...commentsIn(source, 'export interface JobConfig'),
+    ...inGroup('interface ImageConfig', 'image'),
+    ...inGroup('export interface ImportConfig', 'import'),
+  ]);
+}
+
+function defaultOf(path: string, fallback: string | undefined): string {
+  const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
+  if ((value === undefined) !== (fallback !== undefined)) {
+    throw new Error(
+      `lib/config/job.ts: ${path} has its default in DEFAULT_JOB or in its comment, not in both`,
+    );
+  }
+  if (fallback !== undefined) return fallback;
+  if (typeof value === 'number') return thousands(value);
+  return value === '' || Array.isArray(value) ? 'none' : code(String(value));
+}
+
+/** Other names under which old files set it. */
+function oldKeys(path: string): string {
+  const keys = [...LEGACY].filter(([key, rule]) => {
+    return key !== path && rule.outcome === 'works' && rule.sets.split(', ').includes(path);
+  });
+  return keys.map(([key]) => code(key)).join(', ');
+}
+
+/** @param source text of lib/config/environment.ts */
+export function variablesTable(source: string): string {
+  const rows = [...commentsIn(source, 'export interface Environment').values()].flatMap((comment) => {
+    const names = comment.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? [];
+    const meaning = comment.replace(/: [A-Z_]+(, [A-Z_]+)*\./, '.');
+    return names.length === 0 ? [] : [[names.map(code).join(', '), meaning]];
+  });
+  const read = [...source.matchAll(/'(CLUSTER_SERVING_\w+|POWERTOOLS_\w+)'/g)].map(([, name]) =>
+    code(name as string),
+  );
+  const missing = read.filter((name) => !rows.some(([names]) => names?.includes(name)));
+  if (missing.length > 0)
+    throw new Error(`lib/config/environment.ts: no comment names ${missing.join(', ')}`);
+  return table(['variable', 'meaning'], rows);
+}
+
+export function oldKeysTable(): string {
+  return table(
+    ['old key', '', 'here'],
+    [...LEGACY].map(([key, rule]) => [code(key), outcomeOf(rule), textOf(rule)]),
+  );
+}
+
+function outcomeOf({ outcome }: LegacyKey): string {
+  return outcome === 'refused' ? 'refused when true' : outcome;
+}
+
+function textOf(rule: LegacyKey): string {
+  return rule.outcome === 'works' ? `${rule.sets.split(', ').map(code).join(', ')}: ${rule.text}` : rule.text;
+}
