@@ -1,7 +1,7 @@
 /**
- * Appends write commands to a file as RESP and replays them at the next start. A reply may leave only after `flush`, so
- * a killed process loses nothing it has acknowledged. The disk is synced once a second, so a power failure may lose the
- * last second, as with Redis' everysec.
+ * Appends write commands to a file as RESP and replays them at the next start. Replies may leave only after `flush`,
+ * so a killed process loses nothing it has acknowledged. The disk is synced once a second, so a power failure may
+ * lose the last second, as with Redis' everysec.
  */
 import fs from 'node:fs';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -13,14 +13,14 @@ const SYNC_EVERY_MS = 1_000;
 
 interface AppendLogOptions {
   readonly path: string;
-  /** The file is rewritten when it is larger than this and than twice its size after the last rewrite. */
+  /** The file is rewritten when it exceeds this and twice its size after the last rewrite. */
   readonly compactAfterBytes: number;
-  /** Of a rewritten file: beyond it `isFull`. */
+  /** The limit of a rewritten file; beyond it `isFull` is true. */
   readonly dataBytes: number;
   readonly log: (message: string) => void;
   /** Called for every command of the file, in order. */
   readonly replay: (args: readonly Bytes[]) => void;
-  /** The commands that make the present data. */
+  /** The commands that recreate the current data. */
   readonly dump: () => Iterable<readonly Bytes[]>;
 }
 
@@ -55,7 +55,7 @@ export class AppendLog {
     else this.#group.push(encodeCommand(args));
   }
 
-  /** What is appended meanwhile comes back whole or not at all. */
+  /** Groups what `work` appends, so that a replay sees all of it or nothing. */
   grouped<T>(work: () => T): T {
     if (this.#group !== undefined) return work();
     this.#group = [];
@@ -70,7 +70,7 @@ export class AppendLog {
     }
   }
 
-  /** Hands everything appended to the operating system. Never throws: see `broken`. */
+  /** Writes everything appended to the operating system. Never throws: see `broken`. */
   flush(): void {
     if (this.#text !== '') this.#pending.push(Buffer.from(this.#text, 'latin1'));
     this.#text = '';
@@ -90,7 +90,7 @@ export class AppendLog {
     }
   }
 
-  /** Writes the present data beside the log and puts it in the log's place. Blocks: about 1 s per 200 MB. */
+  /** Writes the current data to a new file, which then replaces the log. Blocks for about 1 s per 200 MB. */
   compact(): void {
     this.flush();
     const { path, dump } = this.#options;
@@ -154,8 +154,8 @@ export class AppendLog {
 }
 
 /**
- * Replays the file and cuts what a killed process left half written at its end; returns the size.
- * A file that is damaged elsewhere is copied aside before it is cut.
+ * Replays the file, cuts off an incomplete command at its end and returns the size. A file that is damaged elsewhere
+ * is copied first.
  */
 function load({ path, replay, log }: AppendLogOptions): number {
   let descriptor: number;

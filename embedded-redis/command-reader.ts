@@ -1,20 +1,20 @@
 /**
- * Parses bytes from a socket or the log, cut anywhere, into whole commands. A large argument arrives in thousands of
- * pieces, which wait in a list until all are there; joining them one by one would cost the square of its size.
+ * Parses bytes from a socket or the log, split anywhere, into complete commands. A large argument arrives in
+ * thousands of pieces, which are joined once, because joining them one by one would take quadratic time.
  */
 import type { Bytes } from './replies.ts';
 
 const LIMITS = {
-  /** Of one argument. Redis has 512 MB; a result here is at most a Lambda payload of 6 MB. */
+  /** For one argument. Redis allows 512 MB; a result here is at most a Lambda payload of 6 MB. */
   argumentBytes: 64 * 1024 * 1024,
-  /** Of all arguments of one command. */
+  /** For all arguments of one command. */
   commandBytes: 128 * 1024 * 1024,
   arguments: 131_072,
-  /** Of an inline command, and of a line that announces a length. */
+  /** For an inline command, and for a line with a length. */
   lineBytes: 64 * 1024,
 } as const;
 
-/** The bytes are no command; the connection cannot be read any further. */
+/** Invalid bytes, after which the connection cannot be read any further. */
 export class ProtocolError extends Error {
   constructor(message: string) {
     super(`ERR Protocol error: ${message}`);
@@ -26,7 +26,7 @@ const LF = 10;
 const NO_LENGTH = -1;
 
 export class CommandReader {
-  /** Bytes read up to the end of the last whole command. */
+  /** Bytes up to the end of the last complete command. */
   consumedBytes = 0;
   #pieces: Buffer[] = [];
   #heldBytes = 0;
@@ -43,7 +43,7 @@ export class CommandReader {
     this.#heldBytes += piece.length;
   }
 
-  /** The next whole command, undefined until more bytes come. Never an empty one. */
+  /** The next complete command; undefined until more bytes arrive. Never an empty one. */
   next(): Bytes[] | undefined {
     if (this.#pieces.length > 0) {
       if (this.#heldBytes < this.#neededBytes) return undefined;
@@ -129,12 +129,12 @@ export class CommandReader {
   }
 }
 
-/** The number behind the type mark, undefined when it is none. */
+/** The number after the type mark; undefined when it is not a number. */
 function wholeNumber(line: string): number | undefined {
   return /^.-?\d{1,10}$/s.test(line) ? Number(line.slice(1)) : undefined;
 }
 
-/** An inline command (telnet, redis-cli of old): words, "quoted \n \x00 words" and 'plain ones'. */
+/** Splits an inline command (telnet, old redis-cli): words, "quoted \n \x00 words" and 'plain ones'. */
 function splitInline(line: string): Bytes[] {
   const words: Bytes[] = [];
   const word = /\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"']+))(?=\s|$)/gy;

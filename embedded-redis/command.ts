@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: what a command is, what it may touch, and how the arguments they share are read.
- * Trap: arguments are byte strings and `args[0]` is the command's name, as Redis counts for `arity`.
+ * The types of commands and what they may access, and parsers of common arguments. Arguments are byte strings;
+ * `args[0]` is the command's name and counts for `arity`, as in Redis.
  */
 import {
   type Bytes,
@@ -13,7 +13,7 @@ import {
 } from './replies.ts';
 import type { Store, Watch } from './store.ts';
 
-/** One connection: what it has said so far and where its replies go. */
+/** The state of one connection. */
 export interface Session {
   readonly id: number;
   protocol: Protocol;
@@ -25,7 +25,7 @@ export interface Session {
   watch: Watch;
   readonly channels: Set<Bytes>;
   readonly patterns: Set<Bytes>;
-  /** The connection ends after the replies written so far. */
+  /** The connection closes after the replies written so far. */
   closing: boolean;
   send(reply: Reply): void;
 }
@@ -38,7 +38,7 @@ export interface Engine {
   readonly serverInfo: () => Record<string, Record<string, string | number>>;
   /** Runs one command; an error is a reply. */
   execute(session: Session, args: readonly Bytes[], fromScript?: boolean): Reply;
-  /** What is written meanwhile survives a crash whole or not at all. */
+  /** A crash keeps all of what `work` writes, or none of it. */
   atomically<T>(work: () => T): T;
   publish(channel: Bytes, message: Bytes): number;
   readonly scripts: Scripts;
@@ -58,12 +58,12 @@ export interface Context {
 }
 
 export interface Command {
-  /** Arguments with the name; negative: at least as many. */
+  /** The number of arguments including the name; a negative number is a minimum. */
   readonly arity: number;
   readonly write?: 'grows' | 'shrinks';
-  /** True for what a script may not call. */
+  /** Scripts may not call it. */
   readonly noScript?: true;
-  /** Runs at once between MULTI and EXEC. */
+  /** Runs immediately between MULTI and EXEC. */
   readonly notQueued?: true;
   run(context: Context, args: readonly Bytes[]): Reply;
 }
@@ -74,29 +74,29 @@ export function reads(arity: number, run: Command['run']): Command {
   return { arity, run };
 }
 
-/** What a script may not call. */
+/** A command that scripts may not call. */
 export function unscripted(arity: number, run: Command['run']): Command {
   return { arity, run, noScript: true };
 }
 
-/** What a script may not call and MULTI does not queue. */
+/** A command that scripts may not call and MULTI does not queue. */
 export function immediate(arity: number, run: Command['run']): Command {
   return { arity, run, noScript: true, notQueued: true };
 }
 
-/** A write that needs memory. */
+/** A write that needs more memory. */
 export function grows(arity: number, run: Command['run']): Command {
   return { arity, run, write: 'grows' };
 }
 
-/** A write that runs although memory is short. */
+/** A write that also runs when memory is full. */
 export function shrinks(arity: number, run: Command['run']): Command {
   return { arity, run, write: 'shrinks' };
 }
 
 const INT64_MAX = 2n ** 63n - 1n;
 
-/** A whole number of 64 bits, in the one way Redis accepts it: no plus, no leading zeros, no spaces. */
+/** A 64-bit integer in the only form that Redis accepts: no plus sign, leading zeros or spaces. */
 export function integer(text: Bytes | undefined, problem: string = ERRORS.integer): bigint {
   if (text === undefined || !/^(?:0|-?[1-9]\d{0,18})$/.test(text)) throw new ReplyError(problem);
   const value = BigInt(text);
@@ -104,14 +104,14 @@ export function integer(text: Bytes | undefined, problem: string = ERRORS.intege
   return value;
 }
 
-/** The sum of two, refused outside 64 bits. */
+/** The sum of two integers; an error outside 64 bits. */
 export function sum(a: bigint, b: bigint): bigint {
   const value = a + b;
   if (value > INT64_MAX || value < -INT64_MAX - 1n) throw new ReplyError(ERRORS.overflow);
   return value;
 }
 
-/** A whole number where more than 2^53 is as good as 2^53: ranks, counts, milliseconds. */
+/** An integer clamped to the safe range of a double: ranks, counts, milliseconds. */
 export function count(text: Bytes | undefined, problem: string = ERRORS.integer): number {
   const value = Number(integer(text, problem));
   return Math.max(Math.min(value, Number.MAX_SAFE_INTEGER), Number.MIN_SAFE_INTEGER);
@@ -125,8 +125,8 @@ export function float(text: Bytes | undefined, problem: string = ERRORS.float): 
 }
 
 /**
- * The sum as INCRBYFLOAT writes it: decimal, never with an exponent. Redis adds with 64 bits of mantissa, a double
- * has 53: 15 digits are kept, so that 0.1 + 0.2 is 0.3 here too.
+ * The sum as INCRBYFLOAT writes it: decimal, never with an exponent. Redis adds with a 64-bit mantissa and a double
+ * has 53 bits, so 15 digits are kept and 0.1 + 0.2 is 0.3 here too.
  */
 export function floatSum(a: number, b: number): Bytes {
   const value = a + b;
@@ -137,7 +137,7 @@ export function floatSum(a: number, b: number): Bytes {
   return Math.abs(rounded) >= 1 ? String(BigInt(rounded)) : rounded.toFixed(17).replace(/\.?0+$/, '');
 }
 
-/** Arguments from `from` on, in twos. */
+/** The arguments from `from` on as pairs. */
 export function inPairs(args: readonly Bytes[], from: number): [Bytes, Bytes][] {
   if ((args.length - from) % 2 !== 0) throw wrongCount((args[0] ?? '').toLowerCase());
   const pairs: [Bytes, Bytes][] = [];
@@ -145,7 +145,7 @@ export function inPairs(args: readonly Bytes[], from: number): [Bytes, Bytes][] 
   return pairs;
 }
 
-/** A command with subcommands, each with an arity of its own that counts both names. */
+/** A command with subcommands. The arity of each counts both names. */
 export function subcommands(name: string, table: CommandTable): Command['run'] {
   return (context, args) => {
     const word = (args[1] ?? '').toLowerCase();
@@ -164,7 +164,7 @@ export function fits(arity: number, length: number): boolean {
   return arity < 0 ? length >= -arity : length === arity;
 }
 
-/** Redis' patterns: `*`, `?`, `[a-c]`, `[^x]`, `\` before a char that is meant as it is. Time: text x pattern. */
+/** Redis' patterns: `*`, `?`, `[a-c]`, `[^x]`, and `\` before a literal character. Takes time text x pattern. */
 export function matches(pattern: Bytes, text: Bytes): boolean {
   let p = 0;
   let t = 0;
@@ -189,7 +189,7 @@ export function matches(pattern: Bytes, text: Bytes): boolean {
   return p >= pattern.length;
 }
 
-/** How many chars of the pattern match this one char of text; 0: none do. */
+/** The number of pattern characters that match this character of the text; 0 for no match. */
 function matchOne(pattern: Bytes, at: number, char: string): number {
   const mark = pattern[at];
   if (mark === undefined) return 0;

@@ -1,20 +1,20 @@
 /**
- * Syncs a redis-server's log to the disk at most two seconds after it was written. Redis' own `appendfsync everysec`
- * may hold writes back for two seconds during a sync and still answer, so a killed process would lose acknowledged
- * results. With `appendfsync no` every write reaches the operating system before its answer leaves; only the disk
- * remains, and any process may sync it.
+ * Syncs the log of a redis-server to disk at most two seconds after it was written. With `appendfsync everysec` Redis
+ * may delay writes for two seconds during a sync and still answer, so a killed process would lose acknowledged
+ * results. With `appendfsync no` every write reaches the operating system before its answer, and any process may sync
+ * the file.
  */
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const EVERY_MS = 1_000;
-/** Redis 7 has a folder of its own for the log, Redis 6 a file. */
+/** Redis 7 has a folder for the log, Redis 6 a file. */
 const LOG_FOLDERS = ['appendonlydir', '.'];
 const LOG_FILE = /^appendonly\.aof/;
 
 interface DiskSyncOptions {
   readonly dataDir: string;
-  /** Hears when it begins to fail. */
+  /** Called when syncing starts to fail. */
   readonly log: (message: string) => void;
   /** Default 1,000. */
   readonly everyMs?: number;
@@ -22,14 +22,14 @@ interface DiskSyncOptions {
   readonly datasync?: (file: FileHandle, path: string) => Promise<void>;
 }
 
-/** @returns ends it */
+/** @returns a function that stops syncing */
 export function syncRegularly({
   dataDir,
   log,
   everyMs = EVERY_MS,
   datasync = (file) => file.datasync(),
 }: DiskSyncOptions): () => Promise<void> {
-  /** Size of each file at its last sync; what is only appended to never changes and keeps its size. */
+  /** The size of each file at its last sync. A log is only appended to, so an unchanged size means no change. */
   const synced = new Map<string, number>();
   let failed = false;
   let running: Promise<void> | undefined;
@@ -64,7 +64,7 @@ async function logFiles(dataDir: string): Promise<string[]> {
   return found.flat();
 }
 
-/** Redis removes old files of its log at any time: one that is gone needs no sync. */
+/** Redis removes old log files at any time; a missing file needs no sync. */
 async function syncFile(
   path: string,
   synced: Map<string, number>,

@@ -1,6 +1,6 @@
 /**
- * In: a session's commands, one by one. Out: their replies; and the log of those that changed something.
- * Trap: a key that expires during a command is logged as DEL before it, for the command has seen it gone.
+ * Runs a session's commands one by one and logs those that changed something. A key that expires during a command is
+ * logged as DEL before it, because the command saw it missing.
  */
 import path from 'node:path';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -19,16 +19,16 @@ import { LuaScripts } from './scripting.ts';
 import { Store } from './store.ts';
 
 export interface EngineOptions {
-  /** Folder of the log, made if it is missing. */
+  /** The folder of the log, created if missing. */
   readonly dataDir: string;
   /** Wall clock. */
   readonly now: () => number;
   readonly log: (message: string) => void;
-  /** Bytes of log from which on it is rewritten; default 32 MB. */
+  /** The log is rewritten from this size on, in bytes; default 32 MB. */
   readonly compactAfterBytes?: number | undefined;
-  /** Data kept, in bytes of a rewritten log; default 1 GB. Beyond it only commands that free memory run. */
+  /** The limit for data, in bytes of a rewritten log; default 1 GB. Beyond it only commands that free memory run. */
   readonly dataBytes?: number | undefined;
-  /** How long a script may run; default 5,000. */
+  /** The time limit of a script, in ms; default 5,000. */
   readonly scriptLimitMs?: number | undefined;
 }
 
@@ -91,7 +91,7 @@ export class RedisEngine implements Engine {
     }, SWEEP_EVERY_MS).unref();
   }
 
-  /** What a client has sent: queued after MULTI, else run. */
+  /** Runs a client's command, or queues it after MULTI. */
   run(session: Session, args: readonly Bytes[]): Reply {
     this.store.nowMs = this.#options.now();
     const name = args[0]?.toLowerCase() ?? '';
@@ -141,7 +141,7 @@ export class RedisEngine implements Engine {
     return this.#log.grouped(work);
   }
 
-  /** To be called before replies leave. */
+  /** Must be called before replies leave. */
   flush(): void {
     this.#log.flush();
   }

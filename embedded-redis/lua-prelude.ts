@@ -1,8 +1,7 @@
 /**
- * In: our functions, from `scripting.ts`. Out: the Lua world a script sees, as source, ending in the function that
- * loads, forgets and runs scripts.
- * Trap: one Lua state serves all scripts: whatever one could change, the next would find changed. So it sees
- * read-only stand-ins, and no function that reaches behind them (rawset, debug, binary chunks).
+ * The Lua code that sets up what scripts see, ending in the function that loads, forgets and runs them. One Lua state
+ * serves all scripts, so they get read-only wrappers and no function that bypasses these (rawset, debug, binary
+ * chunks).
  */
 export const PRELUDE = `
 local call, pcall_redis, sha1hex, encode, decode, null = ...

@@ -1,12 +1,12 @@
 /**
- * Runs Lua synchronously, with functions of ours that it may call. wasmoon's own calls are async and turn strings into
- * UTF-8, so these use the same WebAssembly module one level below, where strings are bytes. Lua is 5.4 here and 5.1 in
- * Redis (10 / 2 reads "5.0"); the prelude mends what it can.
+ * Runs Lua synchronously, with JavaScript functions that it may call. wasmoon's own calls are async and convert
+ * strings to UTF-8, so this uses its WebAssembly module directly, where strings are bytes. Lua is 5.4 here and 5.1 in
+ * Redis (10 / 2 reads "5.0"); the prelude hides some of the differences.
  */
 import type { LuaWasm } from 'wasmoon';
 import type { Bytes } from './replies.ts';
 
-/** Of the WebAssembly module itself: what wasmoon's typed functions do not offer, or only for UTF-8. */
+/** Functions of the WebAssembly module that wasmoon's typed interface lacks, or has only for UTF-8. */
 interface WasmExports {
   readonly HEAPU8: Uint8Array<ArrayBuffer>;
   readonly addFunction: (body: (...args: number[]) => number | undefined, signature: string) => number;
@@ -27,9 +27,11 @@ interface Memory {
   readonly toString: WasmExports['_lua_tolstring'];
 }
 
-/** A Lua table that is not (only) a list; the items of a list in it have bigint names, from 1n. Other names are left out. */
+/**
+ * A Lua table that is not just a list. Its list items have bigint names from 1n; names of other types are dropped.
+ */
 type LuaFields = Map<Bytes | bigint, LuaValue>;
-/** Whole numbers arrive as bigint. `LUA_NULL` is the one light userdata there is (cjson.null). */
+/** Integers are bigint. `LUA_NULL` is the only light userdata (cjson.null). */
 export type LuaValue =
   | Bytes
   | number
@@ -41,17 +43,17 @@ export type LuaValue =
   | readonly LuaValue[];
 export const LUA_NULL = Symbol('null');
 
-/** A function of ours. What it throws becomes a table { err = message }, raised in Lua or returned to it. */
+/** A JavaScript function. An error becomes a table { err = message }, raised in Lua or returned to it. */
 interface LuaFunction {
   readonly body: (args: LuaValue[]) => LuaValue;
   readonly onError: 'raise' | 'return';
 }
 
-/** The script's own failure, with the line where it is known. */
+/** An error of the script, with its line if known. */
 export class LuaError extends Error {}
 
 const MEMORY_BYTES = 256 * 1024 * 1024;
-/** Nesting of tables in and out, as in Redis' own conversion. */
+/** The nesting of tables in both directions, as in Redis. */
 const DEPTH = 100;
 const REGISTRY = -1_001_000;
 const HOOK_COUNT = 8;
@@ -68,7 +70,7 @@ export class LuaMachine {
   #usedBytes = 0;
   #deadlineMs = 0;
 
-  /** Runs the source once, with the functions and null as its arguments; it returns what `call` calls. */
+  /** Runs the source once with the functions and null as arguments. It returns the function that `call` calls. */
   static async create(source: Bytes, functions: readonly LuaFunction[]): Promise<LuaMachine> {
     const wasmoon = await import('wasmoon');
     const lua = await wasmoon.LuaWasm.initialize();
@@ -76,7 +78,7 @@ export class LuaMachine {
     const exported = wasm as WasmExports;
     const { addFunction, _malloc: malloc, _realloc: realloc, _free: free } = exported;
     const { _lua_pushlstring: pushString, _lua_tolstring: toString } = exported;
-    // The bytes are asked for anew each time: they move when the memory grows.
+    // Read anew each time, because the memory moves when it grows.
     const bytes = (): Buffer => Buffer.from(exported.HEAPU8.buffer);
     const memory = { bytes, addFunction, malloc, realloc, free, pushString, toString };
     return new LuaMachine(lua, memory, source, functions);
@@ -90,7 +92,7 @@ export class LuaMachine {
     this.#scratch = memory.malloc(16);
     this.#hook = memory.addFunction((running = 0) => {
       if (performance.now() < this.#deadlineMs) return undefined;
-      // From here on at every instruction: a script that catches the error gets no further.
+      // From now on at every instruction, so that a script that catches the error gets no further.
       lua.lua_sethook(running, this.#hook, HOOK_COUNT, 1);
       this.#push(running, 'script took longer than its time limit');
       return lua.lua_error(running);
@@ -106,7 +108,7 @@ export class LuaMachine {
     this.#main = lua.luaL_ref(state, REGISTRY);
   }
 
-  /** Synchronous. Throws when time, memory or stack ran out: the machine should not be used any more then. */
+  /** Synchronous. Throws when time, memory or stack ran out; the machine should not be used afterwards. */
   call(args: readonly LuaValue[], limitMs: number): LuaValue[] {
     const lua = this.#lua;
     const state = this.#state;
@@ -145,7 +147,7 @@ export class LuaMachine {
         for (let at = 1, top = lua.lua_gettop(state); at <= top; at += 1) args.push(this.#read(state, at));
         this.#push(state, body(args));
       } catch (error) {
-        if (error === Infinity) throw error; // how Lua's own errors pass through this frame
+        if (error === Infinity) throw error; // a Lua error on its way through this frame
         failed = true;
         this.#push(state, new Map([['err', error instanceof Error ? error.message : String(error)]]));
       }
@@ -213,7 +215,7 @@ export class LuaMachine {
     }
   }
 
-  /** A list when it has items 1 to n and nothing else. */
+  /** Reads a table as a list if it has items 1 to n and nothing else. */
   #readTable(state: number, index: number, depth: number): LuaValue {
     const lua = this.#lua;
     const table = lua.lua_gettop(state) + 1;

@@ -1,13 +1,14 @@
 /**
- * In: what a command answers. Out: its bytes on the wire, RESP2 or RESP3.
- * Trap: every string here is a byte string (latin1: one char is one byte). Binary safe, a Map key and a reply
- * at once, and compared in the order Redis uses; it must meet the socket and the file as 'latin1', never 'utf8'.
+ * Encodes replies as RESP2 or RESP3. Every string here is a byte string (latin1, one character per byte): it is
+ * binary safe, works as a Map key and sorts as in Redis. Sockets and files must use it as 'latin1', never 'utf8'.
  */
 
-/** A string whose chars are bytes, 0 to 255. */
+/** A string whose characters are bytes, 0 to 255. */
 export type Bytes = string;
 
-/** A plain string is a bulk string, null the missing one; the rest are the types RESP2 and RESP3 write apart. */
+/**
+ * A plain string is a bulk string, null a missing one; the others are types that RESP2 and RESP3 encode differently.
+ */
 export type Reply =
   | Bytes
   | number
@@ -17,7 +18,7 @@ export type Reply =
   | { readonly status: string }
   | { readonly error: string }
   | { readonly double: number }
-  /** Keys and values in turn. */
+  /** Alternating keys and values. */
   | { readonly fields: readonly Reply[] }
   | { readonly set: readonly Reply[] }
   /** Members with scores: nested in RESP3, flat in RESP2. */
@@ -25,7 +26,7 @@ export type Reply =
   | { readonly event: readonly Reply[] }
   /** Text for people (INFO). */
   | { readonly text: Bytes }
-  /** The missing array, which RESP2 writes unlike the missing string. */
+  /** A missing array, which RESP2 encodes differently from a missing string. */
   | { readonly missing: 'array' }
   /** Several replies to one command (SUBSCRIBE a b). */
   | { readonly several: readonly Reply[] };
@@ -34,10 +35,10 @@ export type Protocol = 2 | 3;
 
 export const OK: Reply = { status: 'OK' };
 
-/** What a command throws: the message goes to the client as it is, code word first. */
+/** The error of a command. The client gets the message as it is, starting with the code. */
 export class ReplyError extends Error {}
 
-/** What several commands answer, in the words of Redis. */
+/** Errors of several commands, in the words of Redis. */
 export const ERRORS = {
   syntax: 'ERR syntax error',
   type: 'WRONGTYPE Operation against a key holding the wrong kind of value',
@@ -51,7 +52,7 @@ export function wrongCount(command: string): ReplyError {
   return new ReplyError(`ERR wrong number of arguments for '${command}' command`);
 }
 
-/** Shortest form that reads back the same; Redis writes infinities as inf and -inf. */
+/** The shortest form that parses to the same number, with infinities as inf and -inf. */
 export function doubleText(value: number): string {
   if (value === Infinity) return 'inf';
   if (value === -Infinity) return '-inf';

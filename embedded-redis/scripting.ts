@@ -1,7 +1,4 @@
-/**
- * In: EVAL's source, keys and arguments. Out: its reply; the commands it called have run, one after the other.
- * Trap: a script that fails half way leaves what it wrote, here as in Redis: nothing is rolled back.
- */
+/** Runs EVAL scripts. A script that fails halfway keeps what it wrote, as in Redis: nothing is rolled back. */
 import { createHash } from 'node:crypto';
 import type { Engine, Scripts, Session } from './command.ts';
 import { LUA_NULL, LuaError, LuaMachine, type LuaValue } from './lua.ts';
@@ -9,21 +6,21 @@ import { PRELUDE } from './lua-prelude.ts';
 import { type Bytes, doubleText, type Reply, ReplyError } from './replies.ts';
 
 const SCRIPT_BYTES = 1024 * 1024;
-/** Known scripts; the one loaded first is forgotten, and its EVALSHA answers NOSCRIPT. */
+/** How many scripts are kept. The oldest is dropped, and its EVALSHA answers NOSCRIPT. */
 const SCRIPT_COUNT = 1_000;
 
 export class LuaScripts implements Scripts {
   readonly #engine: () => Engine;
   readonly #limitMs: number;
   readonly #sources = new Map<Bytes, Bytes>();
-  /** The scripts the present machine has compiled. */
+  /** The scripts that the current Lua machine has compiled. */
   readonly #compiled = new Set<Bytes>();
   #machine: LuaMachine | undefined;
   #preparing: Promise<void> | undefined;
   #problem = 'not loaded';
   #session: Session | undefined;
 
-  /** Redis lets a slow script go on and answers others BUSY; here, where nobody watches, it ends at `limitMs`. */
+  /** Redis lets a slow script run and answers others with BUSY; here it is ended after `limitMs`. */
   constructor(engine: () => Engine, limitMs: number) {
     this.#engine = engine;
     this.#limitMs = limitMs;
@@ -33,7 +30,7 @@ export class LuaScripts implements Scripts {
     return this.#machine !== undefined;
   }
 
-  /** Loads Lua (15 ms), at the first script only. Never rejects: without it a script answers why. */
+  /** Loads Lua (15 ms) at the first script. Never rejects: if it fails, scripts answer with the reason. */
   prepare(): Promise<void> {
     this.#preparing ??= this.#create().finally(() => {
       this.#preparing = undefined;
@@ -97,7 +94,7 @@ export class LuaScripts implements Scripts {
       if (results[0] === false && typeof results[1] === 'string') throw new LuaError(results[1]);
       return results;
     } catch (error) {
-      // Out of time, memory or stack: the next script gets a fresh machine.
+      // Time, memory or stack ran out, so the next script gets a new machine.
       this.#machine = undefined;
       this.#compiled.clear();
       throw new ReplyError(`ERR script failed: ${messageOf(error)}`);
@@ -133,7 +130,7 @@ function sha1(text: Bytes): Bytes {
   return createHash('sha1').update(text, 'latin1').digest('hex');
 }
 
-/** Replies as RESP2 has them: maps and pairs are flat lists, a double is its text, a missing one is false. */
+/** Converts a reply as in RESP2: maps and pairs are flat lists, a double is its text, a missing value is false. */
 function toLua(reply: Reply): LuaValue {
   if (reply === null) return false;
   if (typeof reply === 'string') return reply;
@@ -151,7 +148,9 @@ function toLua(reply: Reply): LuaValue {
   return reply.map(toLua);
 }
 
-/** Redis' rules: a number loses its fraction, false is missing, a table is a list up to its first hole. */
+/**
+ * Converts by Redis' rules: numbers are truncated, false is a missing value, a table is a list up to its first hole.
+ */
 function fromLua(value: LuaValue): Reply {
   if (value === null || value === false || typeof value === 'symbol') return null;
   if (value === true) return 1;
@@ -179,7 +178,7 @@ function bytesOf(value: LuaValue | undefined): Bytes {
   throw new LuaError('ERR wrong number or type of arguments');
 }
 
-/** Bytes above 127 pass as they are, as in Redis' cjson; an empty table is an object. */
+/** Keeps bytes above 127, as Redis' cjson does. An empty table is an object. */
 function encodeJson(value: LuaValue): Bytes {
   if (value === null || typeof value === 'symbol') return 'null';
   if (typeof value === 'string')
@@ -194,7 +193,7 @@ function encodeJson(value: LuaValue): Bytes {
   return `{${fields.join(',')}}`;
 }
 
-/** The text is UTF-8, and so are the strings that come out. */
+/** The text and the resulting strings are UTF-8. */
 function decodeJson(text: Bytes): LuaValue {
   const bytes = (value: string): Bytes => Buffer.from(value, 'utf8').toString('latin1');
   const convert = (value: unknown): LuaValue => {

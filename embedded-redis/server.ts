@@ -1,6 +1,6 @@
 /**
- * Serves connections on the loopback interface, without a password: for local use only. Replies wait until the whole
- * piece that came is run and logged, then leave in one write.
+ * Serves connections on the loopback interface, without a password: for local use only. The replies to one received
+ * chunk leave in one write, after all its commands are run and logged.
  */
 import fs from 'node:fs';
 import net from 'node:net';
@@ -14,7 +14,7 @@ import { type Bytes, encodeReply, type Reply } from './replies.ts';
 interface EmbeddedOptions extends EngineOptions {
   /** A loopback address. */
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
 }
 
@@ -25,10 +25,13 @@ export interface EmbeddedRedis {
 }
 
 const CONNECTIONS = 1_000;
-/** Replies a client has not read: from here on it is not listened to; a subscriber is cut off at the second. */
+/**
+ * Limits for unread replies: beyond the first a client is not read from; beyond the second a subscriber is
+ * disconnected.
+ */
 const UNREAD_BYTES = 16 * 1024 * 1024;
 const UNREAD_PUSH_BYTES = 64 * 1024 * 1024;
-/** Replies gathered before they are written although more commands wait. */
+/** Replies are written when they reach this size, even if more commands wait. */
 const WRITE_BYTES = 256 * 1024;
 const SCRIPT_COMMANDS = new Set(['eval', 'evalsha', 'script']);
 
@@ -39,7 +42,7 @@ class Connection {
   readonly #reader = new CommandReader();
   #out: Bytes = '';
   #isRunning = false;
-  /** Waiting for Lua, or for the client to read. */
+  /** True while waiting for Lua, or for the client to read. */
   #isHeld = false;
 
   constructor(id: number, socket: net.Socket, engine: RedisEngine) {
@@ -53,7 +56,7 @@ class Connection {
       this.#work();
     });
     socket.on('drain', () => this.#release());
-    // A client that goes away in the middle is no event: 'close' follows and cleans up.
+    // Ignored: 'close' follows a lost connection and cleans up.
     socket.on('error', () => {});
   }
 
@@ -81,7 +84,7 @@ class Connection {
   #handle(args: Bytes[]): void {
     const name = args[0]?.toLowerCase() ?? '';
     if (name === 'post' || name === 'host:') {
-      // A web page that sends a form here: nothing it smuggles in its body may run.
+      // A web page may post a form to this port; nothing in its body may run.
       this.session.closing = true;
     } else if (SCRIPT_COMMANDS.has(name) && !this.#engine.scripts.isReady) {
       this.#hold();
@@ -125,7 +128,7 @@ class Connection {
   }
 }
 
-/** The address itself; what other machines could reach is refused with `bad_config`. */
+/** Returns the address. @throws bad_config for one that other machines could reach */
 export function loopbackHost(host: string): string {
   const address = host === 'localhost' ? '127.0.0.1' : host;
   if (address === '::1' || (net.isIPv4(address) && address.startsWith('127.'))) return address;
@@ -135,7 +138,7 @@ export function loopbackHost(host: string): string {
   );
 }
 
-/** Rejects with `bad_config` when the address is not loopback, the port is taken, or the folder cannot be used. */
+/** @throws bad_config when the address is not loopback, the port is in use, or the folder is unusable */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedRedis> {
   const host = loopbackHost(options.host);
   const sockets = new Set<net.Socket>();
@@ -190,7 +193,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedR
   };
 }
 
-/** The port it got. Rejects with `bad_config`. */
+/** @returns the port. @throws bad_config */
 export async function listen(server: net.Server, host: string, port: number): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

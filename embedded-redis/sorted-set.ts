@@ -1,12 +1,12 @@
 /**
- * In: members with scores. Out: them by score, then by member byte for byte, by rank or by score.
- * Trap: an insert moves the rest of one array: a memmove, cheap at the 100,000s of members of a local stack.
+ * Keeps members ordered by score, then by their bytes. An insert moves the rest of an array, which is cheap up to the
+ * hundreds of thousands of members of a local stack.
  */
 import type { Bytes } from './replies.ts';
 
 export type ScoredMember = readonly [member: Bytes, score: number];
 
-/** One end of a range of scores. */
+/** A bound of a range of scores. */
 export interface ScoreBound {
   readonly score: number;
   readonly exclusive: boolean;
@@ -52,19 +52,19 @@ export class SortedSet {
     return score === undefined ? undefined : this.#firstNot((one) => isBefore(one, [member, score]));
   }
 
-  /** By rank, `end` not included. */
+  /** The members by rank, `end` excluded. */
   slice(start: number, end: number): ScoredMember[] {
     return this.#ordered.slice(start, end);
   }
 
-  /** The ranks a range of scores covers; `end` is not included and may lie before `start`. */
+  /** The ranks that a range of scores covers. `end` is excluded and may be less than `start`. */
   ranks(min: ScoreBound, max: ScoreBound): { start: number; end: number } {
     const start = this.#firstNot(([, score]) => (min.exclusive ? score <= min.score : score < min.score));
     const end = this.#firstNot(([, score]) => (max.exclusive ? score < max.score : score <= max.score));
     return { start, end };
   }
 
-  /** Where the members for which `before` holds end: they are the first ones. */
+  /** The index after the members for which `before` holds, which come first. */
   #firstNot(before: (one: ScoredMember) => boolean): number {
     let low = 0;
     let high = this.#ordered.length;

@@ -1,6 +1,6 @@
 /**
- * Holds keys and values until they expire, and tells which commands would bring the data back. An expired key must
- * enter the log as DEL; otherwise a replay would revive it.
+ * Holds keys and values until they expire, and lists the commands that recreate the data. An expired key must be
+ * logged as DEL; otherwise a replay would revive it.
  */
 import { type Bytes, doubleText, ERRORS, ReplyError } from './replies.ts';
 import { type ScoredMember, SortedSet } from './sorted-set.ts';
@@ -9,7 +9,7 @@ type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[];
 
 interface Entry {
   value: Value;
-  /** Grows with every new key; the place a SCAN goes on from. */
+  /** Grows with every new key; a SCAN continues from it. */
   readonly serial: number;
 }
 
@@ -19,10 +19,10 @@ export interface Watch {
   broken: boolean;
 }
 
-/** Expired keys are looked for in steps of at most this many. */
+/** How many keys one step of the sweep checks. */
 const SWEEP_KEYS = 5_000;
 const DUMP_ELEMENTS = 500;
-/** A SCAN that goes on where one of the last stopped skips nothing; older cursors walk from the start. */
+/** A SCAN that continues one of the last cursors resumes directly; older cursors walk from the start. */
 const OPEN_SCANS = 16;
 
 export function typeName(value: Value): string {
@@ -38,13 +38,13 @@ function isEmpty(value: Value): boolean {
 }
 
 export class Store {
-  /** The time of the command being run: one script or transaction sees one time. */
+  /** The time of the current command. One script or transaction sees one time. */
   nowMs = 0;
-  /** True while the log is read: nothing expires before all of it is known. */
+  /** True while the log is replayed, during which nothing expires. */
   loading = false;
-  /** Counts changes, so that a command that changed nothing is not logged. */
+  /** Counts changes: a command without changes is not logged. */
   changes = 0;
-  /** What the log keeps instead of the command itself (an absolute expiry, a computed value). */
+  /** The commands to log instead of the command itself (an absolute expiry, a computed value). */
   effects: Bytes[][] | undefined;
   onExpired: (key: Bytes) => void = () => {};
 
@@ -74,7 +74,7 @@ export class Store {
   readonly set = this.#typed((value): value is Set<Bytes> => value instanceof Set);
   readonly list = this.#typed((value): value is Bytes[] => Array.isArray(value));
 
-  /** Stores a value, new or the same one changed in place; an empty one takes its key away. The expiry stays. */
+  /** Stores a new or changed value and keeps the expiry. An empty value deletes its key. */
   put(key: Bytes, value: Value): void {
     if (isEmpty(value)) {
       this.delete(key);
@@ -98,7 +98,7 @@ export class Store {
     this.changes += 1;
   }
 
-  /** Undefined: the key lives on without an end. */
+  /** Undefined: the key does not expire. */
   expiryMs(key: Bytes): number | undefined {
     return this.#expiries.get(key);
   }
@@ -109,12 +109,12 @@ export class Store {
     this.#changed(key);
   }
 
-  /** The keys there are; expired ones are left out. */
+  /** All keys except expired ones. */
   *keys(): Generator<Bytes> {
     for (const key of this.#entries.keys()) if (this.get(key) !== undefined) yield key;
   }
 
-  /** One step of a SCAN. A key that is there all along is met: keys stand in the order of their serials. */
+  /** One step of a SCAN. Keys are in the order of their serials, so a key that exists throughout is found. */
   scan(cursor: number, count: number): { keys: Bytes[]; next: number } {
     let iterator = this.#scans.get(cursor);
     this.#scans.delete(cursor);
@@ -133,7 +133,7 @@ export class Store {
     return { keys, next: 0 };
   }
 
-  /** Drops some of the keys whose time has come; called again and again it meets them all. */
+  /** Deletes some of the expired keys; repeated calls reach all of them. */
   sweep(): void {
     for (let looked = 0; looked < SWEEP_KEYS; looked += 1) {
       const step = this.#sweep.next();
@@ -159,7 +159,7 @@ export class Store {
     }
   }
 
-  /** The commands that make this data anew, in pieces of bounded size. */
+  /** The commands that recreate the data, in pieces of bounded size. */
   *dump(): Generator<Bytes[]> {
     for (const [key, { value }] of this.#entries) {
       if (typeof value === 'string') yield ['SET', key, value];
@@ -176,7 +176,7 @@ export class Store {
     }
   }
 
-  /** Reads a key that must hold the one type, or nothing. */
+  /** Reads a key that must be missing or hold this type. */
   #typed<T extends Value>(is: (value: Value) => value is T): (key: Bytes) => T | undefined {
     return (key) => {
       const value = this.get(key);

@@ -1,7 +1,7 @@
 /**
- * Finds the folder that this code was installed into, and reads its version.
- * The same code runs from the repository (local/, below a package.json of its own) and bundled (below the one of the
- * published package), so nothing lies at a fixed relative path; the digits sample is in the top folder of both.
+ * Finds the folder that this code was installed to, and its version. The code runs from the repository (in local/,
+ * below its own package.json) and bundled (below that of the published package), so no relative path is fixed; the
+ * digits sample is in the top folder of both.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { ServingError } from '../lib/contract/errors.ts';
 
 interface Installation {
-  /** Holds docs/, examples/ and serverless.yml. Absolute. */
+  /** The absolute folder with docs/, examples/ and serverless.yml. */
   readonly folder: string;
-  /** Name of the package that users install. */
+  /** The name of the package that users install. */
   readonly name: string;
   readonly version: string;
   /** The script behind the command `cluster-serving`, absolute. */
@@ -23,7 +23,7 @@ const COMMAND = 'cluster-serving';
 
 export function installation(): Installation {
   const folder = packageFolder();
-  // The published package has the commands at its top, the repository in a workspace.
+  // The commands are at the top of the published package, and in a workspace of the repository.
   const home = [folder, join(folder, 'cli')].find((place) => readManifest(place)?.bin?.[COMMAND]);
   const { name, version, bin } = (home === undefined ? undefined : readManifest(home)) ?? {};
   const script = bin?.[COMMAND];

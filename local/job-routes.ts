@@ -1,4 +1,4 @@
-/** The API's routes as the local gateway serves them, with what only one machine needs: limits and places of its own. */
+/** The routes of the API for the local gateway, with limits and slots that only a single machine needs. */
 import { ROUTES, type Route } from '../lib/http/routes.ts';
 import type { GatewayRoute } from './gateway/routes.ts';
 
@@ -10,7 +10,7 @@ interface JobHandlers {
 
 interface PredictLimits {
   readonly timeoutMs: number;
-  /** True while a run would only be refused: its request is then refused before its body is read. */
+  /** True while a run would be refused, so that its request is refused before its body is read. */
   readonly refuses: () => boolean;
 }
 
@@ -24,6 +24,6 @@ export function jobRoutes(handlers: JobHandlers, limits: PredictLimits): Gateway
 
 function extras({ function: name, method }: Route, { timeoutMs, refuses }: PredictLimits) {
   if (name === 'predict') return method === 'POST' ? { timeoutMs, refuses } : { timeoutMs };
-  // Whether the service works must be answered also while a thousand requests wait.
+  // The status must be available even while a thousand requests wait.
   return name === 'status' ? { ownSlots: true } : {};
 }

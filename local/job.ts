@@ -1,7 +1,6 @@
 /**
- * One job on this machine: the composition that is deployed, with an Environment of this machine, behind an HTTP gateway
- * and event sources of its own. Parts are closed in the opposite order of their opening: first the endpoints, then what
- * they need.
+ * Runs one job on this machine: the deployed composition with a local Environment, behind its own HTTP gateway and
+ * event sources. Parts close in the reverse order of opening: first the endpoints, then what they depend on.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +38,7 @@ export const LOCAL_BUCKET = 'cluster-serving';
 
 export interface ServedJob {
   readonly job: JobConfig;
-  /** Local model directory; uploaded to the local S3 and served from there. */
+  /** The local model directory, which is uploaded to the local S3 and served from there. */
   readonly modelDirectory: string;
 }
 
@@ -47,35 +46,35 @@ interface JobServices {
   readonly aws: LocalAws;
   readonly redisUrl: string;
   readonly dataDir: string;
-  /** Of the job's HTTP gateway; 0 takes any free port. */
+  /** The port of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
-  /** How long a model that was never served may take to be ready, in ms. Default as lib/inference/smoke-test.ts. */
+  /** How long a new model may take to become ready, in ms. Default as in lib/inference/smoke-test.ts. */
   readonly smokeTestMs?: number | undefined;
   readonly log: LocalLog;
 }
 
-/** Where one job is. */
+/** The addresses of one job. */
 export interface JobAddresses {
   readonly job: string;
-  /** Version of the model. */
+  /** The version of the model. */
   readonly model: string;
   /** The HTTP gateway. */
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
-  /** That the model was imported, and what to know of it. */
+  /** Notes about the import of the model. */
   readonly modelNotes?: readonly string[];
 }
 
 /**
- * Events of the queue at once. They share the model's thread: more of them would only wait, and hide their messages
- * meanwhile. Two, so that one runs while the other's records are in an isolated process.
+ * Concurrent events of the queue. They share the model's thread, so more would only wait and keep their messages
+ * hidden. With two, one runs while the other's records are in an isolated process.
  */
 const MOST_EVENTS = 2;
 
 type OnClose = (close: () => Promise<void>) => void;
 
-/** @param onClose is given each part as it opens, also when a later one fails */
+/** @param onClose receives the close function of each part as it opens, even if a later one fails */
 export async function openJob(
   served: ServedJob,
   services: JobServices,
@@ -106,7 +105,7 @@ export async function openJob(
   };
 }
 
-/** What Lambda's variables say of a deployed function, of this machine. */
+/** The environment that Lambda's variables describe for a deployed function, on this machine. */
 function environmentOf(
   job: JobConfig,
   queueUrl: string,
@@ -133,7 +132,7 @@ function environmentOf(
   };
 }
 
-/** The model directory, imported where it is none of ONNX, becomes the version that serves. */
+/** Publishes the model directory, after an import if it is not ONNX, as the version that serves. */
 async function publish(
   { job, modelDirectory }: ServedJob,
   { dataDir, smokeTestMs }: JobServices,
@@ -147,7 +146,7 @@ async function publish(
   return { version, notes };
 }
 
-/** The queue's events; their runs wait in line with the requests' (run-queue.ts). */
+/** Opens the event sources. Their runs share a queue with the requests' (run-queue.ts). */
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,

@@ -1,6 +1,6 @@
 /**
- * Locks a data folder for this process. A lock file counts only while the process that wrote it lives, so a killed one
- * does not block the next start; its pid may have been reused by another process.
+ * Locks a data folder for this process. A lock file counts only while the process that wrote it lives, so a killed
+ * process does not block the next start. Its pid may have been reused, so the start time is compared too.
  */
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,8 +8,8 @@ import { badConfig } from '../lib/contract/errors.ts';
 import { identify, isAlive, type ProcessIdentity } from './process.ts';
 
 /**
- * @returns lets go of the folder
- * @throws bad_config naming the process that has it
+ * @returns a function that releases the folder
+ * @throws bad_config naming the process that holds it
  */
 export async function holdFolder(dataDir: string): Promise<() => Promise<void>> {
   const path = join(dataDir, 'lock.json');
@@ -25,7 +25,7 @@ export async function holdFolder(dataDir: string): Promise<() => Promise<void>> 
 async function takeOver(path: string, own: string, dataDir: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
-      // A link appears whole or not at all: nobody ever reads a half-written lock.
+      // A link appears atomically, so a reader never sees a half-written lock.
       await link(own, path);
       return () => rm(path, { force: true });
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Gives a job the directory to serve from: its own, or an import of it. The converters are loaded only when the
- * directory needs them, so serving ONNX does not wait for them.
+ * Returns the directory that a job serves from: its own, or an import of it. The converters are loaded only if
+ * needed, so serving ONNX does not wait for them.
  */
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
@@ -13,7 +13,7 @@ interface ServedModel {
   readonly notes: readonly string[];
 }
 
-/** A stage goes to stderr, which is the log of a service in the background: an import may take minutes. */
+/** An import may take minutes, so its stages are logged to stderr, the log of a background service. */
 const log = (line: string) => console.error(line);
 
 /** @throws bad_model naming job and directory, when the directory holds something that cannot be imported */

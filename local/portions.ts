@@ -1,8 +1,7 @@
 /**
- * Runs the queue's batches in pieces of bounded time, each of which waits in the run queue, so that a request waits for
- * a piece and not for a batch. How long records take is known only afterwards, so the next piece is as large as fits by
- * the last one. Time in the run queue does not count as the function's; otherwise good records would run out of time
- * and of tries.
+ * Runs the queue's batches in portions of bounded time, each of which waits in the run queue, so that a request waits
+ * for a portion and not for a batch. The size of a portion follows from the time per record of the last one. Waiting
+ * in the run queue does not count as function time; otherwise good records would run out of time and of attempts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../lib/contract/values.ts';
@@ -12,25 +11,25 @@ import type { RunQueue } from './run-queue.ts';
 type Model = Pick<ModelManager, 'use'>;
 type Line = Pick<RunQueue, 'runPortion' | 'portionLimitMs'>;
 
-/** Below it a clock says nothing. */
+/** The resolution of a clock. */
 const LEAST_RECORD_MS = 0.001;
 
 interface Portions {
   readonly model: Model;
-  /** Runs an invocation on a clock of its own. */
+  /** Runs an invocation with its own clock. */
   readonly invoke: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Within an invocation: ms without those for which one of its portions waited in the line. */
+  /** The clock inside an invocation in ms, without the time its portions waited. */
   readonly functionClock: () => number;
 }
 
-/** How long an invocation has waited in the line, ms; and since when it waits now. */
+/** How long an invocation has waited in ms, and since when it is waiting now. */
 interface Waits {
   waitedMs: number;
   sinceMs?: number | undefined;
 }
 
 /**
- * What runs in an isolated process does not wait in the line.
+ * Runs in an isolated process do not wait.
  * @param now a clock in ms
  */
 export function inPortions(model: Model, line: Line, now: () => number): Portions {
@@ -42,7 +41,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
     waits.waitedMs += now() - (waits.sinceMs ?? now());
     waits.sinceMs = undefined;
   };
-  /** Of a record in the last portion; before there was one, a portion is one record. */
+  /** The time per record of the last portion. The first portion is one record. */
   let recordMs = Number.POSITIVE_INFINITY;
 
   const portion = async (runner: Runner, left: readonly Inputs[], options?: RunPolicy) => {
@@ -50,7 +49,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
     const records = left.slice(0, count);
     const startedMs = now();
     const outcomes = await runner.run(records, options);
-    // Records that fail at once say nothing of the next ones: a portion is at most twice the last.
+    // Records that fail immediately do not predict the next ones, so a portion is at most twice the last.
     const least = Number.isFinite(recordMs) ? recordMs / 2 : LEAST_RECORD_MS;
     recordMs = Math.max(LEAST_RECORD_MS, least, (now() - startedMs) / records.length);
     return { outcomes, left: left.slice(records.length) };
@@ -63,7 +62,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
       try {
         return await portion(runner, left, options);
       } finally {
-        // The next one may have the thread before we hear that ours has ended.
+        // Starts here, because another portion may get the thread before the awaiting code continues.
         begin(waits);
       }
     };
@@ -89,7 +88,7 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
   };
 }
 
-/** The same runner with another `run`. It may be an instance of somebody's class, whose methods a copy would lose. */
+/** The runner with another `run`. A copy would lose the methods of a class instance. */
 function replaced(
   runner: Runner,
   run: (runner: Runner, records: readonly Inputs[], options?: RunPolicy) => Promise<Outcome[]>,

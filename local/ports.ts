@@ -1,6 +1,6 @@
 /**
- * Finds the process that listens on a port and words errors that say what to do about it. Only Linux tells, and only
- * about processes of the same user; elsewhere the holder is unknown, and messages must read well without it.
+ * Finds the process that listens on a port, for error messages that say what to do about it. Only Linux reveals it,
+ * and only for processes of the same user, so messages must also read well without it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -16,15 +16,15 @@ interface PortHolder {
 }
 
 interface WantedPort {
-  /** 0 means any free port and is never in use. */
+  /** 0 means any free port, which is never in use. */
   readonly port: number;
-  /** The option a person changes to get another port: "--port". */
+  /** The option that selects another port: "--port". */
   readonly option: string;
   /** The address to listen on, default 127.0.0.1. */
   readonly host?: string;
 }
 
-/** The process that listens on `port`, or undefined when nobody does or the system does not say. */
+/** The process that listens on `port`; undefined when there is none or it cannot be determined. */
 export async function portHolder(port: number): Promise<PortHolder | undefined> {
   const inodes = new Set<string>();
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -41,14 +41,14 @@ export async function portHolder(port: number): Promise<PortHolder | undefined> 
   return undefined;
 }
 
-/** The error for a port somebody else has, naming the holder where the system tells. */
+/** The error for a port in use, naming the process if it is known. */
 export async function portInUse(port: number, option: string): Promise<ServingError> {
   const holder = await portHolder(port);
   const by = holder === undefined ? 'another process' : `process ${holder.pid} (${holder.command})`;
   return badConfig(`port ${port} is in use by ${by}; stop it or choose another with ${option}`);
 }
 
-/** What `listen` failed with, as an error a person can act on. */
+/** Turns an error of `listen` into one that says what to do. */
 export async function listenError(error: unknown, wanted: WantedPort): Promise<ServingError> {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE') return portInUse(wanted.port, wanted.option);
@@ -63,7 +63,7 @@ export async function listenError(error: unknown, wanted: WantedPort): Promise<S
   });
 }
 
-/** Throws one error with every problem: ports that are taken, and ports asked for twice. */
+/** @throws one error with all ports that are in use or requested twice */
 export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<void> {
   const problems: string[] = [];
   const seen = new Map<number, string>();
@@ -81,7 +81,7 @@ export async function assertPortsFree(wanted: readonly WantedPort[]): Promise<vo
   if (problems.length > 0) throw badConfig(problems.join('\n'));
 }
 
-/** Binding is the only test that cannot lie: /proc says nothing about other users or other containers. */
+/** Binding is the only reliable test: /proc does not show other users or containers. */
 function tryListen(wanted: WantedPort): Promise<Error | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -92,7 +92,7 @@ function tryListen(wanted: WantedPort): Promise<Error | undefined> {
   });
 }
 
-/** Columns of /proc/net/tcp: 1 is "address:port" in hex, 3 the state, 9 the inode. */
+/** Parses /proc/net/tcp: column 1 is "address:port" in hex, 3 the state, 9 the inode. */
 function listeningInodes(text: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const inodes: string[] = [];

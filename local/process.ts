@@ -1,13 +1,12 @@
 /**
- * In: a process id from a file. Out: whether that very process still runs, and its end.
- * Trap: a pid is given away again, so it counts only with its start time; and where nobody collects the dead (a
- * container without an init) a killed process keeps its pid as a zombie for ever.
+ * Determines whether a process from a pid file is still running. Pids are reused, so a pid counts only with its start
+ * time. In a container without an init, a killed process keeps its pid as a zombie forever.
  */
 import { readFile } from 'node:fs/promises';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When it started, in clock ticks since boot; undefined where the system does not tell. */
+  /** Its start in clock ticks since boot; undefined where the system does not provide it. */
   readonly startedAt?: string | undefined;
 }
 
@@ -18,7 +17,7 @@ export async function identify(pid: number): Promise<ProcessIdentity> {
 }
 
 export async function isAlive({ pid, startedAt }: ProcessIdentity): Promise<boolean> {
-  // 0 and negative ones name groups: a broken file must never end a group of processes.
+  // 0 and negative pids name groups, which a broken file must never end.
   if (!Number.isSafeInteger(pid) || pid < 1) return false;
   try {
     process.kill(pid, 0);
@@ -31,7 +30,7 @@ export async function isAlive({ pid, startedAt }: ProcessIdentity): Promise<bool
   return startedAt === undefined || startedAt === stat.startedAt;
 }
 
-/** Waits until it has ended, `limitMs` at most. True when it has. */
+/** Waits until the process has ended, at most `limitMs`. Returns whether it has. */
 export async function untilGone(identity: ProcessIdentity, limitMs: number): Promise<boolean> {
   const endAt = performance.now() + limitMs;
   while (await isAlive(identity)) {
@@ -41,7 +40,7 @@ export async function untilGone(identity: ProcessIdentity, limitMs: number): Pro
   return true;
 }
 
-/** Fields 3 and 22 of /proc/<pid>/stat; the command before them may hold spaces and brackets. */
+/** Reads fields 3 and 22 of /proc/<pid>/stat; the command before them may contain spaces and brackets. */
 async function statOf(pid: number): Promise<{ state: string; startedAt: string } | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -1,8 +1,8 @@
 /**
- * Runs the work of requests and of the queue's batches one after the other; a request may be rate_limited, a batch
- * never is. A run holds the thread, so what waits would wait uncounted in sockets, and a queue that only grows makes
- * everyone late. When many wait, all of them are refused, and until the queue has drained only what finds the model
- * free runs. Requests go before batches, but not for ever.
+ * Runs requests and the queue's batches one at a time. A run blocks the thread, so further requests would wait unseen
+ * in sockets, and a queue that only grows delays all of them. When too many requests wait, all of them are refused
+ * with rate_limited, and until the load falls a request runs only if the model is idle. Requests run before batches,
+ * but batches get a share of the time and are never refused.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 
@@ -11,43 +11,46 @@ interface RunQueueOptions {
   readonly mostWaiting?: number;
   /** A clock in ms. */
   readonly now: () => number;
-  /** Lets the thread look once at its sockets. Default setImmediate. */
+  /** Lets the event loop read its sockets once. Default setImmediate. */
   readonly look?: () => Promise<void>;
 }
 
 const MOST_WAITING = 512;
-/** As many callers, each waiting for its answer before it asks again, are served whatever a run takes. */
+/** So many callers that wait for each answer are always served, however long a run takes. */
 const LEAST_WAITING = 128;
-/** Between the two: as many as can be served in this time. */
+/** Between these two limits, as many requests may wait as can be served in this time. */
 const LONGEST_WAIT_MS = 2_000;
-/** Share of the newest run in the length of a run. */
+/** The weight of the latest run in the average length of a run. */
 const NEWEST_SHARE = 0.1;
-/** How long arrivals are counted to say how much there is to do. */
+/** The period over which arrivals are counted. */
 const SPAN_MS = 1_000;
-/** The queue opens again when arrivals would need no more of the time than this. */
+/** Requests are accepted again when arrivals need at most this share of the time. */
 const CALM_SHARE = 0.9;
 
 /**
- * The thread takes one new connection a look, and its request at the next: two looks at nothing new mean that all who
- * came are counted. Under an endless stream of them the model still gets its turn, and two thirds of the thread's time.
+ * The event loop accepts one connection per turn and reads its request in the next: after two turns without anything
+ * new, all arrivals are counted. Under an endless stream of arrivals the model still runs, and gets two thirds of the
+ * thread's time.
  */
 const QUIET_LOOKS = 2;
 const MOST_LOOKS = 512;
 const LEAST_LOOKING_MS = 5;
 const LOOK_EVERY_MS = 5;
-/** Of the last run. */
+/** The time for these turns, as a share of the last run. */
 const LOOKING_SHARE = 0.5;
 
-/** A batch's portion that waits goes first after this many times its own length: batches get a fifth of the time. */
+/** A waiting portion of a batch runs after this many times its own length, so batches get a fifth of the time. */
 const PASSED_OVER_TIMES = 4;
 const MOST_PASSED_OVER_MS = 1_000;
-/** What requests can count on while batches wait. */
+/** The share of time for requests while batches wait. */
 const REQUEST_SHARE = PASSED_OVER_TIMES / (PASSED_OVER_TIMES + 1);
-/** How long a portion may hold the model: as long as a request does while requests come, and longer when none came. */
+/**
+ * How long a portion may use the model: as long as a request's run while requests arrive, longer when there are none.
+ */
 const LEAST_PORTION_MS = 5;
 const QUIET_PORTION_MS = 100;
 
-/** Short runs are begun together, as many as take so long: the thread then turns once for all of them. */
+/** Short runs start together, up to this total length, which saves turns of the event loop. */
 const TOGETHER_MS = 1;
 const MOST_TOGETHER = 16;
 
@@ -63,24 +66,24 @@ export class RunQueue {
   readonly #look: () => Promise<void>;
   #requests: Waiting[] = [];
   #portions: Waiting[] = [];
-  /** Who has the model, or is the next to have it whoever comes. */
+  /** The work that has the model, or gets it next whatever arrives. */
   #chosen: Waiting | undefined;
   #serving = false;
   #overloaded = false;
-  /** Since when this is counted. */
+  /** The start of the current counting period. */
   #sinceMs: number;
   #arrivals = 0;
-  /** Arrivals since ever. */
+  /** All arrivals since the start. */
   #heard = 0;
   #lastRunMs = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #lastRequestMs = Number.NEGATIVE_INFINITY;
-  /** How long a request's run takes; the last ones count most. */
+  /** The moving average of a request's run. */
   #runMs = 0;
   #portionMs = 0;
-  /** Since when the first of the waiting portions could have had the model. */
+  /** The time since which the first waiting portion has been passed over. */
   #passedSinceMs = 0;
-  /** Of portions, in the span that is counted. */
+  /** The run time of portions in the current counting period. */
   #portionsMs = 0;
 
   constructor({ mostWaiting = MOST_WAITING, now, look = nextTurn }: RunQueueOptions) {
@@ -90,14 +93,14 @@ export class RunQueue {
     this.#sinceMs = now();
   }
 
-  /** To be asked when a request comes, before it costs anything: true when it would only be refused. */
+  /** Whether a request would be refused. Call it before spending anything on the request. */
   refuses(): boolean {
     if (!this.#overloaded || this.#chosen === undefined) return false;
     this.#arrive();
     return this.#overloaded;
   }
 
-  /** A request's work. @throws rate_limited, and whatever `work` throws */
+  /** Runs the work of a request. @throws rate_limited, and the errors of `work` */
   run<T>(work: () => Promise<T>): Promise<T> {
     this.#arrive();
     return new Promise((resolve, reject) => {
@@ -110,7 +113,10 @@ export class RunQueue {
     });
   }
 
-  /** A portion of a batch: after the requests, but for a bounded time, and never refused. @throws what `work` throws */
+  /**
+   * Runs a portion of a batch: after the requests, within a bounded time, and never refused. @throws the errors of
+   * `work`
+   */
   runPortion<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = async () => {
@@ -134,7 +140,7 @@ export class RunQueue {
     }
   }
 
-  /** How long the next portion may hold the model. */
+  /** How long the next portion may use the model. */
   get portionLimitMs(): number {
     const isQuiet = this.#now() - this.#lastRequestMs > SPAN_MS;
     return isQuiet ? QUIET_PORTION_MS : Math.max(LEAST_PORTION_MS, this.#runMs);
@@ -163,8 +169,8 @@ export class RunQueue {
     this.#serving = true;
     for (let wasIdle = true; ; wasIdle = false) {
       this.#chosen ??= this.#isPortionDue() ? this.#portions.shift() : this.#requests.shift();
-      // Nobody is chosen and a portion waits: a request that comes while we look goes before it. Who finds the model idle
-      // need not look: everybody who came before has been heard.
+      // A request that arrives in these turns runs before a waiting portion. After an idle period all earlier
+      // arrivals are known already.
       const others = this.#requests.length > 0 || this.#portions.length > 0;
       if (this.#overloaded || (others && !wasIdle && this.#isLookDue())) await this.#lookAround();
       this.#chosen ??= this.#portions.shift();
@@ -175,14 +181,17 @@ export class RunQueue {
     this.#serving = false;
   }
 
-  /** Who runs along with the one that was chosen; how long runs take counts their waiting for each other too. */
+  /**
+   * The requests that start together with the chosen one. The measured length of a run includes waiting for each
+   * other.
+   */
   #companions({ kind }: Waiting): Waiting[] {
     if (kind === 'portion' || this.#runMs === 0) return [];
     const together = Math.min(MOST_TOGETHER, Math.floor(TOGETHER_MS / this.#runMs));
     return this.#requests.splice(0, Math.max(0, together - 1));
   }
 
-  /** A look costs as much as a short run: between those, one in a few milliseconds is enough, and before a portion. */
+  /** Looking costs as much as a short run, so once in a few milliseconds is enough, and before each portion. */
   #isLookDue(): boolean {
     return this.#chosen === undefined || this.#now() - this.#lookedMs >= LOOK_EVERY_MS;
   }
@@ -198,7 +207,7 @@ export class RunQueue {
     return Math.min(this.#mostWaiting, Math.max(LEAST_WAITING, inTime));
   }
 
-  /** A run is a time in which nobody is heard: whoever came during the last one is counted, or refused, before the next. */
+  /** No request is read during a run, so arrivals of that time are counted, or refused, before the next one. */
   async #lookAround(): Promise<void> {
     const endMs = this.#now() + Math.max(LEAST_LOOKING_MS, this.#lastRunMs * LOOKING_SHARE);
     for (let looks = 0, quiet = 0; looks < MOST_LOOKS && quiet < QUIET_LOOKS; looks++) {

@@ -1,6 +1,6 @@
 /**
- * Sends each digit image to a running stack twice: to POST /predict and through the queue. A result stays under its uri
- * and the first one wins, so every run uses new uris.
+ * Sends each digit image to a running stack twice: to POST /predict and through the queue. The first result of a uri
+ * stays, so every run uses new uris.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import type { Stack } from './stack.ts';
 interface SampleRow {
   readonly image: string;
   readonly uri: string;
-  /** What the picture shows. */
+  /** The digit in the image. */
   readonly label: number;
   readonly predict: Answer;
   readonly queue: Answer;
 }
 
 interface Answer {
-  /** Index of the largest probability. */
+  /** The index of the largest probability. */
   readonly class: number;
   readonly probability: number;
   readonly ms: number;
@@ -26,18 +26,18 @@ interface Answer {
 
 export interface SampleReport {
   readonly rows: readonly SampleRow[];
-  /** Both answers are the label, and equal. */
+  /** The number of images for which both answers are the label. */
   readonly right: number;
 }
 
 const WAIT_MS = 20_000;
 
-/** Runs every PNG of `directory` through both paths. @throws what the service answered */
+/** Runs every PNG of `directory` through both paths. @throws the service's error */
 export async function runSample(stack: Stack, job: string, directory: string): Promise<SampleReport> {
   const labels = JSON.parse(await readFile(join(directory, 'labels.json'), 'utf8')) as Record<string, number>;
   const images = (await readdir(join(directory, 'images'))).filter((name) => name.endsWith('.png')).sort();
   const { aws, queueUrl } = stack;
-  // Credentials for our own SQS only; the SDK would otherwise look for real ones.
+  // Credentials for the local SQS, because the SDK would look for real ones.
   const missing = Object.entries(aws.environment).filter(([name]) => variables[name] === undefined);
   setVariables(Object.fromEntries(missing));
   const input = new InputQueue({
@@ -84,7 +84,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ value: T; ms: number 
   return { value, ms: performance.now() - start };
 }
 
-/** `{value={"data":[...],"shape":[10]}}` -> the numbers. */
+/** Parses the numbers of `{value={"data":[...],"shape":[10]}}`. */
 function dataOfPrediction(prediction: string): readonly number[] {
   return (JSON.parse(prediction.slice('{value='.length, -1)) as { data: number[] }).data.map(Math.fround);
 }
@@ -98,7 +98,7 @@ function bestOf(probabilities: readonly number[]): { class: number; probability:
   return { class: probabilities.indexOf(probability), probability };
 }
 
-/** The report as a person reads it. */
+/** The report as a table. */
 export function sampleTable({ rows, right }: SampleReport): string {
   const lines = rows.map(({ image, uri, label, predict, queue }) => {
     const mark = predict.class === label && queue.class === label ? '' : `  WRONG, it is a ${label}`;

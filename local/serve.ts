@@ -1,6 +1,6 @@
 /**
- * Runs the service in this process until it is told to stop, and prints what `npm start` and `cluster-serving start
- * --foreground` print. "ready" is printed only when a request would be answered.
+ * Runs the service in this process until it is stopped, and prints the output of `npm start` and `cluster-serving
+ * start --foreground`. "ready" is printed only when a request would be answered.
  */
 import type { LocalLog } from './aws/lambda.ts';
 import {
@@ -19,15 +19,15 @@ import { type Stack, startStack } from './stack.ts';
 import type { StartSettings } from './start-options.ts';
 
 interface ServeOptions {
-  /** Print JSON, one value a line. */
+  /** Prints JSON, one value per line. */
   readonly json: boolean;
-  /** Where our output goes, when not to a terminal. */
+  /** The file of the output when it is not a terminal. */
   readonly log?: string | undefined;
-  /** Hears of it when requests are answered. */
+  /** Called when requests are answered. */
   readonly onReady?: (record: StackRecord, sample: SampleReport | undefined) => Promise<void>;
 }
 
-/** @returns the exit code. @throws bad_config and what the parts could not do */
+/** @returns the exit code. @throws bad_config and the errors of the parts */
 export async function serve(settings: StartSettings, { json, log, onReady }: ServeOptions): Promise<number> {
   const { dataDir, jobs, startedWith } = settings;
   const stopped = stopSignal();
@@ -67,7 +67,7 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
     if (!json) console.log(`\n${signal}: stopping`);
     return 0;
   } finally {
-    // Before the doors close: nobody is sent to a service that is going.
+    // Removed before the endpoints close, so that no client is sent to a service that is stopping.
     await forget();
     await stack.close();
   }
@@ -111,7 +111,7 @@ function addressText(addresses: Addresses): string {
   ].join('\n');
 }
 
-/** Resolves at the first Ctrl-C or TERM; the second one does not wait for anything. */
+/** Resolves at the first Ctrl-C or TERM. The second one ends the process at once. */
 function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((settle) => {
     let asked = false;

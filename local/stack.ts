@@ -1,6 +1,6 @@
 /**
- * The whole service on one machine: one SQS, S3 and Redis, and every job with its own queue, results, model and HTTP
- * port. Parts are closed in the opposite order of their opening: endpoints first, then what they need.
+ * Runs the whole service on one machine: one SQS, S3 and Redis, and for every job its own queue, results, model and
+ * HTTP port. Parts close in the reverse order of opening: first the endpoints, then what they depend on.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,13 +14,13 @@ import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
 
 interface StackOptions {
-  /** One or more, of different names. */
+  /** One or more jobs with different names. */
   readonly jobs: readonly [ServedJob, ...ServedJob[]];
-  /** Everything that survives a restart. */
+  /** The folder of everything that survives a restart. */
   readonly dataDir: string;
   /** 0 takes any free port. A second job's HTTP port is three above the first's, a third's four, and so on. */
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
-  /** Use our embedded Redis also where a redis-server is installed. */
+  /** Uses the embedded Redis even if a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
   /** See JobServices. */
   readonly smokeTestMs?: number;
@@ -28,7 +28,7 @@ interface StackOptions {
 }
 
 export interface Stack extends JobAddresses {
-  /** All of them; the first is the stack's own `job`, `url`, `queueUrl`. */
+  /** All jobs; the first one's addresses are also at the top level. */
   readonly jobs: readonly JobAddresses[];
   readonly redisUrl: string;
   readonly redis: { readonly kind: 'redis-server' | 'embedded'; readonly version: string };
@@ -37,10 +37,13 @@ export interface Stack extends JobAddresses {
   close(): Promise<void>;
 }
 
-/** No region of AWS: for those, version 1 of the aws command line ignores AWS_ENDPOINT_URL and asks the real SQS. */
+/**
+ * Not an AWS region, because for those version 1 of the aws command line ignores AWS_ENDPOINT_URL and calls the real
+ * SQS.
+ */
 const REGION = 'local';
 
-/** The ports right above the first HTTP port are SQS's and Redis's. */
+/** The two ports above the first HTTP port belong to SQS and Redis. */
 const PORTS_OF_THE_FIRST = 3;
 
 export async function startStack(options: StackOptions): Promise<Stack> {
@@ -99,7 +102,7 @@ function httpPort(first: number, i: number): number {
   return first === 0 || i === 0 ? first : first + PORTS_OF_THE_FIRST - 1 + i;
 }
 
-/** Two jobs of one name would take each other's records. */
+/** Jobs with the same name would take each other's records. */
 function assertDifferent(jobs: readonly ServedJob[]): void {
   const names = jobs.map(({ job }) => job.jobName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);

@@ -1,6 +1,6 @@
 /**
- * Checks the options of a start. No option has a default here, so that a restart can tell what was given from what was
- * not.
+ * Validates the options of a start. Options have no defaults here, so that a restart can distinguish given ones from
+ * others.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';
 
-/** Jobs of one `npm start`, each with its own environment, model and memory. The start is refused. */
+/** Each job has its own environment, model and memory; more jobs need more machines. */
 const MAX_JOBS = 16;
 
 export const START_OPTIONS = {
@@ -24,7 +24,7 @@ export const START_OPTIONS = {
   verbose: { type: 'boolean' },
 } as const;
 
-/** In the order a person wants to know of them. */
+/** In the order of interest to a user. */
 export const START_OPTIONS_HELP = `\
   -c, --config <file>     config.yaml to use (default: ./config.yaml if there is one, else the sample's);
                           given again, one more job beside the first, on HTTP port +3, +4, ...
@@ -50,7 +50,7 @@ interface StartValues {
 export interface StartSettings {
   /** Model directories are absolute. */
   readonly jobs: readonly [ServedJob, ...ServedJob[]];
-  /** What the reader of the configs should know about them. */
+  /** Notes about the configs for the user. */
   readonly notes: readonly string[];
   /** Absolute. */
   readonly dataDir: string;
@@ -58,13 +58,13 @@ export interface StartSettings {
   readonly preferEmbeddedRedis: boolean;
   readonly once: boolean;
   readonly verbose: boolean;
-  /** Folder of the sample when that is what is served. */
+  /** The folder of the sample if it is served. */
   readonly sample: string | undefined;
-  /** What was said, with absolute paths: the same again from any folder. */
+  /** The given options with absolute paths, so that they can be repeated from any folder. */
   readonly startedWith: StartedWith;
 }
 
-/** Reads the config file too. @throws bad_config */
+/** Also reads the config files. @throws bad_config */
 export function readSettings(values: StartValues): StartSettings {
   const sample = join(packageFolder(), 'examples', 'digits');
   const sampleConfig = join(sample, 'config.yaml');
@@ -95,7 +95,7 @@ export function readSettings(values: StartValues): StartSettings {
   };
 }
 
-/** The command line that says the same. */
+/** The command line with these options. */
 export function startArguments(startedWith: StartedWith): string[] {
   return Object.entries(startedWith).flatMap(([name, value]) => {
     if (typeof value === 'boolean') return value ? [`--${name}`] : [];

@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs the service on this machine once it has shown that it works. `cluster-serving start --foreground`
- * is the same start; what both do is in serve.ts.
+ * `npm start`: runs the service on this machine after checking that it works. `cluster-serving start --foreground`
+ * does the same; serve.ts implements both.
  */
 import { parseArgs } from 'node:util';
 import { badConfig, ServingError } from '../lib/contract/errors.ts';

@@ -1,6 +1,5 @@
 /**
- * In: keys that hold fields with values. Out: fields, set, read, counted up.
- * Trap: a hash is changed in place and must be `put` again: that is what wakes watchers and the log.
+ * Commands on hashes. A hash is changed in place and must then be `put` again, which notifies watchers and the log.
  */
 import {
   type CommandTable,

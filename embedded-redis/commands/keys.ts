@@ -1,6 +1,6 @@
 /**
- * Commands on keys of any type: existence, expiry, names. An expiry is logged as a point in time, never as the time
- * left, which a restart would extend.
+ * Commands on keys of any type: existence, expiry, names. An expiry is logged as a point in time; a remaining time
+ * would be extended by a restart.
  */
 import {
   type Command,
@@ -15,7 +15,7 @@ import {
 import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
 import { type Store, typeName } from '../store.ts';
 
-/** The moment an expiry argument names; refused when it lies beyond what fits. */
+/** The time that an expiry argument names; an error beyond the supported range. */
 export function expiryMoment(
   store: { nowMs: number },
   text: Bytes | undefined,

@@ -1,6 +1,6 @@
 /**
- * In: keys that hold a list. Out: its ends, pushed and popped.
- * Trap: LPUSH a b leaves b first: the arguments go in one by one.
+ * Commands that push to and pop from both ends of a list. Arguments are pushed one by one, so LPUSH a b leaves b
+ * first.
  */
 import { type Command, type CommandTable, count, grows, reads, shrinks } from '../command.ts';
 import { ERRORS, ReplyError } from '../replies.ts';

@@ -1,6 +1,6 @@
 /**
- * In: what a client says about itself or asks about the server. Out: enough for ioredis, redis-cli and a person.
- * Trap: HELLO is answered in the protocol it has just chosen.
+ * Connection and server commands, enough for ioredis, redis-cli and a person. HELLO is answered in the protocol it
+ * has just selected.
  */
 import {
   type Command,
@@ -38,7 +38,7 @@ function hello({ session }: Parameters<Command['run']>[0], [, version, ...option
   return { fields: [...facts, 'mode', 'standalone', 'role', 'master', 'modules', []] };
 }
 
-/** There is no password: the default user may enter with any. */
+/** There is no password: the default user may log in with any. */
 function authenticate(user: Bytes | undefined): void {
   if (user !== 'default')
     throw new ReplyError('WRONGPASS invalid username-password pair or user is disabled.');

@@ -1,6 +1,6 @@
 /**
- * In: commands about commands: channels, transactions, scripts. Out: what they were asked to pass on or to run.
- * Trap: UNSUBSCRIBE without a channel answers once per channel, and once with none when there was none.
+ * Commands for channels, transactions and scripts. UNSUBSCRIBE without a channel answers once per channel, or once
+ * with null if there was none.
  */
 import {
   type Command,
@@ -14,7 +14,7 @@ import {
 } from '../command.ts';
 import { type Bytes, ERRORS, OK, type Reply, ReplyError } from '../replies.ts';
 
-/** Channels and patterns one connection may listen to. */
+/** How many channels and patterns one connection may subscribe to. */
 const SUBSCRIPTIONS = 10_000;
 
 function subscribe(kind: 'channels' | 'patterns', word: string): Command {
@@ -42,7 +42,7 @@ function unsubscribe(kind: 'channels' | 'patterns', word: string): Command {
   });
 }
 
-/** Ends a transaction and what it watches. */
+/** Ends a transaction and its watch. */
 function endTransaction({ store, session }: Context): Bytes[][] {
   const queue = session.queue ?? [];
   session.queue = undefined;
@@ -55,7 +55,7 @@ function endTransaction({ store, session }: Context): Bytes[][] {
 function exec(context: Context): Reply {
   const { store, session, engine } = context;
   if (session.queue === undefined) throw new ReplyError('ERR EXEC without MULTI');
-  for (const key of session.watch.keys) store.get(key); // one that has expired counts as changed
+  for (const key of session.watch.keys) store.get(key); // an expired key counts as changed
   const { queueFailed } = session;
   const { broken } = session.watch;
   const queue = endTransaction(context);

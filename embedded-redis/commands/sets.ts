@@ -1,6 +1,5 @@
 /**
- * In: keys that hold members without an order. Out: members and whether one is among them.
- * Trap: SMEMBERS promises no order; this one happens to keep that of insertion, Redis does not.
+ * Commands on sets. SMEMBERS promises no order; this server happens to keep the order of insertion, Redis does not.
  */
 import { type CommandTable, grows, reads, shrinks } from '../command.ts';
 

@@ -1,6 +1,6 @@
 /**
- * In: keys that hold members with scores. Out: members by rank or by score.
- * Trap: with REV the larger end comes first, and by rank the ranks count from the highest score.
+ * Commands on sorted sets, by rank or by score. With REV the larger bound comes first, and ranks count from the
+ * highest score.
  */
 import { type CommandTable, type Context, count, float, grows, reads, shrinks } from '../command.ts';
 import { type Bytes, ERRORS, type Reply, ReplyError } from '../replies.ts';
@@ -17,7 +17,7 @@ function bound(text: Bytes = ''): ScoreBound {
   };
 }
 
-/** The bounds are read before the key: what is wrong with them is told first, here and by rank. */
+/** The bounds are parsed before the key is read, so that their errors come first, here and by rank. */
 function byScore(store: Store, key: Bytes, min: Bytes | undefined, max: Bytes | undefined): ScoredMember[] {
   const [low, high] = [bound(min), bound(max)];
   const zset = store.sortedSet(key) ?? EMPTY;
@@ -25,7 +25,7 @@ function byScore(store: Store, key: Bytes, min: Bytes | undefined, max: Bytes | 
   return zset.slice(start, Math.max(start, end));
 }
 
-/** From one rank to another, both included; -1 is the last. */
+/** The members between two ranks, both included; -1 is the last. */
 function byRank(
   store: Store,
   key: Bytes,
@@ -117,7 +117,7 @@ function add({ store }: Context, args: readonly Bytes[]): Reply {
   return flags.has('CH') ? added + changed : added;
 }
 
-/** Takes members out; the key goes with the last one. */
+/** Removes members, and the key with the last one. */
 function remove({ store }: Context, key: Bytes, members: readonly Bytes[]): number {
   const zset = store.sortedSet(key);
   if (zset === undefined) return 0;

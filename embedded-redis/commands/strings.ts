@@ -1,6 +1,6 @@
 /**
- * In: keys that hold one string. Out: it, replaced, counted up, cut off.
- * Trap: what depends on the clock or on rounding is logged as its result (SET ... PXAT, SET ... KEEPTTL).
+ * Commands on strings. A command that depends on the clock or on rounding is logged as its result (SET ... PXAT, SET
+ * ... KEEPTTL).
  */
 import {
   type Command,
@@ -26,7 +26,7 @@ const EXPIRIES: Record<string, { seconds: boolean; absolute: boolean }> = {
   PXAT: { seconds: false, absolute: true },
 };
 
-/** Replaces whatever the key holds, its expiry with it. */
+/** Replaces the key's value, of whatever type, and its expiry. */
 function replace(store: Store, key: Bytes, value: Bytes, atMs?: number): void {
   store.put(key, value);
   store.setExpiry(key, atMs);

@@ -1,6 +1,6 @@
 /**
- * SQS and S3 in this process, for real AWS SDKs and the aws command line. A queue's URL contains the port and changes
- * at each start, so ask for it (createQueue does) and do not keep it.
+ * SQS and S3 in this process, for AWS SDKs and the aws command line. A queue's URL contains the port and changes at
+ * each start, so ask createQueue for it and do not store it.
  */
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import {
@@ -18,7 +18,7 @@ import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
 import { buildLocalApp } from './server.ts';
 import { openStorage } from './storage.ts';
 
-/** SQS's own limits. */
+/** SQS limits. */
 const MAX_VISIBILITY_SECONDS = 43_200;
 const MIN_RETENTION_SECONDS = 60;
 const MAX_RETENTION_SECONDS = 1_209_600;
@@ -27,14 +27,14 @@ const MAX_RECEIVES = 1000;
 export interface LocalAwsOptions {
   /** 0 takes any free port. */
   readonly port: number;
-  /** Default 127.0.0.1: nothing here asks who is calling. */
+  /** Default 127.0.0.1, because calls are not authenticated. */
   readonly host?: string;
-  /** Queues, messages and objects survive here; without it all is in memory. */
+  /** Queues, messages and objects are kept here; without it they are in memory only. */
   readonly dataDir?: string;
   /** Default us-east-1. */
   readonly region?: string;
   readonly log: LocalLog;
-  /** What to name in the message when the port is taken, default --aws-port. */
+  /** The option that errors name when the port is in use, default --aws-port. */
   readonly portOption?: string;
 }
 
@@ -45,7 +45,7 @@ export interface LocalQueueOptions {
   readonly visibilitySeconds?: number;
   /** Default 345,600 (4 days). A dead-letter queue always keeps 14 days. */
   readonly retentionSeconds?: number;
-  /** Receives before a message moves to the dead-letter queue; without it there is no such queue. */
+  /** Receives before a message moves to the dead-letter queue; without it there is none. */
   readonly maxReceiveCount?: number;
   /** Default `<name>-dlq`. */
   readonly deadLetterName?: string;
@@ -67,14 +67,14 @@ export interface LocalAws {
   readonly region: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly sqs: SQSClient;
-  /** The same queues without HTTP, for a poller: ReceiveMessage, DeleteMessageBatch, and what it needs beside them. */
+  /** The same queues without HTTP, with the calls that a poller needs. */
   readonly direct: SqsCalls;
   readonly s3: S3Client;
-  /** What another process needs in its environment to work with this one. */
+  /** The environment variables with which another process can use these services. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Creates the queue, or brings an existing one to these settings; its messages stay. */
+  /** Creates the queue, or updates the settings of an existing one and keeps its messages. */
   createQueue(options: LocalQueueOptions): Promise<LocalQueue>;
-  /** Creates the bucket if it is not there. */
+  /** Creates the bucket if it is missing. */
   createBucket(name: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -138,7 +138,7 @@ async function createQueue(sqs: SQSClient, options: LocalQueueOptions): Promise<
   const queue = await putQueue(sqs, options.name, {
     VisibilityTimeout: String(options.visibilitySeconds ?? 30),
     MessageRetentionPeriod: String(options.retentionSeconds ?? 345_600),
-    // An empty policy takes away the one an earlier start may have set.
+    // An empty policy removes the one of an earlier start.
     RedrivePolicy:
       deadLetter === undefined
         ? ''
@@ -147,7 +147,7 @@ async function createQueue(sqs: SQSClient, options: LocalQueueOptions): Promise<
   return { ...queue, deadLetter };
 }
 
-/** CreateQueue refuses a queue that exists with other settings, so those are set in a second step. */
+/** CreateQueue fails if the queue exists with other settings, so these are set in a second step. */
 async function putQueue(
   sqs: SQSClient,
   name: string,

@@ -1,11 +1,8 @@
 /**
- * In: the stores of fauxqs and a command of the SQS SDK. Out: what the command's call over HTTP would have answered.
- * For whoever stands in for AWS itself, as the poller does: Lambda's event source mapping is on SQS's side of the
- * network. Three quarters of the local stack's time for a small record went into HTTP, signatures and JSON that nobody
- * outside ever saw. Clients have the server.
- * Trap: nothing here waits for a socket, so each call lets the event loop turn once, or a long queue would be drained
- * while nobody else is heard. And what the calls of one turn write is one transaction: a statement alone costs SQLite
- * 25 us, a transaction of ten messages 300.
+ * Answers SQS SDK commands from the stores of fauxqs without HTTP, which cost three quarters of the local stack's
+ * time for a small record. It is for the poller, because Lambda's event source mapping runs inside AWS too; clients
+ * use the server. Each call yields to the event loop once, so that draining a long queue does not block others. Calls
+ * of one turn share a transaction: a single statement costs SQLite 25 us, a transaction of ten messages 300.
  */
 import {
   ChangeMessageVisibilityBatchCommand,
@@ -18,17 +15,17 @@ import {
 import { ServingError } from '../../lib/contract/errors.ts';
 import { part, type Storage, type Stores } from './storage.ts';
 
-/** The calls of an SQS client, wherever they go. */
+/** The interface of an SQS client, with or without HTTP. */
 export type SqsCalls = Pick<SQSClient, 'send'>;
 
-/** In: a command's fields, which are the body of its call. */
+/** An action of fauxqs. `body` holds the fields of a command. */
 type Action = (body: object, store: Stores['sqsStore']) => unknown;
 
 interface SentCommand {
   readonly input: { readonly QueueUrl?: string };
 }
 
-/** As JSON carries them. */
+/** Messages as in the JSON of the HTTP API. */
 interface Received {
   readonly Messages?: readonly {
     readonly MessageAttributes?: Readonly<Record<string, { readonly BinaryValue?: string }>>;
@@ -55,7 +52,7 @@ export async function directSqs(storage: Storage): Promise<SqsCalls> {
     const { input } = command;
     const action = actions.get(command.constructor);
     if (!action) throw new ServingError('internal', `${command.constructor.name} goes over HTTP`);
-    // Ends the wait of a long poll; it answers with nothing, or with what came at this moment.
+    // Ends the wait of a long poll, which answers with whatever has arrived.
     const leave = () => sqsStore.getQueue(input.QueueUrl ?? '')?.cancelWaiters();
     abortSignal?.addEventListener('abort', leave, { once: true });
     try {
@@ -68,7 +65,7 @@ export async function directSqs(storage: Storage): Promise<SqsCalls> {
       abortSignal?.removeEventListener('abort', leave);
     }
   };
-  // The SDK's `send` has a type for each of its commands.
+  // The SDK's `send` has an overload per command.
   return { send } as unknown as SqsCalls;
 }
 
@@ -78,7 +75,7 @@ interface Call {
   readonly reject: (error: unknown) => void;
 }
 
-/** Runs what is asked for in one turn of the event loop at the next one, in one transaction. */
+/** Collects the calls of one turn of the event loop and runs them in the next, in one transaction. */
 class Turn {
   readonly #storage: Storage;
   #calls: Call[] = [];
@@ -87,7 +84,7 @@ class Turn {
     this.#storage = storage;
   }
 
-  /** @throws what the action throws, or that the transaction could not be committed; then no call is answered */
+  /** @throws the action's error, or that the transaction could not be committed; then no call is answered */
   run(action: () => unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#calls.push({ action, resolve, reject });
@@ -99,7 +96,7 @@ class Turn {
     const calls = this.#calls;
     this.#calls = [];
     try {
-      // Of an asynchronous action: what it does before its first wait.
+      // The transaction covers what an action does before its first await.
       const answers = this.#storage.transaction(() => calls.map(({ action }) => attempt(action)));
       for (const [i, { resolve }] of calls.entries()) resolve(answers[i]);
     } catch (error) {
@@ -108,15 +105,15 @@ class Turn {
   }
 }
 
-/** One call that is refused is no other's fault. */
+/** Runs one call, so that its error does not affect the others. */
 function attempt(action: () => unknown): Promise<unknown> {
   const answer = (async () => action())();
-  // Nobody hears of it when the transaction fails too.
+  // Avoids an unhandled rejection when the transaction fails too.
   answer.catch(() => undefined);
   return answer;
 }
 
-/** The SDK gives the bytes of an attribute where JSON has base64. */
+/** The SDK returns attributes as bytes, JSON as base64. */
 function withBytes({ Messages, ...rest }: Received): object {
   return { ...rest, Messages: Messages?.map((message) => ({ ...message, ...bytesOf(message) })) };
 }

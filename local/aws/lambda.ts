@@ -1,21 +1,20 @@
 /**
- * Invokes a handler as Lambda would, with its name and timeout. Lambda kills a function at its timeout and this process
- * cannot: a timed-out handler keeps running and its late answer is dropped, and one that blocks the thread is reported
- * when it comes back.
+ * Invokes a handler as Lambda would, with its name and timeout. This process cannot kill a handler: after its timeout
+ * it keeps running and its late answer is dropped, and one that blocks the thread is reported when it returns.
  */
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
 import { ServingError } from '../../lib/contract/errors.ts';
 
-/** Account of everything local, the one fauxqs uses. */
+/** The account id of all local resources, as in fauxqs. */
 export const LOCAL_ACCOUNT_ID = '000000000000';
 export const DEFAULT_REGION = 'us-east-1';
-/** Lambda's limits on one synchronous invocation, bytes of JSON; the response may be 100 bytes larger. */
+/** Lambda's limits for a synchronous invocation, in bytes of JSON. The response may be 100 bytes larger. */
 export const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 export const MAX_RESULT_BYTES = MAX_EVENT_BYTES + 100;
 export const MAX_FUNCTION_TIMEOUT_MS = 900_000;
 
-/** Where the local stack writes what it does; `console` fits. */
+/** The log of the local stack; `console` implements it. */
 export interface LocalLog {
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -24,12 +23,12 @@ export interface LocalLog {
 
 export interface LocalFunction {
   readonly functionName: string;
-  /** When Lambda would stop the function, ms; getRemainingTimeInMillis counts down from it. */
+  /** The timeout in ms; getRemainingTimeInMillis counts down from it. */
   readonly timeoutMs: number;
-  /** Default 1769, one whole vCPU on Lambda. */
+  /** Default 1769, one vCPU on Lambda. */
   readonly memoryMb?: number;
   readonly region?: string;
-  /** A clock in ms that the time limit is measured with, default Date.now. */
+  /** The clock of the timeout, in ms. Default Date.now. */
   readonly clock?: () => number;
 }
 
@@ -58,7 +57,7 @@ export function lambdaContext(facts: LocalFunction): Context {
   };
 }
 
-/** Runs one invocation; never rejects. `limitMs` ends it earlier than the function's own timeout. */
+/** Runs one invocation; never rejects. `limitMs` can end it before the function's own timeout. */
 export function invoke<Event, Result>(
   handler: (event: Event, context: Context) => Promise<Result>,
   event: Event,
@@ -69,7 +68,7 @@ export function invoke<Event, Result>(
   const startedMs = clock();
   const afterMs = Math.min(limitMs, facts.timeoutMs);
   return new Promise((resolve) => {
-    // A clock may stand still for a while: then there is time left.
+    // The clock may have been paused, so time may be left.
     const watch = () => {
       const leftMs = startedMs + afterMs - clock();
       if (leftMs > 0) timer = setTimeout(watch, leftMs);
@@ -80,7 +79,7 @@ export function invoke<Event, Result>(
       clearTimeout(timer);
       resolve(clock() - startedMs > afterMs ? { kind: 'timed_out', afterMs } : invocation);
     };
-    // Called inside a promise chain so that a handler that throws before its first await fails like any other.
+    // Called inside the promise, so that a handler that throws synchronously fails like any other.
     new Promise<Result>((settle) => settle(handler(event, lambdaContext(facts)))).then(
       (result) => end({ kind: 'returned', result }),
       (error: unknown) => end({ kind: 'failed', error }),
@@ -88,7 +87,7 @@ export function invoke<Event, Result>(
   });
 }
 
-/** One line about an error, for the log: Lambda prints name, message and stack. */
+/** The log fields of an error. Lambda logs name, message and stack. */
 export function errorFields(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { error: String(error) };
   const code = 'code' in error ? error.code : undefined;

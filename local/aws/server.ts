@@ -1,14 +1,13 @@
 /**
- * In: fauxqs's stores. Out: its HTTP server, with the three differences from AWS removed that the stack would notice.
- * Trap: fauxqs answers a long poll whose caller has gone and hides the message until its visibility ends; here the
- * message goes back at once, uncounted. A PUT with If-None-Match overwrites; here it is refused. A body may be larger
- * than 11 MiB: a model is one PUT.
+ * The HTTP server of fauxqs, with three differences from AWS removed. A message for a long poll whose caller has left
+ * goes back at once, uncounted, instead of staying hidden. A PUT with If-None-Match is refused if the object exists.
+ * A body may exceed 11 MiB, because a model is one PUT.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 import type { SqsQueue, Storage } from './storage.ts';
 
-/** SQLite takes no larger value; S3 itself takes 5 GiB in one PUT. */
+/** SQLite's limit for a value; S3 takes 5 GiB in one PUT. */
 const MAX_OBJECT_BYTES = 900 * 1024 * 1024;
 
 const TURNS_UNTIL_END_IS_SEEN = 3;
@@ -26,7 +25,8 @@ export function buildLocalApp(storage: Storage, region: string): LocalApp {
   );
   app.addHook('preHandler', async (request, reply) => {
     if (!isReceive(request.headers)) return;
-    // Ends the wait of a poll whose caller leaves. It cannot be told from the others, which answer empty and ask again.
+    // Ends the wait when the caller leaves. Polls of a queue are indistinguishable, so the others answer empty and
+    // ask again.
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) queueOf(storage, request.body)?.cancelWaiters();
     });
@@ -38,8 +38,8 @@ export function buildLocalApp(storage: Storage, region: string): LocalApp {
   });
   app.addHook('onSend', async (request, _reply, payload) => {
     if (!isReceive(request.headers) || !hasMessages(payload)) return;
-    // The end of a socket is read one turn of the event loop after its last bytes, and this message may have come in
-    // the same turn as those: without the wait, half the polls closed right before a send still took its message.
+    // The end of a socket is read one turn after its last bytes, and this message may arrive in that turn. Without
+    // the wait, half of the polls closed just before a send still took its message.
     for (let turn = 0; turn < TURNS_UNTIL_END_IS_SEEN; turn += 1) await setImmediate();
     const { socket } = request.raw;
     const isGone = socket.destroyed || socket.readableEnded || socket.writableEnded;

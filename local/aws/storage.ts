@@ -1,7 +1,7 @@
 /**
- * The stores of fauxqs, filled from a data folder and writing through to it. fauxqs 2.4.1 exports only a server that
- * listens on every interface, and its persistence loses a message whose visibility is set to 0 (it writes NULL into a
- * NOT NULL column). So its parts are used one by one and that write is replaced; the version is pinned, and
+ * The stores of fauxqs, loaded from and written to a data folder. fauxqs 2.4.1 exports only a server that listens on
+ * all interfaces, and its persistence loses a message whose visibility is set to 0 (it writes NULL to a NOT NULL
+ * column). So its parts are used directly and that write is replaced; the version is pinned, and
  * test/local/aws/aws.test.ts checks each part.
  */
 import { mkdirSync } from 'node:fs';
@@ -17,11 +17,11 @@ type Persistence = NonNullable<Stores['sqsStore']['persistence']>;
 
 export interface Storage {
   readonly stores: Stores;
-  /** Puts a received message back as if nobody had received it. */
+  /** Returns a received message as if it had not been received. */
   giveBack(queue: SqsQueue, receiptHandle: string): void;
-  /** Runs `write` as one step on the disk: all of what it writes, or nothing. */
+  /** Runs `write` in one transaction. */
   transaction<T>(write: () => T): T;
-  /** Stored queue URLs name the port of the last run; this makes them those of this run. */
+  /** Updates the port in stored queue URLs, which is that of the last run. */
   renameQueues(queueUrlOf: (name: string) => string): void;
   close(): void;
 }
@@ -33,7 +33,7 @@ export async function openStorage(dataDir: string | undefined): Promise<Storage>
     part<{ S3Store: new () => Stores['s3Store'] }>('s3/s3Store.js'),
   ]);
   const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() };
-  // Without a host, fauxqs makes queue URLs from the Host header: the address the caller reached it by.
+  // Without a host, fauxqs derives queue URLs from the Host header, the address that the caller used.
   stores.sqsStore.host = '';
   const rename = (queueUrlOf: (name: string) => string) => renameQueues(stores.sqsStore, queueUrlOf);
   if (dataDir === undefined) {
@@ -81,10 +81,10 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
     mkdirSync(dataDir, { recursive: true });
     const persistence = new PersistenceManager(dataDir);
     const db = persistence['db'];
-    // One stack per folder: the lock goes with the process, so no stale file ever blocks the next start.
-    // In WAL mode NORMAL survives kill -9 and saves an fsync per message; only a power cut loses the last ones.
+    // One stack per folder: the lock ends with the process, so it never blocks the next start. In WAL mode NORMAL
+    // survives kill -9 and saves an fsync per message; only a power cut loses the last ones.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT');
-    // Whoever held a message when the last process ended is gone, and would hide it for its whole visibility timeout.
+    // Receivers from before a restart are gone; their messages would stay hidden for the whole visibility timeout.
     db.exec(
       'UPDATE sqs_messages SET receipt_handle = NULL, visibility_deadline = NULL WHERE receipt_handle IS NOT NULL',
     );
@@ -103,8 +103,8 @@ async function openPersistence(dataDir: string): Promise<Persistence> {
 }
 
 /**
- * A model is fetched by many ranged reads at once, and fauxqs reads the whole object from SQLite for each of them:
- * 12 ranges of a 100 MB object took 4.8 s. The last large body is kept for a moment; its etag says whether it is stale.
+ * A model is read in many parallel ranges, and fauxqs reads the whole object from SQLite for each: 12 ranges of a 100
+ * MB object took 4.8 s. So the last large body is cached briefly; its etag shows whether it is stale.
  */
 function keepLastBody(persistence: Persistence, store: Stores['s3Store']): void {
   const readBody = persistence.readBody.bind(persistence);
@@ -131,7 +131,7 @@ function giveBackInMemory(queue: SqsQueue, receiptHandle: string): string | unde
   return message.messageId;
 }
 
-/** Past the store's own methods, which would delete the queue's messages on disk. */
+/** Bypasses the store's methods, which would delete the queue's stored messages. */
 function renameQueues(store: Stores['sqsStore'], queueUrlOf: (name: string) => string): void {
   for (const queue of Array.from(store.allQueues())) {
     store['queues'].delete(queue.url);
@@ -140,7 +140,7 @@ function renameQueues(store: Stores['sqsStore'], queueUrlOf: (name: string) => s
   }
 }
 
-/** A module of fauxqs its package does not export. */
+/** Loads a module that fauxqs does not export. */
 export async function part<Module>(path: string): Promise<Module> {
   const module: Module = await import(new URL(path, import.meta.resolve('fauxqs')).href);
   return module;

@@ -1,7 +1,7 @@
 /**
- * Deletes finished messages in DeleteMessageBatch calls of ten, a few at once, with retries. Single entries can fail in
- * a call that succeeds: the service's faults are tried again, the caller's (an expired handle) are not, and that
- * message comes back, as with at-least-once delivery.
+ * Deletes processed messages in batches of ten, several at once, with retries. Single entries of a successful call
+ * can fail: errors of the service are retried, errors of the caller (an expired handle) are not, and that message is
+ * delivered again (at-least-once delivery).
  */
 import { DeleteMessageBatchCommand } from '@aws-sdk/client-sqs';
 import type { SqsCalls } from '../aws/direct.ts';
@@ -37,7 +37,7 @@ export class Deleter {
     this.#options = options;
   }
 
-  /** Resolves when every message is deleted or given up; never rejects. */
+  /** Resolves when every message is deleted or given up. Never rejects. */
   async delete(receiptHandles: readonly string[]): Promise<void> {
     const all = receiptHandles.map(
       (receiptHandle) =>

@@ -1,6 +1,7 @@
 /**
- * Makes the records of a Lambda SQS event and reads which messages of the batch failed. With ReportBatchItemFailures a
- * wrong answer (an unknown or empty id, a wrong key, not a list) fails the whole batch, while no answer is a success.
+ * Builds the records of a Lambda SQS event and reads from the response which messages failed. With
+ * ReportBatchItemFailures an invalid response (an unknown or empty id, a wrong key, not a list) fails the whole
+ * batch, while an empty response is a success.
  */
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
@@ -50,7 +51,7 @@ function toAttribute(value: MessageAttributeValue): SQSMessageAttribute {
 
 type Verdict =
   | { readonly kind: 'answered'; readonly failedIds: ReadonlySet<string> }
-  /** The answer breaks the rules, so every message failed. */
+  /** The response is invalid, so every message failed. */
   | { readonly kind: 'broken'; readonly problem: string };
 
 export function judge(result: unknown, messageIds: ReadonlySet<string>): Verdict {

@@ -1,7 +1,7 @@
 /**
- * Gathers received messages into batches as Lambda's event source mapping does: closed at batchSize, at the end of the
- * window that the first message opened, or before the event exceeds 6 MB. Each message keeps its own arrival, so what
- * is left of a full batch does not wait a second window. Pure: the time is a parameter.
+ * Gathers received messages into batches as Lambda's event source mapping does: a batch closes at batchSize, at the
+ * end of the window that its first message opened, or before the event exceeds 6 MB. Each message keeps its arrival
+ * time, so what is left of a full batch does not wait a second window. Pure: the time is a parameter.
  */
 import type { SQSRecord } from 'aws-lambda';
 
@@ -9,7 +9,7 @@ export interface HeldMessage {
   readonly messageId: string;
   readonly receiptHandle: string;
   readonly record: SQSRecord;
-  /** Of the record as JSON, in the event. */
+  /** The size of the record as JSON in the event. */
   readonly bytes: number;
   readonly arrivedMs: number;
 }
@@ -17,7 +17,7 @@ export interface HeldMessage {
 interface GatherLimits {
   readonly batchSize: number;
   readonly windowMs: number;
-  /** Of all records together. */
+  /** The limit for all records together. */
   readonly maxBytes: number;
 }
 
@@ -69,7 +69,7 @@ export class Gatherer {
     return this.#held.splice(0, count);
   }
 
-  /** Everything, closed or not. */
+  /** All messages, whether the batch is closed or not. */
   drain(): HeldMessage[] {
     this.#bytes = 0;
     return this.#held.splice(0);

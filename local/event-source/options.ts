@@ -1,6 +1,6 @@
 /**
- * Checks a poller's options against what Lambda would accept. Lambda refuses an event source mapping whose queue shows
- * a message again before the function's timeout.
+ * Validates a poller's options by Lambda's rules. Lambda refuses an event source mapping whose queue makes messages
+ * visible again before the function's timeout.
  */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
@@ -11,30 +11,30 @@ import type { QueueFacts } from './event.ts';
 
 export interface PollerOptions {
   readonly sqs: SqsCalls;
-  /** Of a standard queue. */
+  /** The URL of a standard queue. */
   readonly queueUrl: string;
   readonly handler: (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | void>;
   readonly functionName: string;
   /** Messages per invocation, 1 to 10,000; above 10 needs a window. */
   readonly batchSize: number;
-  /** How long a batch may grow, whole seconds from 0 (invoke as soon as something came) to 300. */
+  /** How long a batch may grow, in whole seconds from 0 (invoke as soon as a message arrives) to 300. */
   readonly windowSeconds: number;
-  /** Invocations at once, 1 to 1000. (AWS itself takes 2 or more.) */
+  /** Concurrent invocations, 1 to 1000. (AWS requires at least 2.) */
   readonly maximumConcurrency: number;
   /** 1 to 900,000; the queue's visibility timeout must be at least as long. */
   readonly functionTimeoutMs: number;
   readonly log: LocalLog;
-  /** Of one long poll, default 20 seconds. */
+  /** The duration of one long poll, default 20. */
   readonly waitSeconds?: number;
-  /** How long close() waits for invocations under way, default the function's timeout but at most 10,000 ms. */
+  /** How long close() waits for running invocations. Default: the function's timeout, at most 10,000. */
   readonly closeTimeoutMs?: number;
   /** Wall clock in ms, default Date.now. */
   readonly clock?: () => number;
-  /** What an invocation's time limit is measured with, ms; default `clock`. */
+  /** The clock of an invocation's time limit, in ms. Default: `clock`. */
   readonly functionClock?: () => number;
-  /** Around each invocation, its clock too. */
+  /** Wraps each invocation, including its clock. */
   readonly invoke?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** 0 to 1, default Math.random: the jitter of waits after an error. */
+  /** Returns 0 to 1, for the jitter of waits after an error. Default Math.random. */
   readonly random?: () => number;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Invokes a handler with batches from an SQS queue, as Lambda's event source mapping does with ReportBatchItemFailures:
- * what succeeded is deleted, what failed comes back when its visibility ends, and the redrive policy moves it to the
- * dead-letter queue. Failed messages are left alone: making them visible at once would turn a poison message into a
- * busy loop.
+ * Invokes a handler with batches from an SQS queue, as Lambda's event source mapping does with
+ * ReportBatchItemFailures. Successful messages are deleted; failed ones become visible again after their timeout,
+ * until the redrive policy moves them to the dead-letter queue. They are not released early, because a poison message
+ * would cause a busy loop.
  */
 import { ChangeMessageVisibilityBatchCommand, type Message } from '@aws-sdk/client-sqs';
 import type { SQSEvent } from 'aws-lambda';
@@ -15,21 +15,21 @@ import { Receiver } from './receive.ts';
 
 export type { PollerOptions } from './options.ts';
 
-/** {"Records":[]} and a reserve. */
+/** {"Records":[]} with some reserve. */
 const ENVELOPE_BYTES = 64;
 const MAX_PER_CALL = 10;
 
 interface PollerStats {
   readonly received: number;
   readonly invocations: number;
-  /** Thrown, timed out or answered with a broken response. */
+  /** Invocations that threw, timed out or returned an invalid response. */
   readonly failedInvocations: number;
-  /** Messages left in the queue for another try. */
+  /** Messages left in the queue for another attempt. */
   readonly failedMessages: number;
   readonly deleted: number;
-  /** Done but not deleted: they come again. */
+  /** Processed but not deleted; they will be delivered again. */
   readonly undeleted: number;
-  /** Given back unseen by close(). */
+  /** Returned by close() without an attempt. */
   readonly returned: number;
   readonly receiveErrors: number;
   readonly running: number;
@@ -37,9 +37,9 @@ interface PollerStats {
 }
 
 export interface Poller {
-  /** Stops receiving, waits for invocations under way, gives unseen messages back. */
+  /** Stops receiving, waits for running invocations and returns unprocessed messages. */
   close(): Promise<void>;
-  /** Resolves when no message is held: none waiting, none in a handler, none still to be deleted. */
+  /** Resolves when no message is waiting, in a handler or still to be deleted. */
   idle(): Promise<void>;
   stats(): PollerStats;
 }
@@ -153,7 +153,7 @@ class EventSource {
     }
   }
 
-  /** Messages that invocations could start on now, and no more: the rest stays visible to others. */
+  /** How many more messages can be processed now. Others stay visible to other consumers. */
   #room(): number {
     const free = this.#options.maximumConcurrency - this.#running;
     if (this.#closing || this.#gatherer.bytes >= free * MAX_EVENT_BYTES) return 0;
@@ -173,7 +173,7 @@ class EventSource {
     this.pump();
   }
 
-  /** Wakes up when the open batch's window ends; a full batch needs no waking, only a free slot. */
+  /** Sets a timer for the end of the open batch's window. A full batch needs only a free slot. */
   #watchWindow(): void {
     clearTimeout(this.#windowTimer);
     const dueAtMs = this.#gatherer.dueAtMs();
@@ -192,7 +192,7 @@ class EventSource {
     this.#tellIdle();
   }
 
-  /** The messages that are done. */
+  /** Returns the messages that succeeded. */
   async #invoke(batch: readonly HeldMessage[]): Promise<readonly HeldMessage[]> {
     const event: SQSEvent = { Records: batch.map((message) => message.record) };
     const { handler, log, functionName, invoke: around = (work) => work() } = this.#options;

@@ -1,7 +1,7 @@
 /**
- * Receives messages to fill the room there is: one long poll while it is quiet, up to five at once under load. Messages
- * that cannot be handled yet would lose visibility time, so calls under way count against the room. A server that
- * answers an empty poll at once must not make this spin.
+ * Receives as many messages as can be processed: one long poll while the queue is quiet, up to five at once under
+ * load. Calls in flight count too, because a message that has to wait would lose visibility time. A server that
+ * answers empty polls at once must not cause a busy loop.
  */
 import { type Message, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
 import type { SqsCalls } from '../aws/direct.ts';
@@ -9,26 +9,26 @@ import { errorFields, type LocalLog } from '../aws/lambda.ts';
 
 /** SQS's limit for one call. */
 const MAX_PER_CALL = 10;
-/** What Lambda starts with. */
+/** The number of pollers that Lambda starts with. */
 const MAX_CALLS = 5;
-/** An empty answer sooner than this did not wait. */
+/** An empty answer within this time did not wait. */
 const HASTY_MS = 100;
 const MAX_HASTY_PAUSE_MS = 200;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
-/** How much longer than its wait a long poll may take before it is given up. */
+/** How long after its wait time a long poll is abandoned. */
 const ANSWER_MS = 10_000;
 
 interface ReceiverOptions {
   readonly sqs: SqsCalls;
   readonly queueUrl: string;
-  /** Of one long poll, 0 to 20. */
+  /** The duration of one long poll, 0 to 20. */
   readonly waitSeconds: number;
   readonly log: LocalLog;
   readonly clock: () => number;
-  /** 0 to 1, for the jitter. */
+  /** Returns 0 to 1, for the jitter. */
   readonly random: () => number;
-  /** How many more messages could be held now. */
+  /** How many more messages can be held now. */
   readonly room: () => number;
   readonly onMessages: (messages: readonly Message[]) => void;
 }
@@ -49,7 +49,7 @@ export class Receiver {
     this.#options = options;
   }
 
-  /** Starts as many calls as there is room and load for. To be called whenever either grows. */
+  /** Starts as many calls as room and load allow. Must be called whenever either grows. */
   pump(): void {
     while (!this.#stopped && this.#pause === undefined && this.#calls.size < this.#parallel) {
       const ask = Math.min(MAX_PER_CALL, this.#options.room() - this.#asked);
@@ -58,7 +58,7 @@ export class Receiver {
     }
   }
 
-  /** Ends every call; what they still bring goes to onMessages. */
+  /** Aborts all calls. Messages that still arrive go to onMessages. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#pause);
@@ -103,7 +103,7 @@ export class Receiver {
     if (count === ask) this.#parallel = Math.min(MAX_CALLS, this.#parallel * 2);
     else this.#parallel = count === 0 ? 1 : Math.max(1, this.#parallel - 1);
     this.#hasty = count === 0 && tookMs < HASTY_MS ? this.#hasty + 1 : 0;
-    // Two in a row happen: a message wakes every long poll of a queue and only one gets it.
+    // Two in a row are normal: a message wakes every long poll of a queue and only one gets it.
     if (this.#hasty > 2) this.#wait(Math.min(MAX_HASTY_PAUSE_MS, 2 ** this.#hasty));
   }
 
@@ -126,7 +126,7 @@ export class Receiver {
   }
 }
 
-/** 100 ms, doubling to 10 s, of which a random half is taken. */
+/** 100 ms, doubling up to 10 s, minus a random part of up to one half. */
 export function backoffMs(failures: number, random: () => number): number {
   const fullMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(failures, 20));
   return fullMs * (0.5 + random() / 2);

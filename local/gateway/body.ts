@@ -1,6 +1,7 @@
 /**
- * Reads the whole body of a node:http request, or says why there is none. Answering while the client still sends would
- * reset the connection before it reads the answer, so the rest of a refused body is read and dropped, up to a limit.
+ * Reads the body of a node:http request, or reports why it cannot. Answering while the client still sends would reset
+ * the connection before the client reads the answer, so the rest of a refused body is read and dropped, up to a
+ * limit.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -12,11 +13,14 @@ export const MAX_DROPPED_BYTES = 4 * MAX_BODY_BYTES;
 type ReadBody =
   | { readonly kind: 'body'; readonly bytes: Buffer | undefined }
   | { readonly kind: 'too_large' }
-  /** `hold` said no. */
+  /** `hold` returned false. */
   | { readonly kind: 'no_room' }
   | { readonly kind: 'gone' };
 
-/** `announcedBytes` is undefined for a chunked body; `hold` is asked before each chunk is kept. */
+/**
+ * @param announcedBytes undefined for a chunked body
+ * @param hold asked before each chunk is kept
+ */
 export function readBody(
   request: IncomingMessage,
   announcedBytes: number | undefined,
@@ -45,7 +49,7 @@ export function readBody(
   });
 }
 
-/** Ends the response when the client has sent its whole body; one that sends more than anybody should is cut. */
+/** Ends the response when the client has sent its whole body. Beyond the limit the connection is cut. */
 export function endAfterBody(request: IncomingMessage, response: ServerResponse): void {
   let dropped = 0;
   request.on('error', () => undefined);
@@ -57,7 +61,7 @@ export function endAfterBody(request: IncomingMessage, response: ServerResponse)
   request.resume();
 }
 
-/** One chunk, the usual case, is not copied. */
+/** A single chunk, the usual case, is not copied. */
 function joined(chunks: readonly Buffer[], length: number): Buffer | undefined {
   if (length === 0) return undefined;
   const only = chunks.length === 1 ? chunks[0] : undefined;

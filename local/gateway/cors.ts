@@ -1,11 +1,11 @@
 /**
- * In: a request with an Origin. Out: the headers API Gateway would add, and its own answer to a preflight.
- * Trap: API Gateway answers OPTIONS itself when the API has CORS rules; no function ever sees it.
+ * Adds the CORS headers that API Gateway would add, and answers preflight requests. With CORS rules API Gateway
+ * answers OPTIONS itself, and no function sees it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CorsRules } from '../../lib/http/cors.ts';
 
-/** True when the request was a preflight and is answered. */
+/** Returns true when the request was a preflight, which is then answered. */
 export function applyCors(
   rules: CorsRules | undefined,
   request: IncomingMessage,

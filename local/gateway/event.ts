@@ -13,7 +13,7 @@ import type { RouteMatch } from './routes.ts';
 /** Request line and header values together, as with API Gateway. Answered with 431. */
 export const MAX_HEADER_BYTES = 10_240;
 
-/** They belong to one connection, which ends at the gateway. */
+/** Headers of one connection, which ends at the gateway. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -29,17 +29,17 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   'application/xml',
   'application/javascript',
 ]);
-/** An escaped character takes at most six bytes in JSON, and everything but the body fits in this. */
+/** An escaped character takes at most six bytes in JSON; everything except the body fits into the envelope. */
 const WORST_JSON_EXPANSION = 6;
 const ENVELOPE_BYTES = 64 * 1024;
 
 export interface RequestHead {
-  /** Lower-cased names, values of one name joined with a comma; without cookies and hop-by-hop headers. */
+  /** Names in lower case, values of one name joined with a comma; without cookies and hop-by-hop headers. */
   readonly headers: Record<string, string>;
   readonly cookies: string[];
   /** Bytes of the request line and of the header values, as the 10,240 limit counts them. */
   readonly bytes: number;
-  /** Bytes the body will have; 0 for none, undefined when the client does not say (chunked). */
+  /** The announced size of the body; 0 for none, undefined when the client does not announce it (chunked). */
   readonly bodyBytes: number | undefined;
 }
 
@@ -123,7 +123,7 @@ export function gatewayEvent(parts: EventParts): APIGatewayProxyEventV2 {
   return event;
 }
 
-/** True when the event, as JSON, is more than Lambda takes; exact only where it is close. */
+/** Whether the event as JSON exceeds Lambda's limit. Measured exactly only if it is close. */
 export function isTooLargeForLambda(event: APIGatewayProxyEventV2): boolean {
   const bodyChars = event.body?.length ?? 0;
   const worstBytes = bodyChars * (event.isBase64Encoded ? 1 : WORST_JSON_EXPANSION) + ENVELOPE_BYTES;
@@ -141,7 +141,7 @@ function arrivesAsText(headers: Readonly<Record<string, string>>): boolean {
 let lastRequest = 0;
 const processMark = randomUUID().replaceAll('-', '');
 
-/** Sixteen characters like API Gateway's, unique within this process and very likely beyond it. */
+/** Sixteen characters as in API Gateway, unique within this process and very likely beyond. */
 export function newRequestId(): string {
   lastRequest += 1;
   return `${processMark.slice(0, 6)}${lastRequest.toString(36).padStart(9, '0')}=`;
@@ -173,7 +173,7 @@ function addForwardingHeaders(
   headers['x-amzn-trace-id'] ??= `Root=1-${seconds}-${randomUUID().replaceAll('-', '').slice(0, 24)}`;
 }
 
-/** Decoded like a form: + is a space. A name that occurs again is joined with a comma. */
+/** Decodes parameters like a form: + is a space. Repeated names are joined with a comma. */
 function queryParameters(rawQueryString: string): Record<string, string> {
   const values = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(rawQueryString)) {
@@ -187,7 +187,7 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 let loggedSecond = -1;
 let loggedTime = '';
 
-/** 10/Jul/2026:19:19:05 +0000, made once a second. */
+/** Formats 10/Jul/2026:19:19:05 +0000, once per second. */
 function logTime(nowMs: number): string {
   const second = Math.floor(nowMs / 1000);
   if (second !== loggedSecond) {

@@ -1,7 +1,7 @@
 /**
- * API Gateway on this machine: a server that hands HTTP requests to the handlers as events, and their results back as
- * responses. Like AWS, it answers 503 "Service Unavailable" after its own 30 s and 500 "Internal Server Error" when the
- * function's shorter timeout ends first, for a thrown error and for a broken result; the client never learns why.
+ * API Gateway on this machine: a server that passes HTTP requests to handlers as events and returns their results. As
+ * on AWS it answers 503 "Service Unavailable" after its own 30 s, and 500 "Internal Server Error" after the
+ * function's shorter timeout, an error or an invalid result; the client never sees the reason.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -17,12 +17,12 @@ import { Slots } from './slots.ts';
 
 /** API Gateway's longest integration timeout, ms. */
 const MAX_INTEGRATION_MS = 30_000;
-/** Connections beyond it are refused by the system. */
+/** The operating system refuses further connections. */
 const MAX_CONNECTIONS = 8192;
-/** Node's own 511 fills within one long run of a model; then clients wait whole seconds for another try. */
+/** Node's default of 511 fills up during one long run of a model, and then clients retry only after whole seconds. */
 const BACKLOG = 4096;
 const MAX_REQUESTS = 1000;
-/** Of routes that have places of their own. */
+/** For routes with `ownSlots`. */
 const MAX_OWN_REQUESTS = 100;
 const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
@@ -35,22 +35,22 @@ export interface GatewayOptions {
   readonly host?: string;
   readonly routes: readonly GatewayRoute[];
   readonly log: LocalLog;
-  /** Undefined: no page of another origin may call. */
+  /** Undefined: pages of other origins may not call. */
   readonly cors?: CorsRules | undefined;
-  /** How long a handler may take, ms; default and at most 30,000. */
+  /** The time limit of a handler in ms, default and maximum 30,000. */
   readonly timeoutMs?: number;
-  /** How long a client may take to send one request, ms; default 30,000. */
+  /** The time in which a client must send a request, in ms; default 30,000. */
   readonly requestTimeoutMs?: number;
   /**
-   * Requests handled at once, default 1000; one more is answered 429. Whose client left has no place any more, but no
-   * more than four times as many handlers run. Routes with `ownSlots` have 100 beside.
+   * Concurrent requests, default 1000; further ones are answered 429. A request whose client left does not count, but
+   * at most four times as many handlers run. Routes with `ownSlots` have 100 of their own.
    */
   readonly maxConcurrentRequests?: number;
-  /** Bytes of all bodies held at once, default 512 MiB; one more is answered 429. */
+  /** Bytes of all bodies in memory, default 512 MiB; further requests are answered 429. */
   readonly maxHeldBytes?: number;
-  /** How long close() waits for requests under way, ms; default 10,000. */
+  /** How long close() waits for running requests, in ms; default 10,000. */
   readonly closeTimeoutMs?: number;
-  /** What to name in the message when the port is taken, default --port. */
+  /** The option that errors name when the port is in use, default --port. */
   readonly portOption?: string;
   /** Wall clock in ms, default Date.now. */
   readonly clock?: () => number;
@@ -59,7 +59,7 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly url: string;
   readonly port: number;
-  /** Stops listening, waits for requests under way, then cuts what is left. */
+  /** Stops listening, waits for running requests and closes the other connections. */
   close(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
   const requestTimeoutMs = options.requestTimeoutMs ?? MAX_INTEGRATION_MS;
   const server = createServer({
-    // Names and separators count for node but not for AWS, so node's own limit must be the wider one.
+    // Node counts names and separators, AWS does not, so node's limit must be larger.
     maxHeaderSize: 4 * MAX_HEADER_BYTES,
     requestTimeout: requestTimeoutMs,
     headersTimeout: requestTimeoutMs,
@@ -91,7 +91,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => acceptRequest(state, request, response));
   server.on('checkContinue', (request, response) => {
-    // A client refused here never sends its body, so nothing may wait for it.
+    // A client refused here never sends its body, so nothing waits for it.
     const isTooMuch = Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES;
     if (isTooMuch) return writeResponse(response, gatewayMessage(413), newRequestId(), true);
     response.writeContinue();
@@ -132,7 +132,7 @@ async function closeGateway(state: GatewayState, server: Server, timeoutMs = 10_
       };
     });
   }
-  // Idle keep-alive sockets, half-sent heads and whatever outlived the wait.
+  // Idle keep-alive sockets, incomplete requests and whatever outlived the wait.
   server.closeAllConnections();
   await stopped;
 }

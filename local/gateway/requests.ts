@@ -1,6 +1,6 @@
 /**
- * Carries one request through the gateway: its route, a slot, its body, the handler, the response. A request is refused
- * before its body is read, and the connection then stays usable wherever the rest of the body is small enough to drop.
+ * Processes a request: route, slot, body, handler, response. A request is refused before its body is read; the
+ * connection stays usable if the rest of the body is small enough to drop.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -30,22 +30,22 @@ import type { Slots } from './slots.ts';
 
 export interface GatewayState {
   readonly log: LocalLog;
-  /** Undefined: no page of another origin may call. */
+  /** Undefined: pages of other origins may not call. */
   readonly cors: CorsRules | undefined;
-  /** Of all bodies at once. */
+  /** The limit for all bodies together. */
   readonly maxHeldBytes: number;
   readonly table: RouteTable;
   readonly timeoutMs: number;
   readonly clock: () => number;
-  /** Of requests from their first byte of body to the end of their handler, or of their client. */
+  /** Slots for requests, from the first byte of the body until the handler ends or the client leaves. */
   readonly places: Slots;
-  /** Of those on routes that have their own. */
+  /** Slots for the routes that have their own. */
   readonly ownSlots: Slots;
-  /** Bytes of bodies, each until its handler ends. */
+  /** Bytes of all bodies; each counts until its handler ends. */
   heldBytes: number;
-  /** Responses not yet written or cut. */
+  /** Responses that are not finished yet. */
   readonly open: Set<ServerResponse>;
-  /** Connections that have an answer although their request is not over. */
+  /** Connections that were answered before their request ended. */
   readonly answered: WeakSet<Duplex>;
   closing: boolean;
   onIdle: () => void;
@@ -137,12 +137,12 @@ async function run(
   return gatewayMessage(500);
 }
 
-/** /predictions/{uri} is predictions-uri. */
+/** Names the route /predictions/{uri} predictions-uri. */
 export function nameOf(route: GatewayRoute): string {
   return route.functionName ?? (route.path.match(/[A-Za-z0-9_]+/g) ?? ['root']).join('-');
 }
 
-/** A result that JSON cannot hold (a cycle, a bigint, a getter that throws) fails like on Lambda. */
+/** A result that JSON cannot represent (a cycle, a bigint, a getter that throws) fails as on Lambda. */
 function toWireSafely(result: unknown): ReturnType<typeof toWire> {
   try {
     return toWire(result);
@@ -160,7 +160,7 @@ function answer(
   if (!response.destroyed) writeResponse(response, gatewayMessage(status), requestId, state.closing);
 }
 
-/** Answers before the request's body was read: at once when there is none, else while it is thrown away. */
+/** Answers before the body is read: at once when there is none, else while the body is dropped. */
 function refuseRequest(
   state: GatewayState,
   request: IncomingMessage,
@@ -178,7 +178,7 @@ function refuseRequest(
   writeEarly(response, gatewayMessage(status), requestId, close);
 }
 
-/** The request was never whole: broken HTTP, too slow, or headers beyond what node reads. */
+/** Answers an incomplete request: invalid HTTP, too slow, or headers beyond node's limit. */
 export function refuseSocket(state: GatewayState, error: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET' || state.answered.has(socket)) {
     socket.destroy();

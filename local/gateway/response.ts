@@ -1,20 +1,20 @@
 /**
- * In: what a handler returned. Out: status, headers and body on the wire, as API Gateway's HTTP API makes them.
- * Trap: a result without statusCode is not an error but a 200 whose body is the result; a string goes out bare,
- * without quotes. A broken result (status 0 or 200.5, an object as body, a line break in a header) is a 500.
+ * Converts a handler's result to status, headers and body as API Gateway's HTTP API does. A result without statusCode
+ * is a 200 with the result as its body; a string is sent without quotes. An invalid result (status 0 or 200.5, an
+ * object as body, a line break in a header) is a 500.
  */
 import type { ServerResponse } from 'node:http';
 import { MAX_RESULT_BYTES } from '../aws/lambda.ts';
 
 export interface WireResponse {
   readonly status: number;
-  /** name, value, name, value: what node writes without another copy. */
+  /** Alternating names and values, which node writes without a copy. */
   readonly headers: string[];
   readonly body: string | Buffer;
   readonly bodyBytes: number;
 }
 
-/** What API Gateway itself says; the texts are AWS's. */
+/** The responses of API Gateway itself, in AWS's words. */
 export const GATEWAY_MESSAGES = {
   400: 'Bad Request',
   404: 'Not Found',
@@ -30,18 +30,18 @@ export type GatewayStatus = keyof typeof GATEWAY_MESSAGES;
 export function gatewayMessage(status: GatewayStatus): WireResponse {
   const body = JSON.stringify({ message: GATEWAY_MESSAGES[status] });
   const headers = ['content-type', 'application/json'];
-  // AWS's own 429 does not say when to come back; a client that looks for it finds it in ours everywhere.
+  // AWS sends no retry-after with its 429; every 429 of this service has one.
   if (status === 429) headers.push('retry-after', '1');
   return { status, headers, body, bodyBytes: body.length };
 }
 
-/** The result as a response, or the reason it is none (which only the log may show). */
+/** The response, or the reason why the result is invalid, which only the log may show. */
 export function toWire(result: unknown): WireResponse | { readonly problem: string } {
   const isStructured = typeof result === 'object' && result !== null && 'statusCode' in result;
   return isStructured && result.statusCode !== undefined ? structured(result) : inferred(result);
 }
 
-/** Writes the response. `close` ends the connection behind it. */
+/** Writes the response. `close` then closes the connection. */
 export function writeResponse(
   response: ServerResponse,
   wire: WireResponse,
@@ -52,7 +52,7 @@ export function writeResponse(
   response.end(isBodyless(wire) ? undefined : wire.body);
 }
 
-/** Writes a whole response and leaves it open, while the request is still coming in. */
+/** Writes the response but keeps it open while the request is still arriving. */
 export function writeEarly(
   response: ServerResponse,
   wire: WireResponse,
@@ -104,7 +104,7 @@ function structured(result: object): WireResponse | { readonly problem: string }
   return { status: Number(statusCode), headers: list.headers, body: bytes, bodyBytes };
 }
 
-/** The gateway says these itself. */
+/** Headers that the gateway sets itself. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'content-length',
   'connection',
@@ -113,7 +113,7 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   'apigw-requestid',
 ]);
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** What node refuses in a value: control characters but tab, and anything beyond latin1. */
+/** Node refuses control characters except tab, and anything beyond latin1. */
 const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
 
 function headerList(
@@ -147,7 +147,7 @@ function headerList(
   return { headers: list, names };
 }
 
-/** Node decodes anything; a length that does not fit shows that it skipped what is not base64. */
+/** Node skips characters that are not base64; the decoded length then does not match. */
 function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   const symbols = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length;

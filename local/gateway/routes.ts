@@ -1,7 +1,7 @@
 /**
- * Finds the route of a raw request path, and its parameters. API Gateway decodes the whole path before it looks for a
+ * Finds the route and parameters of a raw request path. API Gateway decodes the whole path before it looks for a
  * route (github.com/hotsock/voker pull 8, aws/aws-lambda-dotnet pull 1901): /predictions/a%2Fb becomes
- * /predictions/a/b, which only the greedy {uri+} takes. A decoded ? even ends the path.
+ * /predictions/a/b, which only the greedy {uri+} matches. A decoded ? even ends the path.
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
 import { badConfig } from '../../lib/contract/errors.ts';
@@ -9,24 +9,24 @@ import { badConfig } from '../../lib/contract/errors.ts';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'ANY'] as const;
 type RouteMethod = (typeof METHODS)[number];
 
-/** What API Gateway allows for one API, before asking for more. */
+/** API Gateway's default quota for one API. */
 const MAX_ROUTES = 300;
 
 export interface GatewayRoute {
   readonly method: RouteMethod;
-  /** `/predictions/{uri}`; `{uri+}` as the last part takes everything that is left, slashes too. */
+  /** `/predictions/{uri}`; `{uri+}` as the last part matches the rest of the path, slashes included. */
   readonly path: string;
   readonly handler: (
     event: APIGatewayProxyEventV2,
     context: Context,
   ) => Promise<APIGatewayProxyResultV2<unknown>>;
-  /** Name in the context, default the route's path without slashes and braces. */
+  /** The function's name in the context. Default: the route's path without slashes and braces. */
   readonly functionName?: string;
-  /** The function's own timeout in ms, default the gateway's. When it is the shorter, the answer is 500. */
+  /** The function's timeout in ms, default the gateway's. If it is shorter, the answer is 500. */
   readonly timeoutMs?: number;
-  /** Asked before a request's body is read: true answers 429 in its place. */
+  /** Called before a request's body is read; true answers 429. */
   readonly refuses?: () => boolean;
-  /** True: answers also while all places of the other routes are taken. For short handlers: /ready. */
+  /** True: has its own slots, so it answers even when all others are taken. For short handlers such as /ready. */
   readonly ownSlots?: boolean;
 }
 
@@ -72,7 +72,7 @@ export function compileRoutes(routes: readonly GatewayRoute[]): RouteTable {
   return { exact, patterns: patterns.sort(bySpecificity) };
 }
 
-/** The decoded path, or undefined when its percent signs are malformed (API Gateway answers 400). */
+/** The decoded path, or undefined for malformed percent signs (API Gateway answers 400). */
 export function decodePath(rawPath: string): string | undefined {
   if (!rawPath.includes('%')) return rawPath;
   let path: string;
@@ -134,7 +134,7 @@ function matchParts(parts: readonly Part[], segments: readonly string[]): Record
 
 const RANK = { literal: 0, one: 1, rest: 2 } as const;
 
-/** Literal before {name} before {name+}, from the left; a method before ANY. */
+/** Orders literals before {name} before {name+}, from the left, and methods before ANY. */
 function bySpecificity(a: Pattern, b: Pattern): number {
   const depth = Math.max(a.parts.length, b.parts.length);
   for (let index = 0; index < depth; index += 1) {

@@ -1,21 +1,21 @@
 /**
- * In: requests that begin, clients that leave, handlers that end. Out: whether one more request has a place.
- * Trap: a handler cannot be ended from outside. A client that left no longer takes a place, but its handler still runs,
- * so those are counted too: else opening and closing connections would pile them up without limit.
+ * Limits concurrent requests. A handler cannot be stopped from outside: when its client leaves, the request frees its
+ * slot but the handler keeps running. These handlers are limited too; otherwise opening and closing connections would
+ * accumulate them.
  */
 import type { ServerResponse } from 'node:http';
 
-/** Handlers that may run for each place, those of clients that left included. */
+/** How many handlers may run per slot, including those whose client left. */
 const HANDLERS_PER_PLACE = 4;
 
 export class Slots {
   readonly #limit: number;
-  /** Requests with a client that waits. */
+  /** Requests whose client is waiting. */
   #taken = 0;
-  /** Handlers that still run for a client that left. */
+  /** Handlers that still run although their client left. */
   #left = 0;
 
-  /** @param limit of requests whose client waits */
+  /** @param limit for requests whose client is waiting */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -24,7 +24,7 @@ export class Slots {
     return this.#taken >= this.#limit || this.#taken + this.#left >= HANDLERS_PER_PLACE * this.#limit;
   }
 
-  /** @returns to be called once, when the handler has ended */
+  /** @returns a function to call once, when the handler has ended */
   take(response: ServerResponse): () => void {
     this.#taken += 1;
     let isLeft = false;

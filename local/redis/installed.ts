@@ -1,7 +1,7 @@
 /**
- * Runs the machine's `redis-server` on a port and a folder of ours. It has a process group of its own, so that Ctrl-C in
- * the terminal reaches only us; and because it must not outlive us, a shell beside it reads from a pipe of ours and ends
- * it (SIGTERM, data saved) when the pipe closes, which happens even when we get SIGKILL.
+ * Runs the machine's `redis-server` on a given port and folder. It has its own process group, so that Ctrl-C in the
+ * terminal reaches only this process. It must not outlive this process either, so a shell next to it reads from a
+ * pipe and ends it (SIGTERM, data saved) when the pipe closes, even after a SIGKILL.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -24,25 +24,25 @@ export interface InstalledRedis {
   readonly port: number;
   readonly version: string;
   readonly pid: number;
-  /** Resolves when the process has ended, in one line: how, and what it said last. */
+  /** Resolves when the process has ended, with one line: how, and its last output. */
   readonly ended: Promise<string>;
-  /** Also lets go of a process that has ended by itself. */
+  /** Also releases the resources of a process that has ended by itself. */
   close(): Promise<void>;
 }
 
 const START_LIMIT_MS = 15_000;
 const POLL_MS = 10;
 const ANSWER_LIMIT_MS = 1_000;
-/** On a busy machine a process takes its time to begin; whoever gives up on it is given another server's data. */
+/** Generous, because a slow start on a busy machine would otherwise select the other server, with other data. */
 const VERSION_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
-/** Free ports tried when any will do: another process may take one between the look and the start. */
+/** How many free ports are tried: another process may take one between the check and the start. */
 const PORT_TRIES = 5;
 const TAIL_CHARS = 2_000;
-/** `$$` is the shell that becomes redis-server; a line on the pipe means that it has ended by itself. */
+/** `$$` is the shell that becomes redis-server. A line on the pipe means that it has ended by itself. */
 const SCRIPT = '{ read -r _ <&3 || kill "$$"; } >/dev/null 2>&1 & exec "$@" 3<&-';
 
-/** True when there is one that runs. */
+/** Whether there is a redis-server that runs. */
 export async function isInstalled(command: string, log: (message: string) => void): Promise<boolean> {
   if (process.platform === 'win32') return false;
   try {
@@ -74,7 +74,7 @@ export async function startInstalled(options: InstalledOptions): Promise<Install
   }
 }
 
-/** @param signal gives up the start */
+/** @param signal cancels the start */
 export async function launch(
   { command, dataDir, host, log }: InstalledOptions,
   port: number,
@@ -88,7 +88,7 @@ export async function launch(
   };
   const info = await firstAnswer(server, host, port, signal);
   if (info !== undefined) {
-    // What it says at each start explains no end.
+    // Output of the start does not explain a later end.
     server.tail = '';
     return {
       port,
@@ -113,11 +113,11 @@ function settingsOf(dataDir: string, host: string, port: number): Readonly<Recor
     dir: dataDir,
     daemonize: 'no',
     appendonly: 'yes',
-    // What is acknowledged is with the operating system, and on the disk a second later: see disk-sync.ts.
+    // Acknowledged writes are with the operating system, and on disk a second later: see disk-sync.ts.
     appendfsync: 'no',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // As infra/stack/redis.yml has it; by the name that Redis 6 knows too.
+    // As in infra/stack/redis.yml, by the name that Redis 6 also knows.
     'hash-max-ziplist-value': '1024',
     loglevel: 'warning',
     logfile: '',
@@ -126,11 +126,11 @@ function settingsOf(dataDir: string, host: string, port: number): Readonly<Recor
 
 interface Server {
   readonly child: ChildProcess;
-  /** The end of what it said. */
+  /** The end of its output. */
   tail: string;
   /** How the process ended; undefined while it runs. */
   how: string | undefined;
-  /** Resolves when it has ended: how, and what it said last. */
+  /** Resolves when it has ended: how, and its last output. */
   readonly end: Promise<string>;
 }
 
@@ -161,7 +161,7 @@ function spawnServer(command: string, settings: Readonly<Record<string, string>>
   return Object.assign(state, { child, end });
 }
 
-/** INFO of this very process, not of another on its port; undefined when it ends, takes too long or is given up. */
+/** INFO of this process, not of another on its port; undefined when it ends, takes too long or is cancelled. */
 async function firstAnswer(
   server: Server,
   host: string,
@@ -193,7 +193,7 @@ async function stop({ child, end }: Server): Promise<void> {
   await end;
 }
 
-/** What it tells about itself; '' while nothing answers, and less while it still loads its data. */
+/** Its INFO; '' while nothing answers, and incomplete while it loads its data. */
 async function ask(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect({ host, port, timeout: ANSWER_LIMIT_MS });

@@ -1,21 +1,21 @@
 /**
- * Keeps a redis-server running on the same port and data when its process dies. One that always dies is not restarted
- * for ever, and a close leaves nothing behind that is just being started.
+ * Restarts a redis-server on the same port and data when its process dies, but not one that keeps dying. Closing also
+ * ends a restart in progress.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type InstalledOptions, type InstalledRedis, launch, startInstalled } from './installed.ts';
 
 export interface RestartLimits {
-  /** Before the first start again; each one after it that is needed soon waits twice as long. Default 100. */
+  /** The pause before the first restart, in ms; each further one soon after waits twice as long. Default 100. */
   readonly pauseMs?: number;
-  /** How often in a row; default 10, in more than a minute. */
+  /** Restarts in a row; default 10, over more than a minute. */
   readonly tries?: number;
 }
 
 interface KeptRedis {
   readonly port: number;
   readonly version: string;
-  /** Of the process that runs now, or ran last. */
+  /** The pid of the current or last process. */
   readonly pid: number;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ interface KeptRedis {
 const PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
 const TRIES = 10;
-/** What ran for so long and then died is a new trouble. */
+/** A process that ran this long before it died starts a new count. */
 const STEADY_MS = 60_000;
 
 export async function keepInstalled(
@@ -41,7 +41,7 @@ export async function keepInstalled(
     close: async () => {
       state.closing.abort();
       await state.running.close();
-      // A start that was under way has given up by then.
+      // A restart in progress has been cancelled by then.
       await kept;
     },
   };
@@ -52,7 +52,7 @@ interface State {
   readonly closing: AbortController;
 }
 
-/** Until it is closed, or dies too often. */
+/** Runs until it is closed or dies too often. */
 async function keep(
   state: State,
   options: InstalledOptions,
@@ -64,7 +64,7 @@ async function keep(
     const since = performance.now();
     const how = await state.running.ended;
     if (signal.aborted) return;
-    // Lets go of what belonged to the process.
+    // Releases the resources of the process that died.
     await state.running.close();
     if (performance.now() - since >= STEADY_MS) inARow = 0;
     let why = `redis-server (pid ${state.running.pid}) ended by itself: ${how}.`;

@@ -1,7 +1,6 @@
 /**
- * In: a folder and a port. Out: a Redis for the local stack: the machine's `redis-server`, else the embedded one.
- * Trap: the two keep their data apart (appendonlydir, embedded.aof): after `redis-server` is installed, results of
- * before are not seen.
+ * Starts a Redis for the local stack: the machine's `redis-server`, else the embedded one. The two keep their data
+ * apart (appendonlydir, embedded.aof), so results from before `redis-server` was installed are not visible.
  */
 import fs from 'node:fs';
 import net from 'node:net';
@@ -16,29 +15,29 @@ export interface LocalRedis {
   readonly url: string;
   readonly kind: 'redis-server' | 'embedded';
   readonly version: string;
-  /** Of the redis-server that runs now: one that dies is started again. */
+  /** The pid of the current redis-server, which is restarted when it dies. */
   readonly pid?: number;
-  /** Ends it with its data on disk; may be called again. Clients are to be closed before. */
+  /** Stops it with its data on disk. May be called twice. Close clients first. */
   close(): Promise<void>;
 }
 
 export interface LocalRedisOptions {
-  /** Made if it is missing. One Redis at a time may use it. */
+  /** Created if missing. Only one Redis at a time may use it. */
   readonly dataDir: string;
-  /** 0: any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
   /** A loopback address; default 127.0.0.1. */
   readonly host?: string | undefined;
-  /** True: the embedded one even where there is a redis-server. */
+  /** True uses the embedded Redis even if there is a redis-server. */
   readonly preferEmbedded?: boolean | undefined;
   readonly log: (message: string) => void;
   /** Name or path of the redis-server to look for; default `redis-server`. */
   readonly serverCommand?: string | undefined;
-  /** When a redis-server that dies is started again. */
+  /** When a dead redis-server is restarted. */
   readonly restart?: RestartLimits | undefined;
 }
 
-/** Resolves when it answers. Rejects with `bad_config`, saying what to do. */
+/** Resolves when Redis answers. Rejects with a `bad_config` that says what to do. */
 export async function startRedis(options: LocalRedisOptions): Promise<LocalRedis> {
   const { dataDir, port, preferEmbedded = false, log, serverCommand = 'redis-server' } = options;
   const host = loopbackHost(options.host ?? '127.0.0.1');
