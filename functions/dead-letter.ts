@@ -4,7 +4,7 @@
  * because this function is in the VPC with Redis, where S3 is free to reach.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { encodeParked, uriOf } from '../lib/codecs/dead-letter.ts';
+import { encodeDeadLetter, uriOf } from '../lib/codecs/dead-letter.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -15,9 +15,9 @@ import type { Sink } from '../lib/pipeline/serve.ts';
 interface DeadLetterDeps {
   readonly sink: Sink;
   /** Keeps one message under its id. */
-  readonly park: (messageId: string, message: string) => Promise<void>;
+  readonly archive: (messageId: string, message: string) => Promise<void>;
   /** Deliveries before a record comes here. */
-  readonly tries: number;
+  readonly attempts: number;
 }
 
 export const deadLetter =
@@ -39,17 +39,17 @@ export const deadLetter =
 /** @returns its id when its result could not be saved */
 async function deadLetterRecord(
   { messageId, body, attributes }: SQSRecord,
-  { sink, park, tries }: DeadLetterDeps,
+  { sink, archive, attempts }: DeadLetterDeps,
 ): Promise<readonly string[]> {
   const sentAt = Number(attributes.SentTimestamp);
-  await park(messageId, encodeParked({ messageId, sentAt, tries, body }));
-  measure('Parked', 1);
+  await archive(messageId, encodeDeadLetter({ messageId, sentAt, attempts, body }));
+  measure('DeadLettered', 1);
   const uri = uriOf(body);
   // There is no uri to store a failure under; the archived message can still be inspected.
   if (uri === undefined) return [];
   const error = new ServingError(
     'max_receives_exceeded',
-    `the record failed ${tries} times and was parked as ${messageId}`,
+    `the record failed ${attempts} times and was archived as ${messageId}`,
   );
   return sink.save([{ id: messageId, uri, outcome: { ok: false, error } }], '');
 }

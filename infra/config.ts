@@ -15,8 +15,9 @@ import {
 import { ServingError } from '../lib/contract/errors.ts';
 import {
   DEFAULT_JOB_NAME,
+  deadLetterPrefix,
+  formerDeadLetterPrefix,
   modelPrefix,
-  parkedPrefix,
   payloadPrefix,
   queueName,
 } from '../lib/contract/names.ts';
@@ -58,7 +59,8 @@ export interface Settings extends SettingsOfResources {
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;
   readonly modelPrefix: string;
-  readonly parkedPrefix: string;
+  readonly deadLetterPrefix: string;
+  readonly formerDeadLetterPrefix: string;
   readonly payloadPrefix: string;
   /** For osls: false allows no origin. */
   readonly cors: CorsRules | false;
@@ -144,7 +146,8 @@ function settingsOfJob(job: JobConfig) {
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
-    parkedPrefix: parkedPrefix(job.jobName),
+    deadLetterPrefix: deadLetterPrefix(job.jobName),
+    formerDeadLetterPrefix: formerDeadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
     cors: corsRules(job.http.corsOrigins) ?? false,
   } as const;

@@ -109,7 +109,7 @@ function ourWidgets({ service, stage, jobName }: MonitoringRequest): Widget[] {
       title: 'Failures',
       lines: [
         ...['predict', 'batch', 'submit', 'predictions'].map((of) => ours('Failures', of, 'Sum')),
-        ours('Parked', 'dead-letter', 'Sum'),
+        ours('DeadLettered', 'dead-letter', 'Sum'),
       ],
     },
   ];

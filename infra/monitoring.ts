@@ -22,7 +22,7 @@ const LATE_SHARE = 0.9;
 const LATE_ANSWER_MS = 25_000;
 /** The 1,000 environments of an account open up to two connections each. */
 const MANY_CONNECTIONS = 10_000;
-const MANY_PARKED = 100;
+const MANY_DEAD_LETTERS = 100;
 
 export function fullMonitoring(request: MonitoringRequest): Monitoring {
   const alarms = [
@@ -152,19 +152,19 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
       }),
     ],
     [
-      'ParkedAlarm',
+      'DeadLetteredAlarm',
       alarm({
-        says: `${MANY_PARKED} records became dead letters within an hour, which points to a common cause`,
+        says: `${MANY_DEAD_LETTERS} records became dead letters within an hour, which points to a common cause`,
         metric: {
           Namespace: OURS,
-          MetricName: 'Parked',
+          MetricName: 'DeadLettered',
           Dimensions: [
             { Name: 'Job', Value: jobName },
             { Name: 'Function', Value: `${service}-${stage}-dead-letter` },
           ],
         },
         statistic: 'Sum',
-        from: MANY_PARKED,
+        from: MANY_DEAD_LETTERS,
         seconds: 3600,
       }),
     ],

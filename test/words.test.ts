@@ -22,8 +22,18 @@ const FORMER_CODE =
 const FORMER_REPORT =
   /^(convert\/report-file|infra\/doctor\/model-rules|lib\/registry\/publish|test\/(convert|cli|lib\/registry)\/.*)\.ts$|doctor\.md$/;
 
+/** Dead letters of earlier versions: what reads, expires and may write them. */
+const FORMER_ARCHIVE =
+  /^(lib\/contract\/names|lib\/codecs\/dead-letter|test\/(lib\/s3|infra|security)\/.*)\.ts$|^infra\/stack\/bucket\.yml$/;
+
 const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegExp])[] = [
   [/[pP]assport/, 'import report, import-report.json', FORMER_REPORT],
+  [/\bparks?\b|\bparked\b|Parked[A-Z]|\bparked[A-Z]/, 'archive, dead letter, dead-lettered', FORMER_ARCHIVE],
+  [
+    /\b(ran|runs?|out) out of tries\b|\btries: \d|\breadonly tries: /,
+    'delivered too often, attempts',
+    FORMER_ARCHIVE,
+  ],
   [/\bout_of_tries\b/, 'max_receives_exceeded', FORMER_CODE],
   [/\b[fF]ence[ds]?\b|\bFence[A-Z]|behind (a|the|its) fence/, 'isolated runner, runIsolated'],
   [/\bsuspects?\b|runSuspects/, 'redelivered records'],

@@ -1,5 +1,5 @@
 /**
- * `cluster-serving dlq`: the records that ran out of tries, parked in a job's bucket. replay and purge change what is
+ * `cluster-serving dlq`: the records that were delivered too often, archived in a job's bucket. replay and purge change what is
  * there, so both need to be told which messages; no selection does not mean all.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -14,24 +14,27 @@ const MAX_IDS = 1_000;
 export const command = defineCommand({
   name: 'dlq',
   usage: ['<list | show | replay | purge> [<id>...] [<field=value>...] [options]'],
-  about: `Records that ran out of tries are kept in the bucket, under parked/<job>/, and their uris have the failure
+  about: `Records that were delivered too often are kept in the bucket, under dead-letters/<job>/, and their uris have the failure
 max_receives_exceeded.
 
 <which> is ids, conditions, or --all. All conditions must hold:
   code=max_receives_exceeded    code of the stored failure, or none where nothing is stored; needs Redis
   uri=day1/*                    the uri, or how it begins; uri=none for messages without one
-  since=2026-11-21, until=36h   parked since, or before: a time, or so long ago
+  since=2026-11-21, until=36h   archived since, or before: a time, or so long ago
 replay runs each record with the job's model, in a process that it may crash. Those that work leave the bucket, the
 others are reported with the reason. Exit code of replay: 0 when all succeeded, 1 when some still fail.`,
   actions: {
-    list: ['', 'list what is parked: id, time, tries, size, code of the stored result, uri'],
+    list: ['', 'list the dead letters: id, time, attempts, size, code of the stored result, uri'],
     show: ['<id>', 'show one message: its inputs with dtype, shape and first values, its text'],
-    replay: ['<which>', 'run them here; the results replace the failures, and what fails again stays parked'],
+    replay: [
+      '<which>',
+      'run them here; the results replace the failures, and what fails again stays archived',
+    ],
     purge: ['<which>', 'delete them and their payloads in S3, after a confirmation'],
   },
   options: {
     ...only(['list', 'replay', 'purge'], {
-      all: { about: 'everything that is parked' },
+      all: { about: 'every dead letter' },
       where: { value: 'field=value', multiple: true, about: 'condition; may stand without --where' },
     }),
     ...only(['list'], {
@@ -97,11 +100,14 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
   },
 });
 
-async function assertThere({ parked, job }: DlqPlace, ids: readonly string[]): Promise<void> {
-  const found = await parked.messages(ids);
+async function assertThere({ deadLetters, job }: DlqPlace, ids: readonly string[]): Promise<void> {
+  const found = await deadLetters.messages(ids);
   const missing = ids.find((_, i) => found[i] === undefined);
   if (missing === undefined) return;
-  throw new ServingError('not_found', `no message ${missing} is parked for ${job.jobName}; nothing was done`);
+  throw new ServingError(
+    'not_found',
+    `no message ${missing} is archived for ${job.jobName}; nothing was done`,
+  );
 }
 
 /** @param work gets a function that sends one message body */

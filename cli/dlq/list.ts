@@ -5,7 +5,7 @@
 import { EXIT, listDocument, type Output } from '../output.ts';
 import type { DlqPlace } from './place.ts';
 import { bytesText, plain, timeText } from './text.ts';
-import { type Found, findParked, type Where } from './where.ts';
+import { type Found, findDeadLetters, type Where } from './where.ts';
 
 export interface ListOptions {
   /** 0 has no limit. */
@@ -15,11 +15,11 @@ export interface ListOptions {
 
 export async function list(place: DlqPlace, where: Where, options: ListOptions, output: Output) {
   const { limit, after } = options;
-  const document = listDocument(output, '{"parked":[');
+  const document = listDocument(output, '{"deadLetters":[');
   let count = 0;
   let last: string | undefined;
   let next: string | undefined;
-  search: for await (const part of findParked(place, where, after)) {
+  search: for await (const part of findDeadLetters(place, where, after)) {
     for (const found of part) {
       if (limit > 0 && count === limit) {
         next = last;
@@ -32,19 +32,19 @@ export async function list(place: DlqPlace, where: Where, options: ListOptions, 
     }
   }
   if (output.json) document.end({ count, next });
-  else if (count === 0) output.piece('nothing is parked, or nothing of what is meant\n');
+  else if (count === 0) output.piece('there are no dead letters, or none that match\n');
   else if (next !== undefined) output.note(`and more: --after ${next} goes on, --limit 0 lists all`);
   return EXIT.ok;
 }
 
-const HEAD = `${'id'.padEnd(36)}  ${'parked'.padEnd(20)}  tries      size  ${'stored result'.padEnd(21)}  uri\n`;
+const HEAD = `${'id'.padEnd(36)}  ${'archived'.padEnd(20)}  attempts      size  ${'stored result'.padEnd(21)}  uri\n`;
 
-function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): string {
-  const name = uri === undefined ? (readable ? '(no uri)' : '(no parked message)') : plain(uri);
+function lineOf({ id, archivedAt, attempts, bytes, outcome, uri, readable }: Found): string {
+  const name = uri === undefined ? (readable ? '(no uri)' : '(not a dead letter)') : plain(uri);
   return [
     id.padEnd(36),
-    timeText(parkedAt),
-    String(tries ?? '').padStart(5),
+    timeText(archivedAt),
+    String(attempts ?? '').padStart(8),
     bytesText(bytes).padStart(8),
     (outcome?.code ?? outcome?.status ?? '').padEnd(21),
     name,
@@ -52,13 +52,13 @@ function lineOf({ id, parkedAt, tries, bytes, outcome, uri, readable }: Found): 
 }
 
 /** JSON leaves out what is undefined. */
-function documentOf({ id, uri, parkedAt, sentAt, tries, bytes, outcome, readable }: Found) {
+function documentOf({ id, uri, archivedAt, sentAt, attempts, bytes, outcome, readable }: Found) {
   return {
     id,
     uri,
-    parkedAt: new Date(parkedAt).toISOString(),
+    archivedAt: new Date(archivedAt).toISOString(),
     sentAt: sentAt === undefined ? undefined : new Date(sentAt).toISOString(),
-    tries,
+    attempts,
     bytes,
     readable: readable ? undefined : false,
     result: outcome,

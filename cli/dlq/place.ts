@@ -1,5 +1,5 @@
 /**
- * Opens a job's parked messages and results. --bucket means an account of its own: nothing of the local service, neither
+ * Opens a job's dead letters and results. --bucket means an account of its own: nothing of the local service, neither
  * its endpoint nor its credentials nor its Redis, is used then. A record must run with the job's own settings, or it
  * fails here and not there.
  */
@@ -11,7 +11,7 @@ import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
-import { ParkedMessages } from '../../lib/s3/dead-letters.ts';
+import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../lib/s3/objects.ts';
 import { findRunning } from '../../local/data-folder.ts';
 import { wrongUse } from '../command.ts';
@@ -44,7 +44,7 @@ export async function openDlq(values: DlqValues) {
   return {
     ...where,
     s3,
-    parked: new ParkedMessages(s3, bucket, job.jobName),
+    deadLetters: new DeadLetters(s3, bucket, job.jobName),
     /** Undefined where no Redis is known. */
     results: connection && new ResultReplacer(connection, settings),
     async close(): Promise<void> {

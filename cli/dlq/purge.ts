@@ -1,4 +1,4 @@
-/** `dlq purge`. Messages that are parked while the question is asked are not deleted: none newer than the count is. */
+/** `dlq purge`. Messages that are archived while the question is asked are not deleted: none newer than the count is. */
 import { confirmed } from '../confirm.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
@@ -19,15 +19,15 @@ export async function purge(
   const startedAt = now();
   const where: Where = {
     ...asked,
-    entry: (entry) => entry.parkedAt <= startedAt + CLOCK_MS && asked.entry(entry),
+    entry: (entry) => entry.archivedAt <= startedAt + CLOCK_MS && asked.entry(entry),
   };
   let count = 0;
   for await (const part of findEntries(place, where)) count += part.length;
   if (count === 0) {
-    output.answer({ purged: 0 }, 'nothing is parked, or nothing of what is meant');
+    output.answer({ purged: 0 }, 'there are no dead letters, or none that match');
     return EXIT.ok;
   }
-  const what = `${count} parked ${count === 1 ? 'message' : 'messages'} of ${place.job.jobName}`;
+  const what = `${count} dead ${count === 1 ? 'letter' : 'letters'} of ${place.job.jobName}`;
   if (!yes && !(await confirmed(`deletes ${what} from s3://${place.bucket} for good`))) {
     output.answer({ purged: 0 }, 'nothing was deleted');
     return EXIT.failed;
@@ -37,7 +37,7 @@ export async function purge(
   try {
     for await (const part of findEntries(place, where)) {
       const meant = part.slice(0, count - purged);
-      if (meant.length > 0) await place.parked.removeWithPayloads(meant);
+      if (meant.length > 0) await place.deadLetters.removeWithPayloads(meant);
       purged += meant.length;
       progress.update({ done: purged, total: count });
     }

@@ -34,7 +34,7 @@ export async function reportReplay(place: DlqPlace, where: Where, chosen: Chosen
   assertRedis(where, place.results);
   // By the listing alone, so without what a uri or a code excludes.
   let total = 0;
-  for await (const page of place.parked.pages()) total += page.filter(where.entry).length;
+  for await (const page of place.deadLetters.pages()) total += page.filter(where.entry).length;
   const progress = showProgress(output.json);
   const failures: Failures = { count: 0, reasons: new Map(), shown: [] };
   const document = listDocument(output, `{"dryRun":${chosen.dryRun},"failed":[`);

@@ -8,7 +8,7 @@ import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { ReplacedRecord, Replacement } from '../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
-import type { ParkedEntry } from '../../lib/s3/dead-letters.ts';
+import type { DeadLetterEntry } from '../../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import type { DlqPlace } from './place.ts';
 import { type ReplayRunner, withRunner } from './runner.ts';
@@ -65,8 +65,8 @@ export function replay(place: DlqPlace, where: Where, options: ReplayOptions): P
   });
 }
 
-function partsOf(found: readonly ParkedEntry[]): ParkedEntry[][] {
-  const parts: ParkedEntry[][] = [];
+function partsOf(found: readonly DeadLetterEntry[]): DeadLetterEntry[][] {
+  const parts: DeadLetterEntry[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const one of found) {
     const last = parts.at(-1);
@@ -97,8 +97,8 @@ class Replay {
   }
 
   async part(ids: readonly string[]): Promise<void> {
-    const { parked } = this.#place;
-    const found = (await parked.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
+    const { deadLetters } = this.#place;
+    const found = (await deadLetters.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
       // The id is the file's name, not what the message says: that file is what gets removed.
@@ -107,7 +107,7 @@ class Replay {
     const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
     const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
     const { finished, returned } = await runMessages(
-      messages.map(({ id }, i) => ({ id, tries: 1, body: bodies[i] as string | ServingError })),
+      messages.map(({ id }, i) => ({ id, attempts: 1, body: bodies[i] as string | ServingError })),
       (records) => this.#runner.run(records),
     );
     for (const { id, error } of returned) this.#fail(id, error.uri, error);
@@ -119,7 +119,7 @@ class Replay {
       }),
     );
     // Those that are done are removed even if another one failed.
-    if (done.length > 0 && !this.#options.dryRun) await parked.remove(done);
+    if (done.length > 0 && !this.#options.dryRun) await deadLetters.remove(done);
     const failed = ends.find((end) => end.status === 'rejected');
     if (failed) throw failed.reason;
   }

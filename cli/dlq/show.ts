@@ -20,12 +20,12 @@ interface Reading {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** @throws not_found, bad_request for a file that is not a parked message */
+/** @throws not_found, bad_request for a file that is not a dead letter */
 export async function show(place: DlqPlace, id: string, output: Output): Promise<number> {
-  const [message] = await place.parked.messages([id]);
+  const [message] = await place.deadLetters.messages([id]);
   if (message instanceof ServingError) throw message;
-  if (!message) throw new ServingError('not_found', `no message ${id} is parked for ${place.job.jobName}`);
-  const { body, sentAt, tries } = message;
+  if (!message) throw new ServingError('not_found', `no message ${id} is archived for ${place.job.jobName}`);
+  const { body, sentAt, attempts } = message;
   const uri = uriOf(body);
   const [result] = place.results && uri !== undefined ? await place.results.outcomes([uri]) : [];
   const reading = await read(place, body);
@@ -33,7 +33,7 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   const lines = [`id       ${id}`];
   lines.push(`uri      ${uri === undefined ? '(none: nobody can be told)' : plain(uri, 1_024)}`);
   if (sentAt !== undefined) lines.push(`sent     ${timeText(sentAt)}`);
-  if (tries !== undefined) lines.push(`tries    ${tries}`);
+  if (attempts !== undefined) lines.push(`attempts ${attempts}`);
   if (result) {
     const why = result.code ? `: ${plain(result.message ?? '')} (${result.code})` : '';
     lines.push(`result   ${result.status}${why}`);
@@ -47,7 +47,7 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   lines.push(`message  ${bytesText(Buffer.byteLength(body))}`, plain(body, SHOWN_MESSAGE));
   const sent = sentAt === undefined ? undefined : new Date(sentAt).toISOString();
   // JSON leaves out what is undefined.
-  output.answer({ id, uri, sentAt: sent, tries, result, ...reading, message: body }, lines.join('\n'));
+  output.answer({ id, uri, sentAt: sent, attempts, result, ...reading, message: body }, lines.join('\n'));
   return EXIT.ok;
 }
 

@@ -1,16 +1,16 @@
 /**
- * Finds the parked messages that conditions select, such as `code=max_receives_exceeded`, `uri=day1/*` or `since=2h`. The time is
+ * Finds the dead letters that conditions select, such as `code=max_receives_exceeded`, `uri=day1/*` or `since=2h`. The time is
  * known from the listing alone, so it is checked first; then the uri, which needs the message; then the code, which needs
  * Redis.
  */
 import { errorCodeOf } from '../../lib/contract/errors.ts';
 import type { ResultReplacer, StoredOutcome } from '../../lib/redis/replace-result.ts';
-import type { ParkedEntry, ParkedHead, ParkedMessages } from '../../lib/s3/dead-letters.ts';
+import type { DeadLetterEntry, DeadLetterHead, DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { wrongUse } from '../command.ts';
 
 export interface Where {
   /** By the listing alone. */
-  readonly entry: (entry: ParkedEntry) => boolean;
+  readonly entry: (entry: DeadLetterEntry) => boolean;
   /** Undefined when no uri is asked for. */
   readonly uri: ((uri: string | undefined) => boolean) | undefined;
   readonly code: string | undefined;
@@ -41,7 +41,8 @@ export function parseWhere(texts: readonly string[], now: number, ids: readonly 
   const uri = given.get('uri');
   const code = given.get('code');
   return {
-    entry: ({ id, parkedAt }) => (only.size === 0 || only.has(id)) && parkedAt >= since && parkedAt < until,
+    entry: ({ id, archivedAt }) =>
+      (only.size === 0 || only.has(id)) && archivedAt >= since && archivedAt < until,
     uri: uri === undefined ? undefined : (found) => matches(uri, found),
     code: errorCodeOf(code) ?? code,
   };
@@ -63,13 +64,13 @@ function timeOf(text: string, value: string, now: number): number {
   );
 }
 
-export interface Found extends ParkedHead {
+export interface Found extends DeadLetterHead {
   /** Undefined when nothing is stored, or Redis was not asked. */
   readonly outcome: StoredOutcome | undefined;
 }
 
 export interface Source {
-  readonly parked: Pick<ParkedMessages, 'pages' | 'heads'>;
+  readonly deadLetters: Pick<DeadLetters, 'pages' | 'heads'>;
   readonly results: Pick<ResultReplacer, 'outcomes'> | undefined;
 }
 
@@ -77,14 +78,14 @@ export interface Source {
 const PART = 100;
 
 /** In the order of ids, part by part. @throws bad_config when a code is asked for and no Redis is known */
-export async function* findParked({ parked, results }: Source, where: Where, after?: string) {
+export async function* findDeadLetters({ deadLetters, results }: Source, where: Where, after?: string) {
   assertRedis(where, results);
-  for await (const page of parked.pages(after)) {
+  for await (const page of deadLetters.pages(after)) {
     const entries = page.filter(where.entry);
     for (let i = 0; i < entries.length; i += PART) {
-      const heads = await parked.heads(entries.slice(i, i + PART));
+      const heads = await deadLetters.heads(entries.slice(i, i + PART));
       const meant = heads.filter((head) => head !== undefined && (where.uri?.(head.uri) ?? true));
-      const found = await withOutcomes(meant as ParkedHead[], results);
+      const found = await withOutcomes(meant as DeadLetterHead[], results);
       const codeOf = ({ outcome }: Found) => outcome?.code ?? outcome?.status ?? 'none';
       yield found.filter((one) => where.code === undefined || codeOf(one) === where.code);
     }
@@ -92,9 +93,9 @@ export async function* findParked({ parked, results }: Source, where: Where, aft
 }
 
 /** The same without what they are: a message is not read where the listing alone decides. */
-export async function* findEntries(source: Source, where: Where): AsyncGenerator<readonly ParkedEntry[]> {
-  if (where.uri !== undefined || where.code !== undefined) return yield* findParked(source, where);
-  for await (const page of source.parked.pages()) {
+export async function* findEntries(source: Source, where: Where): AsyncGenerator<readonly DeadLetterEntry[]> {
+  if (where.uri !== undefined || where.code !== undefined) return yield* findDeadLetters(source, where);
+  for await (const page of source.deadLetters.pages()) {
     const entries = page.filter(where.entry);
     for (let i = 0; i < entries.length; i += PART) yield entries.slice(i, i + PART);
   }
@@ -105,7 +106,7 @@ export function assertRedis(where: Where, results: Source['results']): void {
   throw wrongUse('code= is the code of the stored failure; say where it is stored with --redis-url');
 }
 
-async function withOutcomes(heads: readonly ParkedHead[], results: Source['results']): Promise<Found[]> {
+async function withOutcomes(heads: readonly DeadLetterHead[], results: Source['results']): Promise<Found[]> {
   const uris = heads.flatMap(({ uri }) => uri ?? []);
   const outcomes = results && uris.length > 0 ? await results.outcomes(uris) : [];
   const byUri = new Map(uris.map((uri, i) => [uri, outcomes[i]]));

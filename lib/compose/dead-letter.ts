@@ -7,7 +7,7 @@ import type { Scope } from './scope.ts';
 export async function composeDeadLetter(scope: Scope) {
   return {
     sink: resultSink(scope.get(results)),
-    park: scope.get(archive),
-    tries: scope.environment.job.queue.maxReceiveCount,
+    archive: scope.get(archive),
+    attempts: scope.environment.job.queue.maxReceiveCount,
   };
 }

@@ -1,5 +1,5 @@
 /** The parts that S3 gives: its client, large records, dead letters. Nothing is asked of S3 here. */
-import { modelPrefix, parkedPrefix } from '../contract/names.ts';
+import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { openS3, putText, type S3Client } from '../s3/objects.ts';
 import { PayloadStore } from '../s3/payloads.ts';
@@ -21,7 +21,7 @@ export function modelLocation({ environment }: Scope): ModelLocation {
 /** Keeps one dead-lettered message under its id. */
 export function archive(scope: Scope): (messageId: string, message: string) => Promise<void> {
   const { bucket, job } = scope.environment;
-  const prefix = parkedPrefix(job.jobName);
+  const prefix = deadLetterPrefix(job.jobName);
   return (messageId, message) =>
     putText(scope.get(s3Client), { bucket, key: `${prefix}${messageId}.json` }, message);
 }

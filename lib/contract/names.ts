@@ -92,7 +92,12 @@ export function modelPrefix(job: string): string {
   return `models/${job}/`;
 }
 
-export function parkedPrefix(job: string): string {
+export function deadLetterPrefix(job: string): string {
+  return `dead-letters/${job}/`;
+}
+
+/** Where earlier versions archived dead letters. They are still listed, replayed, purged and expired there. */
+export function formerDeadLetterPrefix(job: string): string {
   return `parked/${job}/`;
 }
 

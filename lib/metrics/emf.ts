@@ -22,10 +22,10 @@ const METRICS = {
   LoadTime: { unit: 'Milliseconds', join: add },
   /** First invocations of an environment, but for those kept warm by provisioned concurrency. */
   ColdStarts: { unit: 'Count', join: add },
-  /** Failed requests and records, tries that come again included; `Failures_<code>` says of what. */
+  /** Failed requests and records, redelivered ones included; `Failures_<code>` says of what. */
   Failures: { unit: 'Count', join: add },
-  /** Messages that ran out of tries. */
-  Parked: { unit: 'Count', join: add },
+  /** Messages that were delivered too often. */
+  DeadLettered: { unit: 'Count', join: add },
 } as const;
 
 export type MetricName = keyof typeof METRICS;

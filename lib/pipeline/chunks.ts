@@ -16,7 +16,7 @@ export interface Delivered {
 export interface Message {
   readonly id: string;
   /** How often it was delivered, this time included. */
-  readonly tries: number;
+  readonly attempts: number;
   /** The message, or why it could not be had (with its uri, where that is known). */
   readonly body: string | ServingError;
 }
@@ -53,9 +53,9 @@ export async function* chunksOf(
 }
 
 function messageOf({ messageId, attributes, body }: Delivered): Unloaded {
-  return { id: messageId, tries: Number(attributes.ApproximateReceiveCount ?? 1), body };
+  return { id: messageId, attempts: Number(attributes.ApproximateReceiveCount ?? 1), body };
 }
 
-function isFresh({ tries }: Message): boolean {
-  return tries <= 1;
+function isFresh({ attempts }: Message): boolean {
+  return attempts <= 1;
 }

@@ -12,7 +12,7 @@ export interface QueuedRecord {
   readonly id: string;
   readonly uri: string;
   /** How often its message was delivered. */
-  readonly tries: number;
+  readonly attempts: number;
   readonly inputs: Inputs;
 }
 
@@ -48,10 +48,10 @@ export function decodeMessages(messages: readonly Message[], buffers: Scratch): 
   const records: QueuedRecord[] = [];
   const finished: FinishedRecord[] = [];
   const returned: ReturnedMessage[] = [];
-  for (const { id, tries, body } of messages) {
+  for (const { id, attempts, body } of messages) {
     try {
       const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
-      if (!(inputs instanceof ServingError)) records.push({ id, uri, tries, inputs });
+      if (!(inputs instanceof ServingError)) records.push({ id, uri, attempts, inputs });
       else if (inputs.retryable) returned.push({ id, error: inputs });
       else finished.push({ id, uri, outcome: { ok: false, error: inputs } });
     } catch (error) {

@@ -17,7 +17,7 @@ const LEAST_MS = 50;
 const FULL_SHARE = 0.8;
 
 /**
- * @param tries how often they were delivered. Every other time the first of them gets all the time there is, so that a
+ * @param attempts how often they were delivered. Every other time the first of them gets all the time there is, so that a
  *   slow one ends and an endless one is known; the times between, every one gets a turn.
  * @throws what opening the model throws; then nothing is decided about any of them
  */
@@ -25,10 +25,10 @@ export async function runRedelivered(
   records: readonly Inputs[],
   run: RunIsolated,
   { remainingMs, fullMs }: Deadline,
-  tries: number,
+  attempts: number,
 ): Promise<Outcome[]> {
   if (records.length === 0) return [];
-  if (records.length > 1 && tries <= 2) {
+  if (records.length > 1 && attempts <= 2) {
     const absent = await absence(run, remainingMs());
     if (absent) return records.map(() => absent);
     try {
@@ -37,7 +37,7 @@ export async function runRedelivered(
       if (!isRecordFault(error)) throw error;
     }
   }
-  const wholeTime = tries > 2 && tries % 2 === 1;
+  const wholeTime = attempts > 2 && attempts % 2 === 1;
   const outcomes: Outcome[] = [];
   let isReady = false;
   for (const [i, record] of records.entries()) {

@@ -108,9 +108,9 @@ export function queueSteps({ runner, running, sink, deadline }: StepParts): Step
 /** New records run in this process, redelivered ones in an isolated process. */
 function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: Deadline): Promise<Outcome[]> {
   const inputs = records.map((record) => record.inputs);
-  const tries = Math.max(1, ...records.map((record) => record.tries));
+  const attempts = Math.max(1, ...records.map((record) => record.attempts));
   const runIsolated = runner.runIsolated?.bind(runner);
-  if (tries > 1 && runIsolated) return runRedelivered(inputs, runIsolated, deadline, tries);
+  if (attempts > 1 && runIsolated) return runRedelivered(inputs, runIsolated, deadline, attempts);
   return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
 }
 

@@ -13,15 +13,15 @@ export interface SenderOptions {
 interface Pending {
   readonly body: string;
   readonly bytes: number;
-  tries: number;
+  attempts: number;
   readonly resolve: () => void;
   readonly reject: (error: ServingError) => void;
 }
 
 /** SendMessageBatch calls in flight at most. */
 const PARALLEL_CALLS = 16;
-/** Tries for an entry that SQS refused for a passing reason, beside the SDK's own tries of the whole call. */
-const MAX_TRIES = 4;
+/** Attempts for an entry that SQS refused for a passing reason, beside the SDK's own attempts of the whole call. */
+const MAX_ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 50;
 
 export function openSqs(options: {
@@ -56,7 +56,7 @@ export class QueueSender {
    */
   send(body: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ body, bytes: Buffer.byteLength(body), tries: 0, resolve, reject });
+      this.#waiting.push({ body, bytes: Buffer.byteLength(body), attempts: 0, resolve, reject });
       if (this.#scheduled) return;
       this.#scheduled = true;
       setImmediate(() => {
@@ -110,7 +110,7 @@ export class QueueSender {
       for (const [i, pending] of batch.entries()) {
         const { SenderFault, Code = 'no word', Message = '' } = refused.get(i) ?? {};
         if (taken.has(i)) pending.resolve();
-        else if (SenderFault || ++pending.tries >= MAX_TRIES) {
+        else if (SenderFault || ++pending.attempts >= MAX_ATTEMPTS) {
           pending.reject(this.#unavailable(`${Code}: ${Message}`));
         } else again.push(pending);
       }

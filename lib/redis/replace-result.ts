@@ -50,7 +50,7 @@ const MAX_TRIES = 5;
 
 export interface ReplacedRecord {
   readonly uri: string;
-  /** Of the parked message. */
+  /** Of the dead letter. */
   readonly messageId: string;
   /** The record's message, not a pointer to it: what its claim was made for. */
   readonly message: string;

@@ -1,30 +1,32 @@
 /**
- * Lists, reads and removes a job's parked messages. There may be a hundred thousand, so no more than a page is held in
+ * Lists, reads and removes a job's dead letters. There may be a hundred thousand, so no more than a page is held in
  * memory, and a listing reads the first 4 kB of each.
  */
 import {
-  decodeParked,
-  type ParkedFacts,
-  type ParkedMessage,
-  parkedFacts,
-  parkedFactsOfHead,
+  type DeadLetter,
+  type DeadLetterFacts,
+  deadLetterFacts,
+  deadLetterFactsOfHead,
+  decodeDeadLetter,
 } from '../codecs/dead-letter.ts';
 import { decodePointer } from '../codecs/pointer.ts';
 import { badConfig, ServingError } from '../contract/errors.ts';
-import { parkedPrefix } from '../contract/names.ts';
+import { deadLetterPrefix, formerDeadLetterPrefix } from '../contract/names.ts';
 import { getBytes, type S3Client } from './objects.ts';
 import { listPages, readAll, removeObjects } from './pages.ts';
 
-export interface ParkedEntry {
+export interface DeadLetterEntry {
   readonly id: string;
+  /** Of the file. */
+  readonly key: string;
   /** Of the file. */
   readonly bytes: number;
   /** In ms since 1970. */
-  readonly parkedAt: number;
+  readonly archivedAt: number;
 }
 
-export interface ParkedHead extends ParkedEntry, ParkedFacts {
-  /** False for a file that is no parked message. */
+export interface DeadLetterHead extends DeadLetterEntry, DeadLetterFacts {
+  /** False for a file that is not a dead letter. */
   readonly readable: boolean;
 }
 
@@ -36,56 +38,66 @@ const POINTER_FILE_BYTES = 32 * 1024;
 const ID = /^[\w-]{1,128}$/;
 const ENDING = '.json';
 
-export class ParkedMessages {
+type Pages = AsyncGenerator<readonly DeadLetterEntry[], undefined>;
+
+export class DeadLetters {
   readonly #s3: S3Client;
   readonly #bucket: string;
   readonly #job: string;
+  /** Today's, and that of earlier versions. */
+  readonly #prefixes: readonly [string, string];
 
   constructor(s3: S3Client, bucket: string, job: string) {
     this.#s3 = s3;
     this.#bucket = bucket;
     this.#job = job;
+    this.#prefixes = [deadLetterPrefix(job), formerDeadLetterPrefix(job)];
   }
 
   /** In the order of their ids. @param after only ids behind this one. @throws queue_unavailable */
-  async *pages(after?: string): AsyncGenerator<readonly ParkedEntry[]> {
-    const prefix = parkedPrefix(this.#job);
-    const from = after === undefined ? undefined : `${prefix}${after}${ENDING}`;
+  async *pages(after?: string): AsyncGenerator<readonly DeadLetterEntry[]> {
+    const [today, former] = this.#prefixes;
     try {
-      for await (const page of listPages(this.#s3, this.#bucket, prefix, from)) {
-        const entries = page.flatMap(({ key, bytes, modifiedAt }) => {
-          const id = key.slice(prefix.length, -ENDING.length);
-          return key.endsWith(ENDING) && ID.test(id) ? [{ id, bytes, parkedAt: modifiedAt }] : [];
-        });
-        if (entries.length > 0) yield entries;
-      }
+      yield* merged(this.#pagesBelow(today, after), this.#pagesBelow(former, after));
     } catch (error) {
       throw this.#unavailable('listed', error);
     }
   }
 
+  async *#pagesBelow(prefix: string, after: string | undefined): Pages {
+    const from = after === undefined ? undefined : `${prefix}${after}${ENDING}`;
+    for await (const page of listPages(this.#s3, this.#bucket, prefix, from)) {
+      const entries = page.flatMap(({ key, bytes, modifiedAt }) => {
+        const id = key.slice(prefix.length, -ENDING.length);
+        return key.endsWith(ENDING) && ID.test(id) ? [{ id, key, bytes, archivedAt: modifiedAt }] : [];
+      });
+      if (entries.length > 0) yield entries;
+    }
+  }
+
   /** As many heads, in order; undefined for one that is gone by now. @throws queue_unavailable */
-  async heads(entries: readonly ParkedEntry[]): Promise<(ParkedHead | undefined)[]> {
+  async heads(entries: readonly DeadLetterEntry[]): Promise<(DeadLetterHead | undefined)[]> {
     return readAll(entries, (entry) => this.#head(entry));
   }
 
-  async #head(entry: ParkedEntry): Promise<ParkedHead | undefined> {
-    const first = await this.#read(entry.id, HEAD_BYTES);
+  async #head(entry: DeadLetterEntry): Promise<DeadLetterHead | undefined> {
+    const first = await this.#read(entry.key, HEAD_BYTES);
     if (first === undefined) return undefined;
-    let facts = entry.bytes <= HEAD_BYTES ? parkedFacts(first) : parkedFactsOfHead(first);
+    let facts = entry.bytes <= HEAD_BYTES ? deadLetterFacts(first) : deadLetterFactsOfHead(first);
     if (!facts && entry.bytes > HEAD_BYTES)
-      facts = parkedFacts((await this.#read(entry.id, FILE_BYTES)) ?? '');
-    const nothing = { uri: undefined, sentAt: undefined, tries: undefined };
+      facts = deadLetterFacts((await this.#read(entry.key, FILE_BYTES)) ?? '');
+    const nothing = { uri: undefined, sentAt: undefined, attempts: undefined };
     return { ...entry, ...(facts ?? nothing), readable: facts !== undefined };
   }
 
   /** As many messages, in order; undefined for one that is gone by now, an error for a file that is none. */
-  async messages(ids: readonly string[]): Promise<(ParkedMessage | ServingError | undefined)[]> {
+  async messages(ids: readonly string[]): Promise<(DeadLetter | ServingError | undefined)[]> {
     return readAll(ids, async (id) => {
-      const text = await this.#read(assertId(id), FILE_BYTES);
+      const [today, former] = this.#keysOf(id);
+      const text = (await this.#read(today, FILE_BYTES)) ?? (await this.#read(former, FILE_BYTES));
       if (text === undefined) return undefined;
       try {
-        return decodeParked(text);
+        return decodeDeadLetter(text);
       } catch (error) {
         return ServingError.from(error);
       }
@@ -94,15 +106,15 @@ export class ParkedMessages {
 
   /** @throws queue_unavailable; then some are gone and some are not */
   async remove(ids: readonly string[]): Promise<void> {
-    const prefix = parkedPrefix(this.#job);
-    const keys = ids.map((id) => `${prefix}${assertId(id)}${ENDING}`);
+    // A deployment may have left one message under both.
+    const keys = ids.flatMap((id) => this.#keysOf(id));
     await removeObjects(this.#s3, this.#bucket, keys).catch((error: unknown) => {
       throw this.#unavailable('deleted', error);
     });
   }
 
   /** The messages and what they point at, that first: what is left can be deleted again. */
-  async removeWithPayloads(entries: readonly ParkedEntry[]): Promise<void> {
+  async removeWithPayloads(entries: readonly DeadLetterEntry[]): Promise<void> {
     const small = entries.filter(({ bytes }) => bytes <= POINTER_FILE_BYTES).map(({ id }) => id);
     const payloads = (await this.messages(small)).flatMap((message) => {
       if (message === undefined || message instanceof ServingError) return [];
@@ -114,8 +126,13 @@ export class ParkedMessages {
     await this.remove(entries.map(({ id }) => id));
   }
 
-  async #read(id: string, limit: number): Promise<string | undefined> {
-    const key = `${parkedPrefix(this.#job)}${id}${ENDING}`;
+  #keysOf(id: string): readonly [today: string, former: string] {
+    const [today, former] = this.#prefixes;
+    const name = `${assertId(id)}${ENDING}`;
+    return [today + name, former + name];
+  }
+
+  async #read(key: string, limit: number): Promise<string | undefined> {
     try {
       return Buffer.from(await getBytes(this.#s3, { bucket: this.#bucket, key }, limit)).toString();
     } catch (error) {
@@ -132,15 +149,39 @@ export class ParkedMessages {
     const { message, name } = error as Error;
     return new ServingError(
       'queue_unavailable',
-      `s3://${this.#bucket}/${parkedPrefix(this.#job)} cannot be ${what}: ${message || name}`,
+      `s3://${this.#bucket}/${this.#prefixes[0]} cannot be ${what}: ${message || name}`,
       { cause: error },
     );
   }
+}
+
+/** Two listings as one, in the order of their keys. Of two entries with one id it is the first listing's. */
+async function* merged(one: Pages, other: Pages): Pages {
+  const next = async (pages: Pages) => (await pages.next()).value ?? [];
+  let [first, second] = await Promise.all([next(one), next(other)]);
+  while (first.length > 0 && second.length > 0) {
+    const end = [first, second].map((page) => nameOf(page.at(-1))).sort()[0] as string;
+    const isWithin = (entry: DeadLetterEntry) => nameOf(entry) <= end;
+    const ids = new Set(first.filter(isWithin).map(({ id }) => id));
+    const others = second.filter((entry) => isWithin(entry) && !ids.has(entry.id));
+    yield [...first.filter(isWithin), ...others].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+    first = first.filter((entry) => !isWithin(entry));
+    second = second.filter((entry) => !isWithin(entry));
+    if (first.length === 0) first = await next(one);
+    if (second.length === 0) second = await next(other);
+  }
+  for (; first.length > 0; first = await next(one)) yield first;
+  for (; second.length > 0; second = await next(other)) yield second;
+}
+
+/** S3 sorts by the whole key, so the ending counts. */
+function nameOf(entry: DeadLetterEntry | undefined): string {
+  return `${entry?.id ?? ''}${ENDING}`;
 }
 
 /** @throws bad_config for what is no id: it would name another file */
 function assertId(id: string): string {
   if (ID.test(id)) return id;
   const got = JSON.stringify(id.slice(0, 80));
-  throw badConfig(`${got}: expected the id of a parked message, as \`dlq list\` prints it`);
+  throw badConfig(`${got}: expected the id of a dead letter, as \`dlq list\` prints it`);
 }

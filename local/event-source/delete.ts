@@ -10,12 +10,12 @@ import { backoffMs } from './receive.ts';
 
 const MAX_PER_CALL = 10;
 const MAX_CALLS = 4;
-const MAX_TRIES = 5;
+const MAX_ATTEMPTS = 5;
 
 interface Entry {
   readonly receiptHandle: string;
   readonly done: () => void;
-  tries: number;
+  attempts: number;
 }
 
 interface DeleterOptions {
@@ -42,7 +42,7 @@ export class Deleter {
     const all = receiptHandles.map(
       (receiptHandle) =>
         new Promise<void>((done) => {
-          this.#waiting.push({ receiptHandle, done, tries: 0 });
+          this.#waiting.push({ receiptHandle, done, attempts: 0 });
         }),
     );
     this.#pump();
@@ -78,17 +78,17 @@ export class Deleter {
 
   #again(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      entry.tries += 1;
-      if (entry.tries < MAX_TRIES) this.#waiting.unshift(entry);
-      else this.#giveUp([entry], `${MAX_TRIES} tries`);
+      entry.attempts += 1;
+      if (entry.attempts < MAX_ATTEMPTS) this.#waiting.unshift(entry);
+      else this.#giveUp([entry], `${MAX_ATTEMPTS} attempts`);
     }
-    const tries = entries[0]?.tries ?? 1;
+    const attempts = entries[0]?.attempts ?? 1;
     this.#pause ??= setTimeout(
       () => {
         this.#pause = undefined;
         this.#pump();
       },
-      backoffMs(tries - 1, this.#options.random),
+      backoffMs(attempts - 1, this.#options.random),
     );
   }
 

@@ -37,7 +37,7 @@ const ANSWER_LIMIT_MS = 1_000;
 const VERSION_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
 /** How many free ports are tried: another process may take one between the check and the start. */
-const PORT_TRIES = 5;
+const PORT_ATTEMPTS = 5;
 const TAIL_CHARS = 2_000;
 /** `$$` is the shell that becomes redis-server. A line on the pipe means that it has ended by itself. */
 const SCRIPT = '{ read -r _ <&3 || kill "$$"; } >/dev/null 2>&1 & exec "$@" 3<&-';
@@ -63,13 +63,13 @@ export async function startInstalled(options: InstalledOptions): Promise<Install
       cause: error,
     });
   }
-  for (let tries = 1; ; tries += 1) {
+  for (let attempts = 1; ; attempts += 1) {
     const port = options.port === 0 ? await freePort(options.host) : options.port;
     try {
       return await launch(options, port);
     } catch (error) {
       const isTaken = error instanceof Error && /address already in use/i.test(error.message);
-      if (!isTaken || options.port !== 0 || tries === PORT_TRIES) throw error;
+      if (!isTaken || options.port !== 0 || attempts === PORT_ATTEMPTS) throw error;
     }
   }
 }

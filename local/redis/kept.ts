@@ -9,7 +9,7 @@ export interface RestartLimits {
   /** The pause before the first restart, in ms; each further one soon after waits twice as long. Default 100. */
   readonly pauseMs?: number;
   /** Restarts in a row; default 10, over more than a minute. */
-  readonly tries?: number;
+  readonly attempts?: number;
 }
 
 interface KeptRedis {
@@ -22,7 +22,7 @@ interface KeptRedis {
 
 const PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
-const TRIES = 10;
+const ATTEMPTS = 10;
 /** A process that ran this long before it died starts a new count. */
 const STEADY_MS = 60_000;
 
@@ -56,7 +56,7 @@ interface State {
 async function keep(
   state: State,
   options: InstalledOptions,
-  { pauseMs = PAUSE_MS, tries = TRIES }: RestartLimits,
+  { pauseMs = PAUSE_MS, attempts = ATTEMPTS }: RestartLimits,
 ): Promise<void> {
   const { signal } = state.closing;
   const { dataDir, log } = options;
@@ -70,7 +70,7 @@ async function keep(
     let why = `redis-server (pid ${state.running.pid}) ended by itself: ${how}.`;
     for (let isUp = false; !isUp; ) {
       inARow += 1;
-      if (inARow > tries) {
+      if (inARow > attempts) {
         log(
           `${why} It ended ${inARow} times in a row and is not started again: see that there is memory and room for ${dataDir}, then run \`cluster-serving restart\`.`,
         );

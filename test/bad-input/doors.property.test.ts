@@ -99,7 +99,7 @@ test('every message of a batch is finished or goes back, once, and good ones alw
   );
   await fc.assert(
     fc.asyncProperty(fc.array(message, { maxLength: 12 }), async (bodies) => {
-      const messages = bodies.map((text, i) => ({ id: String(i), tries: 1, body: text }));
+      const messages = bodies.map((text, i) => ({ id: String(i), attempts: 1, body: text }));
       const { finished, returned } = await runMessages(messages, (records) => runner.run(records));
       const ids = [...finished, ...returned].map(({ id }) => Number(id));
       assert.deepEqual(

@@ -80,7 +80,7 @@ test('of 500 records, malformed ones among them, every uri gets exactly one outc
   assert.deepEqual([...(await outputQueue.dequeue())], []);
 });
 
-test('a message without a uri is parked for replay and does not hold up its neighbours', async (t) => {
+test('a message without a uri is archived for replay and does not hold up its neighbours', async (t) => {
   // 6 x 3 s of visibility; one try, so that the dead letters have it after that. Less than 3 s a cold run on a busy
   // machine may take, and the good one has one try too.
   const config = 'imageResize: 8,8\nfunction: {timeoutSeconds: 3}\nqueue: {maxReceiveCount: 1}';
@@ -97,7 +97,7 @@ test('a message without a uri is parked for replay and does not hold up its neig
   assert.equal(largest(await outputQueue.wait('good')), 4);
   await until(async () => {
     const listing = await stack.aws.s3.send(
-      new ListObjectsV2Command({ Bucket: stack.bucket, Prefix: 'parked/serving_stream/' }),
+      new ListObjectsV2Command({ Bucket: stack.bucket, Prefix: 'dead-letters/serving_stream/' }),
     );
     return (listing.Contents ?? []).length === bodies.length;
   });

@@ -37,13 +37,13 @@ async function open(t: TestContext, batchSize = 32) {
     payloads: { resolve: async (bodies) => [...bodies] },
     reporter,
   });
-  /** @param tries how often the messages were delivered */
-  const deliver = async (records: Readonly<Record<string, number>>, tries: number, timeoutMs: number) => {
+  /** @param attempts how often the messages were delivered */
+  const deliver = async (records: Readonly<Record<string, number>>, attempts: number, timeoutMs: number) => {
     const endsAt = performance.now() + timeoutMs;
     const Records = Object.entries(records).map(([uri, rounds]) => ({
       messageId: uri,
       body: encodeMessage(uri, inputsOf(rounds)),
-      attributes: { SentTimestamp: '0', ApproximateReceiveCount: String(tries) },
+      attributes: { SentTimestamp: '0', ApproximateReceiveCount: String(attempts) },
     }));
     const context = { getRemainingTimeInMillis: () => endsAt - performance.now() };
     const { batchItemFailures } = await handler({ Records } as unknown as SQSEvent, context);

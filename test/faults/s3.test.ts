@@ -1,5 +1,5 @@
 import { describe, test } from 'node:test';
-import { claimChecks, modelDownloads, parkedMessages } from './support/s3-faults.ts';
+import { claimChecks, deadLetters, modelDownloads } from './support/s3-faults.ts';
 
 // They wait for time limits most of the time.
 describe('F8: faults of S3', { concurrency: 3 }, () => {
@@ -9,6 +9,6 @@ describe('F8: faults of S3', { concurrency: 3 }, () => {
   test('a model S3 does not give (whole) never serves, and the next opening has it', (t) =>
     modelDownloads(t));
 
-  test('a dead letter S3 does not take comes again, and is parked and told once in the end', (t) =>
-    parkedMessages(t));
+  test('a dead letter S3 does not take comes again, and is archived and told once in the end', (t) =>
+    deadLetters(t));
 });

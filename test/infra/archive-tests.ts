@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
-import { modelPrefix, parkedPrefix, payloadPrefix } from '../../lib/contract/names.ts';
+import { deadLetterPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
@@ -173,7 +173,7 @@ export function archiveTests(packaged: () => Packaged): void {
     assert.match((body as { model: string }).model, /^[0-9a-f]{12}$/);
   });
 
-  test('a dead letter is parked in the bucket and its uri gets a failed result', async () => {
+  test('a dead letter is archived in the bucket and its uri gets a failed result', async () => {
     const message = JSON.stringify({ uri: 'dead', data: 'not base64', serde: 'arrow' });
     const { MessageId } = await deployed.aws.sqs.send(
       new SendMessageCommand({ QueueUrl: deployed.deadLetterUrl, MessageBody: message }),
@@ -181,10 +181,10 @@ export function archiveTests(packaged: () => Packaged): void {
     const { status, body } = await call('GET', '/predictions/dead', undefined, { prefer: 'wait=20' });
     assert.equal(status, 200);
     assert.equal((body as { code: string }).code, 'max_receives_exceeded');
-    const parked = await deployed.aws.s3.send(
-      new GetObjectCommand({ Bucket: BUCKET, Key: `${parkedPrefix(JOB)}${MessageId}.json` }),
+    const archived = await deployed.aws.s3.send(
+      new GetObjectCommand({ Bucket: BUCKET, Key: `${deadLetterPrefix(JOB)}${MessageId}.json` }),
     );
-    const { body: kept } = JSON.parse((await parked.Body?.transformToString()) ?? '') as { body: string };
+    const { body: kept } = JSON.parse((await archived.Body?.transformToString()) ?? '') as { body: string };
     assert.equal(kept, message);
   });
 

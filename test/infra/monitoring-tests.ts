@@ -70,7 +70,7 @@ export function monitoringTests(template: () => Template, service: string): void
       'QueueAgeAlarm',
       'DeadLetterAlarm',
       'DeadLetterAgeAlarm',
-      'ParkedAlarm',
+      'DeadLetteredAlarm',
       'ApiErrorsAlarm',
       'ApiLatencyAlarm',
       'RedisMemoryAlarm',

@@ -62,6 +62,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     'sqs:ReceiveMessage Queue',
   ],
   DeadLetterRole: [
+    's3:PutObject Bucket dead-letters/serving_stream/*',
     's3:PutObject Bucket parked/serving_stream/*',
     'sqs:DeleteMessage DeadLetterQueue',
     'sqs:GetQueueAttributes DeadLetterQueue',

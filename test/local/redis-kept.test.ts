@@ -70,7 +70,7 @@ test('what dies again and again is not started for ever: pauses grow, and the la
       `touch "${folder}/ran"\nexec "${real}" "$@"\n`,
     { mode: 0o755 },
   );
-  const { redis, lines } = await keptRedis(t, { serverCommand, restart: { pauseMs: 5, tries: 3 } });
+  const { redis, lines } = await keptRedis(t, { serverCommand, restart: { pauseMs: 5, attempts: 3 } });
   process.kill(redis.pid as number, 'SIGKILL');
   await until(() => lines.some((line) => line.includes('not started again')));
   assert.deepEqual(

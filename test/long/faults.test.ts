@@ -64,8 +64,8 @@ test('F7: 10 stale replicas promoted: whole or gone, and made again when sent ag
 test('F9: of every subset of ten that SQS refuses for a while, all are queued once in the end', (t) =>
   everySubset(t, { passing: true }));
 
-test('F14: 10,000 dead letters, each parked as it was and each uri failed once', (t) =>
+test('F14: 10,000 dead letters, each archived as it was and each uri failed once', (t) =>
   deadLettered(t, { messages: 10_000 }));
 
-test('F14: 1,000 dead letters under faults of S3 and Redis, each parked and told once', (t) =>
+test('F14: 1,000 dead letters under faults of S3 and Redis, each archived and told once', (t) =>
   deadLetteredUnderFaults(t, { messages: 1_000 }));

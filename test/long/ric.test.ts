@@ -102,10 +102,10 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     isBase64Encoded: false,
   });
   const predictEvent = () => http('POST', '/predict', { instances: [{ image }] });
-  const message = (id: string, body: string, tries = 1) => ({
+  const message = (id: string, body: string, attempts = 1) => ({
     messageId: id,
     body,
-    attributes: { SentTimestamp: String(Date.now()), ApproximateReceiveCount: String(tries) },
+    attributes: { SentTimestamp: String(Date.now()), ApproximateReceiveCount: String(attempts) },
   });
   const record = (uri: string) =>
     JSON.stringify({ uri, data: JSON.stringify({ instances: [{ image }] }), serde: 'stream' });
@@ -183,10 +183,10 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
 
   test('a run that outlives batch ends with it; delivered again it is isolated, and its neighbour gets its result', async (t) => {
     const variables = { CLUSTER_SERVING_BUCKET: LOOP_BUCKET };
-    const records = (tries: number) => ({
+    const records = (attempts: number) => ({
       Records: [
-        message('endless', rounds('endless', ENDLESS), tries),
-        message('quick', rounds('quick', QUICK), tries),
+        message('endless', rounds('endless', ENDLESS), attempts),
+        message('quick', rounds('quick', QUICK), attempts),
       ],
     });
     const first = await start(t, 'batch', variables);

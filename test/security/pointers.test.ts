@@ -18,7 +18,7 @@ const ID = 'a1b2c3d4';
 const FOREIGN = [
   'models/job/current.json',
   'models/job/versions/v1/model.onnx',
-  'parked/job/1.json',
+  'dead-letters/job/1.json',
   `payloads/other/${ID}`,
   `payloads/job2/${ID}`,
   `payloads/jo/${ID}`,

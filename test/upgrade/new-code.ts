@@ -54,5 +54,6 @@ export const newCode: Product = {
     ]);
     await connection.close();
   },
+  archive: 'dead-letters/',
   ...parkedCommands(run),
 };

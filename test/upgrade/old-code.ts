@@ -117,6 +117,7 @@ export async function oldCode(root: string): Promise<Product> {
       ]);
       await connection.close();
     },
+    archive: 'parked/',
     listParked: async (place) => (await parked()).listParked(place),
     showParked: async (place, id) => (await parked()).showParked(place, id),
     replayParked: async (place) => (await parked()).replayParked(place),

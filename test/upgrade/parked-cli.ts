@@ -1,24 +1,26 @@
-/** `cluster-serving dlq --json`, as ae017ae prints it. */
+/** `cluster-serving dlq --json`, as ae017ae prints it (`parked`, `tries`) and as today's code does. */
 import { cliJson, type ParkedPlace, type Product } from './product.ts';
 
 type Commands = Pick<Product, 'listParked' | 'showParked' | 'replayParked'>;
 
-interface Listed {
-  readonly parked: readonly {
-    readonly id: string;
-    readonly uri?: string;
-    readonly sentAt?: string;
-    readonly tries?: number;
-    readonly readable?: boolean;
-    readonly result?: unknown;
-  }[];
+interface Line {
+  readonly id: string;
+  readonly uri?: string;
+  readonly sentAt?: string;
+  readonly tries?: number;
+  readonly attempts?: number;
+  readonly readable?: boolean;
+  readonly result?: unknown;
 }
+
+type Listed = { readonly parked: readonly Line[] } | { readonly deadLetters: readonly Line[] };
 
 interface Shown {
   readonly id: string;
   readonly uri?: string;
   readonly sentAt?: string;
   readonly tries?: number;
+  readonly attempts?: number;
   readonly result?: unknown;
   readonly payload?: unknown;
   readonly inputs?: unknown;
@@ -38,15 +40,16 @@ export function parkedCommands(run: Parameters<typeof cliJson>[0]): Commands {
     cliJson<T>(run, ['dlq', ...args, '--bucket', bucket, '-c', configFile, '--redis-url', redisUrl]);
   return {
     async listParked(place) {
-      const { parked } = await dlq<Listed>(place, 'list');
-      return parked.map(({ id, uri, sentAt, tries, readable = true, result }) => {
-        return { id, uri, sentAt, deliveries: tries, readable, result };
+      const listed = await dlq<Listed>(place, 'list');
+      const lines = 'parked' in listed ? listed.parked : listed.deadLetters;
+      return lines.map(({ id, uri, sentAt, tries, attempts = tries, readable = true, result }) => {
+        return { id, uri, sentAt, deliveries: attempts, readable, result };
       });
     },
     async showParked(place, wanted) {
       const shown = await dlq<Shown>(place, 'show', wanted);
-      const { id, uri, sentAt, tries, result, payload, inputs, error, message } = shown;
-      return { id, uri, sentAt, deliveries: tries, result, payload, inputs, code: error?.code, message };
+      const { id, uri, sentAt, tries, attempts = tries, result, payload, inputs, error, message } = shown;
+      return { id, uri, sentAt, deliveries: attempts, result, payload, inputs, code: error?.code, message };
     },
     async replayParked(place) {
       const { succeeded, over, failed } = await dlq<Replayed>(place, 'replay', '--all');

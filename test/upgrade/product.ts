@@ -25,6 +25,8 @@ export interface Product {
   listVersions(model: ModelPlace): Promise<ModelVersion[]>;
   /** Puts a taken result back under its uri, so that it can be taken again. */
   release(redisUrl: string, job: string, lease: Lease): Promise<void>;
+  /** Where it archives dead letters. */
+  readonly archive: 'parked/' | 'dead-letters/';
   listParked(place: ParkedPlace): Promise<ParkedLine[]>;
   showParked(place: ParkedPlace, id: string): Promise<ParkedMessage>;
   replayParked(place: ParkedPlace): Promise<Replayed>;

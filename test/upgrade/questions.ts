@@ -323,9 +323,11 @@ export const QUESTIONS: readonly Question[] = [
         if (event.function !== 'dead-letter') continue;
         answers[event.name] = await delivered(world, event);
       }
-      const list = new ListObjectsV2Command({ Bucket: world.bucket, Prefix: 'parked/' });
+      const list = new ListObjectsV2Command({ Bucket: world.bucket, Prefix: world.product.archive });
       const { Contents = [] } = await world.aws.s3.send(list);
-      const parked = Contents.map(({ Key = '' }) => Key).filter((key) => !before.has(key));
+      const keys = Contents.map(({ Key = '' }) => Key).filter((key) => !before.has(key));
+      // As ae017ae names them.
+      const parked = keys.map((key) => `parked/${key.slice(world.product.archive.length)}`);
       const shown = await Promise.all(
         parked.map((key) =>
           world.product.showParked(world.parked('line'), key.slice('parked/line/'.length, -5)),

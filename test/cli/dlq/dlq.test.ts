@@ -4,11 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import { findParked, parseWhere } from '../../../cli/dlq/where.ts';
-import { encodeParked } from '../../../lib/codecs/dead-letter.ts';
+import { findDeadLetters, parseWhere } from '../../../cli/dlq/where.ts';
+import { encodeDeadLetter } from '../../../lib/codecs/dead-letter.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
-import { parkedPrefix, payloadPrefix } from '../../../lib/contract/names.ts';
-import { ParkedMessages } from '../../../lib/s3/dead-letters.ts';
+import { deadLetterPrefix, payloadPrefix } from '../../../lib/contract/names.ts';
+import { DeadLetters } from '../../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../../lib/s3/objects.ts';
 import { useAws } from '../../support/environment.ts';
 import { cli, cliJson, serviceFolder, type Told } from '../cli.ts';
@@ -16,10 +16,10 @@ import { runHere } from '../in-process.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
 
 interface Listed {
-  readonly parked: readonly {
+  readonly deadLetters: readonly {
     readonly id: string;
     readonly uri?: string;
-    readonly tries?: number;
+    readonly attempts?: number;
     readonly bytes: number;
     readonly result?: { readonly status: string; readonly code?: string };
     readonly readable?: boolean;
@@ -42,17 +42,17 @@ interface Shown {
   readonly error?: { readonly code: string };
 }
 
-test('list tells id, uri, tries, size and the stored failure, page by page, and conditions narrow it', async (t) => {
-  const { park, parked, dlq, dlqJson, output } = await startDlq(t);
-  await park([loopMessage('day1/a', 1), loopMessage('day1/b', 2), loopMessage('day2/c', 3), 'no JSON']);
+test('list tells id, uri, attempts, size and the stored failure, page by page, and conditions narrow it', async (t) => {
+  const { archive, archived, dlq, dlqJson, output } = await startDlq(t);
+  await archive([loopMessage('day1/a', 1), loopMessage('day1/b', 2), loopMessage('day2/c', 3), 'no JSON']);
   await output.queryAndDelete('day2/c').catch(() => undefined);
   const all = await dlqJson<Listed>('list');
   assert.equal(all.code, 0, all.stderr);
   assert.deepEqual(
-    all.json.parked.map(({ id }) => id),
-    await parked(),
+    all.json.deadLetters.map(({ id }) => id),
+    await archived(),
   );
-  const facts = all.json.parked.map(({ uri, tries, result }) => [uri, tries, result?.code]);
+  const facts = all.json.deadLetters.map(({ uri, attempts, result }) => [uri, attempts, result?.code]);
   assert.deepEqual(
     facts.sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
     [
@@ -63,14 +63,14 @@ test('list tells id, uri, tries, size and the stored failure, page by page, and 
     ],
   );
   const first = await dlqJson<Listed>('list', '--limit', '3');
-  assert.deepEqual([first.json.count, first.json.next], [3, all.json.parked[2]?.id]);
+  assert.deepEqual([first.json.count, first.json.next], [3, all.json.deadLetters[2]?.id]);
   const rest = await dlqJson<Listed>('list', '--after', first.json.next as string);
   assert.deepEqual(
-    [rest.json.next, rest.json.parked.map(({ id }) => id)],
-    [undefined, [all.json.parked[3]?.id]],
+    [rest.json.next, rest.json.deadLetters.map(({ id }) => id)],
+    [undefined, [all.json.deadLetters[3]?.id]],
   );
   const uris = async (...conditions: string[]) =>
-    (await dlqJson<Listed>('list', ...conditions)).json.parked.map(({ uri }) => uri ?? '').sort();
+    (await dlqJson<Listed>('list', ...conditions)).json.deadLetters.map(({ uri }) => uri ?? '').sort();
   assert.deepEqual(await uris('uri=day1/*'), ['day1/a', 'day1/b']);
   assert.deepEqual(await uris('--where', 'uri=day2/c', '--where', 'code=none'), ['day2/c']);
   assert.deepEqual(await uris('code=max_receives_exceeded', 'since=1h'), ['day1/a', 'day1/b']);
@@ -79,20 +79,20 @@ test('list tells id, uri, tries, size and the stored failure, page by page, and 
   const text = await dlq('list', 'uri=day1/a');
   assert.match(
     text.stdout,
-    /^id +parked +tries +size +stored result +uri\n\S{36} .+ 2 +\d+ B +max_receives_exceeded +day1\/a\n$/,
+    /^id +archived +attempts +size +stored result +uri\n\S{36} .+ 2 +\d+ B +max_receives_exceeded +day1\/a\n$/,
   );
 });
 
 test('show decodes the inputs, also behind a pointer, and says why when it cannot', async (t) => {
-  const { park, parked, dlq, dlqJson, stack } = await startDlq(t);
+  const { archive, archived, dlq, dlqJson, stack } = await startDlq(t);
   const key = `${payloadPrefix(JOB)}large-1`;
   const { bucket } = stack;
   const Body = loopMessage('large', 17);
   await stack.aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));
   const bodies = [loopMessage('small', 4), encodePointer('large', key), '{"uri":"odd\u202e","data":"AAAA"}'];
-  await park(bodies);
+  await archive(bodies);
   const shown = new Map<string, Shown & { readonly id: string }>();
-  for (const id of await parked()) {
+  for (const id of await archived()) {
     const { json } = await dlqJson<Shown>('show', id);
     shown.set(json.uri ?? '', { ...json, id });
   }
@@ -117,21 +117,21 @@ test('show decodes the inputs, also behind a pointer, and says why when it canno
 });
 
 test('purge asks, deletes what is meant with its payloads, and nothing else', async (t) => {
-  const { park, parked, dlq, dlqJson, stack } = await startDlq(t);
+  const { archive, archived, dlq, dlqJson, stack } = await startDlq(t);
   const key = `${payloadPrefix(JOB)}large-2`;
   await stack.aws.s3.send(
     new PutObjectCommand({ Bucket: stack.bucket, Key: key, Body: loopMessage('old/large', 1) }),
   );
-  await park([encodePointer('old/large', key), loopMessage('old/b', 2), loopMessage('new', 3), 'no JSON']);
+  await archive([encodePointer('old/large', key), loopMessage('old/b', 2), loopMessage('new', 3), 'no JSON']);
   const asked = await dlq('purge', 'uri=old/*');
-  assert.deepEqual([asked.code, (await parked()).length], [2, 4]);
-  assert.match(asked.stderr, /deletes 2 parked messages of loops .* no terminal to ask at; say --yes/);
+  assert.deepEqual([asked.code, (await archived()).length], [2, 4]);
+  assert.match(asked.stderr, /deletes 2 dead letters of loops .* no terminal to ask at; say --yes/);
   const purged = await dlqJson<{ purged: number }>('purge', 'uri=old/*', '-y');
   assert.deepEqual([purged.code, purged.json], [0, { purged: 2 }]);
-  assert.equal((await parked()).length, 2);
+  assert.equal((await archived()).length, 2);
   const head = new HeadObjectCommand({ Bucket: stack.bucket, Key: key });
   await assert.rejects(stack.aws.s3.send(head), { name: 'NotFound' });
-  const [id = ''] = await parked();
+  const [id = ''] = await archived();
   assert.deepEqual((await dlqJson('purge', id, '-y')).json, { purged: 1 });
   assert.deepEqual((await dlqJson('purge', '--all', '-y')).json, { purged: 1 });
   assert.deepEqual((await dlqJson('purge', '--all', '-y')).json, { purged: 0 });
@@ -152,11 +152,13 @@ test('the local service is found by its data folder, with its own config', async
   t.after(() => s3.destroy());
   useAws(environment);
   const body = JSON.stringify({ uri: 'x', data: '{"instances":[{"image":[1]}]}', serde: 'stream' });
-  const text = encodeParked({ messageId: 'one', sentAt: 0, tries: 5, body });
-  await s3.send(new PutObjectCommand({ Bucket: bucket, Key: `${parkedPrefix(job)}one.json`, Body: text }));
+  const text = encodeDeadLetter({ messageId: 'one', sentAt: 0, attempts: 5, body });
+  await s3.send(
+    new PutObjectCommand({ Bucket: bucket, Key: `${deadLetterPrefix(job)}one.json`, Body: text }),
+  );
   const { json } = (await cliJson(['dlq', 'list'], { cwd })) as Told<Listed>;
   assert.deepEqual(
-    json.parked.map(({ id, uri }) => [id, uri]),
+    json.deadLetters.map(({ id, uri }) => [id, uri]),
     [['one', 'x']],
   );
   const replayed = await cli(['dlq', 'replay', 'one'], { cwd });
@@ -165,7 +167,7 @@ test('the local service is found by its data folder, with its own config', async
   await cli(['stop'], { cwd });
 });
 
-/** A bucket with any number of parked messages that exist only in its answers. */
+/** A bucket with any number of dead letters that exist only in its answers. */
 async function endlessBucket(t: TestContext, objects: number) {
   const asked = { lists: 0, gets: 0 };
   const id = (i: number) => `m-${String(i).padStart(9, '0')}`;
@@ -175,20 +177,24 @@ async function endlessBucket(t: TestContext, objects: number) {
       asked.gets++;
       const i = Number(/m-(\d+)/.exec(url.pathname)?.[1]);
       response.end(
-        encodeParked({ messageId: id(i), sentAt: 0, tries: 5, body: `{"uri":"u${i}","data":""}` }),
+        encodeDeadLetter({ messageId: id(i), sentAt: 0, attempts: 5, body: `{"uri":"u${i}","data":""}` }),
       );
       return;
     }
     asked.lists++;
+    response.setHeader('content-type', 'application/xml');
+    if (url.searchParams.get('prefix') !== deadLetterPrefix('big')) {
+      response.end('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>');
+      return;
+    }
     const after = /m-(\d+)\.json$/.exec(url.searchParams.get('start-after') ?? '')?.[1];
     const from = after === undefined ? 0 : Number(after) + 1;
     const to = Math.min(objects, from + 1_000);
     const contents = Array.from(
       { length: to - from },
       (_, i) =>
-        `<Contents><Key>${parkedPrefix('big')}${id(from + i)}.json</Key><Size>80</Size><LastModified>2026-11-21T00:00:00.000Z</LastModified></Contents>`,
+        `<Contents><Key>${deadLetterPrefix('big')}${id(from + i)}.json</Key><Size>80</Size><LastModified>2026-11-21T00:00:00.000Z</LastModified></Contents>`,
     );
-    response.setHeader('content-type', 'application/xml');
     response.end(
       `<ListBucketResult><IsTruncated>${to < objects}</IsTruncated>${contents.join('')}</ListBucketResult>`,
     );
@@ -202,24 +208,24 @@ async function endlessBucket(t: TestContext, objects: number) {
   useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
   const s3 = openS3({ endpoint: `http://127.0.0.1:${port}`, region: 'local' });
   t.after(() => s3.destroy());
-  return { asked, source: { parked: new ParkedMessages(s3, 'bucket', 'big'), results: undefined } };
+  return { asked, source: { deadLetters: new DeadLetters(s3, 'bucket', 'big'), results: undefined } };
 }
 
-test('of 100,000 parked messages a listing of the first 150 reads one page and no more messages than their parts', async (t) => {
+test('of 100,000 dead letters a listing of the first 150 reads a page of each prefix and no more messages than their parts', async (t) => {
   const { asked, source } = await endlessBucket(t, 100_000);
   const uris: (string | undefined)[] = [];
-  for await (const part of findParked(source, parseWhere([], 0))) {
+  for await (const part of findDeadLetters(source, parseWhere([], 0))) {
     uris.push(...part.map(({ uri }) => uri));
     if (uris.length >= 150) break;
   }
-  assert.deepEqual([uris[0], uris[149], asked], ['u0', 'u149', { lists: 1, gets: 200 }]);
+  assert.deepEqual([uris[0], uris[149], asked], ['u0', 'u149', { lists: 2, gets: 200 }]);
 });
 
 test('a time is asked of the listing alone: no message of 100,000 is read that is too old', async (t) => {
   const { asked, source } = await endlessBucket(t, 100_000);
   const where = parseWhere(['since=2026-11-22'], 0);
-  for await (const part of findParked(source, where)) assert.deepEqual(part, []);
-  assert.deepEqual(asked, { lists: 100, gets: 0 });
+  for await (const part of findDeadLetters(source, where)) assert.deepEqual(part, []);
+  assert.deepEqual(asked, { lists: 101, gets: 0 });
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
@@ -236,7 +242,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
   [
     'an id that leads elsewhere',
     ['show', '../../models/x', '--bucket', 'b'],
-    /expected the id of a parked message/,
+    /expected the id of a dead letter/,
   ],
   ['a code without Redis', ['list', 'code=x', '--bucket', 'b'], /say where it is stored with --redis-url/],
   ['a replay whose results have no place', ['replay', '--all', '--bucket', 'b'], /where are the results\?/],
@@ -250,12 +256,12 @@ for (const [what, args, message] of WRONG) {
 }
 
 test('a message whose uri stands behind its data, and one cut in the middle of an escape, are listed by their uri', async (t) => {
-  const { park, dlqJson, output } = await startDlq(t);
+  const { archive, dlqJson, output } = await startDlq(t);
   const quoted = 'quo"ted\\';
   const long = JSON.stringify({ uri: quoted, data: '\\"'.repeat(3_000) });
   const late = `{"data":"${'x'.repeat(9_000)}","uri":"late"}`;
-  await park([long, late]);
+  await archive([long, late]);
   const { json } = await dlqJson<Listed>('list');
-  assert.deepEqual(json.parked.map(({ uri }) => uri ?? '').sort(), ['late', quoted]);
+  assert.deepEqual(json.deadLetters.map(({ uri }) => uri ?? '').sort(), ['late', quoted]);
   assert.equal(await outcomeOf(output, 'late'), 'max_receives_exceeded');
 });

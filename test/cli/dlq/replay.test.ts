@@ -47,19 +47,19 @@ function poison(i: number): { readonly body: string; readonly uri?: string; read
 }
 
 test('F14: of 1,000 dead letters with 10 % poison the good ones succeed, and exactly the poison stays', async (t) => {
-  const { park, parked, dlqJson, output } = await startDlq(t);
+  const { archive, archived, dlqJson, output } = await startDlq(t);
   const all = Array.from({ length: 1_000 }, (_, i) => {
     if (i % 10 === 4) return poison((i - 4) / 10);
     return { uri: `good-${i}`, body: loopMessage(`good-${i}`, i), code: undefined };
   });
-  await park(all.map(({ body }) => body));
+  await archive(all.map(({ body }) => body));
   const { code, json, stderr } = await dlqJson<Replayed>('replay', '--all', '--timeout', '1');
   assert.equal(code, 1, stderr);
   assert.deepEqual(
     { succeeded: json.succeeded, over: json.over, stillFailing: json.stillFailing },
     { succeeded: 900, over: 0, stillFailing: 100 },
   );
-  assert.deepEqual(json.failed.map(({ id }) => id).sort(), (await parked()).sort());
+  assert.deepEqual(json.failed.map(({ id }) => id).sort(), (await archived()).sort());
   assert.equal(json.failed.length, 100);
   const codes = (
     records: readonly { readonly code?: string | undefined; readonly uri?: string | undefined }[],
@@ -76,15 +76,15 @@ test('F14: of 1,000 dead letters with 10 % poison the good ones succeed, and exa
 });
 
 test('a dry run says what would succeed and changes nothing; then it does, and the word is out for who waits', async (t) => {
-  const { park, parked, dlq, dlqJson, output, stack } = await startDlq(t);
-  await park([loopMessage('a', 7), loopMessage('b', 8), '{"uri":"bad","data":"AAAA"}']);
-  const before = await parked();
+  const { archive, archived, dlq, dlqJson, output, stack } = await startDlq(t);
+  await archive([loopMessage('a', 7), loopMessage('b', 8), '{"uri":"bad","data":"AAAA"}']);
+  const before = await archived();
   const dry = await dlqJson<Replayed>('replay', '--all', '--dry-run');
   assert.deepEqual(
     [dry.code, dry.json.dryRun, dry.json.succeeded, dry.json.stillFailing, dry.json.model],
     [1, true, 2, 1, stack.model],
   );
-  assert.deepEqual(await parked(), before);
+  assert.deepEqual(await archived(), before);
   assert.deepEqual(await Promise.all(['a', 'b', 'bad'].map((uri) => outcomeOf(output, uri))), [
     'max_receives_exceeded',
     'max_receives_exceeded',
@@ -102,15 +102,15 @@ test('a dry run says what would succeed and changes nothing; then it does, and t
     text.stdout,
     /^model \w+ of loops, with .*config\.yaml\nsucceeded +1\nstill fail +1\n {2}bad_request +1/,
   );
-  assert.equal((await parked()).length, 1);
+  assert.equal((await archived()).length, 1);
   // The taker finds both, though one of them was written over a failure.
   const taken = await output.dequeue();
   assert.deepEqual([...taken.keys()].sort(), ['a', 'b', 'bad']);
 });
 
-test('a result that came by another way stays, and its message is parked no more', async (t) => {
-  const { park, parked, dlqJson, output, stack } = await startDlq(t);
-  await park([loopMessage('twice', 5), loopMessage('cancelled', 6), loopMessage('other', 7)]);
+test('a result that came by another way stays, and its message is archived no more', async (t) => {
+  const { archive, archived, dlqJson, output, stack } = await startDlq(t);
+  await archive([loopMessage('twice', 5), loopMessage('cancelled', 6), loopMessage('other', 7)]);
   // Taken, and the uris used again: for the same record, for nothing, for another record.
   for (const uri of ['twice', 'cancelled', 'other']) await output.queryAndDelete(uri).catch(() => undefined);
   const send = async (uri: string, rounds: number) => {
@@ -137,12 +137,12 @@ test('a result that came by another way stays, and its message is parked no more
     'cancelled',
     70,
   ]);
-  assert.equal((await parked()).length, 1);
+  assert.equal((await archived()).length, 1);
 });
 
 test('--enqueue puts what works back into the queue, its failure gone, and the deployed function gives the result', async (t) => {
-  const { park, parked, dlqJson, output, stack } = await startDlq(t);
-  await park([loopMessage('again', 11), '{"uri":"never","data":"AAAA"}']);
+  const { archive, archived, dlqJson, output, stack } = await startDlq(t);
+  await archive([loopMessage('again', 11), '{"uri":"never","data":"AAAA"}']);
   const { code, json, stderr } = await dlqJson<Replayed>(
     'replay',
     '--all',
@@ -153,12 +153,12 @@ test('--enqueue puts what works back into the queue, its failure gone, and the d
   assert.deepEqual([code, json.succeeded, json.stillFailing], [1, 1, 1], stderr);
   await until(async () => (await outcomeOf(output, 'again')) === 11);
   assert.equal(await outcomeOf(output, 'never'), 'max_receives_exceeded');
-  assert.equal((await parked()).length, 1);
+  assert.equal((await archived()).length, 1);
 });
 
 test('a replay that cannot delete what it has stored is told so, and the next one finds the results and ends it', async (t) => {
-  const { park, parked, stack, configFile, output } = await startDlq(t);
-  await park([loopMessage('a', 1), loopMessage('b', 2), '{"uri":"bad","data":"AAAA"}']);
+  const { archive, archived, stack, configFile, output } = await startDlq(t);
+  await archive([loopMessage('a', 1), loopMessage('b', 2), '{"uri":"bad","data":"AAAA"}']);
   const proxy = await startHttpProxy(t, stack.aws.url);
   const body = Buffer.from('<Error><Code>AccessDenied</Code><Message>not you</Message></Error>');
   proxy.onRequest = ({ method, path }) => {
@@ -180,30 +180,30 @@ test('a replay that cannot delete what it has stored is told so, and the next on
   const broken = (await cliJson(args, { env })) as Told<{ error: string; code: string; failed: unknown[] }>;
   assert.equal(broken.code, 1);
   assert.deepEqual([broken.json.code, broken.json.failed.length], ['queue_unavailable', 1]);
-  assert.match(broken.json.error, /parked\/loops\/ cannot be deleted: not you/);
-  assert.equal((await parked()).length, 3);
+  assert.match(broken.json.error, /dead-letters\/loops\/ cannot be deleted: not you/);
+  assert.equal((await archived()).length, 3);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
   proxy.onRequest = () => ({ kind: 'pass' });
   const { json } = (await cliJson(args, { env })) as Told<Replayed>;
-  assert.deepEqual([json.succeeded, json.over, json.stillFailing, (await parked()).length], [0, 2, 1, 1]);
+  assert.deepEqual([json.succeeded, json.over, json.stillFailing, (await archived()).length], [0, 2, 1, 1]);
 });
 
 test('a Redis that is away ends a replay with its address, and every message stays', async (t) => {
-  const { park, parked, stack, configFile } = await startDlq(t);
-  await park([loopMessage('a', 1), loopMessage('b', 2)]);
+  const { archive, archived, stack, configFile } = await startDlq(t);
+  await archive([loopMessage('a', 1), loopMessage('b', 2)]);
   const args = ['dlq', 'replay', '--all', '--bucket', stack.bucket, '-c', configFile];
   const { code, json } = (await cliJson([...args, '--redis-url', 'redis://127.0.0.1:1'], {
     env: stack.aws.environment,
   })) as Told<{ error: string; code: string }>;
   assert.deepEqual([code, json.code], [1, 'results_unavailable']);
   assert.match(json.error, /Redis at redis:\/\/127\.0\.0\.1:1/);
-  assert.equal((await parked()).length, 2);
+  assert.equal((await archived()).length, 2);
 });
 
 test('a replay that is stopped has handed over whole parts, and what it did not look at stays as it was', async (t) => {
-  const { park, parked, stack, configFile, output } = await startDlq(t);
+  const { archive, archived, stack, configFile, output } = await startDlq(t);
   const uris = Array.from({ length: 150 }, (_, i) => `r-${i}`);
-  await park(uris.map((uri, i) => loopMessage(uri, i)));
+  await archive(uris.map((uri, i) => loopMessage(uri, i)));
   useAws(stack.aws.environment);
   const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
   assert.ok(place);
@@ -220,15 +220,15 @@ test('a replay that is stopped has handed over whole parts, and what it did not 
   });
   assert.ok(looked > 0 && looked < 150);
   assert.deepEqual(counts, { succeeded: looked, over: 0, failed: 0 });
-  const left = await parked();
+  const left = await archived();
   assert.equal(left.length, 150 - looked);
   const outcomes = await Promise.all(uris.map((uri) => outcomeOf(output, uri)));
   assert.equal(outcomes.filter((outcome) => outcome === 'max_receives_exceeded').length, left.length);
 });
 
 test('a record that ends its process ends no other, nor the command', async (t) => {
-  const { park, parked, stack, configFile, output } = await startDlq(t);
-  await park([loopMessage('a', 1), loopMessage('deadly', ENDLESS), loopMessage('b', 2)]);
+  const { archive, archived, stack, configFile, output } = await startDlq(t);
+  await archive([loopMessage('a', 1), loopMessage('deadly', ENDLESS), loopMessage('b', 2)]);
   useAws(stack.aws.environment);
   const place = await openDlq({ bucket: stack.bucket, config: configFile, 'redis-url': stack.redisUrl });
   assert.ok(place);
@@ -254,17 +254,17 @@ test('a record that ends its process ends no other, nor the command', async (t) 
   assert.deepEqual(counts, { succeeded: 2, over: 0, failed: 1 });
   assert.deepEqual(failed, ['deadly model_failed the model ended its process (SIGSEGV) on this record']);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
-  assert.equal((await parked()).length, 1);
+  assert.equal((await archived()).length, 1);
   assert.deepEqual(await isolatedPids(), []);
 });
 
 test('a model that cannot be had is no fault of any record: the replay ends and every message stays', async (t) => {
-  const { park, parked, stack, dlqJson } = await startDlq(t);
-  await park([loopMessage('a', 1)]);
+  const { archive, archived, stack, dlqJson } = await startDlq(t);
+  await archive([loopMessage('a', 1)]);
   const Key = `${modelPrefix(JOB)}current.json`;
   await stack.aws.s3.send(new PutObjectCommand({ Bucket: stack.bucket, Key, Body: '{"version"' }));
   const { code, json } = await dlqJson<{ error: string; code: string }>('replay', '--all');
   assert.deepEqual([code, json.code], [1, 'model_unavailable']);
   assert.match(json.error, /current\.json is no model pointer/);
-  assert.equal((await parked()).length, 1);
+  assert.equal((await archived()).length, 1);
 });

@@ -1,4 +1,4 @@
-/** In: messages. Out: a local stack in whose bucket the dead-letter function has parked them. */
+/** In: messages. Out: a local stack in whose bucket the dead-letter function has archived them. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { parkedPrefix } from '../../../lib/contract/names.ts';
+import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
 import type { Stack } from '../../../local/stack.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
@@ -23,10 +23,10 @@ export interface Dlq {
   readonly stack: Stack;
   readonly output: OutputQueue;
   readonly configFile: string;
-  /** Sends message bodies to the dead-letter queue and waits until all are parked. */
-  readonly park: (bodies: readonly string[]) => Promise<void>;
-  /** Ids of what is parked, in order. */
-  readonly parked: () => Promise<string[]>;
+  /** Sends message bodies to the dead-letter queue and waits until all are archived. */
+  readonly archive: (bodies: readonly string[]) => Promise<void>;
+  /** Ids of what is archived, in order. */
+  readonly archived: () => Promise<string[]>;
   /** `cluster-serving dlq ...` on this job. */
   readonly dlq: (...args: string[]) => Promise<Ran>;
   readonly dlqJson: <T>(...args: string[]) => Promise<Told<T>>;
@@ -53,11 +53,11 @@ export async function startDlq(t: TestContext): Promise<Dlq> {
   t.after(() => output.close());
   const place = ['--bucket', stack.bucket, '-c', configFile, '--redis-url', stack.redisUrl];
   const options = { env: stack.aws.environment, cwd: folder };
-  const parked = async () => {
+  const archived = async () => {
     const ids: string[] = [];
     let token: string | undefined;
     do {
-      const Prefix = parkedPrefix(JOB);
+      const Prefix = deadLetterPrefix(JOB);
       const list = new ListObjectsV2Command({ Bucket: stack.bucket, Prefix, ContinuationToken: token });
       const page = await stack.aws.s3.send(list);
       for (const { Key = '' } of page.Contents ?? []) ids.push(Key.slice(Prefix.length, -'.json'.length));
@@ -69,15 +69,15 @@ export async function startDlq(t: TestContext): Promise<Dlq> {
     stack,
     output,
     configFile,
-    parked,
-    async park(bodies) {
-      const before = (await parked()).length;
+    archived,
+    async archive(bodies) {
+      const before = (await archived()).length;
       for (let i = 0; i < bodies.length; i += 10) {
         const Entries = bodies.slice(i, i + 10).map((MessageBody, id) => ({ Id: String(id), MessageBody }));
         const send = new SendMessageBatchCommand({ QueueUrl: stack.deadLetterUrl, Entries });
         assert.deepEqual((await stack.aws.sqs.send(send)).Failed ?? [], []);
       }
-      await until(async () => (await parked()).length === before + bodies.length, 300_000);
+      await until(async () => (await archived()).length === before + bodies.length, 300_000);
     },
     dlq: (...args) => cli(['dlq', ...args, ...place], options),
     dlqJson: async <T>(...args: string[]) => (await cliJson(['dlq', ...args, ...place], options)) as Told<T>,

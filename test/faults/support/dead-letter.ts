@@ -1,6 +1,6 @@
 /**
  * F14: a dead-letter queue with one message in ten that nobody can be told about. In: how many messages. Out: each is
- * parked with its body, each uri has failed exactly once, and a uri that had its result keeps it.
+ * archived with its body, each uri has failed exactly once, and a uri that had its result keeps it.
  * Trap: the messages get there by the queue's own redrive, as those whose worker died each time.
  */
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { parkedPrefix } from '../../../lib/contract/names.ts';
+import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { count, deliverAll, eventOf, expire, receive } from './events.ts';
@@ -60,17 +60,17 @@ async function fillDeadLetters(queue: Queue, messages: number): Promise<Dead> {
   return { bodies, uris };
 }
 
-async function parkedBodies(s3: S3Client): Promise<string[]> {
+async function archivedBodies(s3: S3Client): Promise<string[]> {
   const bodies: string[] = [];
   let after: string | undefined;
   do {
     const page = await s3.send(
-      new ListObjectsV2Command({ Bucket: BUCKET, Prefix: parkedPrefix(JOB), ContinuationToken: after }),
+      new ListObjectsV2Command({ Bucket: BUCKET, Prefix: deadLetterPrefix(JOB), ContinuationToken: after }),
     );
     const read = (page.Contents ?? []).map(async ({ Key = '' }) => {
       const object = await s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
       const { body, messageId } = JSON.parse((await object.Body?.transformToString()) ?? '');
-      assert.equal(Key, `${parkedPrefix(JOB)}${messageId}.json`);
+      assert.equal(Key, `${deadLetterPrefix(JOB)}${messageId}.json`);
       bodies.push(body);
     });
     await Promise.all(read);
@@ -101,7 +101,7 @@ export async function deadLettered(t: TestContext, { messages }: DeadLetterCases
   const dead = { sqs: queue.aws.sqs, queueUrl: queue.deadLetterUrl as string };
   assert.equal(await count(dead), messages);
   await deliverAll(dead, openDeadLetter(t, { redisUrl: url }), { most: messages });
-  assert.deepEqual((await parkedBodies(queue.aws.s3)).sort(), bodies.sort());
+  assert.deepEqual((await archivedBodies(queue.aws.s3)).sort(), bodies.sort());
   await history.assertClean(url, JOB);
 }
 
@@ -127,6 +127,6 @@ export async function deadLetteredUnderFaults(t: TestContext, { messages }: Dead
   };
   const dead = { sqs: queue.aws.sqs, queueUrl: queue.deadLetterUrl as string };
   await deliverAll(dead, openDeadLetter(t, { redisUrl: redis.url, s3Endpoint: s3.url }), { most: messages });
-  assert.deepEqual((await parkedBodies(queue.aws.s3)).sort(), bodies.sort());
+  assert.deepEqual((await archivedBodies(queue.aws.s3)).sort(), bodies.sort());
   await history.assertClean(direct, JOB);
 }

@@ -1,5 +1,5 @@
 /**
- * F8: faults of S3 for claim checks, model and parked messages. In: nothing. Out: for each fault, what may be told
+ * F8: faults of S3 for claim checks, model and dead letters. In: nothing. Out: for each fault, what may be told
  * while it lasts, and all is well when it is over.
  * Trap: the cases wait for time limits most of their time, so those of one test run at once, each behind a proxy.
  */
@@ -12,7 +12,7 @@ import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { openModel } from '../../../lib/compose/model.ts';
-import { parkedPrefix, payloadPrefix } from '../../../lib/contract/names.ts';
+import { deadLetterPrefix, payloadPrefix } from '../../../lib/contract/names.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { openS3, putText } from '../../../lib/s3/objects.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
@@ -195,14 +195,14 @@ async function replacedBetweenReads(t: TestContext, endpoint: string): Promise<v
   await host.ready();
 }
 
-export async function parkedMessages(t: TestContext): Promise<void> {
+export async function deadLetters(t: TestContext): Promise<void> {
   quietLog(t);
   const queue = await startQueue(t);
   const url = await redisUrl(t);
   const faults = [...REFUSALS, ...BREAKS];
   await Promise.all(
     faults.map(async (fault, number) => {
-      const job = `parked-${number}`;
+      const job = `dead-letters-${number}`;
       const proxy = await startHttpProxy(t, queue.aws.url);
       const handler = openDeadLetter(t, { redisUrl: url, job, s3Endpoint: proxy.url });
       const history = new History();
@@ -213,9 +213,9 @@ export async function parkedMessages(t: TestContext): Promise<void> {
       assert.deepEqual(await handler(event), { batchItemFailures: [{ itemIdentifier: 'm-0' }] }, fault.name);
       proxy.onRequest = () => ({ kind: 'pass' });
       assert.deepEqual(await handler(event), { batchItemFailures: [] }, fault.name);
-      const Key = `${parkedPrefix(job)}m-0.json`;
-      const parked = await queue.aws.s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
-      const { body } = JSON.parse((await parked.Body?.transformToString()) ?? '') as { body: string };
+      const Key = `${deadLetterPrefix(job)}m-0.json`;
+      const archived = await queue.aws.s3.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
+      const { body } = JSON.parse((await archived.Body?.transformToString()) ?? '') as { body: string };
       assert.equal(body, event.Records[0]?.body);
       await history.assertClean(url, job, fault.name);
     }),

@@ -10,7 +10,7 @@ import { deadLetter } from '../../../functions/dead-letter.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { reporterTo } from '../../../lib/compose/reporter.ts';
-import { parkedPrefix } from '../../../lib/contract/names.ts';
+import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Runner } from '../../../lib/contract/values.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
@@ -131,7 +131,8 @@ export function openDeadLetter(t: TestContext, options: WorkerOptions): SqsHandl
   const job = options.job ?? JOB;
   return deadLetter({
     sink: resultSink(openStore(t, options)),
-    park: (id, message) => putText(s3, { bucket: BUCKET, key: `${parkedPrefix(job)}${id}.json` }, message),
-    tries: 3,
+    archive: (id, message) =>
+      putText(s3, { bucket: BUCKET, key: `${deadLetterPrefix(job)}${id}.json` }, message),
+    attempts: 3,
   });
 }

@@ -114,10 +114,16 @@ const STORAGE: readonly Check[] = [
       };
       const enabled = Rules.filter(({ Status }) => Status === 'Enabled');
       const expiring = enabled.filter(({ ExpirationInDays }) => ExpirationInDays !== undefined);
-      assert.deepEqual(expiring.map(({ Prefix }) => String(Prefix)).sort(), ['parked/', 'payloads/']);
-      const parked = expiring.find(({ Prefix }) => Prefix === 'parked/')?.['ExpirationInDays'];
+      assert.deepEqual(expiring.map(({ Prefix }) => String(Prefix)).sort(), [
+        'dead-letters/',
+        'parked/',
+        'payloads/',
+      ]);
+      const archived = expiring.flatMap(({ Prefix, ExpirationInDays }) =>
+        Prefix === 'payloads/' ? [] : [Number(ExpirationInDays)],
+      );
       const payloads = expiring.find(({ Prefix }) => Prefix === 'payloads/')?.['ExpirationInDays'];
-      assert.ok(Number(payloads) > days(propertiesOf(template, 'DeadLetterQueue')) + Number(parked));
+      assert.ok(Number(payloads) > days(propertiesOf(template, 'DeadLetterQueue')) + Math.max(...archived));
       assert.ok(enabled.some((rule) => rule['AbortIncompleteMultipartUpload'] !== undefined));
     },
   ],

@@ -21,7 +21,7 @@ const MODELS: Readonly<Record<string, ModelSpec>> = {
 
 function message(uri: string, value: number, length = LENGTH) {
   const tensor: Tensor = { dtype: 'float32', shape: [length], data: new Float32Array(length).fill(value) };
-  return { id: uri, tries: 1, body: encodeMessage(uri, new Map([['x', { kind: 'tensor', tensor }]])) };
+  return { id: uri, attempts: 1, body: encodeMessage(uri, new Map([['x', { kind: 'tensor', tensor }]])) };
 }
 
 async function runOf(t: TestContext, spec: ModelSpec, settings?: Partial<OnnxSettings>): Promise<RunRecords> {

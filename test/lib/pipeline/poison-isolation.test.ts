@@ -50,9 +50,9 @@ function world({ fullMs = FULL_MS, startMs = START_MS, slowMs = SLOW_MS }: Limit
   };
   const time = { remainingMs: () => fullMs - nowMs, fullMs };
   /** Ends no later than the function. */
-  const verdicts = async (records: readonly Kind[], tries: number) => {
+  const verdicts = async (records: readonly Kind[], attempts: number) => {
     nowMs = 0;
-    const outcomes = await runRedelivered(records.map(record), run, time, tries);
+    const outcomes = await runRedelivered(records.map(record), run, time, attempts);
     assert.ok(nowMs <= fullMs);
     return outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.code));
   };
@@ -73,21 +73,21 @@ test('one endless record of ten comes again, the nine get their results, whereve
   }
 });
 
-test('of ten records with three endless ones the seven succeed before five tries are over, and two of the three are found', async () => {
+test('of ten records with three endless ones the seven succeed before five attempts are over, and two of the three are found', async () => {
   const { verdicts } = world();
   let waiting: Kind[] = 'endless good endless good good endless good good good good'.split(' ') as Kind[];
   const succeeded: Kind[] = [];
   const failed: Kind[] = [];
   // The first of five deliveries ended with the function.
-  for (let tries = 2; tries <= 5; tries++) {
-    const found = await verdicts(waiting, tries);
+  for (let attempts = 2; attempts <= 5; attempts++) {
+    const found = await verdicts(waiting, attempts);
     const now = waiting;
     succeeded.push(...now.filter((_, i) => found[i] === 'ok'));
     failed.push(...now.filter((_, i) => found[i] === 'model_failed'));
     waiting = now.filter((_, i) => found[i] === 'timeout');
   }
   assert.deepEqual(succeeded, Array(7).fill('good'));
-  // The third ran out of tries: the dead letters give it its outcome.
+  // The third ran out of attempts: the dead letters give it its outcome.
   assert.deepEqual([failed, waiting], [['endless', 'endless'], ['endless']]);
 });
 
@@ -105,25 +105,25 @@ test('a slow record that needs more than half the time succeeds once it has all 
 
 test('where starting the process takes most of the time, good records get their results at every try', async () => {
   for (const startMs of [500, 800, 1_300]) {
-    for (const tries of [2, 3, 4, 5]) {
+    for (const attempts of [2, 3, 4, 5]) {
       const { verdicts } = world({ fullMs: 1_500, startMs });
-      assert.deepEqual(await verdicts(Array<Kind>(3).fill('good'), tries), Array(3).fill('ok'));
+      assert.deepEqual(await verdicts(Array<Kind>(3).fill('good'), attempts), Array(3).fill('ok'));
     }
   }
 });
 
 test('the start of the process is not the time of a record: one that had less than the function gives comes again', async () => {
   // 2,700 ms less the start: the 2,000 it needs are not there, and on its first delivery they are.
-  for (const tries of [2, 3, 4, 5]) {
+  for (const attempts of [2, 3, 4, 5]) {
     const { verdicts } = world({ fullMs: 2_700, startMs: 900, slowMs: 2_000 });
-    assert.deepEqual(await verdicts(['slow'], tries), ['timeout']);
+    assert.deepEqual(await verdicts(['slow'], attempts), ['timeout']);
   }
 });
 
 test('a process that is not ready in time decides nothing about any record, nor does one that dies before it is', async () => {
   const { verdicts } = world({ fullMs: 1_000, startMs: 2_000 });
-  for (const tries of [2, 3, 4, 5]) {
-    assert.deepEqual(await verdicts(['good', 'endless', 'deadly'], tries), Array(3).fill('timeout'));
+  for (const attempts of [2, 3, 4, 5]) {
+    assert.deepEqual(await verdicts(['good', 'endless', 'deadly'], attempts), Array(3).fill('timeout'));
   }
   const died = new ServingError('model_failed', 'the model ended its process (SIGKILL)');
   const time = { remainingMs: () => FULL_MS, fullMs: FULL_MS };

@@ -12,9 +12,9 @@ interface Entry {
 type Refusal = { readonly code: string; readonly senderFault: boolean } | undefined;
 
 /** An SQS that refuses what it is told to, entry by entry, on the real protocol. */
-async function sqsThat(t: TestContext, refuse: (body: string, tries: number) => Refusal) {
+async function sqsThat(t: TestContext, refuse: (body: string, attempts: number) => Refusal) {
   const calls: Entry[][] = [];
-  const tries = new Map<string, number>();
+  const attempts = new Map<string, number>();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -24,8 +24,8 @@ async function sqsThat(t: TestContext, refuse: (body: string, tries: number) => 
       const Successful: object[] = [];
       const Failed: object[] = [];
       for (const { Id, MessageBody } of Entries) {
-        const count = (tries.get(MessageBody) ?? 0) + 1;
-        tries.set(MessageBody, count);
+        const count = (attempts.get(MessageBody) ?? 0) + 1;
+        attempts.set(MessageBody, count);
         const refusal = refuse(MessageBody, count);
         if (refusal) Failed.push({ Id, Code: refusal.code, SenderFault: refusal.senderFault, Message: 'no' });
         else Successful.push({ Id, MessageId: Id, MD5OfMessageBody: '' });
@@ -51,7 +51,7 @@ async function sqsThat(t: TestContext, refuse: (body: string, tries: number) => 
     server.close();
     server.closeAllConnections();
   });
-  return { sender: new QueueSender(sqs, { queueUrl: `${endpoint}/0/q` }), calls, tries };
+  return { sender: new QueueSender(sqs, { queueUrl: `${endpoint}/0/q` }), calls, attempts };
 }
 
 test('messages of one tick leave ten to a call, in order', async (t) => {
@@ -101,11 +101,11 @@ test('of every mask of refused entries, exactly the refused reject and the other
 });
 
 test('an entry refused for a passing reason is sent again, alone', async (t) => {
-  const { sender, calls, tries } = await sqsThat(t, (body, count) =>
+  const { sender, calls, attempts } = await sqsThat(t, (body, count) =>
     body === 'm3' && count < 3 ? { code: 'ServiceUnavailable', senderFault: false } : undefined,
   );
   await Promise.all(Array.from({ length: 10 }, (_, i) => sender.send(`m${i}`)));
-  assert.equal(tries.get('m3'), 3);
+  assert.equal(attempts.get('m3'), 3);
   assert.deepEqual(
     calls.map((call) => call.length),
     [10, 1, 1],
@@ -113,7 +113,7 @@ test('an entry refused for a passing reason is sent again, alone', async (t) => 
 });
 
 test('an entry that is refused again and again rejects in the end, with the reason of SQS', async (t) => {
-  const { sender, tries } = await sqsThat(t, () => ({ code: 'ServiceUnavailable', senderFault: false }));
+  const { sender, attempts } = await sqsThat(t, () => ({ code: 'ServiceUnavailable', senderFault: false }));
   await assert.rejects(sender.send('m'), { code: 'queue_unavailable', message: /ServiceUnavailable: no/ });
-  assert.equal(tries.get('m'), 4);
+  assert.equal(attempts.get('m'), 4);
 });

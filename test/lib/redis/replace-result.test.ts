@@ -18,7 +18,7 @@ const fieldsOf = (x: number) =>
   );
 const failure = (code: 'max_receives_exceeded' | 'bad_input', id = 'm1') =>
   serializeResult(
-    { ok: false, error: new ServingError(code, `the record failed 5 times and was parked as ${id}`) },
+    { ok: false, error: new ServingError(code, `the record failed 5 times and was archived as ${id}`) },
     undefined,
   );
 const record = (messageId = 'm1', message = 'the message') => ({ uri: 'u', messageId, message });

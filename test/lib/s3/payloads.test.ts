@@ -36,10 +36,10 @@ function store(sizes: Readonly<Record<string, number>>) {
 
 const pointer = (name: string, bytes?: number) => encodePointer(`uri-${name}`, `payloads/job/${name}`, bytes);
 
-const delivered = (bodies: readonly string[], tries = '1') =>
+const delivered = (bodies: readonly string[], attempts = '1') =>
   bodies.map((body, i) => ({
     messageId: `m-${i}`,
-    attributes: { ApproximateReceiveCount: tries },
+    attributes: { ApproximateReceiveCount: attempts },
     body,
   }));
 

@@ -62,12 +62,12 @@ export async function openScene(t: TestContext, bundles: Bundles, settings: Reco
 }
 
 /** An event of messages, whose ids are their uris. */
-export function batchEvent(bodies: Readonly<Record<string, string>>, tries = 1) {
+export function batchEvent(bodies: Readonly<Record<string, string>>, attempts = 1) {
   return {
     Records: Object.entries(bodies).map(([messageId, body]) => ({
       messageId,
       body,
-      attributes: { SentTimestamp: String(Date.now()), ApproximateReceiveCount: String(tries) },
+      attributes: { SentTimestamp: String(Date.now()), ApproximateReceiveCount: String(attempts) },
     })),
   };
 }
