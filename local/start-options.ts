@@ -10,7 +10,7 @@ import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';
 
-/** Each job has its own environment, model and memory; more jobs need more machines. */
+/** Jobs of one `npm start`, each with its own environment, model and memory. The start is refused. */
 const MAX_JOBS = 16;
 
 export const START_OPTIONS = {
