@@ -3,34 +3,32 @@
  * and all columns have the same number of rows, so a text column beside tensors is padded with nulls; the old server
  * reads its first cell. Numbers become float32, and strings lose their shape.
  */
-
-import { type FlatTable, scalar, structs, table } from '../../lib/codecs/arrow/flatbuffers.ts';
 import { toFloat32 } from '../../lib/codecs/arrow/float32.ts';
-import {
-  align8,
-  batchMessage,
-  CONTINUATION,
-  END_BYTES,
-  schemaMessage,
-} from '../../lib/codecs/arrow/message.ts';
-import { float32Column, int32Column, schemaColumn } from '../../lib/codecs/arrow/schema.ts';
+import { align8, CONTINUATION, END_BYTES } from '../../lib/codecs/arrow/message.ts';
 import { encodeBase64 } from '../../lib/codecs/base64.ts';
 import { quoteName } from '../../lib/codecs/quote.ts';
 import { badInput, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
 import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
+import {
+  batchMessage,
+  type FlatTable,
+  float32Column,
+  int32Column,
+  listColumn,
+  scalar,
+  schemaMessage,
+  structColumn,
+  structs,
+  utf8Column,
+} from './arrow-writer.ts';
 
 const TENSOR_ROWS = 4;
 /** Strings of one input travel in one cell, joined by this; the old server splits there. */
 const STRING_SEPARATOR = '|';
 const NO_BYTES = new Uint8Array(0);
 const encoder = new TextEncoder();
-
-export const utf8Column = (name: string): FlatTable => schemaColumn(name, 5, table(), []);
-const listColumn = (name: string, item: FlatTable): FlatTable => schemaColumn(name, 12, table(), [item]);
-const structColumn = (name: string, fields: readonly FlatTable[]): FlatTable =>
-  schemaColumn(name, 13, table(), fields);
 
 /** A column before the number of rows is known. */
 interface Column {

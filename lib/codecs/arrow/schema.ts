@@ -7,7 +7,7 @@ import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
 import type { NumericDType } from '../../contract/tensor.ts';
 import { quoteName } from '../quote.ts';
-import { type FlatReader, type FlatTable, scalar, table, text, vector } from './flatbuffers.ts';
+import type { FlatReader } from './flatbuffers.ts';
 
 /** What a column or its child holds. Binary is read as text: the Scala front end had base64 in such columns. */
 type ArrowType = NumericDType | 'utf8' | 'large_utf8' | 'list' | 'large_list' | 'struct';
@@ -51,8 +51,6 @@ const TYPE_NAMES = [
   'list_view',
   'large_list_view',
 ] as const;
-const INT = 2;
-const FLOAT = 3;
 const FLOATS = ['float16', 'float32', 'float64'] as const;
 const EXPECTED = 'expected utf8, a number, list<...> or struct<indiceData, indiceShape, data, shape>';
 /** struct > list > number is 3; nothing that we read is deeper. */
@@ -164,16 +162,3 @@ export function formatType(field: ArrowField): string {
   const inner = parts.join(', ');
   return `${field.type}<${inner.length > 200 ? `${inner.slice(0, 200)}...` : inner}>`;
 }
-
-/** A column of a schema that is written; `typeNumber` is its place in TYPE_NAMES. */
-export const schemaColumn = (
-  name: string,
-  typeNumber: number,
-  type: FlatTable,
-  children: readonly FlatTable[],
-): FlatTable => table(text(name), scalar(1, 1), scalar(1, typeNumber), type, undefined, vector(children));
-
-export const int32Column = (name: string): FlatTable =>
-  schemaColumn(name, INT, table(scalar(4, 32), scalar(1, 1)), []);
-export const float32Column = (name: string): FlatTable =>
-  schemaColumn(name, FLOAT, table(scalar(2, FLOATS.indexOf('float32'))), []);

@@ -17,19 +17,19 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
+import type { ErrorCode } from '../../../lib/contract/errors.ts';
+import { fourRows, listOf, record, structOf, tensorType } from '../../lib/codecs/arrow/records.ts';
 import {
   type FlatTable,
+  float32Column,
   scalar,
   structs,
   table,
   text,
+  utf8Column,
   vector,
   writeFlat,
-} from '../../../lib/codecs/arrow/flatbuffers.ts';
-import { float32Column } from '../../../lib/codecs/arrow/schema.ts';
-import type { ErrorCode } from '../../../lib/contract/errors.ts';
-import { fourRows, listOf, record, structOf, tensorType } from '../../lib/codecs/arrow/records.ts';
-import { utf8Column } from '../../support/arrow-record.ts';
+} from '../../support/arrow-writer.ts';
 import type { DataCase } from '../cases.ts';
 
 export const goodArrow = (): Uint8Array => record({ x: fourRows(tensorType(), [], [], [1, 2], [2]) });

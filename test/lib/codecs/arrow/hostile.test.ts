@@ -2,21 +2,23 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Float64, Int32, Utf8, vectorFromArray } from 'apache-arrow';
 import * as fc from 'fast-check';
+import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
+import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
+import { ServingError } from '../../../../lib/contract/errors.ts';
+import type { Value } from '../../../../lib/contract/values.ts';
+import { encodeArrowRecord } from '../../../support/arrow-record.ts';
 import {
   type FlatTable,
+  float32Column,
+  int32Column,
   scalar,
   structs,
   table,
   text,
+  utf8Column,
   vector,
   writeFlat,
-} from '../../../../lib/codecs/arrow/flatbuffers.ts';
-import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
-import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
-import { float32Column, int32Column } from '../../../../lib/codecs/arrow/schema.ts';
-import { ServingError } from '../../../../lib/contract/errors.ts';
-import type { Value } from '../../../../lib/contract/values.ts';
-import { encodeArrowRecord, utf8Column } from '../../../support/arrow-record.ts';
+} from '../../../support/arrow-writer.ts';
 import { assertRefused, dense, fourRows, listOf, record, scalaRecord, tensorType } from './records.ts';
 
 const sparse: Value = {

@@ -12,10 +12,19 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import * as fc from 'fast-check';
+import { align8 } from '../../../../lib/codecs/arrow/message.ts';
 import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
 import { decodeBase64 } from '../../../../lib/codecs/base64.ts';
 import { type ErrorCode, ServingError } from '../../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
+import {
+  batchMessage,
+  float32Column,
+  int32Column,
+  scalar as scalarSlot,
+  schemaMessage,
+  structs,
+} from '../../../support/arrow-writer.ts';
 
 const ZOO = new URL('../../../../../shared/fixtures/zoo/', import.meta.url);
 const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the repository';
@@ -222,6 +231,33 @@ describe('encodeArrowResult', () => {
       decodeArrowResult(encodeArrowResult(Array.from({ length: 1024 }, () => scalar))).length,
       1024,
     );
+  });
+
+  it('has the messages that a writer of flatbuffers makes, in place of its constants', () => {
+    const schema = schemaMessage([float32Column('data'), int32Column('shape')]);
+    for (const [shape, dims, whole] of [
+      [[2, 3], 2, undefined],
+      [[], 0, undefined],
+      [[1, 1, 2], 2, '1,1,2'],
+      [[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], 1, '1,1,1,1,1,1,1,1,1,1,1'],
+      [[0], 0, '0'],
+    ] as const) {
+      const rows = shape.reduce<number>((product, dim) => product * dim, 1);
+      const [bits, shapeAt] = [align8(4 * rows), align8(4 * rows) + align8(rows / 8)];
+      const head = batchMessage(
+        {
+          rows: scalarSlot(8, rows),
+          nodes: structs([rows, 0, rows, rows - dims]),
+          buffers: structs([0, 0, 0, 4 * rows, bits, Math.ceil(rows / 8), shapeAt, 4 * rows]),
+          bodyLength: scalarSlot(8, shapeAt + align8(4 * rows)),
+        },
+        whole === undefined ? undefined : ['cluster-serving.shape', whole],
+      );
+      const written = encodeArrowResult([float32(shape)]);
+      const expected = Buffer.concat([schema, head]);
+      assert.deepEqual(Buffer.from(written.subarray(0, expected.length)), expected, String(shape));
+      assert.equal(written.length, expected.length + shapeAt + align8(4 * rows) + 8);
+    }
   });
 
   it('leaves no trace of one result in the next', () => {
