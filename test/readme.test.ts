@@ -7,34 +7,26 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { parseConfig } from '../lib/config/file.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
+import { shownAs, textsOf } from './support/documents.ts';
 import { childEnvironment } from './support/environment.ts';
 import { temporaryFolder } from './support/runner.ts';
 import { type Addresses, ROOT, startReady } from './support/start.ts';
 
 const run = promisify(execFile);
 
-async function blocks(language: string, document = 'README.md'): Promise<string[]> {
-  const text = await readFile(join(ROOT, document), 'utf8');
-  return [...text.matchAll(/```(\w+)\n([\s\S]*?)```/g)]
-    .filter((match) => match[1] === language)
-    .map((match) => match[2] as string);
-}
-
 function here(code: string, { http, redisUrl }: Addresses): string {
   return code.replaceAll('http://localhost:10020', http).replaceAll('redis://localhost:10022', redisUrl);
 }
 
-/** What a sample shows, where blanks say nothing and … is what it leaves out. */
-function shownAs(samples: readonly string[], mark: string): RegExp {
+function sampleWith(samples: readonly string[], mark: string): RegExp {
   const sample = samples.find((one) => one.includes(mark));
   assert.ok(sample, mark);
-  const parts = sample.replaceAll(/\s/g, '').split('…');
-  return new RegExp(`^${parts.map((part) => RegExp.escape(part)).join('.+')}$`);
+  return shownAs(sample);
 }
 
 test('the curl commands and the SDK example of the README do what it says, and docs/reference/http.md shows the answers', async (t) => {
   const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
-  const shell = await blocks('sh');
+  const shell = await textsOf('sh');
   const bash = async (block: string | undefined) => {
     assert.ok(block);
     const options = { cwd: ROOT, env: childEnvironment() };
@@ -51,15 +43,15 @@ test('the curl commands and the SDK example of the README do what it says, and d
   const queued = await bash(shell.find((block) => block.includes('/predictions/d7')));
   assert.match(queued, /^\{"uri":"d7"\}\{"uri":"d7","status":"succeeded",/);
 
-  const samples = await blocks('json', 'docs/reference/http.md');
-  assert.match(queued.slice('{"uri":"d7"}'.length), shownAs(samples, '"uri": "d7"'));
-  const infer = (await blocks('bash', 'docs/reference/http.md')).find((block) =>
+  const samples = await textsOf('json', 'docs/reference/http.md');
+  assert.match(queued.slice('{"uri":"d7"}'.length), sampleWith(samples, '"uri": "d7"'));
+  const infer = (await textsOf('bash', 'docs/reference/http.md')).find((block) =>
     block.includes('"datatype": "FP32"'),
   );
   const inferred = await bash(infer?.replace('localhost:10020', addresses.http));
-  assert.match(inferred, shownAs(samples, '"model_name"'));
+  assert.match(inferred, sampleWith(samples, '"model_name"'));
 
-  const [example] = await blocks('ts');
+  const [example] = await textsOf('ts');
   assert.ok(example);
   // Inside the package, so that it can import itself by name; nowhere in sight of git.
   const folder = join(ROOT, '.cluster-serving', `readme-${process.pid}`);

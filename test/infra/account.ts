@@ -17,6 +17,8 @@ export interface Account {
   readonly folder: string;
   readonly aws: LocalAws;
   readonly cloudFormation: LocalCloudFormation;
+  /** Keys and endpoints, for commands that run in a shell. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly serverless: (...parameters: readonly string[]) => Promise<Run>;
   close(): Promise<void>;
 }
@@ -61,6 +63,7 @@ export async function startAccount(service?: string): Promise<Account> {
     folder,
     aws,
     cloudFormation,
+    environment: variables,
     serverless: async (...parameters) => {
       const first = cloudFormation.calls.length;
       const run = await runServerless(folder, parameters, variables);

@@ -13,7 +13,7 @@ import { startPoller } from '../../local/event-source/poller.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
 import { startRedis } from '../../local/redis/start.ts';
-import type { Packaged } from '../support/packaging.ts';
+import type { Artifacts } from '../support/packaging.ts';
 import { propertiesOf, resourcesOf, type Template } from '../support/template.ts';
 import { startTlsProxy, type TlsProxy } from '../support/tls.ts';
 import { extract, readArchive } from './archive.ts';
@@ -61,7 +61,7 @@ type Attribute = { readonly 'Fn::GetAtt': readonly [string, string] };
 
 /** `prepare` runs when the bucket is there and before any function starts. */
 export async function deployLocally(
-  packaged: Packaged,
+  packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
 ): Promise<Deployed> {
   const closers: (() => Promise<unknown>)[] = [];
@@ -78,7 +78,7 @@ export async function deployLocally(
 
 /** SQS, S3 and Redis on this machine and every archive in a folder of its own, with the template's environment. */
 export async function prepareDeployment(
-  packaged: Packaged,
+  packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
   onClose: (close: () => Promise<unknown>) => void,
 ): Promise<Prepared> {
@@ -120,7 +120,7 @@ export async function prepareDeployment(
 }
 
 async function deploy(
-  packaged: Packaged,
+  packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
   onClose: (close: () => Promise<unknown>) => void,
 ): Promise<Omit<Deployed, 'close'>> {

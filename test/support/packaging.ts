@@ -23,14 +23,18 @@ export interface PackageRequest {
   readonly node?: string;
 }
 
-export interface Packaged {
-  /** The copy of the project. */
+export interface Artifacts {
+  /** The project. */
   readonly folder: string;
-  readonly exitCode: number;
-  readonly output: string;
   /** Path of a function's archive. */
   archive(functionName: string): string;
   template(): Promise<Template>;
+}
+
+/** Of a copy of the project. */
+export interface Packaged extends Artifacts {
+  readonly exitCode: number;
+  readonly output: string;
   remove(): Promise<void>;
 }
 
@@ -39,15 +43,18 @@ export async function packageProject(request: PackageRequest = {}): Promise<Pack
   if (request.config !== undefined) await writeFile(join(folder, 'config.yaml'), request.config);
   const command = [request.node ?? process.execPath, SERVERLESS, 'package', ...(request.options ?? [])];
   const result = await run([...withoutNetwork(), ...command], folder);
+  return { ...result, ...packagedIn(folder), remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** What `serverless package` wrote into a folder. */
+export function packagedIn(folder: string): Artifacts {
   return {
-    ...result,
     folder,
     archive: (functionName) => join(folder, '.serverless', `${functionName}.zip`),
     template: async () =>
       JSON.parse(
         await readFile(join(folder, '.serverless', 'cloudformation-template-update-stack.json'), 'utf8'),
       ) as Template,
-    remove: () => rm(folder, { recursive: true, force: true }),
   };
 }
 
