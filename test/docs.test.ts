@@ -10,13 +10,26 @@ import { InputQueue, OutputQueue } from '../sdk/index.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = ['lib', 'functions', 'sdk', 'convert', 'local', 'embedded-redis', 'cli', 'infra'];
 
+const OUTSIDE = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'examples/README.md',
+  'examples/digits/README.md',
+];
+/** By what a reader wants: to learn, to do, to look up, to understand. */
+const FOLDERS = ['tutorial', 'how-to', 'reference', 'explanation'];
+/** They move into a folder with their next measurements. */
+const PERFORMANCE = new Set(['docs/benchmarks.md', 'docs/growth.md', 'docs/costs.md']);
+
 const documents = new Map<string, string>();
 
 before(async () => {
   const docs = (await readdir(join(ROOT, 'docs'), { recursive: true })).filter((name) =>
     name.endsWith('.md'),
   );
-  for (const path of [...docs.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'])
+  for (const path of [...docs.map((name) => `docs/${name}`), ...OUTSIDE])
     documents.set(path, await readFile(join(ROOT, path), 'utf8'));
 });
 
@@ -78,18 +91,52 @@ function windowsOf(text: string, count: number): string[] {
 
 test('every link between the documents leads to a file and a heading that are there', () => {
   let checked = 0;
-  for (const [path, text] of documents) {
-    for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^(https?:|mailto:)/.test(target)) continue;
-      const [file = '', anchor] = target.split('#');
-      const full = file === '' ? path : join(dirname(path), file);
-      assert.ok(existsSync(join(ROOT, full)), `${path}: ${target}`);
-      if (anchor !== undefined) assert.ok(anchorsOf(full).includes(anchor), `${path}: ${target}`);
+  for (const path of documents.keys()) {
+    for (const { file, anchor } of linksOf(path)) {
+      assert.ok(existsSync(join(ROOT, file)), `${path}: ${file}`);
+      if (anchor !== undefined) assert.ok(anchorsOf(file).includes(anchor), `${path}: ${file}#${anchor}`);
       checked++;
     }
   }
-  assert.ok(checked > 10);
+  assert.ok(checked > 100);
 });
+
+test('every page of docs is in one of the four folders, and links lead to it from README.md', () => {
+  const reached = new Set(['README.md']);
+  // A set can grow while it is walked through.
+  for (const path of reached)
+    for (const { file } of linksOf(path)) if (documents.has(file)) reached.add(file);
+  const pages = [...documents.keys()].filter((path) => path.startsWith('docs/'));
+  assert.ok(pages.length > 15);
+  for (const page of pages) {
+    assert.ok(reached.has(page), `${page}: no link leads to it`);
+    if (PERFORMANCE.has(page)) continue;
+    assert.ok(
+      FOLDERS.includes(page.split('/')[1] as string),
+      `${page}: expected a folder of ${FOLDERS.join(', ')}`,
+    );
+  }
+});
+
+test('every page of docs that a source file names is there', async () => {
+  for (const folder of [...SOURCES, 'bench', 'test']) {
+    for (const name of await readdir(join(ROOT, folder), { recursive: true })) {
+      if (!/\.(ts|mjs|cjs|yml|md)$/.test(name) || name.includes('node_modules')) continue;
+      const text = await readFile(join(ROOT, folder, name), 'utf8');
+      for (const [page] of text.matchAll(/(?<![\w/.])docs\/[\w/-]+\.md/g))
+        assert.ok(documents.has(page), `${folder}/${name} names ${page}`);
+    }
+  }
+});
+
+function linksOf(path: string): { file: string; anchor: string | undefined }[] {
+  const text = (documents.get(path) ?? '').replaceAll(/^```[\s\S]*?^```$/gm, '');
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+    if (/^(https?:|mailto:)/.test(target)) return [];
+    const [file = '', anchor] = target.split('#');
+    return [{ file: file === '' ? path : join(dirname(path), file), anchor }];
+  });
+}
 
 function anchorsOf(path: string): string[] {
   const text = documents.get(path) ?? '';
