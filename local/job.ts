@@ -141,7 +141,7 @@ async function publish(
   const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
   const settings = scope.get(onnxSettings);
   const { version } = await publishModel(scope.get(s3Client), scope.get(modelLocation), directory, {
-    trial: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
+    smokeTest: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
   });
   return { version, notes };
 }

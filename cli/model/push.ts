@@ -9,7 +9,7 @@ import { reportPath } from '../../convert/report-file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
-import type { ModelSource } from '../../lib/registry/versions.ts';
+import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -47,7 +47,7 @@ export async function push(
     const there = skipped > 0 ? `; ${skipped} were there` : '';
     const now = serves
       ? `serves from ${text}${was}`
-      : `lies in ${text}; \`model rollback ${version}\` lets it serve`;
+      : `lies in ${text}; \`model rollback ${version}\` promotes it`;
     output.answer(
       { version, to: text, format, ...counts, serves, before: before ?? null },
       `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}\nversion ${version} ${now}`,
@@ -64,7 +64,7 @@ async function withOnnx<T>(
   directory: string,
   options: Options,
   output: Output,
-  work: (directory: string, source: ModelSource) => Promise<T>,
+  work: (directory: string, source: ModelOrigin) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
@@ -92,10 +92,10 @@ async function assertRuns(folder: string, { reference, tolerance }: Options): Pr
 }
 
 /** From the import report that an import leaves beside the model. */
-async function sourceOf(folder: string): Promise<ModelSource> {
+async function sourceOf(folder: string): Promise<ModelOrigin> {
   try {
     const text = await readFile(await reportPath(folder), 'utf8');
-    const { source } = JSON.parse(text) as { source?: Partial<ModelSource> };
+    const { source } = JSON.parse(text) as { source?: Partial<ModelOrigin> };
     if (typeof source?.format === 'string' && Array.isArray(source.files)) {
       return { format: source.format, files: source.files };
     }

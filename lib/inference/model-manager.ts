@@ -6,7 +6,7 @@
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
 
-interface ModelSource<R extends Runner> {
+interface RunnerSource<R extends Runner> {
   /** Cheap: which version should serve. */
   version(): Promise<string>;
   /** Dear: downloads, verifies, opens and warms up that version. */
@@ -21,7 +21,7 @@ interface ManagerOptions {
   readonly onError: (error: ServingError) => void;
 }
 
-interface Lease<R> {
+interface OpenRunner<R> {
   readonly runner: R;
   users: number;
   retired: boolean;
@@ -29,16 +29,16 @@ interface Lease<R> {
 }
 
 export class ModelManager<R extends Runner = Runner> {
-  readonly #source: ModelSource<R>;
+  readonly #source: RunnerSource<R>;
   readonly #options: ManagerOptions;
-  #current: Lease<R> | undefined;
+  #current: OpenRunner<R> | undefined;
   /** Served before the current one, and is not closed yet. */
-  #leaving: Lease<R> | undefined;
-  #opening: Promise<Lease<R>> | undefined;
+  #leaving: OpenRunner<R> | undefined;
+  #opening: Promise<OpenRunner<R>> | undefined;
   #refreshing: Promise<void> | undefined;
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(source: ModelSource<R>, options: ManagerOptions) {
+  constructor(source: RunnerSource<R>, options: ManagerOptions) {
     this.#source = source;
     this.#options = options;
   }
@@ -50,7 +50,7 @@ export class ModelManager<R extends Runner = Runner> {
 
   /** Opens the model ahead of the first request. @throws model_unavailable; the next call tries again */
   async ready(): Promise<void> {
-    await this.#lease();
+    await this.#acquire();
   }
 
   /**
@@ -58,15 +58,15 @@ export class ModelManager<R extends Runner = Runner> {
    * @throws model_unavailable when none has loaded yet, and whatever `work` throws
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
-    let lease = await this.#lease();
+    let opened = await this.#acquire();
     // Between the promise's end and this line a swap may have closed it; from here to `users++` nothing can.
-    while (lease.closed) lease = await this.#lease();
-    lease.users++;
+    while (opened.closed) opened = await this.#acquire();
+    opened.users++;
     try {
-      return await work(lease.runner);
+      return await work(opened.runner);
     } finally {
-      lease.users--;
-      this.#closeWhenIdle(lease);
+      opened.users--;
+      this.#closeWhenIdle(opened);
     }
   }
 
@@ -94,7 +94,7 @@ export class ModelManager<R extends Runner = Runner> {
     this.#current = undefined;
   }
 
-  async #lease(): Promise<Lease<R>> {
+  async #acquire(): Promise<OpenRunner<R>> {
     if (!this.#current) return this.#openFirst();
     // Serve from what is there; a new version takes over behind the requests' back.
     if (this.#options.now() - this.#checkedAt >= this.#options.refreshMs) void this.refresh();
@@ -102,11 +102,11 @@ export class ModelManager<R extends Runner = Runner> {
   }
 
   /** All first requests share one opening; a failed one is forgotten, so that the next request tries again. */
-  #openFirst(): Promise<Lease<R>> {
+  #openFirst(): Promise<OpenRunner<R>> {
     this.#opening ??= this.#open()
-      .then((lease) => {
-        this.#current = lease;
-        return lease;
+      .then((opened) => {
+        this.#current = opened;
+        return opened;
       })
       .finally(() => {
         this.#opening = undefined;
@@ -114,7 +114,7 @@ export class ModelManager<R extends Runner = Runner> {
     return this.#opening;
   }
 
-  async #open(): Promise<Lease<R>> {
+  async #open(): Promise<OpenRunner<R>> {
     this.#checkedAt = this.#options.now();
     try {
       const runner = await this.#source.open(await this.#source.version());
@@ -140,19 +140,19 @@ export class ModelManager<R extends Runner = Runner> {
     }
   }
 
-  #retire(lease: Lease<R>): void {
-    lease.retired = true;
-    this.#closeWhenIdle(lease);
+  #retire(opened: OpenRunner<R>): void {
+    opened.retired = true;
+    this.#closeWhenIdle(opened);
   }
 
-  #closeWhenIdle(lease: Lease<R>): void {
-    if (!lease.retired || lease.closed || lease.users > 0) return;
-    lease.closed = true;
-    lease.runner
+  #closeWhenIdle(opened: OpenRunner<R>): void {
+    if (!opened.retired || opened.closed || opened.users > 0) return;
+    opened.closed = true;
+    opened.runner
       .close()
       .catch((error: unknown) => this.#options.onError(asModelError(error)))
       .finally(() => {
-        if (this.#leaving === lease) this.#leaving = undefined;
+        if (this.#leaving === opened) this.#leaving = undefined;
       });
   }
 }

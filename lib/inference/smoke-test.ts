@@ -23,7 +23,7 @@ export async function smokeTest(
   file: string,
   { settings, limitMs = LIMIT_MS }: SmokeTestOptions,
 ): Promise<void> {
-  const isolated = new IsolatedRunner({ file, version: 'trial', settings });
+  const isolated = new IsolatedRunner({ file, version: 'smoke test', settings });
   try {
     await isolated.run([], limitMs);
   } catch (error) {

@@ -54,7 +54,7 @@ export async function readCurrent(s3: S3Client, location: ModelLocation): Promis
  * @param history ends with the new version
  * @throws conflict when another version was made to serve since `current` was read; model_unavailable
  */
-export async function flip(
+export async function promote(
   s3: S3Client,
   location: ModelLocation,
   current: CurrentModel,

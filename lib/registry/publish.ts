@@ -18,19 +18,19 @@ import {
   unreachable,
 } from './download.ts';
 import { findModelFile } from './onnx-file.ts';
-import { type CurrentModel, flip, readCurrent, type VersionFile } from './pointer.ts';
-import { type ModelSource, readManifest, writeManifest } from './versions.ts';
+import { type CurrentModel, promote, readCurrent, type VersionFile } from './pointer.ts';
+import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
 
 export interface PublishOptions {
   /** False: upload only. Default true. */
   readonly activate?: boolean | undefined;
   /** What the model was made of. Default an ONNX directory. */
-  readonly source?: ModelSource | undefined;
+  readonly source?: ModelOrigin | undefined;
   /** Hears how many of all bytes are in S3. */
   readonly onBytes?: ((done: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called with the model's file before a version is uploaded that is not in S3 yet; what it throws is thrown. */
-  readonly trial?: ((file: string) => Promise<void>) | undefined;
+  readonly smokeTest?: ((file: string) => Promise<void>) | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
@@ -49,7 +49,7 @@ export interface Published extends ModelPointer {
  * The version is the start of the SHA-256 over names and contents: the same files are the same version.
  * @throws model_unavailable when the directory holds no model, or two, a link, or a file that cannot be named in S3, and
  * when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason; what
- * `trial` throws
+ * `smokeTest` throws
  */
 export async function publishModel(
   s3: S3Client,
@@ -68,15 +68,15 @@ export async function publishModel(
   );
   const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
   try {
-    // Before the upload: whoever lets another version serve during it is not overruled.
+    // Read before the upload: a version that is promoted during it is not replaced.
     const current = await readCurrent(s3, location);
-    if (options.trial && !(await readManifest(s3, location, version))) await options.trial(model);
+    if (options.smokeTest && !(await readManifest(s3, location, version))) await options.smokeTest(model);
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
     const at = new Date(now()).toISOString();
     if (!(await readManifest(s3, location, version))) {
       await writeManifest(s3, location, { version, files, uploadedAt: at, source });
     }
-    if (activate) await letServe(s3, location, current, version, files, at);
+    if (activate) await promoteUpload(s3, location, current, version, files, at);
     return {
       version,
       files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
@@ -124,7 +124,7 @@ async function uploadFiles(
   return skipped;
 }
 
-async function letServe(
+async function promoteUpload(
   s3: S3Client,
   location: ModelLocation,
   current: CurrentModel,
@@ -134,9 +134,9 @@ async function letServe(
 ): Promise<void> {
   if (current.version === version) {
     // Written again, though nothing changes: by hand somebody may have spoiled the list of its files.
-    return flip(s3, location, current, files, current.history);
+    return promote(s3, location, current, files, current.history);
   }
-  return flip(s3, location, current, files, [...current.history, { version, at }]);
+  return promote(s3, location, current, files, [...current.history, { version, at }]);
 }
 
 /**

@@ -7,7 +7,7 @@ import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
 import { addressText, isModelPath, isVersion, type ModelLocation, unreachable } from './download.ts';
-import { type Activation, type CurrentModel, flip, readCurrent, type VersionFile } from './pointer.ts';
+import { type Activation, type CurrentModel, promote, readCurrent, type VersionFile } from './pointer.ts';
 
 /** `manifests/<version>.json`. */
 interface Manifest {
@@ -16,10 +16,10 @@ interface Manifest {
   /** ISO 8601. */
   readonly uploadedAt: string;
   /** What the model was made of; of an ONNX directory only the format. */
-  readonly source: ModelSource;
+  readonly source: ModelOrigin;
 }
 
-export interface ModelSource {
+export interface ModelOrigin {
   /** `onnx`, `caffe`, `tf_saved_model`, … */
   readonly format: string;
   readonly files?: readonly VersionFile[];
@@ -154,7 +154,7 @@ export async function rollBack(
     );
   }
   await assertFiles(s3, location, manifest);
-  await flip(s3, location, current, manifest.files, historyBackTo(current.history, wanted, now));
+  await promote(s3, location, current, manifest.files, historyBackTo(current.history, wanted, now));
   return { version: wanted, from: current.version };
 }
 

@@ -191,7 +191,7 @@ layer { name: "odder" type: "Python" bottom: "odd" top: "odder" }
   assert.deepEqual(await readdir(cwd), ['net']);
 });
 
-test('--to uploads the model and lets it serve, and twice the same model is one version', async (t) => {
+test('--to uploads the model and promotes it, and twice the same model is one version', async (t) => {
   const cwd = await caffeFolder(t);
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const aws = await startAws({ port: 0, log: quiet });

@@ -182,7 +182,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     for (const key of keys) assert.ok(key in (dev.created.deployment ?? {}), key);
   });
 
-  test('deploy lets the model of modelPath serve from the bucket of the stack', () => {
+  test('deploy promotes the model of modelPath in the bucket of the stack', () => {
     assert.deepEqual(Buffer.from(dev.stored), Buffer.from(dev.model));
     assert.match(dev.created.output, new RegExp(`model ${dev.first} from .*/model serves from now on`));
   });
@@ -236,7 +236,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.deepEqual(info.events, changed.events);
   });
 
-  test('publish lets a new model serve, beside the old one, and leaves the stack alone', () => {
+  test('publish promotes a new model, beside the old one, and leaves the stack alone', () => {
     const { published, first, second, changed } = dev;
     assert.equal(published.exitCode, 0, published.output);
     assert.notEqual(second, first);

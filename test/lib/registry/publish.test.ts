@@ -1,4 +1,4 @@
-/** Versions of a model in S3: uploads that break off, flips that meet, the way back, and what is deleted. */
+/** Versions of a model in S3: uploads that break off, promotions that meet, the way back, and what is deleted. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DeleteObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
-import { flip, readCurrent } from '../../../lib/registry/pointer.ts';
+import { promote, readCurrent } from '../../../lib/registry/pointer.ts';
 import { type PublishOptions, publishModel } from '../../../lib/registry/publish.ts';
 import { listVersions, removeVersion, rollBack, surplus } from '../../../lib/registry/versions.ts';
 import { openS3, type S3Client } from '../../../lib/s3/objects.ts';
@@ -258,7 +258,7 @@ test('a version that others let serve during an upload is not replaced by it, an
   assert.deepEqual([again.skipped, again.before, await serving(store.s3)], [1, other, again.version]);
 });
 
-test('two flips of one pointer: the store keeps the condition, the second is refused and told who serves', async (t) => {
+test('two promotions of one pointer: the store keeps the condition, the second is refused and told who serves', async (t) => {
   const store = await strictStore(t);
   const { version: a } = await publish(t, store.s3, 'a');
   const current = await readCurrent(store.s3, LOCATION);
@@ -271,7 +271,7 @@ test('two flips of one pointer: the store keeps the condition, the second is ref
     store.beforePut = () => undefined;
     store.objects.set(pointer, Buffer.from(JSON.stringify({ version: 'theirs', files })));
   };
-  await assert.rejects(flip(store.s3, LOCATION, current, files, to('mine')), {
+  await assert.rejects(promote(store.s3, LOCATION, current, files, to('mine')), {
     code: 'conflict',
     message: new RegExp(`version theirs was made to serve in the meantime, in place of ${a}; mine was not`),
   });
@@ -281,10 +281,10 @@ test('two flips of one pointer: the store keeps the condition, the second is ref
   const none = await readCurrent(store.s3, LOCATION);
   store.beforePut = () =>
     void store.objects.set(pointer, Buffer.from(JSON.stringify({ version: 'first', files })));
-  await assert.rejects(flip(store.s3, LOCATION, none, files, to('mine')), { code: 'conflict' });
+  await assert.rejects(promote(store.s3, LOCATION, none, files, to('mine')), { code: 'conflict' });
 });
 
-test('a flip whose answer gets lost is no conflict with itself', async (t) => {
+test('a promotion whose answer gets lost is no conflict with itself', async (t) => {
   const store = await strictStore(t);
   await publish(t, store.s3, 'a');
   let lost = 0;
