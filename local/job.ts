@@ -31,8 +31,8 @@ import { startPoller } from './event-source/poller.ts';
 import { type Gateway, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
 import { servedModel } from './model.ts';
-import { inPortions } from './portions.ts';
 import { RunQueue } from './run-queue.ts';
+import { inTimeSlices } from './time-slices.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
 
@@ -156,14 +156,14 @@ async function openEventSources(
   const { job, queueUrl } = scope.environment;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
   const deps = await composeBatch(scope);
-  const portions = inPortions(deps.model, runs, clock);
+  const slices = inTimeSlices(deps.model, runs, clock);
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...deps, model: portions.model }),
-    invoke: portions.invoke,
-    functionClock: portions.functionClock,
+    handler: batch({ ...deps, model: slices.model }),
+    invoke: slices.invoke,
+    functionClock: slices.functionClock,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
     maximumConcurrency: MOST_EVENTS,

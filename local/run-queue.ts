@@ -39,23 +39,23 @@ const LOOK_EVERY_MS = 5;
 /** The time for these turns, as a share of the last run. */
 const LOOKING_SHARE = 0.5;
 
-/** A waiting portion of a batch runs after this many times its own length, so batches get a fifth of the time. */
+/** A waiting slice of a batch runs after this many times its own length, so batches get a fifth of the time. */
 const PASSED_OVER_TIMES = 4;
 const MOST_PASSED_OVER_MS = 1_000;
 /** The share of time for requests while batches wait. */
 const REQUEST_SHARE = PASSED_OVER_TIMES / (PASSED_OVER_TIMES + 1);
 /**
- * How long a portion may use the model: as long as a request's run while requests arrive, longer when there are none.
+ * How long a slice may use the model: as long as a request's run while requests arrive, longer when there are none.
  */
-const LEAST_PORTION_MS = 5;
-const QUIET_PORTION_MS = 100;
+const LEAST_SLICE_MS = 5;
+const QUIET_SLICE_MS = 100;
 
 /** Short runs start together, up to this total length, which saves turns of the event loop. */
 const TOGETHER_MS = 1;
 const MOST_TOGETHER = 16;
 
 interface Waiting {
-  readonly kind: 'request' | 'portion';
+  readonly kind: 'request' | 'slice';
   readonly run: () => Promise<void>;
   readonly refuse: (error: ServingError) => void;
 }
@@ -65,7 +65,7 @@ export class RunQueue {
   readonly #now: () => number;
   readonly #look: () => Promise<void>;
   #requests: Waiting[] = [];
-  #portions: Waiting[] = [];
+  #slices: Waiting[] = [];
   /** The work that has the model, or gets it next whatever arrives. */
   #chosen: Waiting | undefined;
   #serving = false;
@@ -80,11 +80,11 @@ export class RunQueue {
   #lastRequestMs = Number.NEGATIVE_INFINITY;
   /** The moving average of a request's run. */
   #runMs = 0;
-  #portionMs = 0;
-  /** The time since which the first waiting portion has been passed over. */
+  #sliceMs = 0;
+  /** The time since which the first waiting slice has been passed over. */
   #passedSinceMs = 0;
-  /** The run time of portions in the current counting period. */
-  #portionsMs = 0;
+  /** The run time of slices in the current counting period. */
+  #slicesMs = 0;
 
   constructor({ mostWaiting = MOST_WAITING, now, look = nextTurn }: RunQueueOptions) {
     this.#mostWaiting = mostWaiting;
@@ -114,19 +114,19 @@ export class RunQueue {
   }
 
   /**
-   * Runs a portion of a batch: after the requests, within a bounded time, and never refused. @throws the errors of
+   * Runs a slice of a batch: after the requests, within a bounded time, and never refused. @throws the errors of
    * `work`
    */
-  runPortion<T>(work: () => Promise<T>): Promise<T> {
+  runSlice<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = async () => {
         await this.#timed(work).then(resolve, reject);
-        this.#portionMs = this.#lastRunMs;
-        this.#portionsMs += this.#lastRunMs;
+        this.#sliceMs = this.#lastRunMs;
+        this.#slicesMs += this.#lastRunMs;
         this.#passedSinceMs = this.#now();
       };
-      if (this.#portions.length === 0) this.#passedSinceMs = this.#now();
-      this.#portions.push({ kind: 'portion', run, refuse: reject });
+      if (this.#slices.length === 0) this.#passedSinceMs = this.#now();
+      this.#slices.push({ kind: 'slice', run, refuse: reject });
       this.#wake();
     });
   }
@@ -140,10 +140,10 @@ export class RunQueue {
     }
   }
 
-  /** How long the next portion may use the model. */
-  get portionLimitMs(): number {
+  /** How long the next slice may use the model. */
+  get sliceLimitMs(): number {
     const isQuiet = this.#now() - this.#lastRequestMs > SPAN_MS;
-    return isQuiet ? QUIET_PORTION_MS : Math.max(LEAST_PORTION_MS, this.#runMs);
+    return isQuiet ? QUIET_SLICE_MS : Math.max(LEAST_SLICE_MS, this.#runMs);
   }
 
   #admit(request: Waiting): void {
@@ -168,12 +168,12 @@ export class RunQueue {
   async #serve(): Promise<void> {
     this.#serving = true;
     for (let wasIdle = true; ; wasIdle = false) {
-      this.#chosen ??= this.#isPortionDue() ? this.#portions.shift() : this.#requests.shift();
-      // A request that arrives in these turns runs before a waiting portion. After an idle period all earlier
+      this.#chosen ??= this.#isSliceDue() ? this.#slices.shift() : this.#requests.shift();
+      // A request that arrives in these turns runs before a waiting slice. After an idle period all earlier
       // arrivals are known already.
-      const others = this.#requests.length > 0 || this.#portions.length > 0;
+      const others = this.#requests.length > 0 || this.#slices.length > 0;
       if (this.#overloaded || (others && !wasIdle && this.#isLookDue())) await this.#lookAround();
-      this.#chosen ??= this.#portions.shift();
+      this.#chosen ??= this.#slices.shift();
       if (this.#chosen === undefined) break;
       await Promise.all([this.#chosen, ...this.#companions(this.#chosen)].map(({ run }) => run()));
       this.#chosen = undefined;
@@ -186,19 +186,19 @@ export class RunQueue {
    * other.
    */
   #companions({ kind }: Waiting): Waiting[] {
-    if (kind === 'portion' || this.#runMs === 0) return [];
+    if (kind === 'slice' || this.#runMs === 0) return [];
     const together = Math.min(MOST_TOGETHER, Math.floor(TOGETHER_MS / this.#runMs));
     return this.#requests.splice(0, Math.max(0, together - 1));
   }
 
-  /** Looking costs as much as a short run, so once in a few milliseconds is enough, and before each portion. */
+  /** Looking costs as much as a short run, so once in a few milliseconds is enough, and before each slice. */
   #isLookDue(): boolean {
     return this.#chosen === undefined || this.#now() - this.#lookedMs >= LOOK_EVERY_MS;
   }
 
-  #isPortionDue(): boolean {
-    if (this.#portions.length === 0) return false;
-    const boundMs = Math.min(MOST_PASSED_OVER_MS, PASSED_OVER_TIMES * this.#portionMs);
+  #isSliceDue(): boolean {
+    if (this.#slices.length === 0) return false;
+    const boundMs = Math.min(MOST_PASSED_OVER_MS, PASSED_OVER_TIMES * this.#sliceMs);
     return this.#now() - this.#passedSinceMs >= boundMs;
   }
 
@@ -225,11 +225,11 @@ export class RunQueue {
     const spanMs = this.#now() - this.#sinceMs;
     if (spanMs >= SPAN_MS) {
       const neededMs = this.#arrivals * this.#runMs;
-      const thereMs = Math.max(spanMs - this.#portionsMs, spanMs * REQUEST_SHARE);
+      const thereMs = Math.max(spanMs - this.#slicesMs, spanMs * REQUEST_SHARE);
       if (neededMs <= thereMs * CALM_SHARE) this.#overloaded = false;
       this.#sinceMs += spanMs;
       this.#arrivals = 0;
-      this.#portionsMs = 0;
+      this.#slicesMs = 0;
     }
     this.#arrivals++;
   }

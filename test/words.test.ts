@@ -53,6 +53,7 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
   ],
   [/\bModelHost\b|\btryModel\b|\btrial: |'trial'/, 'ModelManager, smokeTest'],
   [/\bflip\(|\bletServe\b|\b[fF]lips? (is|of|that|whose)\b/, 'promote'],
+  [/\b(in|run|ask|is)Portions?|\bportion(s|Limit|Ms)?\b(?! of a| to)/, 'time slice'],
   [/\bownPlaces\b/, 'ownSlots'],
   [/\bnobody's\b/, 'say who or what, or that it is ignored'],
   [/in nobody's way/, 'never blocks'],

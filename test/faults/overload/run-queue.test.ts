@@ -5,7 +5,7 @@ import { RunQueue } from '../../../local/run-queue.ts';
 
 const RUN_MS = 10;
 
-/** A queue with a clock of its own; requests and portions share their numbers; `finish` ends the run that is under way, after RUN_MS. */
+/** A queue with a clock of its own; requests and slices share their numbers; `finish` ends the run that is under way, after RUN_MS. */
 function queue(mostWaiting: number) {
   let nowMs = 0;
   let onLook: (() => void) | undefined;
@@ -32,9 +32,9 @@ function queue(mostWaiting: number) {
     );
     await settled();
   };
-  const askPortion = async () => {
+  const askSlice = async () => {
     const number = asked++;
-    void runs.runPortion(work).then(() => served.push(number));
+    void runs.runSlice(work).then(() => served.push(number));
     await settled();
   };
   const finish = async (afterMs = RUN_MS) => {
@@ -46,7 +46,7 @@ function queue(mostWaiting: number) {
   return {
     runs,
     ask,
-    askPortion,
+    askSlice,
     finish,
     running,
     served,
@@ -141,46 +141,46 @@ test('a run that fails fails alone, and the next one runs', async () => {
 });
 
 test('a batch is never refused, also when requests are', async () => {
-  const { runs, ask, askPortion, finish, running, served, refused } = queue(3);
+  const { runs, ask, askSlice, finish, running, served, refused } = queue(3);
   for (let i = 0; i < 5; i++) await ask();
   assert.equal(runs.refuses(), true);
-  for (let i = 0; i < 100; i++) await askPortion();
+  for (let i = 0; i < 100; i++) await askSlice();
   while (running.length > 0) await finish();
   assert.deepEqual(refused, [1, 2, 3, 4]);
   assert.deepEqual(served, [0, ...Array.from({ length: 100 }, (_, i) => 5 + i)]);
 });
 
-test('requests that wait go before a portion that came earlier, and so does one that comes while it is looked for', async () => {
-  const { ask, askPortion, finish, running, served, atNextLook } = queue(512);
-  await askPortion();
-  await askPortion();
+test('requests that wait go before a slice that came earlier, and so does one that comes while it is looked for', async () => {
+  const { ask, askSlice, finish, running, served, atNextLook } = queue(512);
+  await askSlice();
+  await askSlice();
   await ask();
   await ask();
   await finish();
   await finish();
-  // The last waiting request runs; portion 1 is the only one left.
+  // The last waiting request runs; slice 1 is the only one left.
   atNextLook(() => void ask());
   await finish();
   while (running.length > 0) await finish();
   assert.deepEqual(served, [0, 2, 3, 4, 1]);
 });
 
-test('however many requests come, a waiting portion runs after four times the length of the last one', async () => {
-  const { ask, askPortion, finish, running, served } = queue(512);
-  for (let i = 0; i < 3; i++) await askPortion();
+test('however many requests come, a waiting slice runs after four times the length of the last one', async () => {
+  const { ask, askSlice, finish, running, served } = queue(512);
+  for (let i = 0; i < 3; i++) await askSlice();
   for (let i = 0; i < 20; i++) await ask();
   while (running.length > 0) await finish();
-  const places = [0, 1, 2].map((portion) => served.indexOf(portion));
+  const places = [0, 1, 2].map((slice) => served.indexOf(slice));
   assert.deepEqual(places, [0, 5, 10]);
 });
 
-test('a portion that takes long has its turn after a second of requests at most', async () => {
-  const { ask, askPortion, finish, running, served } = queue(512);
-  await askPortion();
-  await askPortion();
+test('a slice that takes long has its turn after a second of requests at most', async () => {
+  const { ask, askSlice, finish, running, served } = queue(512);
+  await askSlice();
+  await askSlice();
   await finish(60_000);
   assert.equal(running.length, 1);
-  await askPortion();
+  await askSlice();
   for (let i = 0; i < 128; i++) await ask();
   await finish(60_000);
   while (running.length > 0) await finish();
@@ -188,32 +188,32 @@ test('a portion that takes long has its turn after a second of requests at most'
 });
 
 test('in an overload what finds no run under way is still served while batches wait', async () => {
-  const { runs, ask, askPortion, finish, running, served, refused, atNextLook } = queue(1);
+  const { runs, ask, askSlice, finish, running, served, refused, atNextLook } = queue(1);
   for (let i = 0; i < 4; i++) await ask();
-  for (let i = 0; i < 20; i++) await askPortion();
+  for (let i = 0; i < 20; i++) await askSlice();
   // Twice as many requests as runs: one is there when the queue looks, one comes while it runs.
   for (let i = 0; i < 50; i++) {
     assert.equal(runs.refuses(), true);
     atNextLook(() => void ask());
     await finish();
   }
-  const [portions, requests] = [served.filter((n) => n >= 4 && n < 24), served.filter((n) => n >= 24)];
-  assert.deepEqual([portions.length, requests.length], [10, 39]);
+  const [slices, requests] = [served.filter((n) => n >= 4 && n < 24), served.filter((n) => n >= 24)];
+  assert.deepEqual([slices.length, requests.length], [10, 39]);
   assert.equal(refused.length, 3 + (50 - 39 - running.length));
   while (running.length > 0) await finish();
   assert.equal(served.filter((n) => n >= 4 && n < 24).length, 20);
 });
 
-test('a portion that fails fails alone', async () => {
+test('a slice that fails fails alone', async () => {
   const runs = new RunQueue({ now: () => 0, look: () => Promise.resolve() });
-  const failing = runs.runPortion(() => Promise.reject(new Error('this one')));
-  const next = runs.runPortion(async () => 'next');
+  const failing = runs.runSlice(() => Promise.reject(new Error('this one')));
+  const next = runs.runSlice(async () => 'next');
   await assert.rejects(failing, /this one/);
   assert.equal(await next, 'next');
   assert.equal(await runs.run(async () => 'a request'), 'a request');
 });
 
-test('short runs that wait are begun together, long ones and portions alone', async () => {
+test('short runs that wait are begun together, long ones and slices alone', async () => {
   let nowMs = 0;
   const runs = new RunQueue({ now: () => nowMs, look: () => Promise.resolve() });
   const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -230,9 +230,9 @@ test('short runs that wait are begun together, long ones and portions alone', as
   assert.equal(running.length, 1, 'nobody knows yet how long a run takes');
   await finish(0.25);
   assert.equal(running.length, 4, 'as many as take a millisecond');
-  done.push(runs.runPortion(work));
+  done.push(runs.runSlice(work));
   await finish(0.25);
-  assert.equal(running.length, 1, 'a portion runs alone');
+  assert.equal(running.length, 1, 'a slice runs alone');
   await finish(0.25);
   assert.equal(running.length, 4, 'and the next requests together');
   await finish(100);

@@ -395,7 +395,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/result/writer.ts',
-    tests: [RESULTS, LEASES, 'test/faults/overload/portions.test.ts'],
+    tests: [RESULTS, LEASES, 'test/faults/overload/time-slices.test.ts'],
     skip: EMBEDDED_TOO,
     bugs: [
       {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Inputs, Outcome, Runner } from '../../../lib/contract/values.ts';
-import { inPortions } from '../../../local/portions.ts';
+import { inTimeSlices } from '../../../local/time-slices.ts';
 
 /** A model that takes `wholeMs` for a run and `recordMs` more for each record; an outcome has its record's name. */
 function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
@@ -14,8 +14,8 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
   let inLine = 0;
   let isolatedInLine = false;
   const line = {
-    portionLimitMs: limitMs,
-    runPortion<T>(work: () => Promise<T>): Promise<T> {
+    sliceLimitMs: limitMs,
+    runSlice<T>(work: () => Promise<T>): Promise<T> {
       const turn = last.then(async () => {
         nowMs += othersMs;
         inLine++;
@@ -53,16 +53,16 @@ function setUp({ limitMs = 100, wholeMs = 0, recordMs = 0 } = {}) {
     }
   }
   const worker = new Worker();
-  const portions = inPortions({ use: (work) => work(worker) }, line, () => nowMs);
+  const slices = inTimeSlices({ use: (work) => work(worker) }, line, () => nowMs);
   return {
-    ...portions,
+    ...slices,
     pass: (ms: number) => (nowMs += ms),
-    /** Others have the line for so long before each portion. */
+    /** Others have the line for so long before each slice. */
     othersTake: (ms: number) => (othersMs = ms),
     sizes,
     worker,
     wasIsolatedInLine: () => isolatedInLine,
-    limit: (ms: number) => (line.portionLimitMs = ms),
+    limit: (ms: number) => (line.sliceLimitMs = ms),
     cost: (ms: number) => (costMs = ms),
   };
 }
@@ -73,7 +73,7 @@ const records = (count: number): Inputs[] =>
 const namesOf = (outcomes: readonly Outcome[]) =>
   outcomes.map((outcome) => (outcome.ok ? outcome.outputs[0]?.name : outcome.error.code));
 
-test('a batch is cut into portions of the time they may take, and its outcomes keep their order', async () => {
+test('a batch is cut into slices of the time they may take, and its outcomes keep their order', async () => {
   const { model, sizes } = setUp({ limitMs: 100, recordMs: 10 });
   const outcomes = await model.use((runner) => runner.run(records(35)));
   assert.deepEqual(sizes, [1, 10, 10, 10, 4]);
@@ -83,20 +83,20 @@ test('a batch is cut into portions of the time they may take, and its outcomes k
   );
 });
 
-test('where a run of many takes as long as a run of one, portions grow to the whole batch', async () => {
+test('where a run of many takes as long as a run of one, slices grow to the whole batch', async () => {
   const { model, sizes } = setUp({ limitMs: 20, wholeMs: 10 });
   for (let event = 0; event < 4; event++) await model.use((runner) => runner.run(records(20)));
   assert.deepEqual(sizes.slice(0, 4), [1, 2, 4, 8]);
   assert.equal(sizes.at(-1), 20);
 });
 
-test('a record that takes longer than a portion may runs alone', async () => {
+test('a record that takes longer than a slice may runs alone', async () => {
   const { model, sizes } = setUp({ limitMs: 5, recordMs: 1_000 });
   await model.use((runner) => runner.run(records(3)));
   assert.deepEqual(sizes, [1, 1, 1]);
 });
 
-test('records that fail in no time let the next portion be twice as large and no more', async () => {
+test('records that fail in no time let the next slice be twice as large and no more', async () => {
   const { model, sizes, cost } = setUp({ limitMs: 100, recordMs: 10 });
   await model.use((runner) => runner.run(records(11)));
   cost(0);
@@ -104,7 +104,7 @@ test('records that fail in no time let the next portion be twice as large and no
   assert.deepEqual(sizes, [1, 10, 10, 20, 10]);
 });
 
-test('portions follow a limit that changes while the batch is under way', async () => {
+test('slices follow a limit that changes while the batch is under way', async () => {
   const { model, sizes, limit } = setUp({ limitMs: 100, recordMs: 10 });
   await model.use((runner) => runner.run(records(11)));
   limit(20);
@@ -123,7 +123,7 @@ test('a batch without records asks for no turn, and what runs in an isolated pro
   assert.deepEqual([sizes, wasIsolatedInLine(), worker.closed], [[], false, true]);
 });
 
-test('the time for which its portions wait is no time of the invocation', async () => {
+test('the time for which its slices wait is no time of the invocation', async () => {
   const { model, invoke, functionClock, othersTake } = setUp({ limitMs: 1, recordMs: 10 });
   othersTake(1_000);
   const overMs = await Promise.all(
@@ -135,11 +135,11 @@ test('the time for which its portions wait is no time of the invocation', async 
       }),
     ),
   );
-  // Behind its last portion it waits in no line, and one of the other's may have the thread.
+  // Behind its last slice it waits in no line, and one of the other's may have the thread.
   for (const ms of overMs) assert.ok(ms === 0 || ms === 1_010, `${ms} ms more than its own runs`);
 });
 
-test('an invocation whose portion fails has a clock that goes on', async () => {
+test('an invocation whose slice fails has a clock that goes on', async () => {
   const { model, invoke, functionClock, pass } = setUp();
   await invoke(async () => {
     const startedMs = functionClock();

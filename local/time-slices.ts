@@ -1,6 +1,6 @@
 /**
- * Runs the queue's batches in portions of bounded time, each of which waits in the run queue, so that a request waits
- * for a portion and not for a batch. The size of a portion follows from the time per record of the last one. Waiting
+ * Runs the queue's batches in slices of bounded time, each of which waits in the run queue, so that a request waits
+ * for a slice and not for a batch. The size of a slice follows from the time per record of the last one. Waiting
  * in the run queue does not count as function time; otherwise good records would run out of time and of attempts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -9,16 +9,16 @@ import type { ModelManager } from '../lib/inference/model-manager.ts';
 import type { RunQueue } from './run-queue.ts';
 
 type Model = Pick<ModelManager, 'use'>;
-type Line = Pick<RunQueue, 'runPortion' | 'portionLimitMs'>;
+type Line = Pick<RunQueue, 'runSlice' | 'sliceLimitMs'>;
 
 /** The resolution of a clock. */
 const LEAST_RECORD_MS = 0.001;
 
-interface Portions {
+interface TimeSlices {
   readonly model: Model;
   /** Runs an invocation with its own clock. */
   readonly invoke: <T>(work: () => Promise<T>) => Promise<T>;
-  /** The clock inside an invocation in ms, without the time its portions waited. */
+  /** The clock inside an invocation in ms, without the time its slices waited. */
   readonly functionClock: () => number;
 }
 
@@ -32,7 +32,7 @@ interface Waits {
  * Runs in an isolated process do not wait.
  * @param now a clock in ms
  */
-export function inPortions(model: Model, line: Line, now: () => number): Portions {
+export function inTimeSlices(model: Model, line: Line, now: () => number): TimeSlices {
   const invocations = new AsyncLocalStorage<Waits>();
   const begin = (waits: Waits) => {
     waits.sinceMs = now();
@@ -41,15 +41,15 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
     waits.waitedMs += now() - (waits.sinceMs ?? now());
     waits.sinceMs = undefined;
   };
-  /** The time per record of the last portion. The first portion is one record. */
+  /** The time per record of the last slice. The first slice is one record. */
   let recordMs = Number.POSITIVE_INFINITY;
 
-  const portion = async (runner: Runner, left: readonly Inputs[], options?: RunPolicy) => {
-    const count = Math.max(1, Math.floor(line.portionLimitMs / recordMs));
+  const slice = async (runner: Runner, left: readonly Inputs[], options?: RunPolicy) => {
+    const count = Math.max(1, Math.floor(line.sliceLimitMs / recordMs));
     const records = left.slice(0, count);
     const startedMs = now();
     const outcomes = await runner.run(records, options);
-    // Records that fail immediately do not predict the next ones, so a portion is at most twice the last.
+    // Records that fail immediately do not predict the next ones, so a slice is at most twice the last.
     const least = Number.isFinite(recordMs) ? recordMs / 2 : LEAST_RECORD_MS;
     recordMs = Math.max(LEAST_RECORD_MS, least, (now() - startedMs) / records.length);
     return { outcomes, left: left.slice(records.length) };
@@ -60,16 +60,16 @@ export function inPortions(model: Model, line: Line, now: () => number): Portion
     const taken = async (left: readonly Inputs[]) => {
       end(waits);
       try {
-        return await portion(runner, left, options);
+        return await slice(runner, left, options);
       } finally {
-        // Starts here, because another portion may get the thread before the awaiting code continues.
+        // Starts here, because another slice may get the thread before the awaiting code continues.
         begin(waits);
       }
     };
     begin(waits);
     try {
       for (let left = records; left.length > 0; ) {
-        const ran = await line.runPortion(() => taken(left));
+        const ran = await line.runSlice(() => taken(left));
         all.push(...ran.outcomes);
         left = ran.left;
       }
