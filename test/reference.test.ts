@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { commentsIn, numberIn, sentences } from '../docs/generate/comments.ts';
 import { errorsTable } from '../docs/generate/errors.ts';
 import { fileOf, PAGES, withBlocks } from '../docs/generate/main.ts';
-import { settingsTable, variablesTable } from '../docs/generate/settings.ts';
+import { variablesTable } from '../docs/generate/settings.ts';
+import { DEFAULT_JOB } from '../lib/config/job.ts';
+import { SETTINGS } from '../lib/config/schema.ts';
 import { ERRORS, ServingError } from '../lib/contract/errors.ts';
 import { LIMITS } from '../lib/contract/limits.ts';
 
@@ -62,21 +64,11 @@ test('the limits reference has a row for every limit, with its value', async () 
   }
 });
 
-test('a setting without a comment, with two defaults or without one is refused', async () => {
-  const source = await sourceOf('lib/config/job.ts');
-  const planted = (from: string, to: string) => {
-    assert.ok(source.includes(from), from);
-    return settingsTable(source.replace(from, to));
-  };
-  assert.throws(
-    () => planted('/** Whether records carry the batch dimension. */', ''),
-    /inputAlreadyBatched has no/,
-  );
-  assert.throws(
-    () => planted('run of the model. */', 'run of the model. Default: 7. */'),
-    /batchSize .* not in both/,
-  );
-  assert.throws(() => planted(' Default: `serve`.', ''), /import.tags .* not in both/);
+test('every setting has its default in DEFAULT_JOB or in words, and not in both', () => {
+  for (const [path, { byDefault }] of SETTINGS) {
+    const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
+    assert.equal(value === undefined, byDefault !== undefined, path);
+  }
 });
 
 test('a variable of a function that no comment names is refused', async () => {

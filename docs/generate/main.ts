@@ -18,7 +18,7 @@ const END = '<!-- end of generated text -->';
 export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
   'docs/reference/cli.md': helpTexts,
   'docs/reference/config.md': async () => ({
-    settings: settingsTable(await sourceOf('lib/config/job.ts')),
+    settings: settingsTable(),
     variables: variablesTable(await sourceOf('lib/config/environment.ts')),
     'old keys': oldKeysTable(),
   }),

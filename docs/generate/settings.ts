@@ -12,44 +12,23 @@ const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
   [/^image\.(width|height)$/, 'pixels'],
 ];
 
-/** @param source text of lib/config/job.ts */
-export function settingsTable(source: string): string {
-  const meanings = settingComments(source);
-  const rows = [...SETTINGS].map(([path, expected]) => {
-    const comment = meanings.get(path);
-    if (comment === undefined) throw new Error(`lib/config/job.ts: ${path} has no comment`);
-    const [meaning = '', fallback] = comment.split(/ ?Default: (.*?)\.?$/s);
+export function settingsTable(): string {
+  const rows = [...SETTINGS].map(([path, { expected, about, byDefault }]) => {
     const unit = UNITS.find(([ending]) => ending.test(path))?.[1] ?? '';
     return [
       code(path),
-      expected.replace(/^(a|an) /, ''),
-      defaultOf(path, fallback),
+      expected.replace(/^(a|an|the) /, ''),
+      byDefault ?? defaultOf(path),
       unit,
-      meaning,
+      about,
       oldKeys(path),
     ];
   });
   return table(['key', 'value', 'default', 'unit', 'meaning', 'old keys'], rows);
 }
 
-function settingComments(source: string): ReadonlyMap<string, string> {
-  const inGroup = (declaration: string, group: string) =>
-    [...commentsIn(source, declaration)].map(([name, text]) => [`${group}.${name}`, text] as const);
-  return new Map([
-    ...commentsIn(source, 'export interface JobConfig'),
-    ...inGroup('interface ImageConfig', 'image'),
-    ...inGroup('export interface ImportConfig', 'import'),
-  ]);
-}
-
-function defaultOf(path: string, fallback: string | undefined): string {
+function defaultOf(path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
-  if ((value === undefined) !== (fallback !== undefined)) {
-    throw new Error(
-      `lib/config/job.ts: ${path} has its default in DEFAULT_JOB or in its comment, not in both`,
-    );
-  }
-  if (fallback !== undefined) return fallback;
   if (typeof value === 'number') return thousands(value);
   return value === '' || Array.isArray(value) ? 'none' : code(String(value));
 }

@@ -19,8 +19,9 @@ import {
 } from 'yaml';
 import { badConfig, ServingError } from '../contract/errors.ts';
 import type { JobConfig } from './job.ts';
+import { readJob } from './read.ts';
 import { advice, brokenRules, type Finding } from './rules.ts';
-import { readJob, SETTINGS } from './schema.ts';
+import { SETTINGS } from './schema.ts';
 import { gatherSettings, MAX_PROBLEMS, type Problem, type Setting } from './settings.ts';
 import { type Field, type Fields, isFields, kindOf, type Value } from './value.ts';
 

@@ -1,14 +1,12 @@
 /**
- * Checks the values of a config file and makes a JobConfig of them, reporting every wrong value. This table and
- * JobConfig must have the same keys; a test writes a whole job as a config and reads it back.
+ * Every setting of config.yaml, once: what it may be, what it means, and an example. JobConfig, the checks, the config.yaml
+ * that `init` writes and docs/reference/config.md come from these tables; defaults are in DEFAULT_JOB.
  */
-import { badConfig, ServingError } from '../contract/errors.ts';
+import { badConfig } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
-import { DEFAULT_JOB, type JobConfig } from './job.ts';
-import type { Problem, Setting } from './settings.ts';
-import { booleanOf, numberOf, shown, type Value } from './value.ts';
+import { booleanOf, numberOf, type Value } from './value.ts';
 
 interface Reader<T> {
   /** For messages: "expected …". */
@@ -17,7 +15,18 @@ interface Reader<T> {
   readonly read: (value: Value) => T | undefined;
 }
 
-type ReadValues<Readers> = { [Key in keyof Readers]?: Readers[Key] extends Reader<infer T> ? T : never };
+export interface SettingDefinition<T> extends Reader<T> {
+  readonly about: string;
+  /** The default in words, where DEFAULT_JOB has none. */
+  readonly byDefault?: string;
+  /** A value to show, where the default is none. */
+  readonly example?: string;
+}
+
+/** What the readers of a group read. */
+export type ValuesOf<Group> = {
+  readonly [Key in keyof Group]: Group[Key] extends Reader<infer T> ? T : never;
+};
 
 const MAX_PATH_LENGTH = 4_096;
 const MAX_ORIGINS = 20;
@@ -85,126 +94,150 @@ function isOrigin(word: string): boolean {
   return word.length <= MAX_ORIGIN_LENGTH && URL.canParse(word) && new URL(word).origin === word;
 }
 
-const TOP = {
-  modelPath: folder,
-  jobName: text(assertJobName),
-  postProcessing: text(parseFilter),
-  inputAlreadyBatched: flag,
-  batchSize: whole(1, 10_000),
-  threadPerModel: whole(0, 64),
-  modelRefreshSeconds: whole(1, 86_400),
-  resultTtlSeconds: whole(1, 14 * 86_400),
+const setting = <T>(
+  reader: Reader<T>,
+  about: string,
+  shown?: Pick<SettingDefinition<T>, 'byDefault' | 'example'>,
+): SettingDefinition<T> => ({ ...reader, about, ...shown });
+
+const JOB = {
+  modelPath: setting(
+    folder,
+    'Folder of the model, relative to this file; start and deployment upload it from this machine.',
+  ),
+  jobName: setting(
+    text(assertJobName),
+    'Names queue, results and model: 1 to 60 letters, digits, `-` and `_`.',
+  ),
+  postProcessing: setting(
+    text(parseFilter),
+    'Filter of the answer: `topN(n)`, the n largest values, or `pickTopN(n)`, the first n rows.',
+    { example: 'topN(5)' },
+  ),
+  inputAlreadyBatched: setting(flag, 'Whether records carry the batch dimension.'),
+  batchSize: setting(whole(1, 10_000), 'Most rows of one run of the model.'),
+  threadPerModel: setting(whole(0, 64), 'Threads of one run; 0 is one per vCPU.'),
+  modelRefreshSeconds: setting(whole(1, 86_400), 'How often a running function looks for a new model.'),
+  resultTtlSeconds: setting(whole(1, 14 * 86_400), 'How long a result stays.'),
 };
 
+const SIZE = { byDefault: "the model's, where it is fixed", example: '224' };
+
 const IMAGE = {
-  width: whole(1, 16_384),
-  height: whole(1, 16_384),
-  channels: choice('bgr', 'rgb', 'grey'),
-  layout: choice('chw', 'hwc'),
-  scale: number,
-  mean: perChannel('a number, or a list of 3', () => true),
-  std: perChannel('a number that is not 0, or a list of 3', (value) => value !== 0),
+  width: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `height`.', SIZE),
+  height: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `width`.', SIZE),
+  channels: setting(choice('bgr', 'rgb', 'grey'), 'Order of the channels.', {
+    byDefault: '`bgr`; `grey` for a model with one channel',
+    example: 'bgr',
+  }),
+  layout: setting(choice('chw', 'hwc'), 'Channels before or behind height and width.', {
+    byDefault: "that of the model's input, else `chw`",
+    example: 'chw',
+  }),
+  scale: setting(number, 'value = (pixel × scale − mean) / std, with a pixel from 0 to 255.', {
+    byDefault: '1',
+    example: '1',
+  }),
+  mean: setting(
+    perChannel('a number, or a list of 3', () => true),
+    'One number, or one for each channel: `[103.9, 116.8, 123.7]`.',
+    { byDefault: '0', example: '0' },
+  ),
+  std: setting(
+    perChannel('a number that is not 0, or a list of 3', (value) => value !== 0),
+    'One number, or one for each channel.',
+    { byDefault: '1', example: '1' },
+  ),
 };
 
 const names: Reader<readonly string[]> = { expected: 'names, each once: [a, b]', read: namesOf };
 
 const IMPORT = {
-  inputs: {
-    expected:
-      'names [a, b], each once, or shapes by name {a: [N, 3, 224, 224]} or {a: "N,3,224,224"} (a word is a free size)',
-    read: inputsOf,
-  },
-  outputs: names,
-  constants: { expected: 'numbers by name: {keep_prob: 1}', read: constantsOf },
-  signature: text((name) => {
-    if (name === '' || name.length > 512) throw badConfig('expected a name');
-  }),
-  tags: names,
+  inputs: setting(
+    {
+      expected:
+        'names [a, b], each once, or shapes by name {a: [N, 3, 224, 224]} or {a: "N,3,224,224"} (a word is a free size)',
+      read: inputsOf,
+    },
+    'Names of the inputs, or their shapes by name, in which a word is a free size.',
+    { byDefault: "the file's", example: '{data: [N, 3, 224, 224]}' },
+  ),
+  outputs: setting(names, 'Names of the outputs.', { byDefault: "the file's", example: '[prob]' }),
+  constants: setting(
+    { expected: 'numbers by name: {keep_prob: 1}', read: constantsOf },
+    'Inputs to replace by one number.',
+    { byDefault: 'none', example: '{keep_prob: 1}' },
+  ),
+  signature: setting(
+    text((name) => {
+      if (name === '' || name.length > 512) throw badConfig('expected a name');
+    }),
+    'Signature of a SavedModel.',
+    { byDefault: '`serving_default`', example: 'serving_default' },
+  ),
+  tags: setting(names, "Tags of a SavedModel's meta graph.", { byDefault: '`serve`', example: '[serve]' }),
 };
 
 const QUEUE = {
-  batchSize: whole(1, 10_000),
-  windowSeconds: whole(0, 300),
-  maximumConcurrency: whole(2, 1_000),
-  maxReceiveCount: whole(1, 1_000),
+  batchSize: setting(
+    whole(1, 10_000),
+    'Records of one call of the batch function. Above 10 needs `windowSeconds`.',
+  ),
+  windowSeconds: setting(whole(0, 300), 'How long SQS gathers the records of a call.'),
+  maximumConcurrency: setting(
+    whole(2, 1_000),
+    'Batch functions at the same time; `npm start` runs two, which share the model.',
+  ),
+  maxReceiveCount: setting(whole(1, 1_000), 'Deliveries of a record before it becomes a dead letter.'),
 };
 
 /** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also what Lambda takes by default. */
 const LEAST_TIMEOUT_SECONDS = 3;
 
 const FUNCTION = {
-  memoryMB: whole(128, 10_240),
-  timeoutSeconds: whole(
-    LEAST_TIMEOUT_SECONDS,
-    900,
-    'records that came back run in a process of their own, which has to start first',
+  memoryMB: setting(whole(128, 10_240), 'Memory of `predict` and `batch`; 1769 MB are one vCPU.'),
+  timeoutSeconds: setting(
+    whole(
+      LEAST_TIMEOUT_SECONDS,
+      900,
+      'records that came back run in a process of their own, which has to start first',
+    ),
+    'Time limit of the batch function, and of `POST /predict` up to 29 s.',
   ),
 };
 
 const HTTP = {
-  tokenBucketEnabled: flag,
-  tokensPerSecond: whole(1, 10_000),
-  tokenAcquireTimeoutMs: whole(0, 28_000),
+  tokenBucketEnabled: setting(flag, 'Whether `POST /predict` over `tokensPerSecond` is answered with 429.'),
+  tokensPerSecond: setting(
+    whole(1, 10_000),
+    'Requests a second of all callers together; as many may come at once.',
+  ),
+  tokenAcquireTimeoutMs: setting(whole(0, 28_000), 'How long a request waits for a token.'),
   // API Gateway gives up after 30 s.
-  timeoutMs: whole(1, 29_000),
-  corsOrigins: origins,
+  timeoutMs: setting(
+    whole(1, 29_000),
+    'How long `POST /predict` may take; Lambda counts whole seconds, rounded up.',
+    { byDefault: '`function.timeoutSeconds`, at most 29,000 ms', example: '29000' },
+  ),
+  corsOrigins: setting(
+    origins,
+    'Origins whose pages may call from a browser: `["https://example.com"]`; `"*"` is every origin.',
+  ),
 };
 
-const GROUPS: Readonly<Record<string, Readonly<Record<string, Reader<unknown>>>>> = {
-  '': TOP,
-  'image.': IMAGE,
-  'import.': IMPORT,
-  'queue.': QUEUE,
-  'function.': FUNCTION,
-  'http.': HTTP,
+/** By the key under which they stand; '' is the top of the file. */
+export const GROUPS = {
+  '': JOB,
+  image: IMAGE,
+  import: IMPORT,
+  queue: QUEUE,
+  function: FUNCTION,
+  http: HTTP,
 };
 
-/** What each setting of ours may be, in words: `queue.batchSize` is "a whole number from 1 to 10000". */
-export const SETTINGS: ReadonlyMap<string, string> = new Map(
-  Object.entries(GROUPS).flatMap(([prefix, readers]) =>
-    Object.entries(readers).map(([key, { expected }]) => [`${prefix}${key}`, expected] as const),
+/** Every setting of ours by its path, e.g. `queue.batchSize`. */
+export const SETTINGS: ReadonlyMap<string, SettingDefinition<unknown>> = new Map(
+  Object.entries(GROUPS).flatMap(([group, settings]) =>
+    Object.entries(settings).map(([key, one]) => [group === '' ? key : `${group}.${key}`, one] as const),
   ),
 );
-
-/** Only without problems is the job what the file says. Never throws. */
-export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfig; problems: Problem[] } {
-  const problems: Problem[] = [];
-  const read = <Readers extends Record<string, Reader<unknown>>>(readers: Readers, prefix: string) =>
-    readValues(readers, prefix, settings, problems);
-  const job: JobConfig = {
-    ...DEFAULT_JOB,
-    ...read(TOP, ''),
-    image: { ...DEFAULT_JOB.image, ...read(IMAGE, 'image.') },
-    import: { ...DEFAULT_JOB.import, ...read(IMPORT, 'import.') },
-    queue: { ...DEFAULT_JOB.queue, ...read(QUEUE, 'queue.') },
-    function: { ...DEFAULT_JOB.function, ...read(FUNCTION, 'function.') },
-    http: { ...DEFAULT_JOB.http, ...read(HTTP, 'http.') },
-  };
-  return { job, problems };
-}
-
-function readValues<Readers extends Record<string, Reader<unknown>>>(
-  readers: Readers,
-  prefix: string,
-  settings: ReadonlyMap<string, Setting>,
-  problems: Problem[],
-): ReadValues<Readers> {
-  const values: Record<string, unknown> = {};
-  for (const [name, { expected, read }] of Object.entries(readers)) {
-    const setting = settings.get(`${prefix}${name}`);
-    if (setting === undefined) continue;
-    const { key, line, value } = setting;
-    let message = `expected ${expected}, got ${shown(value)}`;
-    try {
-      const result = read(value);
-      if (result !== undefined) {
-        values[name] = result;
-        continue;
-      }
-    } catch (error) {
-      message = ServingError.from(error).message;
-    }
-    problems.push({ line, text: `${key}: ${message}` });
-  }
-  return values as ReadValues<Readers>;
-}

@@ -185,8 +185,11 @@ test('init names every setting with its default, and each line can be uncommente
     missing.delete(path);
     // Width and height go together.
     const uncommented = lines.with(i, line.replace('# ', ''));
-    if (path === 'image.width') uncommented[i + 1] = (lines[i + 1] as string).replace('# ', '');
-    if (path === 'image.height') uncommented[i - 1] = (lines[i - 1] as string).replace('# ', '');
+    if (path === 'image.width' || path === 'image.height') {
+      const other = path === 'image.width' ? '  # height: ' : '  # width: ';
+      const at = lines.findIndex((candidate) => candidate.startsWith(other));
+      uncommented[at] = (lines[at] as string).replace('# ', '');
+    }
     const job = parseConfig(uncommented.join('\n'), path);
     if (hasDefault(path)) assert.deepEqual(job, DEFAULT_JOB, path);
     else assert.notDeepEqual(job, DEFAULT_JOB, path);

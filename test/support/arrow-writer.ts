@@ -169,7 +169,7 @@ interface BatchNumbers {
   readonly bodyLength: FlatScalar;
 }
 
-/** The head of a record batch; its body follows.  */
+/** The head of a record batch; its body follows. */
 export function batchMessage(
   numbers: BatchNumbers,
   metadata?: readonly [key: string, value: string],

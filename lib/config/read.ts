@@ -1,0 +1,49 @@
+/** Makes a JobConfig of the settings of a config file, reporting every wrong value. */
+import { ServingError } from '../contract/errors.ts';
+import { DEFAULT_JOB, type JobConfig } from './job.ts';
+import { GROUPS, type SettingDefinition, type ValuesOf } from './schema.ts';
+import type { Problem, Setting } from './settings.ts';
+import { shown } from './value.ts';
+
+/** Only without problems is the job what the file says. Never throws. */
+export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfig; problems: Problem[] } {
+  const problems: Problem[] = [];
+  const read = <Name extends keyof typeof GROUPS>(name: Name) =>
+    readValues(GROUPS[name], name === '' ? '' : `${name}.`, settings, problems);
+  const job: JobConfig = {
+    ...DEFAULT_JOB,
+    ...read(''),
+    image: { ...DEFAULT_JOB.image, ...read('image') },
+    import: { ...DEFAULT_JOB.import, ...read('import') },
+    queue: { ...DEFAULT_JOB.queue, ...read('queue') },
+    function: { ...DEFAULT_JOB.function, ...read('function') },
+    http: { ...DEFAULT_JOB.http, ...read('http') },
+  };
+  return { job, problems };
+}
+
+function readValues<Group extends Record<string, SettingDefinition<unknown>>>(
+  group: Group,
+  prefix: string,
+  settings: ReadonlyMap<string, Setting>,
+  problems: Problem[],
+): Partial<ValuesOf<Group>> {
+  const values: Record<string, unknown> = {};
+  for (const [name, { expected, read }] of Object.entries(group)) {
+    const setting = settings.get(`${prefix}${name}`);
+    if (setting === undefined) continue;
+    const { key, line, value } = setting;
+    let message = `expected ${expected}, got ${shown(value)}`;
+    try {
+      const result = read(value);
+      if (result !== undefined) {
+        values[name] = result;
+        continue;
+      }
+    } catch (error) {
+      message = ServingError.from(error).message;
+    }
+    problems.push({ line, text: `${key}: ${message}` });
+  }
+  return values as Partial<ValuesOf<Group>>;
+}
