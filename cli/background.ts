@@ -1,6 +1,6 @@
 /**
- * Starts the service as a process of its own and waits until it reports that it is ready. A service that does not get
- * ready in time is ended, so that a failed start leaves nothing behind.
+ * Starts the service as a separate process and waits until it reports that it is ready. A service that is not ready
+ * in time is ended, so that a failed start leaves nothing behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
@@ -12,7 +12,7 @@ import { installation } from '../local/installation.ts';
 import { type StartSettings, startArguments } from '../local/start-options.ts';
 import type { Output } from './output.ts';
 
-/** What the started process sends to the one that started it. */
+/** The message of the started process to its parent. */
 export type StartReport = Started | { readonly failed: ErrorRecord };
 
 export interface Started {
@@ -26,12 +26,12 @@ const TAIL_LINES = 20;
 const STOP_LIMIT_MS = 10_000;
 const LAST_WORDS_MS = 1_000;
 
-/** @throws what the process failed with; timeout when it is not ready after `timeoutMs` */
+/** @throws the error of the process; timeout when it is not ready after `timeoutMs` */
 export async function startInBackground(settings: StartSettings, timeoutMs: number, output: Output) {
   await claimFolder(settings.dataDir);
   const path = logPath(settings.dataDir);
   const before = await stat(path).catch(() => undefined);
-  // A rename replaces the one before it.
+  // Renaming replaces the previous one.
   if (before && before.size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
   const log = await open(path, 'a');
   const { size: from } = await log.stat();
@@ -53,7 +53,7 @@ export async function startInBackground(settings: StartSettings, timeoutMs: numb
     await ended;
     clearTimeout(timer);
     const { code, message } = startReport.failed;
-    // Its last line is mostly the message that follows.
+    // Its last line usually repeats the message.
     const tail = (await tailOf(path, from)).filter((line) => line !== `error: ${message}`);
     if (tail.length > 0) output.note(tail.map((line) => `  | ${line}`).join('\n'));
     throw new ServingError(isErrorCode(code) ? code : 'internal', `${message}\nthe whole log: ${path}`);
@@ -62,7 +62,7 @@ export async function startInBackground(settings: StartSettings, timeoutMs: numb
   }
 }
 
-/** What the process reports first; its end, the time limit and Ctrl-C are failures. */
+/** The first report of the process. Its end, the time limit and Ctrl-C are failures. */
 async function firstReport(
   child: ChildProcess,
   ended: Promise<string>,
@@ -91,7 +91,7 @@ function endOf(child: ChildProcess): Promise<string> {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signal) => {
       const tell = () => resolve(signal ?? `exit code ${code}`);
-      // Its last message may still be in the channel, which is read to its end before it is closed.
+      // Its last message may still be in the channel, which closes only when it is read.
       if (!child.connected) return tell();
       child.once('disconnect', tell);
       setTimeout(tell, LAST_WORDS_MS).unref();
@@ -99,7 +99,7 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The last lines that this start wrote. */
+/** The last lines of this start in the log. */
 async function tailOf(path: string, from: number): Promise<string[]> {
   const { size } = await stat(path);
   const log = await text(createReadStream(path, { start: Math.max(from, size - TAIL_BYTES) }));

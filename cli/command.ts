@@ -10,7 +10,7 @@ import type { Output } from './output.ts';
 export interface Option {
   readonly about: string;
   readonly short?: string;
-  /** Name of the value in the help, or its unit. An option with neither a value nor choices is a switch. */
+  /** The name of the value in the help, or its unit. An option with neither a value nor choices is a switch. */
   readonly value?: string;
   readonly choices?: readonly string[];
   /** Makes the value a number. */
@@ -20,7 +20,7 @@ export interface Option {
   /** Used when the option is absent. */
   readonly default?: string | number;
   readonly multiple?: true;
-  /** The actions that take it; all of them when undefined. */
+  /** The actions that accept it; undefined for all. */
   readonly actions?: readonly string[];
 }
 
@@ -40,10 +40,13 @@ export type Values<O> = {
 
 interface Definition {
   readonly name: string;
-  /** What follows the name, one line for each form; without it the command takes options alone. */
+  /** The arguments, one line per form; without it the command takes options only. */
   readonly usage?: readonly string[];
   readonly about: string;
-  /** What the first argument may be, each with its own arguments, and why it takes no options of others. */
+  /**
+   * The possible first arguments, each with its own arguments, a description, and a reason for refusing options of
+   * others.
+   */
   readonly actions?: Readonly<Record<string, readonly [usage: string, about: string, whyNot?: string]>>;
   readonly options: Options;
   readonly examples?: readonly string[];
@@ -94,7 +97,7 @@ export function defineCommand<const O extends Options, const A = Definition['act
   };
 }
 
-/** Options that only some actions take. */
+/** Restricts options to some actions. */
 export function only<const O extends Options>(actions: readonly string[], options: O): O {
   const entries = Object.entries(options).map(([name, option]) => [name, { ...option, actions }] as const);
   return Object.fromEntries<Option>(entries) as O;
@@ -143,7 +146,7 @@ function actionOf({ name, actions = {}, options }: Definition, action: string | 
   throw wrongUse(`${why === undefined ? '' : `${name} ${action} ${why}; `}--${stray} belongs to ${owners}`);
 }
 
-/** Numbers and choices checked, defaults filled in. */
+/** Checks numbers and choices and fills in defaults. */
 function checkedValues(options: Options, values: Readonly<Record<string, unknown>>) {
   const given = Object.entries(values).map(([name, value]) => {
     const { choices, range, decimals } = options[name] as Option;
@@ -191,7 +194,7 @@ function optionRow([name, option]: readonly [string, Option]): readonly [string,
   return [head, `${about}${again}${option.default === undefined ? '' : ` (default ${option.default})`}`];
 }
 
-/** Two columns; the second one is wrapped so that lines fit a terminal of 120 columns. */
+/** Two columns. The second is wrapped so that lines fit a terminal of 120 columns. */
 export function columns(
   rows: readonly (readonly [head: string, text: string])[],
   width = Math.max(...rows.map(([head]) => head.length)),
@@ -212,7 +215,7 @@ export function unexpected(option: string, expected: string, got: string): Servi
   return wrongUse(`--${option}: expected ${expected}, got ${JSON.stringify(got)}`);
 }
 
-/** A package that was left out of the installation is a wrong setup, not a defect of this program. */
+/** A missing package is a faulty installation, not a defect of this program. */
 export function explained(error: unknown): ServingError {
   const { code, message } = error as NodeJS.ErrnoException;
   const name = code === 'ERR_MODULE_NOT_FOUND' ? /package '([^']+)'/.exec(message)?.[1] : undefined;

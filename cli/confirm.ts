@@ -1,4 +1,4 @@
-/** Asks before something is done for good. Without a terminal to ask at, --yes has to be given. */
+/** Asks for confirmation before an irreversible action. Without a terminal, --yes is required. */
 import { createInterface } from 'node:readline/promises';
 import { wrongUse } from './command.ts';
 
@@ -6,7 +6,7 @@ export function canAsk(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
-/** @param what as in "this deletes 3 messages". @throws bad_config where there is nobody to ask */
+/** @param what as in "this deletes 3 messages". @throws bad_config without a terminal */
 export async function confirmed(what: string): Promise<boolean> {
   if (!canAsk()) throw wrongUse(`this ${what}, and there is no terminal to ask at; say --yes`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

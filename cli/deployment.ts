@@ -1,6 +1,6 @@
 /**
- * The serverless.yml of a user's own folder: that of the repository, with its paths leading into the installed package.
- * The package has to be installed in that folder or above it, because osls looks for the plugin from there.
+ * Creates the serverless.yml for a user's own folder: that of the repository, with paths into the installed package.
+ * The package must be installed in that folder or above it, because osls looks for the plugin from there.
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -32,7 +32,7 @@ function rewritten(text: string, name: string, path: string): string {
     .replaceAll('docs/', `${path}/docs/`);
 }
 
-/** Where npm put this very package for that folder: in its node_modules or in one above. */
+/** Where npm installed this package for that folder: in its node_modules or in one above. */
 function installedFor(folder: string, name: string, source: string): string | undefined {
   const place = join(folder, 'node_modules', name);
   if (existsSync(place)) return realpathSync(place) === realpathSync(source) ? place : undefined;

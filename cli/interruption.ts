@@ -1,6 +1,6 @@
 /**
- * Runs work that Ctrl-C and TERM can interrupt: one line, and the exit code that a shell expects. The work is asked to
- * end, so that it can remove what it put on disk; a second signal ends the process at once.
+ * Runs work that Ctrl-C and TERM can interrupt, with one line of output and the usual exit code. The work is aborted
+ * so that it can remove its files; a second signal ends the process at once.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 import type { Output } from './output.ts';

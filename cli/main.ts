@@ -1,6 +1,4 @@
-/**
- * Runs a command line. Each command is loaded when it is called, so that `status` does not pay for onnxruntime.
- */
+/** Runs a command line. Each command is loaded when it is called, so that `status` does not load onnxruntime. */
 import { suggest } from '../lib/config/suggest.ts';
 import { installation } from '../local/installation.ts';
 import { type Command, columns, explained, wrongUse } from './command.ts';
@@ -53,7 +51,8 @@ init, start, stop, restart and shutdown are also commands of their own: cluster-
 Exit codes: 0 done, 1 failed, 2 wrong use or config, 3 not running, 4 not ready`;
 
 export async function main(args: readonly string[]): Promise<number> {
-  // The reader of our output may have seen enough: `cluster-serving query --all | head`.
+  // The reader of the output may close it early: `cluster-serving query --all
+  // head`.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok);
   });

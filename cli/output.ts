@@ -1,6 +1,6 @@
 /**
- * Prints what a command has to say: text, or with --json one JSON document on stdout and nothing else. An error is then
- * printed twice: as JSON on stdout for the program, as text on stderr for its reader.
+ * Prints the output of a command: text, or with --json one JSON document on stdout. An error is then printed twice:
+ * as JSON on stdout for programs, as text on stderr for people.
  */
 import type { ServingError } from '../lib/contract/errors.ts';
 
@@ -11,11 +11,11 @@ export interface Output {
   readonly json: boolean;
   /** The answer: `document` with --json, else `text`. */
   answer(document: unknown, text: string): void;
-  /** A part of a long answer, as it is; with --json the command makes sure that the parts form one document. */
+  /** A part of a long answer, unchanged. With --json the parts must form one document. */
   piece(text: string): void;
-  /** For the reader, on stderr. */
+  /** Printed on stderr, for people. */
   note(text: string): void;
-  /** Why there is no answer. */
+  /** Reports the error of a command. */
   failure(error: ServingError): void;
 }
 
@@ -35,7 +35,7 @@ export function openOutput(json: boolean): Output {
   };
 }
 
-/** Writes a document whose list may not fit into memory, item by item. @param begin as `{"results":[` */
+/** Writes a document with a list that may exceed memory, item by item. @param begin as `{"results":[` */
 export function listDocument(output: Output, begin: string) {
   let separator = begin;
   return {
@@ -43,7 +43,7 @@ export function listDocument(output: Output, begin: string) {
       output.piece(`${separator}${typeof item === 'string' ? item : JSON.stringify(item)}`);
       separator = ',';
     },
-    /** @param rest what stands beside the list */
+    /** @param rest the fields beside the list */
     end(rest: object): void {
       const text = JSON.stringify(rest).slice(1);
       output.piece(`${separator === begin ? begin : ''}]${text === '}' ? '' : ','}${text}\n`);

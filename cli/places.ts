@@ -1,4 +1,4 @@
-/** Formats where everything of a running service is. */
+/** Formats the addresses of a running service. */
 import type { StackRecord } from '../local/data-folder.ts';
 
 export function placesText(record: StackRecord): string {

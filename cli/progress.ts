@@ -1,6 +1,6 @@
 /**
- * Shows how far a command is: a bar on stderr that is redrawn and removed at the end; a line every ten seconds where
- * stderr is not a terminal, so that a log does not fill up; nothing with --json.
+ * Shows a command's progress: a bar on stderr that is redrawn and removed at the end; a line every ten seconds if
+ * stderr is not a terminal, to keep logs short; nothing with --json.
  */
 
 export interface Terminal {
@@ -10,7 +10,7 @@ export interface Terminal {
 }
 
 export interface Step {
-  /** What is under way; the rate is measured anew for each. */
+  /** The current activity; the rate is measured anew for each. */
   readonly label?: string;
   readonly done?: number;
   /** Without it only the label is shown. */

@@ -1,6 +1,6 @@
 /**
- * Reads input files: images, JSON requests, and records. The first bytes, not the name, say whether a file is JSON. One
- * record a line and one record over many lines both begin with a brace, so the whole text is tried first.
+ * Reads input files: images, JSON requests, and records. The first bytes, not the name, decide whether a file is
+ * JSON. One record per line and one record over many lines both begin with a brace, so the whole text is tried first.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
@@ -25,14 +25,14 @@ export async function readInput(path: string): Promise<Buffer> {
   }
 }
 
-/** JSON texts begin with a bracket, after blanks; no image does. */
+/** JSON texts begin with a bracket, after blanks; images do not. */
 export function isJson(bytes: Uint8Array): boolean {
   return /^\s*[[{]/.test(Buffer.from(bytes.subarray(0, 1024)).toString('latin1'));
 }
 
 export type Content = { readonly body: string } | { readonly records: readonly QueueRecord[] };
 
-/** @param name what errors call the file. @throws bad_request naming the line or the record */
+/** @param name of the file in errors. @throws bad_request naming the line or the record */
 export function recordsOf(bytes: Buffer, name: string): Content {
   const text = bytes.toString('utf8').trim();
   if (text === '') throw new ServingError('bad_request', `${name} is empty`);
@@ -49,7 +49,7 @@ function linesOf(text: string, name: string, wholeError: string): QueueRecord[] 
     if (line.trim() === '') return [];
     const parsed = parse(line);
     if ('value' in parsed) return [recordOf(parsed.value, `${name}: line ${i + 1}`)];
-    // One JSON text over many lines: the error is about that text, not about its first line.
+    // For one JSON text over many lines, the error is about that text, not about its first line.
     const why = i === 0 ? wholeError : `line ${i + 1}: ${parsed.error}`;
     throw new ServingError('bad_request', `${name} is not JSON, nor one JSON text a line: ${why}`);
   });

@@ -1,4 +1,6 @@
-/** Formats a result in a few lines: name, shape, largest value and the first eight values; --json has them all. */
+/**
+ * Formats a result in a few lines: name, shape, largest value and the first eight values. --json prints all values.
+ */
 import type { NamedTensor } from '../lib/contract/values.ts';
 import { shortestHalf } from '../lib/pipeline/postprocess.ts';
 import type { Result } from '../sdk/index.ts';
@@ -23,7 +25,7 @@ function outputText({ name, dtype, shape, data }: NamedTensor): string {
   return `${name} ${dtype}[${shape.join(',')}]${largestText(numbers)}  ${shown.join(', ')}${rest}`;
 }
 
-/** The class a classifier means: "largest 0.999 at 3". */
+/** The class that a classifier selects: "largest 0.999 at 3". */
 function largestText(numbers: readonly number[] | undefined): string {
   if (!numbers || numbers.length < 2) return '';
   let at = 0;

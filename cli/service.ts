@@ -1,7 +1,7 @@
 /**
- * Finds the service that a command is about: addresses given as options come first, then the service of the data folder,
- * then what AWS finds by the job's name. The local service's credentials replace those of the environment completely, so
- * that nothing of a real account is sent to it.
+ * Finds the service for a command: addresses in options come first, then the service of the data folder, then what
+ * AWS finds by the job's name. The local service's credentials replace those of the environment completely, so that
+ * no real credentials are sent to it.
  */
 import { resolve } from 'node:path';
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
@@ -32,7 +32,7 @@ export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined
 type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
 export type Service = { readonly job: string } & { readonly [A in Address]?: string | undefined };
 
-/** @returns undefined when none was named and none runs here. @throws bad_config for an address that is none */
+/** @returns undefined when none was named and none runs here. @throws bad_config for an invalid address */
 export async function findService(values: ServiceValues): Promise<Service | undefined> {
   const { url, 'queue-url': queueUrl, 'redis-url': redisUrl, bucket } = values;
   assertUrls(values);
@@ -66,7 +66,7 @@ function localService(record: StackRecord, { job, bucket }: ServiceValues): Serv
   return { job: name, http, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
 }
 
-/** Reports that there is no service, and how there could be one. @param options that name another one */
+/** Reports that no service is running and how to start or name one. @param options that name another one */
 export function notRunning(values: ServiceValues, output: Output, options = '--url'): number {
   const start = '`cluster-serving start` starts one';
   const text = `no service runs on ${dataDirOf(values)}; ${start}, ${options} names another`;

@@ -1,6 +1,6 @@
 /**
- * Turns what S3 or the AWS SDK says to an upload into one error that names the setting to change and where the converted
- * model is. The SDK's own words ("Region is missing", "UnknownError") do neither.
+ * Turns errors of S3 or the AWS SDK during an upload into one error that names the setting to change and the location
+ * of the converted model. The SDK's messages ("Region is missing", "UnknownError") do neither.
  */
 import { inspect } from 'node:util';
 import { ServingError } from '../lib/contract/errors.ts';
@@ -8,7 +8,7 @@ import type { Place } from './model/place.ts';
 
 const MAX_CAUSES = 5;
 
-/** Advice for errors by what they say. */
+/** Advice by patterns in an error. */
 const REFUSALS: readonly (readonly [RegExp, (place: Place) => string])[] = [
   [
     /region is missing|ConfigError.*region/i,
@@ -47,7 +47,7 @@ export function uploadRefusal(error: unknown, place: Place, directory: string): 
   const said = inspect(error, { depth: MAX_CAUSES }).replaceAll(/^\s+at .*$/gm, '');
   const advice = REFUSALS.find(([pattern]) => pattern.test(said))?.[1](place);
   const reason = advice ?? known.message.replaceAll(/\s+/g, ' ').trim();
-  // A refusal by S3 is not a defect of this program.
+  // An error of S3 is not a defect of this program.
   const code = known.code === 'internal' ? 'model_unavailable' : known.code;
   return new ServingError(
     advice === undefined ? code : 'bad_config',

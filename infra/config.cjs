@@ -1,7 +1,7 @@
 /**
- * Answers ${file(…/infra/config.cjs):…} of serverless.yml with what config.ts makes of config.yaml and the parameters.
- * osls calls functions of .js and .cjs files only (an .mjs it reads as text). It wants the service's name before it
- * knows any parameter but the command line's, so `--param config=...` is read from there, and only from there.
+ * Resolves ${file(…/infra/config.cjs):…} in serverless.yml with the settings that config.ts computes from config.yaml
+ * and the parameters. osls calls functions in .js and .cjs files only (it reads .mjs as text). It needs the service's
+ * name before it knows the parameters of serverless.yml, so `--param config=...` is read from the command line only.
  */
 const { configOf, importModule, serviceFolder } = require('./load.cjs');
 
@@ -16,7 +16,7 @@ async function explained(work) {
   try {
     return await work();
   } catch (error) {
-    // A wrong setting is the user's to mend: osls prints the stack, which says no more than the message.
+    // For a wrong setting the message is enough; osls prints the stack.
     if (error.code === 'bad_config') error.stack = error.message;
     throw error;
   }

@@ -1,15 +1,15 @@
 /**
- * Loads a module of this folder for osls: built JavaScript in the published package, TypeScript in the checkout.
- * osls may run on a Node that cannot import TypeScript (before 22.18), so the checkout's is bundled on the fly; the
- * bundle must lie inside the checkout, because what it imports is looked for from there.
+ * Loads a module of this folder for osls: built JavaScript in the published package, TypeScript in the checkout. osls
+ * may run on a Node without TypeScript support (before 22.18), so the checkout's module is bundled on the fly, inside
+ * the checkout because its imports are resolved from there.
  */
 const { existsSync, rmSync } = require('node:fs');
 const { dirname, join } = require('node:path');
 const { pathToFileURL } = require('node:url');
 
-/** The folder this code was installed into. */
+/** The folder that this code was installed to. */
 const packageFolder = dirname(__dirname);
-/** The folder with serverless.yml: osls takes no other than the one it is called in. In the checkout it is the same. */
+/** The folder with serverless.yml, which for osls is the current directory. In the checkout both are the same. */
 const serviceFolder = process.cwd();
 const isCheckout = existsSync(join(__dirname, 'config.ts'));
 

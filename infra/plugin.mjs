@@ -1,7 +1,7 @@
 /**
- * The plugin of osls behind `serverless package`, `deploy` and `publish`: makes dist/<function>/ of the service before
- * osls zips it, and uploads the model after a deployment or alone.
- * osls takes a plugin from the default export only, and may load this file with require: no top-level await.
+ * The osls plugin behind `serverless package`, `deploy` and `publish`: builds dist/<function>/ before osls zips it,
+ * and uploads the model after a deployment or alone. osls uses the default export only and may load this file with
+ * require, so there is no top-level await.
  */
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
@@ -20,7 +20,7 @@ class BundlePlugin {
     };
     this.hooks = {
       'before:package:createDeploymentArtifacts': async () => {
-        // First: a model that cannot serve ends a package or deploy before anything is created.
+        // First, so that a model that cannot serve stops a package or deploy before anything is created.
         await this.during('Looking at the model', () => this.prepare());
         await this.during('Bundling the functions', () => this.bundle());
       },
@@ -35,7 +35,7 @@ class BundlePlugin {
     try {
       await work();
     } catch (error) {
-      // What a person can put right is told without a stack, as osls tells its own.
+      // Errors that the user can fix are shown without a stack, as osls shows its own.
       const { Error: Told } = this.serverless.classes ?? {};
       const isTheirs = error.name === 'ServingError' && error.code !== 'internal';
       throw Told && isTheirs ? new Told(error.message, error.code) : error;
@@ -54,7 +54,7 @@ class BundlePlugin {
     if (!isThere) this.log.notice(`no model directory ${directory}: the stack will have no model yet`);
   }
 
-  /** Also tells which keys of an old config.yaml something else stands for here. */
+  /** Also reports the keys of an old config.yaml that have another equivalent here. */
   async bundle() {
     const { readJobConfig } = await importModule('config');
     for (const note of readJobConfig(serviceFolder, configOf(this.options)).notes) this.log.notice(note);
@@ -68,7 +68,7 @@ class BundlePlugin {
     this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
   }
 
-  /** The published package brings them bundled, so that what is deployed is what was tested. */
+  /** The published package contains the bundles, so that the tested code is deployed. */
   async makeFunctions(request) {
     if (isCheckout) return (await importModule('build/functions')).buildFunctions(request);
     return (await importModule('build/prebuilt')).copyFunctions(request);
@@ -104,9 +104,9 @@ class BundlePlugin {
     }
   }
 
-  /** The name CloudFormation gave to the resource Bucket. */
+  /** The name that CloudFormation gave to the resource Bucket. */
   async bucket(provider) {
-    // The client is osls's own, and so must its commands be.
+    // The client comes from osls, so its commands must too.
     const { DescribeStackResourceCommand } = createRequire(
       createRequire(import.meta.url).resolve('serverless/package.json'),
     )('@aws-sdk/client-cloudformation');

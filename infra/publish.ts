@@ -1,7 +1,7 @@
 /**
- * In: the job's settings and its stack's bucket. Out: the model of `modelPath` in S3, serving; or, before there is a
- * stack, only whether it could be.
- * Trap: a running environment looks for a new version every modelRefreshSeconds; until then the old one answers.
+ * Uploads the model of `modelPath` to the bucket of its stack and makes it serve; before there is a stack, only
+ * checks that it could serve. A running environment looks for a new version every modelRefreshSeconds and answers
+ * with the old one until then.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { configPath, readJobConfig } from './config.ts';
 export interface PublishRequest {
   /** The folder with serverless.yml, absolute. */
   readonly root: string;
-  /** As `--param config`. */
+  /** The value of `--param config`. */
   readonly config: string | undefined;
   readonly bucket: string;
   /** Region and credentials of the deployment. */
@@ -29,14 +29,17 @@ export interface Published {
   readonly directory: string;
   /** Undefined when there is no such directory. */
   readonly version: string | undefined;
-  /** What the person should know of an import on the way. */
+  /** Notes for the user about an import. */
   readonly notes: readonly string[];
 }
 
-/** Where packages keep what they can make again; relative to the project. */
+/** The usual place for caches, relative to the project. */
 const CACHE = join('node_modules', '.cache', 'cluster-serving', 'imported');
 
-/** @throws bad_config, bad_model for a model that cannot be imported, model_unavailable for a directory without a model or with two, and what S3 throws */
+/**
+ * @throws bad_config; bad_model for a model that cannot be imported; model_unavailable for a directory without a
+ * model or with two; errors of S3
+ */
 export async function publishJob({ root, config, bucket, client }: PublishRequest): Promise<Published> {
   const { job, directory, served } = await prepare(root, config);
   if (!served) return { directory, version: undefined, notes: [] };
@@ -53,13 +56,15 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
 export interface PreparedModel {
   /** The model directory, absolute. */
   readonly directory: string;
-  /** False when there is no such directory: the stack is deployed all the same, and answers 503 until a model is published. */
+  /**
+   * False when there is no such directory. The stack is still deployed, and answers 503 until a model is published.
+   */
   readonly isThere: boolean;
   readonly notes: readonly string[];
 }
 
 /**
- * Before anything is packaged or created: the model is imported, or, where it is ONNX, run once.
+ * Called before anything is packaged or created: imports the model, or runs it once if it is ONNX.
  * @throws bad_config, bad_model, model_unavailable as publishJob does
  */
 export async function prepareModel({
@@ -68,7 +73,7 @@ export async function prepareModel({
 }: Pick<PublishRequest, 'root' | 'config'>): Promise<PreparedModel> {
   const { directory, served } = await prepare(root, config);
   if (!served) return { directory, isThere: false, notes: [] };
-  // An import has run already, when it was made.
+  // An import ran the model already.
   if (served.importReport === undefined) await assertRuns(served.directory);
   return { directory, isThere: true, notes: served.notes };
 }
@@ -81,7 +86,7 @@ interface Prepared {
 
 async function prepare(root: string, config: string | undefined): Promise<Prepared> {
   const { job } = readJobConfig(root, config);
-  // As local/start.ts: relative to the file that says it.
+  // Relative to the config file, as in local/start.ts.
   const directory = resolve(dirname(configPath(root, config)), job.modelPath);
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) return { job, directory, served: undefined };
@@ -109,7 +114,7 @@ async function assertRuns(directory: string): Promise<void> {
   }
 }
 
-/** Ours, not that of the project that deploys. */
+/** The version of this package, not of the project that deploys. */
 async function packageVersion(): Promise<string> {
   const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;

@@ -1,6 +1,6 @@
 /**
- * The values that several resources share and the parameters decide: network, variables, authorization. All variables of
- * a function are built here, because adding one by `extensions` in osls would replace the others.
+ * Computes the values that several resources share from the parameters: network, variables, authorization. All
+ * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
 import { createHash } from 'node:crypto';
 import { ROUTES, type RoutedFunction } from '../lib/http/routes.ts';

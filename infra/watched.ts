@@ -1,6 +1,6 @@
 /**
- * What alarms and dashboard watch: functions, Redis nodes and our own metrics. Names and timeouts are in serverless.yml
- * too; test/infra/monitoring-tests.ts compares them.
+ * What alarms and dashboard watch: functions, Redis nodes and the service's own metrics. Names and timeouts are also
+ * in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
 import type { CfnValue } from './resources.ts';
 
@@ -8,7 +8,7 @@ export interface MonitoringRequest {
   readonly service: string;
   readonly stage: string;
   readonly jobName: string;
-  /** Timeout of batch. */
+  /** The timeout of batch. */
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;
   readonly redisNodes: number;
@@ -27,7 +27,7 @@ export interface Watched {
   readonly timeoutSeconds: number;
 }
 
-/** Namespace of our own metrics. */
+/** The namespace of the service's own metrics. */
 export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */

@@ -1,6 +1,6 @@
 /**
- * Fetches JSON from the HTTPS API, or throws its error as a ServingError. Gateways in between answer in their own
- * words, so only our own {"error","code"} is taken literally.
+ * Fetches JSON from the HTTPS API and throws its errors as ServingErrors. Gateways in between answer in their own
+ * format, so only the service's {"error","code"} is parsed.
  */
 import { badConfig, type ErrorCode, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 
@@ -12,10 +12,12 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** `fetch`, or one that signs each request first (a deployed API asks for AWS Signature Version 4 by default). */
+/**
+ * `fetch`, or a function that signs each request first: a deployed API requires AWS Signature Version 4 by default.
+ */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** @throws by the service's code; timeout; unreachable is queue_unavailable */
+/** @throws the service's error by its code; timeout; queue_unavailable when the service is unreachable */
 export async function postJson(
   url: string,
   body: string,

@@ -1,6 +1,6 @@
 /**
- * Reads results through the HTTPS API, like ResultStore, for clients outside the VPC. The server does the waiting:
- * `Prefer: wait=20` holds the request until the result is there, so nobody polls in a loop.
+ * Reads results through the HTTPS API, with the interface of ResultStore, for clients outside the VPC. The server
+ * waits: `Prefer: wait=20` holds the request until there is a result, so no client polls in a loop.
  */
 import { errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
@@ -20,7 +20,7 @@ export class HttpResults {
   readonly #url: string;
   readonly #root: string;
   readonly #send: Fetch;
-  /** Taken from the server and not yielded yet: who breaks off a drain finds it in the next one. */
+  /** Taken from the server but not yielded yet. If a drain is interrupted, the next one returns them. */
   readonly #left: ResultJson[] = [];
 
   constructor(url: string, send: Fetch) {
@@ -67,7 +67,7 @@ export class HttpResults {
       const result = await this.#read(uri, 'GET', { prefer: `wait=${seconds}` }, signal);
       if (result) return result;
       if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
-      // A server that does not wait (an old one, a proxy's answer) must not be asked without a pause.
+      // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
       const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
@@ -96,7 +96,7 @@ export class HttpResults {
     return request(url, init, ANSWER_MS, signal, this.#send);
   }
 
-  /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
+  /** The uri is a query parameter, because API Gateway would interpret its `?` and `/` in the path. */
   async #read(uri: string, method: string, headers: Record<string, string> = {}, signal?: AbortSignal) {
     try {
       const { body } = await this.#request(
@@ -158,7 +158,7 @@ function tensorOf({
   return { name, dtype, shape, data: array };
 }
 
-/** JSON has no NaN: null stands for it. */
+/** null stands for NaN, which JSON lacks. */
 function elementOf(element: unknown, dtype: DType): number | bigint {
   if (dtype === 'int64' || dtype === 'uint64') return BigInt(element as string | number);
   const number = element === null ? Number.NaN : Number(element);

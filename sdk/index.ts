@@ -1,4 +1,4 @@
-/** The client SDK and the types it speaks in. Everything else under lib/ is the service's own. */
+/** The client SDK and its types. Everything else in lib/ is internal. */
 
 export { type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 export type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';

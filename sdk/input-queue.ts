@@ -1,7 +1,7 @@
 /**
- * Puts records into the job's queue: the client half of the enqueue contract. The old client printed a line when the
- * queue was full and lost the record; here every call resolves when the queue has the record (or its result exists
- * already), or throws.
+ * Puts records into the job's queue: the client half of the enqueue contract. Every call resolves when the queue has
+ * the record (or its result exists already), or throws; the Python client only printed a line when the queue was
+ * full, and lost the record.
  */
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../lib/codecs/message.ts';
@@ -18,20 +18,21 @@ import { type RecordInputs, toInputs } from './inputs.ts';
 export interface InputQueueOptions {
   /** Job name. Default serving_stream. */
   readonly name?: string;
-  /** SQS queue; found by the job's name when neither this nor frontendUrl is given. */
+  /** The SQS queue. Found by the job's name if neither this nor frontendUrl is given. */
   readonly queueUrl?: string;
-  /** Another endpoint than AWS's. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
+  /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string;
   readonly region?: string;
-  /** Bucket of the service: with it, records over 1 MiB travel through S3. */
+  /** The bucket of the service. With it, records over 1 MiB are sent through S3. */
   readonly bucket?: string;
-  /** The HTTPS API: `predict` needs it, and without a queueUrl `enqueue` goes through it too. */
+  /** The HTTPS API. `predict` needs it, and without a queueUrl `enqueue` uses it too. */
   readonly frontendUrl?: string;
-  /** Sends the HTTPS requests: one that signs them, for a deployed API. Default: fetch. */
+  /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
   readonly fetch?: Fetch;
   /**
-   * redis://host:port or rediss://... of the service: with it, a uri is claimed before its record is sent. Enqueueing
-   * the same payload again does no harm, another payload under a uri in use is refused, `status` knows what is queued.
+   * The service's Redis, redis://host:port or rediss://... With it a uri is claimed before its record is sent:
+   * enqueueing the same payload again is harmless, a different payload under a uri in use is refused, and `status`
+   * knows what is queued.
    */
   readonly redisUrl?: string;
 }
@@ -41,10 +42,10 @@ export interface QueueRecord {
   readonly inputs: RecordInputs;
 }
 
-/** Records of `enqueueMany` under way at once: enough to keep 16 calls of ten busy, little memory. */
+/** Concurrent records of `enqueueMany`: enough for 16 calls of ten, with little memory. */
 const IN_FLIGHT = 320;
 
-/** A client may be far from Redis, and has the time. */
+/** Longer than in the service, because a client may be far from Redis. */
 const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
 
 export class InputQueue {
@@ -65,10 +66,10 @@ export class InputQueue {
   }
 
   /**
-   * Resolves when the queue has the record. Calls of one tick leave together, ten a request.
-   * With redisUrl: nothing is sent when this very record has its result already, also when that is a failure.
-   * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; with redisUrl conflict,
-   * results_unavailable; each with the uri
+   * Resolves when the queue has the record. Calls of one tick are sent together, ten per request.
+   * With redisUrl, nothing is sent if this very record already has a result, even a failure.
+   * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; with redisUrl
+   * conflict, results_unavailable; each with the uri
    */
   async enqueue(uri: string, inputs: RecordInputs): Promise<void> {
     try {
@@ -87,10 +88,10 @@ export class InputQueue {
   }
 
   /**
-   * Enqueues any number of records with bounded memory; an iterable is read as fast as the queue takes.
-   * @param onProgress hears the number taken so far, now and then and at the end
-   * @returns how many the queue took, which is all of them
-   * @throws AggregateError with one error (with its uri) per record that was not taken; the others were
+   * Enqueues any number of records with bounded memory. An iterable is read as fast as the queue accepts records.
+   * @param onProgress called now and then, and at the end, with the number of records accepted so far
+   * @returns the number of accepted records, which is all of them
+   * @throws AggregateError with one error (with its uri) per record that was not accepted; the others were
    */
   async enqueueMany(
     records: Iterable<QueueRecord> | AsyncIterable<QueueRecord>,
@@ -112,7 +113,7 @@ export class InputQueue {
         onProgress(taken);
       }
     } finally {
-      // Also when the iterable or onProgress throws: whoever catches it knows that nothing is under way any more.
+      // Also if the iterable or onProgress throws, so that nothing is still in flight afterwards.
       await Promise.all(flying);
     }
     onProgress(taken);
@@ -126,9 +127,9 @@ export class InputQueue {
   }
 
   /**
-   * POST /predict and its answer: one text per instance, `{value=...}`.
+   * Calls POST /predict and returns one text per instance, `{value=...}`.
    * @param request {"instances": [...]}, as an object or as JSON text
-   * @throws what the service answered, by code; timeout after `timeoutMs` (default 29 s, the gateway's own limit)
+   * @throws the service's error by its code; timeout after `timeoutMs` (default 29 s, the gateway's limit)
    */
   async predict(
     request: string | { readonly instances: readonly unknown[] },
@@ -182,7 +183,7 @@ export class InputQueue {
     }
   }
 
-  /** Lets go of the connections. Records that were not awaited may not have left. */
+  /** Closes the connections. Records that were not awaited may not have been sent. */
   async close(): Promise<void> {
     this.#closed = true;
     const sender = await this.#sender?.catch(() => undefined);
@@ -191,7 +192,7 @@ export class InputQueue {
   }
 }
 
-/** The AWS SDK names neither the variables nor the options that it lacks. */
+/** Adds which variables or options are missing, because the AWS SDK's errors name neither. */
 function advice({ name, message }: Error): string {
   if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';
   return (

@@ -1,6 +1,6 @@
 /**
- * Turns what a person passes to `enqueue` into a record's inputs. As in the Python client, a bare string is an image
- * path and a list of strings is text. Plain numbers carry no dtype: they travel as float32 when that is exact, else as
+ * Converts the values passed to `enqueue` to a record's inputs. As in the Python client, a bare string is an image
+ * path and a list of strings is text. Plain numbers have no dtype: they are sent as float32 if that is exact, else as
  * float64, and the model's input decides.
  */
 import { readFile } from 'node:fs/promises';
@@ -19,42 +19,43 @@ import {
 import type { Inputs, Value } from '../lib/contract/values.ts';
 import { nestedTensor } from '../lib/pipeline/nested.ts';
 
-/** Numbers nested to any depth; every branch of the same shape. */
+/** Numbers nested to any depth; all branches have the same shape. */
 export type NestedNumbers = number | boolean | readonly NestedNumbers[];
 export type NestedStrings = readonly (string | NestedStrings)[];
 
 export type InputValue =
-  /** Path of an image file, read here. */
+  /** The path of an image file, which is read here. */
   | string
   | { readonly path: string }
-  /** An encoded image, base64. */
+  /** An encoded image in base64. */
   | { readonly b64: string }
   /** An encoded image. */
   | { readonly bytes: Uint8Array }
   /** Text. */
   | NestedStrings
   | NestedNumbers
-  /** One dimension, dtype of the array (Uint8Array is uint8, not an image). */
+  /** One dimension with the dtype of the array (Uint8Array is uint8, not an image). */
   | TypedArray
-  /** Dense tensor; dtype of the array, or as given for plain numbers. float16 is its bits in a Uint16Array. */
+  /**
+   * A dense tensor with the dtype of the array, or the given one for plain numbers. float16 is its bits in a
+   * Uint16Array.
+   */
   | {
       readonly data: TypedArray | readonly number[] | readonly string[];
       readonly shape: readonly number[];
       readonly dtype?: DType;
     }
-  /** Sparse tensor (COO): indices ndim x nnz or nnz x ndim, counted from 0. */
+  /** A sparse tensor (COO): indices ndim x nnz or nnz x ndim, counted from 0. */
   | {
       readonly indices: readonly (readonly number[])[];
       readonly values: TypedArray | readonly number[];
       readonly shape: readonly number[];
     };
 
-/** Inputs by name; order matters only when the names are not the model's. */
+/** Inputs by name. Their order matters only if the names are not the model's. */
 export type RecordInputs = Readonly<Record<string, InputValue>>;
 
-/**
- * @throws bad_request naming the input; a file that cannot be read is one too
- */
+/** @throws bad_request naming the input, also for an unreadable file */
 export async function toInputs(values: RecordInputs): Promise<Inputs> {
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
     throw badRequest(`inputs: expected an object of inputs by name, got ${kindOf(values)}`);
@@ -104,7 +105,7 @@ function checked<T>(value: T, key: string, expected: string, is: (value: unknown
   throw badRequest(`${key}: expected ${expected}, got ${kindOf(value)}`);
 }
 
-/** A bare text is a path, which is easily forgotten: the message says so. */
+/** A bare string is a path, which is easily forgotten, so the error says so. */
 async function readImage(path: string): Promise<Uint8Array> {
   try {
     return await readFile(path);
@@ -122,7 +123,7 @@ function nested(value: NestedNumbers | NestedStrings): Tensor {
   return typeof leaf === 'string' ? nestedTensor(value, 'string') : narrowed(nestedTensor(value, 'float64'));
 }
 
-/** float32 when it holds every value exactly: half the bytes. */
+/** float32, which takes half the bytes, if it represents every value exactly. */
 function narrowed(tensor: Tensor): Tensor {
   const data = Float32Array.from(tensor.data as Float64Array);
   const exact = data.every((element, i) => element === tensor.data[i]);
@@ -143,7 +144,7 @@ function tensorValue(value: {
     throw badRequest(`${data.length} elements are not of shape [${shape.join(',')}]`);
   }
   if (ArrayBuffer.isView(data)) {
-    // A Uint16Array is float16 only when that is said, as the tensors of a result say it.
+    // A Uint16Array is float16 only with that dtype, as in the tensors of a result.
     const isHalf = dtype === 'float16' && data instanceof Uint16Array;
     const tensor = { dtype: isHalf ? dtype : dtypeOfArray(data), shape, data };
     return { kind: 'tensor', tensor };

@@ -1,6 +1,6 @@
 /**
- * Reads results from Redis or through the HTTPS API: the client half of the query contract. "Not there yet" is
- * undefined and a failed record a thrown error with its code and uri; the old "[]" and "NaN" do not exist here.
+ * Reads results from Redis or through the HTTPS API: the client half of the query contract. A missing result is
+ * undefined, and a failed record throws an error with its code and uri; the Python client returned "[]" and "NaN".
  */
 import type { ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
@@ -12,11 +12,11 @@ import type { Fetch } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 
 export interface OutputQueueOptions {
-  /** Job name; over HTTPS the url says it already. Default serving_stream. */
+  /** The job's name. Not needed over HTTPS. Default serving_stream. */
   readonly name?: string;
   /** redis://host:port or rediss://..., or the HTTPS API's url. Default redis://localhost:6379. */
   readonly url?: string;
-  /** Sends the HTTPS requests: one that signs them, for a deployed API. Default: fetch. */
+  /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
   readonly fetch?: Fetch;
 }
 
@@ -39,28 +39,28 @@ export class OutputQueue {
       this.#states = overHttp;
     } else {
       const connection = new RedisConnection(url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
-      // The time to live is the writer's business; a reader never writes a result.
+      // A reader never writes a result, so its time to live does not matter.
       this.#results = new ResultStore(connection, { job, ttlSeconds: 1, now: Date.now });
       this.#states = new RecordStates(connection, { job, now: Date.now });
     }
   }
 
   /**
-   * The result, which stays; undefined when there is none (yet, or any more).
-   * @throws the record's own error when it failed (code, uri); results_unavailable
+   * Returns the result and keeps it; undefined when there is none (yet, or any more).
+   * @throws the record's own error if it failed (code, uri); results_unavailable
    */
   async query(uri: string): Promise<Result | undefined> {
     return this.#results.get(assertUri(uri));
   }
 
-  /** As `query`, and the result is gone afterwards, also when it is a failure. A cancelled uri stays cancelled. */
+  /** Like `query`, but deletes the result, even a failure. A cancelled uri stays cancelled. */
   async queryAndDelete(uri: string): Promise<Result | undefined> {
     return this.#results.take(assertUri(uri));
   }
 
   /**
-   * The result as soon as it is there; hears of it and does not poll.
-   * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error when it failed
+   * Waits for the result by subscription, without polling.
+   * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error if it failed
    */
   async wait(uri: string, { timeoutMs = 30_000, signal }: WaitForOptions = {}): Promise<Result> {
     signal?.throwIfAborted();
@@ -68,7 +68,7 @@ export class OutputQueue {
   }
 
   /**
-   * Where the record of this uri stands, without its result.
+   * The state of a record, without its result.
    * @throws results_unavailable
    */
   async status(uri: string): Promise<RecordStatus> {
@@ -76,9 +76,9 @@ export class OutputQueue {
   }
 
   /**
-   * Cancels a record that has no result yet: `query` and `wait` throw `cancelled` from now on, for 5 days, also when
-   * the record is being run right now.
-   * @returns false when it is too late: there is a result
+   * Cancels a record without a result: `query` and `wait` throw `cancelled` for 5 days, even if the record is running
+   * now.
+   * @returns false when there is a result already
    * @throws results_unavailable
    */
   async cancel(uri: string): Promise<boolean> {
@@ -86,8 +86,8 @@ export class OutputQueue {
   }
 
   /**
-   * Takes all finished results of the job, failures as errors in their place. For many, `drain` needs less memory.
-   * When the store goes away meanwhile: those that were taken by then.
+   * Takes all finished results of the job; failures are errors in their place. For many results, `drain` needs less
+   * memory. If the store becomes unavailable meanwhile, returns those already taken.
    * @throws results_unavailable when none was taken
    */
   async dequeue(): Promise<Map<string, Result | ServingError>> {
@@ -97,15 +97,15 @@ export class OutputQueue {
         all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
       }
     } catch (error) {
-      // They are nowhere else any more.
+      // These results are no longer in the store, so they must be returned.
       if (all.size === 0) throw error;
     }
     return all;
   }
 
   /**
-   * `dequeue` one by one, in constant memory. What was yielded is gone from the store; who breaks off finds the rest in
-   * the next drain (over HTTPS: of the same OutputQueue).
+   * Like `dequeue`, one by one in constant memory. A yielded result is gone from the store; after an interrupted
+   * drain the next one returns the rest (over HTTPS: that of the same OutputQueue).
    */
   drain(): AsyncGenerator<Dequeued> {
     return this.#results.drain();

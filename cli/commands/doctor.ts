@@ -1,6 +1,6 @@
 /**
- * `cluster-serving doctor`: reports pitfalls in the settings and in the package, each with its reason and a fix. It asks
- * nothing of AWS and changes nothing; what is deployed may differ.
+ * `cluster-serving doctor`: reports pitfalls in the settings and in the package, each with its reason and a fix. It
+ * does not call AWS and changes nothing, so what is deployed may differ.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -43,7 +43,7 @@ Exit code: 0 no error (with --strict: no warning either), 1 some, 2 wrong use or
     const config = values.config ?? parameters['config'];
     const { stage, template, package: folder, strict = false } = values;
     const root = process.cwd();
-    // Where serverless.yml is: here, or where this code was cloned to.
+    // The folder with serverless.yml: the current one, or that of this code's checkout.
     const project = existsSync(join(root, 'serverless.yml')) ? root : packageFolder();
     const request = { root, project, config, stage, parameters, template };
     if (!values['package-now']) return examined({ ...request, packageFolder: folder }, strict, output);

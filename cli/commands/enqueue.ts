@@ -1,6 +1,6 @@
 /**
- * `cluster-serving enqueue`. A file that cannot be read does not keep the other records out: each record that was not
- * enqueued is reported by its uri.
+ * `cluster-serving enqueue`. An unreadable file does not stop the other records; each record that was not enqueued is
+ * reported with its uri.
  */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -52,7 +52,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}.`,
   },
 });
 
-/** `a=b.png`; where the uri or the path holds "=" itself, the one split that names a file. */
+/** Parses `a=b.png`. If the uri or the path contains "=", the split that names an existing file counts. */
 function recordOfPair(pair: string, input: string): QueueRecord {
   const splits = [...pair.matchAll(/=/g)]
     .map(({ index }) => ({ uri: pair.slice(0, index), path: pair.slice(index + 1) }))
@@ -106,7 +106,7 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
   return failed.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Sends a request as it is: only the service's model knows whether a text is an image. */
+/** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(body: string, { http }: Service, output: Output): Promise<number> {
   if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: say --url');
   const url = `${http}/predictions`;

@@ -1,7 +1,7 @@
 /**
- * `cluster-serving init` writes a config.yaml with every key, its meaning and its default, or, with --deploy, the
- * serverless.yml of a deployment from this folder. Every setting is commented out, so that the file never contradicts a
- * later version's defaults; the sections are not, so that uncommenting one line is enough.
+ * `cluster-serving init` writes a config.yaml with every key, its meaning and its default or, with --deploy, the
+ * serverless.yml of a deployment from this folder. All settings are commented out, so that the file never contradicts
+ * the defaults of a later version; sections are not, so that uncommenting one line is enough.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';

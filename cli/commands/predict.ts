@@ -9,7 +9,7 @@ import { EXIT } from '../output.ts';
 import { isJson, readInput } from '../records.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
 
-/** Of one request, in base64: below the 6 MiB that the service accepts. */
+/** The limit of one request in base64, below the 6 MiB that the service accepts. */
 const REQUEST_BYTES = 4 * 1024 * 1024;
 const REQUEST_IMAGES = 100;
 
@@ -43,14 +43,14 @@ predictions.`,
 });
 
 interface PredictRequest {
-  /** Of the images. */
+  /** The names of the images. */
   readonly names: readonly string[];
   readonly instances: readonly Record<string, { b64: string }>[];
-  /** A request of the user's own, which is sent as it is. */
+  /** The user's own request, which is sent unchanged. */
   readonly body?: string;
 }
 
-/** Sends a request, or its halves where the answer would be too large. */
+/** Sends a request, or its two halves if the answer would be too large. */
 async function ask(url: string, { names, instances, body }: PredictRequest): Promise<readonly string[]> {
   try {
     const answer = await postJson(url, body ?? JSON.stringify({ instances }));

@@ -1,6 +1,7 @@
 /**
- * `cluster-serving query`. A failed record is exit code 1 and a missing result is 4, so that a script can tell "wrong"
- * from "not yet". It imports OutputQueue by its file: sdk/index.ts would load SQS as well, 0.2 s of every call.
+ * `cluster-serving query`. The exit code is 1 for a failed record and 4 for a missing result, so that scripts can
+ * tell them apart. OutputQueue is imported by its file, because sdk/index.ts also loads SQS, which takes 0.2 s per
+ * call.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { failureBody, resultText } from '../../lib/http/predictions.ts';
@@ -11,7 +12,7 @@ import { EXIT, listDocument, type Output } from '../output.ts';
 import { resultLines } from '../results.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
 
-/** Waits and reads at the same time. */
+/** Concurrent waits and reads. */
 const IN_FLIGHT = 64;
 
 type Answer = { readonly uri: string; readonly result?: Result; readonly error?: ServingError };
@@ -33,7 +34,7 @@ has no result (yet).`,
   },
   async run({ wait, delete: deletes = false, all = false, ...values }, output, uris) {
     if (all === uris.length > 0) throw wrongUse('query what? Give uris, or --all');
-    if (all && !deletes) throw wrongUse('--all takes the results away; say so with --delete');
+    if (all && !deletes) throw wrongUse('--all removes the results; confirm with --delete');
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --redis-url');
     const url = service.redisUrl ?? service.http;
@@ -49,12 +50,12 @@ has no result (yet).`,
   },
 });
 
-/** In the order of the uris, whatever comes first. */
+/** Yields answers in the order of the uris. */
 async function* answers(queue: OutputQueue, uris: readonly string[], asking: Asking): AsyncGenerator<Answer> {
   const flying: Promise<Answer>[] = [];
   for (const uri of uris) {
     flying.push(answerFor(queue, uri, asking));
-    // A failure is thrown when its turn comes; until then nothing awaits it.
+    // A failure is thrown when its turn comes; until then it is not awaited.
     flying.at(-1)?.catch(() => undefined);
     if (flying.length === IN_FLIGHT) yield (await flying.shift()) as Answer;
   }
@@ -73,7 +74,7 @@ async function answerFor(queue: OutputQueue, uri: string, asking: Asking): Promi
     return result ? { uri, result } : { uri };
   } catch (error) {
     const known = ServingError.from(error);
-    // A record's own failure carries its uri, and so does a wait that ended without a result.
+    // The error of a record has its uri, and so does a wait that ended without a result.
     if (known.uri !== uri) throw known;
     if (waitMs > 0 && known.code === 'timeout') return { uri };
     if (waitMs > 0 && deletes) await queue.queryAndDelete(uri).catch(() => undefined);
@@ -81,7 +82,7 @@ async function answerFor(queue: OutputQueue, uri: string, asking: Asking): Promi
   }
 }
 
-/** One by one as they come: --all may be more than fits into memory. */
+/** Prints answers as they arrive, because --all may exceed memory. */
 async function print(found: AsyncIterable<Answer>, output: Output): Promise<number> {
   const document = listDocument(output, '{"results":[');
   let code: number = EXIT.ok;
@@ -96,7 +97,7 @@ async function print(found: AsyncIterable<Answer>, output: Output): Promise<numb
       else if (!answer.result && code === EXIT.ok) code = EXIT.notReady;
     }
   } catch (error) {
-    // Before the first answer it is just an error; after it, the document that has begun is still completed.
+    // Before the first answer this is an ordinary error; afterwards the document must still be completed.
     if (count === 0) throw error;
     const known = ServingError.from(error);
     output.note(`error: ${known.message}`);

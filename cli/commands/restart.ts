@@ -1,6 +1,6 @@
 /**
- * `cluster-serving restart`. Options that are not given stay as they were at the previous start, the config's path
- * included, also when that service was stopped, has crashed, or did not come up again.
+ * `cluster-serving restart`. Options that are not given stay as at the previous start, including the config's path,
+ * even if that service was stopped, has crashed or failed to start.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findRunning, lastOptions } from '../../local/data-folder.ts';
@@ -22,12 +22,12 @@ previous start; options given here replace them. Ports that were 0 are chosen an
     const before = await lastOptions(dataDir);
     const running = await findRunning(dataDir);
     if (running && !running.record) {
-      // Its options are saved when it is ready; before that, a restart would start something else.
+      // Its options are saved when it is ready; an earlier restart would use others.
       const message = `process ${running.process.pid} is still starting, or stopping; try again, or stop it and start it`;
       output.failure(new ServingError('model_unavailable', message));
       return EXIT.notReady;
     }
-    // Read and imported before the stop: a broken config or model must not cost the service that runs.
+    // Read and imported before the stop, so that a broken config or model does not end the running service.
     const settings = readSettings({ ...before, ...values });
     for (const { job, modelDirectory } of settings.jobs) await servedModel(job, modelDirectory, dataDir);
     const stopped = await stopService(dataDir, STOP_TIMEOUT.default * 1000, output);

@@ -1,6 +1,6 @@
 /**
- * `cluster-serving shutdown`. It cannot be undone, so it asks first, and a folder that was not made by a start is refused
- * before anything is stopped.
+ * `cluster-serving shutdown`. It cannot be undone, so it asks first, and a folder that no start has created is
+ * refused before anything is stopped.
  */
 import { assertDeletable, deleteFolder } from '../../local/data-folder.ts';
 import { defineCommand } from '../command.ts';

@@ -1,6 +1,6 @@
 /**
- * `cluster-serving start`. The background start runs this same command with --foreground, which then reports over the
- * IPC channel whether the service got ready.
+ * `cluster-serving start`. The background start runs this command with --foreground, which reports over the IPC
+ * channel whether the service is ready.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { findRunning, logPath } from '../../local/data-folder.ts';
@@ -10,7 +10,9 @@ import { defineCommand, explained } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
 
-/** What a restart takes, too. But for the timeout none has a default, so that a restart can tell what was given. */
+/**
+ * Also the options of a restart. Only the timeout has a default, so that a restart can tell which options were given.
+ */
 export const START_OPTIONS = {
   timeout: { value: 's', range: [0, 86_400], default: 120, about: 'how long the start may take' },
   config: {
@@ -52,7 +54,7 @@ start.log in the data folder. Without a config.yaml of your own it serves the di
   },
 });
 
-/** Starts in the background and prints where everything is. */
+/** Starts in the background and prints all addresses. */
 export async function startAndReport(settings: StartSettings, timeoutMs: number, output: Output) {
   for (const note of settings.notes) output.note(`note: ${note}`);
   const { ready: record, sample } = await startInBackground(settings, timeoutMs, output);
@@ -76,14 +78,14 @@ async function startHere(settings: StartSettings, output: Output): Promise<numbe
       },
     });
   } catch (error) {
-    // The whole message, even that of a defect: it goes to the person at the terminal, who can read the log as well.
+    // The full message, even of a defect: the user at the terminal can read the log anyway.
     const { code, message } = explained(error);
     if (isBackground) await report({ failed: { code, message } satisfies ErrorRecord });
     throw error;
   }
 }
 
-/** Resolves when the parent has the message; a parent that has gone away does not need it. */
+/** Resolves when the parent has the message, or has ended. */
 function report(startReport: StartReport): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined || !process.connected) resolve();

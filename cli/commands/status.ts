@@ -35,7 +35,7 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
     const ready = jobs.every((job) => job.ready);
     const reason = jobs.find((job) => !job.ready)?.reason;
     const shown = jobs.map(({ unreachable: _unreachable, ...job }) => job);
-    // JSON leaves out what is undefined.
+    // JSON omits undefined values.
     const facts = { running: true, ready, reason, ...record, dataDir, metrics: jobs[0]?.metrics ?? [] };
     const document = { ...facts, jobs: shown };
     const minutes = Math.floor((Date.now() - Date.parse(record.since)) / 60_000);
@@ -53,7 +53,7 @@ async function remote(url: string, output: Output): Promise<number> {
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }
 
-/** @returns the model that serves when ready, else why not; and the metrics with a count above 0 */
+/** @returns the serving model when ready, else the reason; and the metrics with a count above 0 */
 async function ask(http: string) {
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS);
@@ -65,7 +65,7 @@ async function ask(http: string) {
     return { ready: true, model, reason: undefined, metrics: counted, unreachable: false };
   } catch (error) {
     const known = ServingError.from(error);
-    // Only when no server has answered is the network's own error inside.
+    // Only if no server answered, the cause is the network's own error.
     const unreachable = known === error && known.cause instanceof TypeError;
     return { ready: false, model: undefined, reason: known.message, metrics: [], unreachable };
   }

@@ -1,6 +1,6 @@
 /**
- * `cluster-serving stop`. A process that ignores SIGTERM is killed in the end; a process that only has the same number
- * is left alone.
+ * `cluster-serving stop`. A process that ignores SIGTERM is killed in the end; another process with the same pid is
+ * left alone.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { dropRecord, findRunning, type Running } from '../../local/data-folder.ts';
@@ -50,12 +50,12 @@ export async function stopService(dataDir: string, timeoutMs: number, output: Ou
     }
     await dropRecord(dataDir);
   }
-  // Before it was ready there is no record of what it was started with.
+  // Until it is ready, there is no record of its options.
   return { pid: found.pid, killed, startedWith: record?.startedWith };
 }
 
 async function signal({ process: found }: Running, name: NodeJS.Signals): Promise<void> {
-  // Checked again just before: it may have ended, and another process may have its number.
+  // Checked again right before, because it may have ended and its pid may be reused.
   if (!(await isAlive(found))) return;
   try {
     process.kill(found.pid, name);

@@ -1,6 +1,6 @@
 /**
- * `dlq list`. There may be a hundred thousand messages: each is printed as it comes, nothing is collected, and without
- * --limit 0 the listing ends after the first hundred.
+ * `dlq list`. There may be a hundred thousand messages, so each is printed as it arrives, and without --limit 0 the
+ * listing ends after the first hundred.
  */
 import { EXIT, listDocument, type Output } from '../output.ts';
 import type { DlqPlace } from './place.ts';
@@ -8,7 +8,7 @@ import { bytesText, plain, timeText } from './text.ts';
 import { type Found, findDeadLetters, type Where } from './where.ts';
 
 export interface ListOptions {
-  /** 0 has no limit. */
+  /** 0 means no limit. */
   readonly limit: number;
   readonly after?: string | undefined;
 }

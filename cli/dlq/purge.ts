@@ -5,10 +5,10 @@ import { showProgress } from '../progress.ts';
 import type { DlqPlace } from './place.ts';
 import { findEntries, type Where } from './where.ts';
 
-/** A store's clock may be ahead of ours, and S3 counts whole seconds. */
+/** The store's clock may be ahead of this machine's, and S3 has whole seconds. */
 const CLOCK_MS = 2_000;
 
-/** @param yes not to ask */
+/** @param yes skips the question */
 export async function purge(
   place: DlqPlace,
   asked: Where,

@@ -32,7 +32,7 @@ export async function reportReplay(place: DlqPlace, where: Where, chosen: Chosen
     );
   }
   assertRedis(where, place.results);
-  // By the listing alone, so without what a uri or a code excludes.
+  // Counts by the listing alone, before a uri or a code excludes any.
   let total = 0;
   for await (const page of place.deadLetters.pages()) total += page.filter(where.entry).length;
   const progress = showProgress(output.json);

@@ -1,6 +1,6 @@
 /**
- * Runs records that may crash the process they run in. One that does takes the records beside it along, which then run
- * one by one; each has the time limit of the job's function, and loading the model does not count.
+ * Runs records that may crash their process. If that happens, the records that ran together are run again one by one.
+ * Each has the time limit of the job's function, without loading the model.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ export interface ReplayRunner {
   run(records: readonly Inputs[]): Promise<Outcome[]>;
 }
 
-/** A process starts and a model of gigabytes is loaded. */
+/** Long enough to start a process and load a model of gigabytes. */
 const OPEN_MS = 300_000;
 
 /**
@@ -57,7 +57,7 @@ export async function withRunner<T>(
   }
 }
 
-/** Starts the process, so that a model that cannot be opened is no record's failure. */
+/** Starts the process, so that a model that does not open is not reported as a record's failure. */
 async function opened(isolated: IsolatedRunner): Promise<void> {
   try {
     await isolated.run([], OPEN_MS);
@@ -82,7 +82,7 @@ async function runAll(
     return await isolated.run(records, limitMs);
   } catch (error) {
     if (!isRecordFault(error)) throw error;
-    // Ctrl-C reaches that process, too; no record caused it.
+    // Ctrl-C also reaches that process; then no record is at fault.
     if (SIGNALLED.test(error.message) && !again) return runAll(isolated, records, limitMs, true);
     if (records.length === 1) return [{ ok: false, error: new ServingError('model_failed', error.message) }];
   }

@@ -1,6 +1,6 @@
 /**
- * `dlq show`: all of one message, with dtype, shape and first values of each input, also where the record is in S3
- * behind a pointer. A message that cannot be decoded is the reason to look, not an error of the command.
+ * `dlq show`: all of one message, with dtype, shape and first values of each input, even if the record is in S3
+ * behind a pointer. A message that cannot be decoded is shown with its error.
  */
 import { uriOf } from '../../lib/codecs/dead-letter.ts';
 import { decodeMessage } from '../../lib/codecs/message.ts';
@@ -31,7 +31,7 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   const reading = await read(place, body);
   const { payload, inputs = [], error } = reading;
   const lines = [`id       ${id}`];
-  lines.push(`uri      ${uri === undefined ? '(none: nobody can be told)' : plain(uri, 1_024)}`);
+  lines.push(`uri      ${uri === undefined ? '(none: no result can be stored)' : plain(uri, 1_024)}`);
   if (sentAt !== undefined) lines.push(`sent     ${timeText(sentAt)}`);
   if (attempts !== undefined) lines.push(`attempts ${attempts}`);
   if (result) {
@@ -46,7 +46,7 @@ export async function show(place: DlqPlace, id: string, output: Output): Promise
   lines.push(...inputs.map((input, i) => `${i === 0 ? 'inputs ' : '       '}  ${inputLine(input)}`));
   lines.push(`message  ${bytesText(Buffer.byteLength(body))}`, plain(body, SHOWN_MESSAGE));
   const sent = sentAt === undefined ? undefined : new Date(sentAt).toISOString();
-  // JSON leaves out what is undefined.
+  // JSON omits undefined values.
   output.answer({ id, uri, sentAt: sent, attempts, result, ...reading, message: body }, lines.join('\n'));
   return EXIT.ok;
 }

@@ -1,4 +1,7 @@
-/** Formats messages of untrusted callers for a terminal: control characters, which it could obey, are replaced. */
+/**
+ * Formats messages of untrusted callers for a terminal. Control characters, which a terminal would execute, are
+ * replaced.
+ */
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 import { float16Value } from '../../lib/pipeline/cast.ts';
@@ -6,7 +9,7 @@ import { float16Value } from '../../lib/pipeline/cast.ts';
 const SHOWN_VALUES = 8;
 const SHOWN_CHARACTERS = 80;
 
-/** Printable, and cut. */
+/** Replaces unprintable characters and shortens. */
 export function plain(text: string, most = 200): string {
   const printable = text.slice(0, most).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
   return text.length > most ? `${printable}…` : printable;
@@ -69,7 +72,7 @@ function imageKind(bytes: Uint8Array): string {
   return bytes[0] === 0x89 && bytes[1] === 0x50 ? 'PNG' : 'unknown image';
 }
 
-/** Lengths along the first elements; the others are not checked. */
+/** The lengths along the first elements; other branches are not checked. */
 function nestedFacts(value: unknown): { shape: number[]; first: (number | string)[] } {
   const shape: number[] = [];
   let inner = value;

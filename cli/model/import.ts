@@ -1,4 +1,4 @@
-/** Imports a model and shows its stages. The converters are loaded here and not before. */
+/** Imports a model and shows its stages. The converters are loaded only here. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -14,7 +14,7 @@ const LABELS: Readonly<Record<Stage, string>> = {
   checking: '4 of 4  running the model',
 };
 const MB = 1e6;
-/** Less is written before a bar could be read. */
+/** A smaller file is written before a progress bar would be noticed. */
 const LONG_MB = 16;
 
 type Options = Omit<ImportOptions, 'version'>;
@@ -36,7 +36,7 @@ export async function importHere(directory: string, options: Options, output: Ou
   }
 }
 
-/** Imports into a temporary folder, which is gone when `work` has ended. */
+/** Imports into a temporary folder, which is removed after `work`. */
 export async function withImport<T>(
   directory: string,
   options: Omit<Options, 'out'>,

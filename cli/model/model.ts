@@ -1,6 +1,6 @@
 /**
- * `cluster-serving model`: converts models to ONNX and manages the versions in S3. The converters are loaded when there
- * is something to convert, so that `model --help` is as fast as any help.
+ * `cluster-serving model`: converts models to ONNX and manages versions in S3. The converters are loaded only to
+ * convert, so that `model --help` is fast.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ConvertOptions } from '../../convert/conversion.ts';
@@ -14,7 +14,7 @@ import { importHere, withImport } from './import.ts';
 import { convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
 import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 
-/** More would not be pruning. */
+/** Keeping more would not be pruning. */
 const MAX_KEPT = 1_000;
 
 const OPTIONS = {
@@ -123,7 +123,7 @@ async function importTo(
   values: PlaceValues,
   output: Output,
 ): Promise<number> {
-  // An import may take minutes, so a wrong place is refused before it.
+  // Checked first, because an import may take minutes.
   const place = await importPlace(values);
   const imported = await importHere(directory, options, output);
   const { source } = imported.importReport;
@@ -159,7 +159,9 @@ async function check(directory: string, options: Omit<ImportOptions, 'out' | 've
     output.answer({ importReport }, importReportText(importReport));
     const { batch, reference } = importReport.check;
     if (batch !== 'not run' || reference === 'agrees') return EXIT.ok;
-    output.note('not verified: the model was not run, for no made-up inputs fit; the notes say what to give');
+    output.note(
+      'not verified: the model was not run, because no made-up inputs fit; the notes say which options help',
+    );
     return EXIT.failed;
   });
 }

@@ -1,5 +1,6 @@
 /**
- * The options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may be a word.
+ * Parses the options of a conversion. A TensorFlow name ends in `:0`, which is not a shape, and a size in a shape may
+ * be a word.
  */
 import type { Tolerance } from '../../convert/check/compare.ts';
 import type { ConvertOptions } from '../../convert/conversion.ts';

@@ -1,6 +1,6 @@
 /**
- * Finds the place in S3 that `model` commands are about. A bucket that is named belongs to an account of its own, so
- * nothing of the local service, neither its endpoint nor its credentials, is used for it.
+ * Finds the place in S3 for `model` commands. For a named bucket nothing of the local service is used, neither its
+ * endpoint nor its credentials, because the bucket belongs to another account.
  */
 import { assertJobName, DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
@@ -26,7 +26,7 @@ export interface OpenPlace extends Place {
 
 type Work = (place: OpenPlace) => Promise<number>;
 
-/** The place an import publishes to; undefined when the model stays on this machine. @throws bad_config */
+/** The place that an import publishes to; undefined when the model stays on this machine. @throws bad_config */
 export async function importPlace(values: PlaceValues): Promise<Place | undefined> {
   const { to, job, bucket, 'data-dir': dataDir } = values;
   if (to !== undefined && (job ?? bucket) !== undefined) {
@@ -41,7 +41,7 @@ export async function importPlace(values: PlaceValues): Promise<Place | undefine
   throw wrongUse(`--job ${job}: no local service runs here; --bucket names that of a deployed one`);
 }
 
-/** Calls `work` with the place; without one it says so. @throws bad_config for options that do not go together */
+/** Calls `work` with the place, or reports that there is none. @throws bad_config for conflicting options */
 export async function withPlace(values: PlaceValues, output: Output, work: Work): Promise<number> {
   if (values.to !== undefined && (values.job ?? values.bucket ?? values['data-dir']) !== undefined) {
     throw wrongUse(
@@ -52,7 +52,7 @@ export async function withPlace(values: PlaceValues, output: Output, work: Work)
   return place ? withS3(place, work) : notRunning(values, output, '--to or --bucket');
 }
 
-/** The S3 client is closed when `work` has ended. */
+/** Closes the S3 client after `work`. */
 export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promise<T>): Promise<T> {
   const { openS3 } = await import('../../lib/s3/objects.ts');
   const s3 = openS3({ endpoint: place.endpoint, region: place.region });

@@ -1,6 +1,6 @@
 /**
- * `model push`: uploads a model directory of any kind as an immutable version. Ctrl-C aborts the multipart uploads that
- * are under way; the next push skips the files that are complete.
+ * `model push`: uploads a model directory of any kind as an immutable version. Ctrl-C aborts running multipart
+ * uploads; the next push skips complete files.
  */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -59,7 +59,7 @@ export async function push(
   }
 }
 
-/** Calls `work` with a directory that holds ONNX: this one after a check, or an import of it. */
+/** Calls `work` with a directory with ONNX: this one after a check, or an import of it. */
 async function withOnnx<T>(
   directory: string,
   options: Options,
@@ -79,7 +79,7 @@ async function withOnnx<T>(
   return work(folder, await sourceOf(folder));
 }
 
-/** A model that cannot be loaded here could not be loaded there, which would show only when it serves. */
+/** A model that does not load here would not load there either, which would only show when it serves. */
 async function assertRuns(folder: string, { reference, tolerance }: Options): Promise<void> {
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');

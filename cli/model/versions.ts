@@ -1,6 +1,6 @@
 /**
- * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, whatever
- * happens in the meantime.
+ * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
+ * others appear meanwhile.
  */
 import {
   listVersions,
@@ -49,7 +49,7 @@ export async function rollback(place: OpenPlace, version: string | undefined, ou
   return EXIT.ok;
 }
 
-/** @param yes not to ask */
+/** @param yes skips the question */
 export async function prune(place: OpenPlace, keep: number, yes: boolean, output: Output) {
   const { s3, location, text } = place;
   const old = surplus(await listVersions(s3, location), keep);

@@ -1,12 +1,12 @@
 /**
- * The folder of a function, ready to be zipped: what it holds, and the binaries of onnxruntime in it.
- * onnxruntime-node unpacks to 294 MB, over Lambda's limit of 250; only the files named below go along (46 MB).
+ * The folder of a function before it is zipped: its contents, and onnxruntime's binaries. onnxruntime-node unpacks to
+ * 294 MB, over Lambda's limit of 250, so only the files named below are included (46 MB).
  */
 import { chmod, copyFile, mkdir, utimes } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** The files of functions/ that Lambda is given; serverless.yml deploys `predictions` twice. */
+/** The functions that Lambda runs; serverless.yml deploys `predictions` twice. */
 export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
 
 export type FunctionName = (typeof FUNCTIONS)[number];
@@ -20,14 +20,14 @@ export interface FunctionFolder {
 }
 
 export interface FolderContents {
-  /** Bytes of each file of the bundle (relative to the folder) by the package that they come from. */
+  /** The bytes that each package contributes, by file of the bundle (relative to the folder). */
   readonly parts: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** The bundle loads onnxruntime, so its binaries lie beside it. */
+  /** Whether the bundle loads onnxruntime, whose binaries are then included. */
   readonly usesRuntime: boolean;
 }
 
 export interface FunctionsRequest {
-  /** The folder this code was installed into, absolute. */
+  /** The folder that this code was installed to, absolute. */
   readonly root: string;
   readonly processor: Processor;
   /** Relative to root. Default "dist". */
@@ -36,11 +36,11 @@ export interface FunctionsRequest {
 
 export const BINDING = 'onnxruntime_binding.node';
 const RUNTIME = 'onnxruntime-node';
-/** The binding finds its library in its own folder. */
+/** The binding looks for its library in its own folder. */
 const BINARIES = [BINDING, 'libonnxruntime.so.1'];
 const FIXED_TIME = new Date('2000-01-01T00:00:00Z');
 
-/** Relative to the folder of a function: where the package has it. */
+/** Relative to a function's folder, as in the package. */
 export function runtimeFolder(processor: Processor): string {
   return `node_modules/${RUNTIME}/bin/napi-v6/linux/${processor}`;
 }
@@ -59,13 +59,13 @@ export async function copyFixed(source: string, target: string): Promise<void> {
   await fix(target);
 }
 
-/** The same mode and time always, so that the same source gives the same zip. */
+/** Fixed mode and time, so that the same source gives the same zip. */
 export async function fix(path: string): Promise<void> {
   await chmod(path, 0o644);
   await utimes(path, FIXED_TIME, FIXED_TIME);
 }
 
-/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file as it is. */
+/** Maps `node_modules/@aws-sdk/client-s3/dist/index.js` to @aws-sdk/client-s3, and other files to themselves. */
 export function partOf(path: string): string {
   const inside = path.split('node_modules/').at(-1) as string;
   const depth = inside.startsWith('@') ? 2 : 1;

@@ -1,7 +1,7 @@
 /**
- * Bundles each function of the checkout into dist/<function>/: index.mjs and the files that it loads at run time.
- * The same source gives the same bytes: paths are relative to the project, modes and times are fixed, and nothing stays
- * of a former build.
+ * Bundles each function of the checkout into dist/<function>/: index.mjs and the files that it loads at run time. The
+ * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
+ * is removed.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
@@ -25,16 +25,16 @@ import {
 export { FUNCTIONS, type FunctionName };
 
 export interface BuildRequest extends FunctionsRequest {
-  /** False: without the binaries of onnxruntime. Default true. */
+  /** False omits onnxruntime's binaries. Default true. */
   readonly withRuntime?: boolean;
 }
 
 export interface Bundle extends FunctionFolder {
-  /** What is inside and who asked for it; its paths are relative to root. */
+  /** The bundle's inputs and what imports them, with paths relative to root. */
   readonly metafile: Metafile;
 }
 
-/** The file that asks for the binding, and how. */
+/** The file that loads the binding, and its code for that. */
 const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;
 const RUNTIME_BINDING =
   'require(`../bin/napi-v6/${process.platform}/${process.arch}/onnxruntime_binding.node`)';
@@ -43,7 +43,7 @@ const OWN = 'our own';
 const JPEG_READER = 'lib/codecs/image/libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
-/** What a function starts as a process of its own, by its name beside the bundle. */
+/** The separate processes of each function, which are built next to its bundle. */
 const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: string }[]>> = {
   batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
   'dead-letter': [],
@@ -52,7 +52,7 @@ const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: strin
   status: [],
 };
 
-/** CommonJS inside the bundle asks for the binding with `require`, which an ES module does not have. */
+/** CommonJS in the bundle loads the binding with `require`, which ES modules do not have. */
 const REQUIRE = "const require=process.getBuiltinModule('module').createRequire(import.meta.url);";
 
 export async function buildFunctions(request: BuildRequest): Promise<Bundle[]> {
@@ -65,7 +65,7 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   await rm(folder, { recursive: true, force: true });
   const { metafile } = await build({ ...bundleOptions(name, request), outdir: folder });
   for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
-  // Dependencies of lib, which npm need not have hoisted.
+  // Dependencies of lib may not be hoisted by npm.
   const lib = join(root, 'lib');
   if (Object.hasOwn(metafile.inputs, JPEG_READER)) {
     const decoder = createRequire(join(lib, 'package.json')).resolve(JPEG_WASM);
@@ -87,7 +87,7 @@ function contentsOf({ outputs }: Metafile, folder: string): FolderContents {
     const named = Object.entries(inputs).map(([input, { bytesInOutput }]) =>
       add(input.includes('node_modules/') ? partOf(input) : OWN, bytesInOutput),
     );
-    // What the bundler writes between the parts.
+    // The bundler's own code.
     add(OWN, bytes - named.reduce((sum, count) => sum + count, 0));
     return [relative(folder, path), sums] as const;
   });
@@ -107,9 +107,9 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     platform: 'node',
     format: 'esm',
     target: 'node24',
-    // ES modules before CommonJS: 653 KB instead of 845, because the AWS SDK's unused parts fall away.
+    // ES modules before CommonJS: 653 KB instead of 845, because unused parts of the AWS SDK are dropped.
     mainFields: ['module', 'main'],
-    // What is imported on demand becomes a file of its own, read when it is needed.
+    // Dynamic imports become separate files, read when needed.
     splitting: true,
     minify: true,
     legalComments: 'none',
@@ -123,8 +123,8 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
 const NODE_MODULES = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
 
 /**
- * An import of Node's own modules asks for every one of their names, and some are loaded when they are asked for: `http`
- * brings undici for its WebSocket, `fs` its streams. Taken as objects they bring what is used.
+ * An import of a Node module reads all its exports, and some load more: `http` loads undici for its WebSocket, `fs`
+ * its streams. As objects they load only what is used.
  */
 const nodeModules: Plugin = {
   name: 'node-modules',
@@ -139,7 +139,7 @@ const nodeModules: Plugin = {
   },
 };
 
-/** What the AWS SDK loads in a browser to tell which one it is: 7 kB zipped, which no function ever reads. */
+/** The AWS SDK's detection of browsers: 7 kB zipped that no function uses. */
 const browsersOnly: Plugin = {
   name: 'browsers-only',
   setup(bundler) {
@@ -149,7 +149,7 @@ const browsersOnly: Plugin = {
   },
 };
 
-/** onnxruntime's own scripts are bundled: 25 files less to find and read. Its binaries lie beside the bundle. */
+/** Bundles onnxruntime's scripts, which saves finding and reading 25 files. Its binaries stay outside. */
 function runtimeBinding(processor: Processor): Plugin {
   const path = `./${runtimeFolder(processor)}/${BINDING}`;
   return {

@@ -1,6 +1,6 @@
 /**
- * Lays out the functions that the published package brings bundled: dist/<function>/ of the service, as a build of the
- * checkout writes it. Only onnxruntime's binaries are not in the package; they come from where npm installed them.
+ * Copies the bundled functions of the published package to dist/<function>/ of the service, as a build of the
+ * checkout writes them. onnxruntime's binaries are not in the package; they come from where npm installed them.
  */
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -17,7 +17,7 @@ import {
 
 export type PrebuiltContents = Readonly<Record<FunctionName, FolderContents>>;
 
-/** What the bundles of a processor hold, beside their folders. */
+/** Describes the bundles for a processor. */
 export const CONTENTS = 'contents.json';
 
 /** Relative to the package. */

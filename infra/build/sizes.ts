@@ -1,6 +1,6 @@
 /**
- * Shows how large the archives are, zipped and unzipped, and what is largest in them.
- * The parts of a bundle are known from the bundler, the files beside it (onnxruntime, a decoder) from the folder.
+ * Shows the size of each archive, zipped and unzipped, and its largest parts. Sizes inside a bundle come from the
+ * bundler, those of other files (onnxruntime, a decoder) from the folder.
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -16,7 +16,7 @@ export interface Archive {
 
 const PARTS = 3;
 
-/** One line for each archive, columns aligned, a headline first. */
+/** A headline, then one line per archive, in aligned columns. */
 export async function sizeTable(archives: readonly Archive[]): Promise<string[]> {
   const rows = await Promise.all(archives.map((archive) => rowOf(archive)));
   const table = [['function', 'zipped', 'unzipped', 'largest parts'], ...rows];
@@ -44,7 +44,7 @@ async function rowOf({ name, path, bundle }: Archive): Promise<string[]> {
   ];
 }
 
-/** Bytes of each package, of our own code and of each file beside the bundle; together, all that is in the folder. */
+/** The bytes of each package, of the project's own code and of each other file; together all bytes of the folder. */
 async function partsOf({ folder, contents }: FunctionFolder): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   const add = (part: string, bytes: number) => sums.set(part, (sums.get(part) ?? 0) + bytes);

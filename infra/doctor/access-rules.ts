@@ -1,6 +1,6 @@
 /**
- * Rules about who can reach the HTTP API and Redis, and what functions can reach in an existing VPC. A call without a route
- * does not fail: it hangs until the function times out.
+ * Rules about who can reach the HTTP API and Redis, and what functions can reach in an existing VPC. A call without a
+ * route does not fail but hangs until the function times out.
  */
 import { type Facts, isProduction, listed, settingsRule } from './rule.ts';
 import { resourcesOf, textOf } from './template.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads the size, the entries and the processor of the binaries of a zip archive from its central directory, without
- * unpacking it: only the first bytes of a binary are inflated.
+ * Reads the size, the entries and the processor of the binaries of a zip archive from its central directory. Nothing
+ * is unpacked except the first bytes of each binary.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { constants, inflateRawSync } from 'node:zlib';
@@ -10,7 +10,7 @@ export interface ArchiveFacts {
   readonly bytes: number;
   readonly unzippedBytes: number;
   readonly names: ReadonlySet<string>;
-  /** Of every *.node and *.so file. */
+  /** The *.node and *.so files. */
   readonly binaries: readonly BinaryFacts[];
 }
 
@@ -44,7 +44,7 @@ const HEAD_BYTES = 4096;
 const ELF = 0x464c457f;
 const PROCESSORS: Readonly<Record<number, Processor>> = { 62: 'x86_64', 183: 'arm64' };
 
-/** @throws bad_config when the file is no zip archive */
+/** @throws bad_config when the file is not a zip archive */
 export async function readArchiveFacts(path: string): Promise<ArchiveFacts> {
   const file = await open(path, 'r');
   try {

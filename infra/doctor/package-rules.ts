@@ -1,12 +1,12 @@
 /**
- * Rules about the archives beside a template: what Lambda would refuse, or could not start. A library for another
- * processor fails in INIT only, at the first request after a deployment that succeeded.
+ * Rules about the archives of a template: what Lambda would refuse or could not start. A library for another
+ * processor fails only in INIT, at the first request after a successful deployment.
  */
 import { archiveRule, counted, type Finding, listed, megabytes, settingsRule } from './rule.ts';
 import { functionsOf, MODEL_FUNCTIONS, textOf } from './template.ts';
 
 const DIRECT_BYTES = 50 * 1024 * 1024;
-/** Our own target: the functions with onnxruntime have 18.4 MB. */
+/** The project's target: the functions with onnxruntime have 18.4 MB. */
 const TARGET_BYTES = 20 * 1024 * 1024;
 const UNZIPPED_BYTES = 250 * 1024 * 1024;
 

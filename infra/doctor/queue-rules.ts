@@ -1,6 +1,6 @@
 /**
- * Rules about the settings of the queue and what they demand of Lambda. What they find shows under load only: a test with
- * one record passes.
+ * Rules about the queue's settings and what they require of Lambda. These problems appear only under load: a test
+ * with one record passes.
  */
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { type Facts, type Finding, megabytes, settingsRule, templateRule } from './rule.ts';

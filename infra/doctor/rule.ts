@@ -1,6 +1,6 @@
 /**
- * What a rule is, what it finds, and the facts that it may look at. Rules are pure: they read no file and no clock, so
- * that a test can trip each of them with a changed copy of real facts.
+ * The types of rules, findings and facts. Rules are pure, reading no file and no clock, so that a test can trigger
+ * each with modified facts.
  */
 import type { MemoryPoint } from '../../convert/check/memory.ts';
 import type { ModelKind } from '../../convert/kinds.ts';

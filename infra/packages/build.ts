@@ -1,7 +1,7 @@
 /**
- * `npm run build:packages`: writes the two packages that can be published into dist/packages, each ready for `npm pack`:
- * `cluster-serving`, the SDK, and `@cluster-serving/cli`, which holds everything else.
- * They are built because Node strips no types below node_modules, so an installed package must not hold TypeScript.
+ * `npm run build:packages`: writes the two publishable packages to dist/packages, ready for `npm pack`:
+ * `cluster-serving`, the SDK, and `@cluster-serving/cli`, everything else. They contain JavaScript, because Node
+ * strips no types below node_modules.
  */
 import { rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The package `@cluster-serving/cli`: the commands and the local service as JavaScript, the deployment (the plugin of
- * osls, the parts of the stack, the functions as they are deployed), the digits sample and the documents.
+ * Builds `@cluster-serving/cli`: the commands and the local service as JavaScript, the deployment (the osls plugin,
+ * the parts of the stack, the bundled functions), the digits sample and the documents.
  */
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -22,17 +22,17 @@ import {
   type WorkspaceManifest,
 } from './manifest.ts';
 
-/** What is bundled into it. */
+/** The workspaces that are bundled into it. */
 const WORKSPACES = ['cli', 'convert', 'embedded-redis', 'functions', 'infra', 'lib', 'local', 'sdk'];
-/** Bundles the functions in the checkout; the package brings them bundled. */
+/** Only the checkout bundles functions; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
-/** osls may run on it, where the commands themselves do not. */
+/** osls may run on this version, the commands need a newer one. */
 const TARGET = 'node20';
 const TYPES = 'types';
-/** What infra/load.cjs loads. */
+/** The modules that infra/load.cjs loads. */
 const LOADED = ['config', 'publish', 'build/prebuilt', 'build/sizes'];
-/** Of the sample, what a start without a config serves. */
+/** Of the sample, only what a start without a config needs. */
 const COPIED = [
   'LICENSE',
   'CHANGELOG.md',
@@ -47,7 +47,7 @@ const COPIED = [
   'infra/load.cjs',
   'infra/plugin.mjs',
   'infra/stack',
-  // `init --deploy` rewrites it for the user's folder, and doctor reads the parameters' defaults.
+  // `init --deploy` adapts it to the user's folder, and doctor reads the default parameters from it.
   'serverless.yml',
 ];
 
@@ -67,7 +67,7 @@ export async function buildCli({
   ]);
   const types = await copyDeclarations(declarations, join(folder, TYPES), 'cli/main.d.ts');
   const manifest = manifestOf(manifests);
-  // Every one is declared, or this throws.
+  // Throws if an import is not declared.
   imported([...externalsOf(metafile), ...types], manifest.dependencies);
   return stage(folder, manifest);
 }
@@ -81,7 +81,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   const { metafile } = await build({
     entryPoints: {
       cli: 'cli/main.ts',
-      // Looked for beside the chunk that starts it.
+      // Must be next to the chunk that starts it.
       'chunks/isolated-process': 'lib/compose/isolated-process.ts',
       ...Object.fromEntries(LOADED.map((name) => [`infra/${name}`, `infra/${name}.ts`])),
     },
@@ -91,7 +91,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
     chunkNames: 'chunks/[name]-[hash]',
     bundle: true,
     packages: 'external',
-    // A command loads its own part.
+    // Each command loads only its own part.
     splitting: true,
     platform: 'node',
     format: 'esm',
@@ -102,7 +102,10 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/** As they are deployed, for both processors, but for onnxruntime's binaries; with the licenses of what is in them. */
+/**
+ * The functions as deployed, for both processors, without onnxruntime's binaries but with the licenses of their
+ * packages.
+ */
 async function bundleFunctions(root: string, folder: string): Promise<void> {
   const metafiles: Metafile[] = [];
   for (const processor of PROCESSORS) {
@@ -116,7 +119,7 @@ async function bundleFunctions(root: string, folder: string): Promise<void> {
   await writeFile(join(folder, 'functions', 'THIRD-PARTY-LICENSES.txt'), await licensesOf(metafiles, root));
 }
 
-/** The commands' scripts, which load the bundle in place of the source. */
+/** Copies the commands' scripts, which load the bundle instead of the source. */
 async function copyScripts(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {
@@ -127,7 +130,7 @@ async function copyScripts(from: string, to: string): Promise<void> {
   }
 }
 
-/** Runs with the very versions that it was tested with. */
+/** Pins the exact versions that were tested. */
 function manifestOf(manifests: Manifests): PublishedManifest {
   const { name, version, description, license, engines, bin } = manifests['cli'] as WorkspaceManifest;
   const all = Object.entries(dependenciesOf(manifests, WORKSPACES));

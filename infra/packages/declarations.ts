@@ -1,4 +1,4 @@
-/** The declarations of a package: those of its entry point and of what they refer to, and no others. */
+/** Collects the declarations of a package: those of its entry point and of everything it refers to. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { packageName } from './manifest.ts';
 
 const IMPORT = /(from |import\()(['"])([^'"]+)\2/g;
 
-/** Of all that infra/packages/tsconfig.json names. */
+/** Emits the declarations of all files in infra/packages/tsconfig.json. */
 export async function emitDeclarations(root: string, folder: string): Promise<void> {
   const require = createRequire(import.meta.url);
   const compiler = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
@@ -22,9 +22,9 @@ export async function emitDeclarations(root: string, folder: string): Promise<vo
 }
 
 /**
- * Copies `entry` (relative to `from`) and what it imports, with its paths rewritten: `./x.ts` names a file that is not
- * there, and compilers before 5.0 refuse the ending; `./x.js` is what all of them read as x.d.ts.
- * @returns the outside packages that they refer to
+ * Copies `entry` (relative to `from`) and its imports. `./x.ts` is rewritten to `./x.js`, which every compiler reads
+ * as x.d.ts, while compilers before 5.0 refuse the former.
+ * @returns the external packages that they refer to
  */
 export async function copyDeclarations(from: string, to: string, entry: string): Promise<Set<string>> {
   const copied = new Set<string>();

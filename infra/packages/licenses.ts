@@ -1,11 +1,14 @@
-/** The licenses of the packages that are bundled into the functions: a minified bundle keeps none of their notices. */
+/**
+ * Collects the licenses of the packages that are bundled into the functions, because a minified bundle keeps no
+ * notices.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
 
 const LICENSE_FILE = /^(licen[cs]e|copying|notice)(\.|-|$)/i;
 
-/** Packages with the same text share it. */
+/** Packages with the same license text are listed together. */
 export async function licensesOf(metafiles: readonly Metafile[], root: string): Promise<string> {
   const inputs = metafiles.flatMap(({ outputs }) =>
     Object.values(outputs).flatMap((output) => Object.keys(output.inputs)),
@@ -20,7 +23,9 @@ export async function licensesOf(metafiles: readonly Metafile[], root: string): 
     .join(`\n${'-'.repeat(80)}\n`);
 }
 
-/** `../node_modules/@scope/name/dist/x.js` -> ../node_modules/@scope/name; undefined for a file of ours. */
+/**
+ * Maps `../node_modules/@scope/name/dist/x.js` to ../node_modules/@scope/name; undefined for a file of this project.
+ */
 function packageFolder(input: string): string | undefined {
   return /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1];
 }

@@ -1,6 +1,6 @@
 /**
- * The package.json of a published package, put together from those of the workspaces it is built of.
- * The workspaces' own point at TypeScript, which the checkout runs unbuilt; hence two manifests of one name.
+ * Builds the package.json of a published package from those of its workspaces. The manifests of the workspaces refer
+ * to TypeScript, which the checkout runs unbuilt, so two manifests have the same name.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -35,9 +35,9 @@ export interface PublishedManifest extends WorkspaceManifest {
 export interface PackageParts {
   /** The checkout, absolute. */
   readonly root: string;
-  /** Where the package is to be, absolute. */
+  /** The target folder of the package, absolute. */
   readonly folder: string;
-  /** Where tsc put the declarations, absolute. */
+  /** The folder with the declarations from tsc, absolute. */
   readonly declarations: string;
   readonly manifests: Manifests;
 }
@@ -62,7 +62,7 @@ export async function stage(folder: string, manifest: PublishedManifest): Promis
   return { folder, manifest };
 }
 
-/** Of all these workspaces, without one another. */
+/** The dependencies of these workspaces, except on one another. */
 export function dependenciesOf(
   manifests: Manifests,
   folders: readonly string[],
@@ -73,7 +73,7 @@ export function dependenciesOf(
   return sorted(all.filter(([name]) => !own.has(name)));
 }
 
-/** Of `versions`, those that are imported. @throws when one is missing */
+/** Selects the imported packages from `versions`. @throws when one is missing */
 export function imported(names: Iterable<string>, versions: Versions): Versions {
   const found = [...new Set(names)].map((name) => {
     const version = versions[name];
@@ -87,7 +87,7 @@ export function sorted(entries: readonly (readonly [string, string])[]): Version
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The outside packages that a build may load, on demand included: the bundler's own account of it. */
+/** The external packages that a build may load, dynamic imports included, as the bundler reports them. */
 export function externalsOf({ outputs }: Metafile): Set<string> {
   const imports = Object.values(outputs).flatMap((output) => output.imports);
   return new Set(

@@ -1,6 +1,6 @@
 /**
- * The package `cluster-serving`: the SDK as ES modules and as CommonJS, each in a folder with its declarations, so that
- * every way of importing it finds the types that belong to it.
+ * Builds the package `cluster-serving`: the SDK as ES modules and as CommonJS, each in its own folder with its
+ * declarations, so that every way of importing it finds the matching types.
  */
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import {
   type WorkspaceManifest,
 } from './manifest.ts';
 
-/** The oldest Node that has all it calls: AbortSignal.any came with 20.3. */
+/** The oldest Node with every API it calls: AbortSignal.any came with 20.3. */
 const TARGET = 'node20.3';
 const TYPES = 'types/sdk/index.d.ts';
 
@@ -41,7 +41,7 @@ export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
   return stage(folder, manifestOf(manifests['sdk'] as WorkspaceManifest, versions));
 }
 
-/** @returns the outside packages that it may load */
+/** @returns the external packages that it may load */
 async function bundle(root: string, outdir: string, format: 'esm' | 'cjs'): Promise<Set<string>> {
   const { metafile } = await build({
     entryPoints: { index: 'sdk/index.ts' },
@@ -50,7 +50,7 @@ async function bundle(root: string, outdir: string, format: 'esm' | 'cjs'): Prom
     chunkNames: 'chunks/[name]-[hash]',
     bundle: true,
     packages: 'external',
-    // What is imported on demand stays so: S3 comes with the first large record. In CommonJS esbuild does it in one file.
+    // Keeps dynamic imports: S3 is loaded with the first large record. For CommonJS esbuild does that in one file.
     splitting: format === 'esm',
     platform: 'node',
     format,
@@ -81,7 +81,7 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions): Published
       '.': { import: entry('esm'), require: entry('cjs') },
       './package.json': './package.json',
     },
-    // A library lets its user's npm choose among compatible versions.
+    // A library accepts compatible versions, so that npm can choose.
     dependencies: sorted(Object.entries(versions).map(([wanted, exact]) => [wanted, `^${exact}`])),
   };
 }
