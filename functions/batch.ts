@@ -1,6 +1,7 @@
 /**
- * SQS event -> one result per record in Redis; answers with the messages that SQS shall deliver again. Results are
- * written before the answer: a crash in between delivers the batch again, and the first result of a uri stays.
+ * Turns an SQS event into one result per record in Redis and returns the messages that SQS should deliver again.
+ * Results are written before the response: after a crash in between the batch is delivered again, and the first
+ * result of a uri stays.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { composeBatch } from '../lib/compose/batch.ts';
@@ -17,7 +18,7 @@ export interface BatchDeps {
   readonly model: Model;
   readonly sink: Sink;
   readonly running: RunningNotices;
-  /** Where records lie that are too large for a message. */
+  /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly reporter: Reporter;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
@@ -39,7 +40,7 @@ export const batch =
         }),
       );
     } catch (error) {
-      // The model or Redis is away: everything comes again; a result that was written stays.
+      // The model or Redis is unavailable, so all messages are delivered again; results already written stay.
       reportFailedEvent(error, Records.length);
       return failures(Records.map(({ messageId }) => messageId));
     }

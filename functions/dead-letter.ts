@@ -1,7 +1,7 @@
 /**
- * Archives in S3 a message that was received too often, and stores a failed result for its record. Archiving comes first:
- * if the function stops in between, the message comes again and both are repeated with the same outcome. S3 is used
- * because this function is in the VPC with Redis, where S3 is free to reach.
+ * Archives a message that was received too often in S3, and stores a failed result for its record. Archiving comes
+ * first: if the function stops in between, the message is delivered again and both steps are repeated with the same
+ * outcome. This function is in the VPC with Redis, where S3 is reachable for free.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { encodeDeadLetter, uriOf } from '../lib/codecs/dead-letter.ts';
@@ -14,9 +14,9 @@ import type { Sink } from '../lib/pipeline/serve.ts';
 
 interface DeadLetterDeps {
   readonly sink: Sink;
-  /** Keeps one message under its id. */
+  /** Stores one message under its id. */
   readonly archive: (messageId: string, message: string) => Promise<void>;
-  /** Deliveries before a record comes here. */
+  /** The deliveries before a record arrives here. */
   readonly attempts: number;
 }
 

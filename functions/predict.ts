@@ -19,7 +19,7 @@ import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
 
 export interface PredictDeps extends InferenceDeps {
-  /** Honours `Prefer: respond-async`; without it the preference is passed over, as RFC 7240 allows. */
+  /** Handles `Prefer: respond-async`; without it the preference is ignored, as RFC 7240 allows. */
   readonly accept?: AcceptDeps | undefined;
   readonly filter: Filter | undefined;
 }

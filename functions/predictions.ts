@@ -1,8 +1,8 @@
 /**
- * POST /predictions answers 202 with uri and Location; GET (also waiting: `Prefer: wait=10`) and DELETE
- * /predictions/{uri} read and take a result; DELETE /predictions takes a page of finished ones; GET /status?uri=... and
- * POST /cancel?uri=... keep the uri's slashes and question marks. It is deployed twice from one bundle, POST
- * /predictions outside the VPC (SQS is there, without a NAT) and the rest inside (Redis is there); each opens only what
+ * POST /predictions answers 202 with uri and Location. GET (also waiting: `Prefer: wait=10`) and DELETE
+ * /predictions/{uri} read and take a result; DELETE /predictions takes a page of results; GET /status?uri=... and
+ * POST /cancel?uri=... preserve slashes and question marks in the uri. One bundle is deployed twice: POST
+ * /predictions outside the VPC (SQS is reachable without a NAT), the rest inside (with Redis). Each opens only what
  * its side has.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';

@@ -1,6 +1,6 @@
 /**
  * GET / (welcome), GET /metrics (timers of all functions of the job) and GET /ready (200 when a prediction can work).
- * It stays light: readiness asks S3 which model serves and Redis for a PONG, and loads no model.
+ * Readiness asks S3 which model serves and Redis for a PONG, and loads no model.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -18,7 +18,7 @@ interface StatusDeps {
     ping(): Promise<void>;
     metrics(): Promise<readonly TimerReport[]>;
   };
-  /** Version of the model that should serve. @throws model_unavailable */
+  /** The version of the model that should serve. @throws model_unavailable */
   readonly modelVersion: () => Promise<string>;
   readonly reporter: Reporter;
 }

@@ -12,14 +12,14 @@ export function encodeBase64({ buffer, byteOffset, byteLength }: Uint8Array): st
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 }
 
-/** Gives memory for so many bytes. */
+/** Allocates memory. */
 export type Allocate = (bytes: number) => Buffer;
 
 const fresh: Allocate = (bytes) => Buffer.allocUnsafe(bytes);
 
 /**
- * Not checked: that the unused low bits of the last character are zero.
- * @param allocate where the bytes go; default fresh memory
+ * The unused low bits of the last character are not checked.
+ * @param allocate memory for the bytes; default fresh memory
  * @throws bad_request naming the position
  */
 export function decodeBase64(text: string, allocate: Allocate = fresh): Uint8Array {
@@ -37,7 +37,7 @@ function isWhiteSpace(unit: number): boolean {
   return unit === 32 || (unit >= 9 && unit <= 13);
 }
 
-/** Undefined when any character was not base64, or the length cannot be. */
+/** Returns undefined when a character was not base64, or the length is impossible. */
 function decodeExactly(text: string, allocate: Allocate): Uint8Array | undefined {
   const pads = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   const digits = text.length - pads;
@@ -51,7 +51,9 @@ function decodeExactly(text: string, allocate: Allocate): Uint8Array | undefined
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-/** Grows up to a message's size and is kept: the fastest count of UTF-8 bytes is to write them. */
+/**
+ * A buffer that grows up to a message's size and is kept: writing a text is the fastest way to count its UTF-8 bytes.
+ */
 let scratch = Buffer.alloc(0);
 const SCRATCH_BYTES = 1024 * 1024;
 /** Room for one more character of 4 bytes: a text that is not ASCII then always writes more than its length. */

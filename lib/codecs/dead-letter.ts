@@ -7,11 +7,11 @@ import { assertUri } from '../contract/names.ts';
 import { decodeMessage } from './message.ts';
 
 export interface DeadLetter {
-  /** SQS's own; the file's name. */
+  /** SQS's id, which is also the file name. */
   readonly messageId: string;
-  /** When it was sent, in ms since 1970; undefined in a file that does not say. */
+  /** When it was sent, in ms since 1970; undefined if the file does not contain it. */
   readonly sentAt: number | undefined;
-  /** Deliveries it had; undefined in a file that does not say. */
+  /** The number of deliveries; undefined if the file does not contain it. */
   readonly attempts: number | undefined;
   readonly body: string;
 }
@@ -47,7 +47,7 @@ function numberOf(value: unknown): number | undefined {
 }
 
 export interface DeadLetterFacts {
-  /** Undefined for a message that nobody can be told about. */
+  /** Undefined for a message without a readable uri. */
   readonly uri: string | undefined;
   readonly sentAt: number | undefined;
   readonly attempts: number | undefined;
@@ -63,7 +63,7 @@ export function deadLetterFacts(text: string): DeadLetterFacts | undefined {
   }
 }
 
-/** Undefined for a body that has none, or none that is a uri. */
+/** Undefined for a body without a valid uri. */
 export function uriOf(body: string): string | undefined {
   try {
     return decodeMessage(body).uri;
@@ -77,8 +77,8 @@ const BODY = ',"body":"';
 const URI_FIRST = /^\s*\{\s*"uri"\s*:\s*("(?:[^"\\]|\\.)*")\s*[,}]/;
 
 /**
- * The same from the first characters of a file, where they tell it.
- * @returns undefined when they do not: then the whole file is needed
+ * Like `parkedFacts`, from the first characters of a file.
+ * @returns undefined when these are not enough and the whole file is needed
  */
 export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined {
   const at = head.indexOf(BODY);
@@ -86,7 +86,7 @@ export function deadLetterFactsOfHead(head: string): DeadLetterFacts | undefined
   try {
     const fields = JSON.parse(`${head.slice(0, at)}}`) as Fields;
     if (typeof fields.messageId !== 'string') return undefined;
-    // Cut in the middle of an escape, the rest would be no JSON text; six characters are the longest escape.
+    // The text may be cut inside an escape, of at most six characters, which is dropped.
     const inside = head.slice(at + BODY.length).replace(/\\(?:u[0-9a-f]{0,3})?$/i, '');
     const body = JSON.parse(`"${inside}"`) as string;
     const found = URI_FIRST.exec(body)?.[1];

@@ -12,10 +12,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 const EXAMPLE = '{"instances":[{"<input>":<number, text, base64 image, nested array or sparse tensor>}]}';
 
-/** A byte order mark is passed over, as RFC 8259 allows; decoding bytes does so anyway. */
+/** A byte order mark is skipped, as RFC 8259 allows and decoding bytes does too. */
 const BYTE_ORDER_MARK = 0xfeff;
 
-/** @throws bad_request when the bytes are not UTF-8 or not JSON; of an empty body it says that `example` was expected */
+/**
+ * @throws bad_request when the bytes are not UTF-8 or not JSON; for an empty body it says that `example` was expected
+ */
 export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown {
   let text: string;
   try {
@@ -60,7 +62,7 @@ function whatCame(parsed: unknown): string {
   return `the keys [${quoteNames(Object.keys(parsed))}]`;
 }
 
-/** The error of one instance of a request that fails as a whole, saying which one it was. */
+/** Adds the instance's index to an error that fails the whole request. */
 export function inInstance(error: ServingError, index: number, count: number): ServingError {
   const where = count > 1 ? `instances[${index}]: ` : '';
   return new ServingError(error.code, where + error.message, { cause: error });
@@ -91,9 +93,9 @@ export function longName(name: string, where = ''): ServingError {
 }
 
 /**
- * JSON text of one instance, as a message carries it.
- * @throws too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a few
- *   thousand
+ * The JSON text of one instance, as in a message.
+ * @throws too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a
+ * few thousand
  */
 export function instanceText(instance: unknown): string {
   try {

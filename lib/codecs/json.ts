@@ -1,15 +1,17 @@
 /**
- * Parses JSON from untrusted callers. JSON.parse takes any depth: three million brackets fit into 6 MiB and become 250
- * MB, and a payload of 32 MiB of them ends the process. So the depth of a large text is checked first.
+ * Parses JSON from untrusted callers. JSON.parse accepts any depth: three million brackets fit into 6 MiB and become
+ * 250 MB, and 32 MiB of them end the process. So the depth of a large text is checked first.
  */
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
-/** A text of this length can do no harm. */
+/** Texts up to this length are harmless. */
 const SMALL_CHARACTERS = 1024 * 1024;
-/** Nor can so many levels; a text with fewer brackets is not looked through, which for numbers is nearly every one. */
+/**
+ * So are this many levels. A text with fewer brackets is not searched, which covers nearly every array of numbers.
+ */
 const HARMLESS_BRACKETS = 100_000;
-/** `{"instances":[{"x":` and a tensor are 19; nothing that we take is deeper than that. */
+/** `{"instances":[{"x":` and a tensor are 19 levels; nothing accepted is deeper. */
 const MOST_DEPTH = 2 * LIMITS.tensorRank;
 
 const QUOTE = 0x22;
@@ -19,10 +21,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/**
- * @throws too_large when a large text is nested deeper than any tensor; SyntaxError, as JSON.parse does, for what is no
- *   JSON
- */
+/** @throws too_large when a large text is nested deeper than any tensor; SyntaxError for invalid JSON */
 export function parseText(text: string): unknown {
   if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text));
   return JSON.parse(text);
@@ -57,7 +56,7 @@ function assertDepth(bytes: Uint8Array): void {
   }
 }
 
-/** Where the string that begins at `start` ends; behind the text when it does not. */
+/** The end of the string that starts at `start`; the end of the text when it is not closed. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let end = start;
   do {

@@ -1,12 +1,12 @@
 /**
- * The small message that says where in S3 a message too large for SQS lies. It comes from untrusted callers: only a key
- * directly under the job's own payload prefix is accepted.
+ * Encodes the small message that points to a large one in S3. It comes from untrusted callers, so only a key directly
+ * under the job's own payload prefix is accepted.
  */
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri, payloadPrefix } from '../contract/names.ts';
 import { isObject } from './instances.ts';
 
-/** @param bytes of the message; without it the reader has to expect the largest */
+/** @param bytes of the message; without it readers must expect the largest */
 export function encodePointer(uri: string, key: string, bytes?: number): string {
   return JSON.stringify({ uri, pointer: key, bytes });
 }
@@ -14,11 +14,11 @@ export function encodePointer(uri: string, key: string, bytes?: number): string 
 export interface Pointer {
   readonly uri: string;
   readonly key: string;
-  /** What is there is no larger than this. Undefined: nobody said. */
+  /** The size of the object; undefined if unknown. */
   readonly bytes?: number;
 }
 
-/** Longest body that can be a pointer: a uri of 1 KiB, every byte escaped, and a key. */
+/** The longest body of a pointer: a uri of 1 KiB with every byte escaped, and a key. */
 const POINTER_CHARACTERS = 8_192;
 
 /** Undefined for any other message. */
@@ -27,7 +27,7 @@ export function decodePointer(body: string, job: string): Pointer | undefined {
   try {
     const parsed: unknown = JSON.parse(body);
     if (!isObject(parsed) || typeof parsed['pointer'] !== 'string') return undefined;
-    // What went wrong with the payload is stored under this uri.
+    // A failure of the payload is stored under this uri.
     const uri = assertUri(parsed['uri']);
     const key = parsed['pointer'];
     const prefix = payloadPrefix(job);

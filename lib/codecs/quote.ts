@@ -7,12 +7,12 @@ const LONGEST = 80;
 /** Names shown of a list. */
 const MOST_NAMES = 8;
 
-/** A stranger's name in quotes, at most 80 characters of it. */
+/** Quotes an untrusted name, cut to 80 characters. */
 export function quoteName(name: string): string {
   return JSON.stringify(name.length > LONGEST ? `${name.slice(0, LONGEST)}...` : name);
 }
 
-/** `"a", "b"`: the first eight, and how many more there are. */
+/** `"a", "b"`: the first eight names, and the number of others. */
 export function quoteNames(names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMES).map(quoteName).join(', ');
   return names.length > MOST_NAMES ? `${shown} and ${names.length - MOST_NAMES} more` : shown;

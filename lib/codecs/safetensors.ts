@@ -32,7 +32,7 @@ const NAMES: Readonly<Record<NumericDType, string>> = {
   bool: 'BOOL',
 };
 const DTYPES = new Map(Object.entries(NAMES).map(([dtype, name]) => [name, dtype as NumericDType]));
-/** Kind of a U8 entry that is no tensor of bytes: text as a JSON array, or an encoded image. */
+/** The kind of a U8 entry that is not a tensor of bytes: text as a JSON array, or an encoded image. */
 const STRINGS = 'strings';
 const HEADER_BYTES = 1024 * 1024;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -98,7 +98,7 @@ interface TensorFile {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** @throws bad_request for anything that is no safetensors file; views of `bytes` where they are aligned */
+/** The tensors are views of `bytes` if aligned. @throws bad_request for anything but a safetensors file */
 export function decodeTensors(bytes: Uint8Array): Map<string, Tensor> {
   return readTensorFile(bytes).tensors;
 }
@@ -117,7 +117,7 @@ export function readTensorFile(bytes: Uint8Array): TensorFile {
       );
     }
     const { start, end, ...head } = readEntry(name, entry, body.byteLength);
-    // Each byte belongs to one tensor: 256 that share one body would be copied 256 times.
+    // Each byte belongs to one tensor; otherwise 256 tensors could share one body, which would be copied 256 times.
     used += end - start;
     if (used > body.byteLength) {
       throw broken(`its tensors have ${used} bytes together, its body ${body.byteLength}`);

@@ -1,4 +1,4 @@
-/** The parts that put records into the queue. Nothing is opened before the first record comes. */
+/** Composes what puts records into the queue. Nothing is opened before the first record. */
 import type { AcceptDeps } from '../http/accept.ts';
 import { queue } from './queue.ts';
 import type { Scope } from './scope.ts';
@@ -6,7 +6,7 @@ import type { Scope } from './scope.ts';
 export function accept(scope: Scope): Pick<AcceptDeps, 'queue' | 'payloads'> {
   return {
     queue: () => scope.get(queue),
-    // On demand: S3's client is half of a cold start, and hardly any record is too large for a message.
+    // Loaded on demand: the S3 client is half of a cold start, and large records are rare.
     payloads: () => import('./s3.ts').then(({ payloads }) => scope.get(payloads)),
   };
 }

@@ -1,4 +1,4 @@
-/** What the batch function needs: queue to results. */
+/** Composes the dependencies of the batch function. */
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { readyModel } from './model.ts';

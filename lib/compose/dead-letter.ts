@@ -1,4 +1,4 @@
-/** What the dead-letter function needs. */
+/** Composes the dependencies of the dead-letter function. */
 import { resultSink } from '../redis/result/sink.ts';
 import { results } from './redis.ts';
 import { archive } from './s3.ts';

@@ -1,7 +1,7 @@
 /**
- * A function's handler as Lambda calls it. INIT is the cheapest time to open what requests need (full CPU, before any
- * request), but it ends after 10 s: an opening that takes longer goes on in the first request, and one that failed is
- * tried again by the next. Outside Lambda nothing is opened before the first event, so that importing a function is free.
+ * Builds a function's handler as Lambda calls it. INIT is the cheapest time to open dependencies (full CPU, before
+ * any request) but ends after 10 s: an opening that takes longer continues in the first request, and a failed one is
+ * repeated by the next. Outside Lambda nothing is opened before the first event, so importing a function is free.
  */
 import type { Context } from 'aws-lambda';
 import { readEnvironment } from '../config/environment.ts';
@@ -15,8 +15,8 @@ const INIT_WAIT_MS = 8_000;
 type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /**
- * @param create makes the handler from its dependencies
- * @param compose builds these from the environment
+ * @param create creates the handler from its dependencies
+ * @param compose creates the dependencies from the environment
  */
 export async function lambdaHandler<D, E, R>(
   create: (deps: D) => Handler<E, R>,

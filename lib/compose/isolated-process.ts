@@ -1,6 +1,6 @@
 /**
- * The process that runs a model in isolation: it opens the model, then runs records. A run that never ends never
- * notices that its parent has gone, so a thread of its own watches for that.
+ * The process that runs a model in isolation: it opens the model, then runs records. A run that never ends cannot
+ * notice that its parent has gone, so a separate thread watches for that.
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
@@ -36,7 +36,7 @@ function sent(outcome: Outcome): SentOutcome {
   return outcome.ok ? { ok: true, outputs: outcome.outputs } : { ok: false, error: recordOf(outcome.error) };
 }
 
-/** With the full message, also of an internal error: it stays within the function, which logs it. */
+/** Keeps the full message even of an internal error: it stays within the function, which logs it. */
 function recordOf({ code, message }: ServingError) {
   return { code, message };
 }

@@ -1,7 +1,7 @@
 /**
- * A job's model: found in S3, downloaded, opened, swapped for a new version. /tmp outlives an invocation but not an
- * environment, and holds 512 MB: a version's files are removed when nothing uses it any more, and not before, because the
- * isolated process of an event under way may still open them.
+ * Composes a job's model: found in S3, downloaded, opened, replaced by new versions. /tmp has 512 MB and lives as
+ * long as an environment, so a version's files are removed once nothing uses them. They may not go earlier, because
+ * the isolated process of a running event may still open them.
  */
 import type { JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -32,7 +32,10 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   const { s3, location, directory, settings } = options;
   let pointer: ModelPointer | undefined;
   const open: OnnxRunner[] = [];
-  /** What serves, or is being opened. It stays when the model manager is closed: the next process finds it. */
+  /**
+   * The version that serves or is being opened. It is kept when the model manager closes, so that the next process
+   * finds it.
+   */
   let latest: readonly string[] = [];
   /** Failing to remove an old version is logged and never blocks a load. */
   const tidy = () =>
@@ -51,7 +54,7 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
         latest = [...before, wanted.version];
         try {
           await makeFolder(directory);
-          // First, for the room: at most the versions in use and this one are there together.
+          // Removes first to make room: at most the versions in use and this one exist together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);
           const runner = await openOnnx(await findModelFile(folder), wanted.version, settings);
@@ -86,12 +89,12 @@ export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSetti
   };
 }
 
-/** As the environment opens models. */
+/** The settings with which the environment opens models. */
 export function onnxSettings({ environment: { job, cpus, memoryMB } }: Scope): OnnxSettings {
   return modelSettings(job, cpus ?? threadsForMemory(memoryMB));
 }
 
-/** The job's model; it is opened by the first who uses it. */
+/** The job's model, opened at its first use. */
 export function model(scope: Scope): ModelManager<OnnxRunner> {
   const { job, modelDirectory } = scope.environment;
   return openModel({
@@ -106,8 +109,8 @@ export function model(scope: Scope): ModelManager<OnnxRunner> {
 }
 
 /**
- * The same, opened and warm. A model that cannot load now must not keep the function from starting: requests are answered
- * with 503, and each tries again.
+ * The job's model, opened and warmed up. If it cannot load now, the function still starts: requests are answered with
+ * 503, and each tries again.
  */
 export async function readyModel(scope: Scope): Promise<ModelManager<OnnxRunner>> {
   const host = scope.get(model);

@@ -1,6 +1,6 @@
 /**
- * The default run stage: binding (lib/pipeline/infer.ts) in front of an ONNX model, and the same in a process of its own
- * for records that may be deadly.
+ * The default run stage: binding (lib/pipeline/infer.ts) in front of an ONNX model, in this process, or in an
+ * isolated one for records that may end it.
  */
 import type { Runner, TensorSpec } from '../contract/values.ts';
 import type { IsolatedRunner } from '../inference/isolated-runner.ts';
@@ -18,7 +18,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
   const model = await openTensorRunner(file, settings);
   let closing: Promise<unknown> | undefined;
   let isolated: Promise<IsolatedRunner> | undefined;
-  // On demand: hardly any environment needs it, and what starts processes takes 3 ms of a cold start to load.
+  // Loaded on demand: few environments need it, and loading child_process takes 3 ms of a cold start.
   const isolatedRunner = () =>
     (isolated ??= import('../inference/isolated-runner.ts').then(
       (module) => new module.IsolatedRunner({ file, version, settings }),

@@ -1,6 +1,6 @@
 /**
- * What POST /predict needs. Most jobs ask Redis nothing before their first answer, and ioredis is a tenth of a cold
- * start, so it is loaded for a limit or a queue, else when the timers are due, a second later.
+ * Composes the dependencies of POST /predict. Most jobs do not need Redis before their first answer, and ioredis is a
+ * tenth of a cold start, so it is loaded for a limit or a queue, else when the timers are due, a second later.
  */
 import { badConfig } from '../contract/errors.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
@@ -10,7 +10,7 @@ import type { Scope } from './scope.ts';
 
 export async function composePredict(scope: Scope) {
   const { job, hasQueue, hasRedis } = scope.environment;
-  // Thrown in INIT, and not when the timers are due.
+  // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
   const redis = hasQueue || job.http.tokenBucketEnabled ? await import('./redis.ts') : undefined;
   const queueing = hasQueue ? await import('./accept.ts') : undefined;
@@ -22,6 +22,6 @@ export async function composePredict(scope: Scope) {
     limiter: redis && scope.get(redis.limiter),
     reporter: scope.get(reporter),
   };
-  // Last: what fails above must not leave an open model behind.
+  // Last, so that a failure above leaves no open model behind.
   return { ...deps, model: await scope.get(readyModel) };
 }

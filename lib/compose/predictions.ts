@@ -1,5 +1,5 @@
 /**
- * What /predictions needs of the queue, of Redis, or of both. It is deployed twice, and each deployment has one of the
+ * Composes what /predictions needs of the queue, of Redis, or of both. It is deployed twice, each with one of the
  * two; loading the other would be half of a cold start.
  */
 import { badConfig } from '../contract/errors.ts';
@@ -17,7 +17,7 @@ export async function composePredictions(scope: Scope) {
   return {
     queue: () => accept().queue(),
     payloads: () => accept().payloads(),
-    // Outside the VPC there is no Redis to claim a uri in.
+    // Outside the VPC there is no Redis for claims.
     ...(redis ? { claims: () => scope.get(redis.recordStates) } : {}),
     results: () => scope.get(parts().results),
     reporter: () => {

@@ -1,4 +1,4 @@
-/** The parts that SQS gives. */
+/** Composes what uses SQS. */
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { openSqs, QueueSender } from '../queue/sender.ts';
 import type { Scope } from './scope.ts';

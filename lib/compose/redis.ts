@@ -1,7 +1,4 @@
-/**
- * The parts that Redis gives, all on one connection. Nothing connects here: the first command does, so that INIT never
- * waits for Redis.
- */
+/** Composes what uses Redis, all on one connection. The first command connects, so INIT never waits for Redis. */
 import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
 import { RedisConnection } from '../redis/connection.ts';
@@ -16,7 +13,7 @@ export function connection({ environment }: Scope): RedisConnection {
   const first = environment.redisSignIn;
   const signIn = first && {
     username: first.user,
-    // Asked anew: the credentials of a long-lived environment may have been renewed.
+    // Computed for each connection, because the credentials of a long-lived environment may have been renewed.
     password: () => cachePassword(environment.redisSignIn ?? first, Date.now()),
   };
   return new RedisConnection(environment.redisUrl, { signIn });
@@ -27,7 +24,7 @@ export function results(scope: Scope): ResultStore {
   return new ResultStore(scope.get(connection), {
     job: job.jobName,
     ttlSeconds: job.resultTtlSeconds,
-    // A message whose deletion failed comes once more after its visibility timeout, and for as long again.
+    // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
     redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,
   });

@@ -1,10 +1,10 @@
-/** Collects timers and brings them to the result store. */
+/** Collects timers and delivers them to the result store. */
 import { logError } from '../contract/log.ts';
 import { Reporter } from '../metrics/reporter.ts';
 import type { Timers } from '../metrics/timers.ts';
 import type { Scope } from './scope.ts';
 
-/** Takes the timers; the batch function also lets them share the round trip of its results. */
+/** Stores timers. The batch function also sends them in the round trip of its results. */
 interface TimerStore {
   save(finished: readonly never[], model: string, timers: Timers): Promise<unknown>;
 }
@@ -17,7 +17,10 @@ export function reporterTo(store: TimerStore): Reporter {
   });
 }
 
-/** One for all functions of an environment. Redis is loaded when the timers are due, so that predict starts without it. */
+/**
+ * One reporter for all functions of an environment. Redis is loaded when the timers are due, so that predict starts
+ * without it.
+ */
 export function reporter(scope: Scope): Reporter {
   return reporterTo({
     save: async (...saving) => scope.get((await import('./redis.ts')).results).save(...saving),

@@ -1,4 +1,4 @@
-/** The parts that S3 gives: its client, large records, dead letters. Nothing is asked of S3 here. */
+/** Composes what uses S3: its client, large records, dead letters. Nothing is requested from S3 here. */
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { openS3, putText, type S3Client } from '../s3/objects.ts';

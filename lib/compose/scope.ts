@@ -1,6 +1,6 @@
 /**
- * The dependencies of one environment, each opened once, when it is first asked for. A part is a function of the scope
- * and may ask for other parts. A function's process has one scope; the single machine has one for each job.
+ * The dependencies of one environment, each opened once, at its first use. A part is a function of the scope and may
+ * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
 
@@ -15,11 +15,11 @@ export class Scope {
   }
 
   get<T>(part: Part<T>): T {
-    // The map's value was made by this very key, whose type says what it is.
+    // The value was created by this key, whose type determines it.
     if (this.#opened.has(part)) return this.#opened.get(part) as T;
     const opened = part(this);
     this.#opened.set(part, opened);
-    // What could not be opened is tried again by the next one who asks.
+    // A failed opening is repeated at the next use.
     if (opened instanceof Promise) opened.catch(() => this.#opened.delete(part));
     return opened;
   }

@@ -1,4 +1,4 @@
-/** What the status function needs; it loads no model. */
+/** Composes the dependencies of the status function, which loads no model. */
 import { readPointer } from '../registry/download.ts';
 import { results } from './redis.ts';
 import { reporter } from './reporter.ts';

@@ -20,7 +20,7 @@ export function namesOf(value: Value): readonly string[] | undefined {
 
 /** Shapes by name, or names alone. */
 export function inputsOf(value: Value): readonly string[] | Readonly<Record<string, ShapeText>> | undefined {
-  // `{input: 5}` is meant as a rank, a count or a mistake: a shape of one size is said as [5].
+  // `{input: 5}` may be meant as a rank, a count or by mistake; a shape of one size is written as [5].
   const shape = (text: Value) => (typeof text === 'string' && !/[,[]/.test(text) ? undefined : shapeOf(text));
   return isFields(value) ? recordOf(value, shape) : namesOf(value);
 }
@@ -46,7 +46,7 @@ export function shapeOf(value: Value): ShapeText | undefined {
   return sizes.every((size) => size !== undefined) ? sizes : undefined;
 }
 
-/** What has no name of its own is the batch in front, and anything behind it. */
+/** A size without a name is the batch if it comes first, else gets a name. */
 function sizeOf(text: string, axis: number): number | string | undefined {
   if (/^(\?|-1|none|null)$/i.test(text)) return axis === 0 ? 'N' : `size${axis}`;
   if (/^\d{1,10}$/.test(text)) return Number(text) < MAX_SIZE ? Number(text) : undefined;
@@ -60,7 +60,7 @@ function recordOf<T>(
   if (!isFields(value) || value.fields.length === 0 || value.fields.length > MAX_NAMES) return undefined;
   const entries = value.fields.map(({ key, value: item }) => [key, read(item)] as const);
   const isRight = entries.every(([name, item]) => isName(name) && item !== undefined);
-  // A name twice would silently lose one.
+  // A duplicate name would silently drop an entry.
   if (!isRight || new Set(entries.map(([name]) => name)).size < entries.length) return undefined;
   return Object.fromEntries(entries) as Readonly<Record<string, T>>;
 }

@@ -6,7 +6,7 @@
 import { badConfig } from '../contract/errors.ts';
 import { shown, type Value } from './value.ts';
 
-/** A value for each of our settings; [] when the value says nothing that is needed here. */
+/** Returns a value for each current setting; [] when none is needed. */
 type Convert = (
   value: Value,
   valueOf: (oldKey: string) => Value | undefined,
@@ -15,7 +15,7 @@ type Convert = (
 export type LegacyKey =
   | { readonly outcome: 'works'; readonly text: string; readonly sets: string; readonly convert?: Convert }
   | { readonly outcome: 'replaced'; readonly text: string }
-  /** True is refused; false is what happens anyway. */
+  /** True is refused; false is the behaviour anyway. */
   | { readonly outcome: 'refused'; readonly text: string };
 
 const works = (sets: string, text: string, convert?: Convert): LegacyKey => ({
@@ -56,7 +56,7 @@ const fromImageShape: Convert = (value) => {
   );
 };
 
-/** One shape, or one for each input of `data.type`; only an image's says something the model does not. */
+/** One shape, or one per input of `data.type`. Only that of an image adds to what the model says. */
 const fromShape: Convert = (value, valueOf) => {
   const list = bracketed(value);
   const isNested = Array.isArray(list) && Array.isArray(list[0]);

@@ -1,6 +1,6 @@
 /**
- * Checks settings against each other, and finds those without effect. AWS would refuse most of this too, but minutes
- * into a deployment and in other words.
+ * Checks settings against each other and finds those without effect. AWS would refuse most invalid combinations too,
+ * but minutes into a deployment and less clearly.
  */
 import { type JobConfig, predictTimeoutSeconds } from './job.ts';
 
@@ -49,7 +49,7 @@ export function brokenRules(job: JobConfig): Finding[] {
   return findings;
 }
 
-/** What is allowed and yet not what was meant: settings without effect, threads without a vCPU. */
+/** Allowed but probably unintended settings: those without effect, threads without a vCPU. */
 export function advice(job: JobConfig, isSet: (path: string) => boolean): Finding[] {
   const tokens = ['http.tokensPerSecond', 'http.tokenAcquireTimeoutMs']
     .filter((path) => isSet(path) && !job.http.tokenBucketEnabled)

@@ -36,7 +36,7 @@ interface GatheredSettings {
   readonly problems: readonly Problem[];
 }
 
-/** Of those shown; a hint for each of thousands would take seconds. */
+/** Limits the problems shown; hints for thousands would take seconds. */
 export const MAX_PROBLEMS = 50;
 
 interface Entry extends Setting {
@@ -45,7 +45,7 @@ interface Entry extends Setting {
 }
 
 interface KnownKeys {
-  /** Ours first: what is suggested for a typo should rather be ours. */
+  /** Current names first, because they are preferred as suggestions. */
   readonly names: readonly string[];
   readonly own: ReadonlySet<string>;
   /** By their plain spelling. */
@@ -112,7 +112,7 @@ function noteText(text: string, about: readonly Entry[]): string {
   return `${about.map(({ key }) => key).join(', ')} (line${about.length > 1 ? 's' : ''} ${lines}): ${text}`;
 }
 
-/** 0.7 and 0.8 answered with the best class where nothing was said. Only their files have a group `spark`. */
+/** 0.7 and 0.8 returned the best class by default. Only their files have a group `spark`. */
 function topOneNote(entries: ReadonlyMap<string, Entry>, settings: ReadonlyMap<string, Setting>): string[] {
   const isOldest = [...entries.keys()].some((name) => name.startsWith('spark.'));
   if (!isOldest || settings.has('postProcessing')) return [];
@@ -171,7 +171,7 @@ function repeated(
   return { line, text };
 }
 
-/** What stands under a group's key. */
+/** The fields of a group. */
 function fieldsOf(
   { key, line, value }: Field,
   group: string,
@@ -191,7 +191,7 @@ function fieldsOf(
   return [];
 }
 
-/** What an unknown key was probably meant to be. */
+/** Suggests a key for an unknown one. */
 function hint(key: string, groupKey: string | undefined, known: KnownKeys): string {
   const group = groupKey === undefined ? undefined : known.groups.get(plainWord(groupKey));
   const dotted = known.byWord.get(plainWord(key));
@@ -206,7 +206,7 @@ function hint(key: string, groupKey: string | undefined, known: KnownKeys): stri
   return `; known are ${namesIn(group, group === undefined ? [...known.own] : known.names).join(', ')}`;
 }
 
-/** A key of this very name that belongs into another group, or out of this one; by its new name where it has one. */
+/** Finds a key of this name in another group or at the top, by its current name. */
 function elsewhere(key: string, known: KnownKeys): string | undefined {
   const word = plainWord(key);
   const name = known.names.find((candidate) => plainWord(candidate.split('.').at(-1) as string) === word);

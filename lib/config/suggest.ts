@@ -20,7 +20,7 @@ export function plainWord(word: string): string {
   return word.toLowerCase().replaceAll(/[_-]/g, '');
 }
 
-/** Letters to insert, delete or replace, or neighbours to swap, which is the commonest slip: `modle`. */
+/** Counts letters to insert, delete or replace, and swaps of neighbours, the most common slip: `modle`. */
 function editDistance(a: string, b: string): number {
   let twoAgo: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

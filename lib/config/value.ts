@@ -27,7 +27,7 @@ export function isFields(value: Value): value is Fields {
   return typeof value === 'object' && value !== null && 'fields' in value;
 }
 
-/** For messages about a setting of ours: what came instead of what was expected. */
+/** Describes the value of a current setting in an error message. */
 export function shown(value: Value): string {
   if (typeof value === 'string') return JSON.stringify(clipped(value));
   if (value === null || isFields(value)) return kindOf(value);
@@ -35,14 +35,14 @@ export function shown(value: Value): string {
   return `[${items.join(', ')}${value.length > SHOWN_ITEMS ? ', …' : ''}]`;
 }
 
-/** The same where the value may be a secret. */
+/** Like `shown`, for a value that may be a secret. */
 export function kindOf(value: Value): string {
   if (value === null) return 'nothing';
   if (typeof value === 'string') return 'text';
   return isFields(value) ? 'keys with values' : 'a list';
 }
 
-/** A key in a message: as it is where it is one word, else quoted. */
+/** A key in an error message: unquoted if it is one word. */
 export function shownKey(key: string): string {
   return /^[\w.-]{1,60}$/.test(key) ? key : JSON.stringify(clipped(key));
 }
@@ -51,7 +51,7 @@ function clipped(text: string): string {
   return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
 }
 
-/** Undefined for what is no number: an empty text, `0x10`, `1_000`, `.inf`. */
+/** Undefined for anything but a number: an empty text, `0x10`, `1_000`, `.inf`. */
 export function numberOf(value: Value): number | undefined {
   if (typeof value !== 'string' || !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value.trim()))
     return undefined;
@@ -59,7 +59,7 @@ export function numberOf(value: Value): number | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-/** In any case, as YAML 1.1 had it too. */
+/** Accepts any case, as in YAML 1.1. */
 export function booleanOf(value: Value): boolean | undefined {
   if (typeof value !== 'string') return undefined;
   const word = value.trim().toLowerCase();

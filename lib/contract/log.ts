@@ -1,29 +1,31 @@
 /**
- * One line of JSON on stdout for what happened, which is what CloudWatch keeps, with the ids of the invocation it
- * happened in. Fields have the names that AWS Powertools gives them, so that queries written for it find these lines too.
+ * Writes one line of JSON per event to stdout, which CloudWatch stores, with the ids of the invocation. Fields are
+ * named as in AWS Powertools, so that queries written for it work here too.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServingError } from './errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What every line of this process carries. */
+/** The fields of every line of this process. */
 let ofProcess: Fields = {};
 
-/** Whatever this process logs from now on carries `fields` too. */
+/** Adds `fields` to every later line of this process. */
 export function logAlways(fields: Fields): void {
   ofProcess = fields;
 }
 
-/** Follows the awaits of an invocation, so that no function passes its ids on. */
+/** Follows the awaits of an invocation, so that its ids need not be passed on. */
 const invocation = new AsyncLocalStorage<Fields>();
 
-/** Whatever is logged in the course of `work` carries `fields` too. */
+/** Adds `fields` to every line that `work` logs. */
 export function logWith<T>(fields: Fields, work: () => T): T {
   return invocation.run(fields, work);
 }
 
-/** The whole error with its causes (an Error has no enumerable fields): an internal error is reported here alone. */
+/**
+ * Logs the full error with its causes (an Error has no enumerable fields). An internal error is reported only here.
+ */
 export function logError(error: unknown, fields: Fields = {}): void {
   const known = ServingError.from(error);
   write('error', known.message, { code: known.code, uri: known.uri, stack: stackOf(known), ...fields });

@@ -21,7 +21,7 @@ export function assertJobName(name: string): string {
 }
 
 /**
- * Any text is a uri, `a:b`, `../x` and `*` included; only what would break a line-based tool is refused.
+ * Any text is a uri, including `a:b`, `../x` and `*`; only characters that would break a line-based tool are refused.
  * @throws bad_request for anything but 1 to 1,024 bytes of well-formed text without control characters
  */
 export function assertUri(uri: unknown): string {
@@ -43,32 +43,32 @@ function describe(value: unknown): string {
   return value === null ? 'null' : typeof value;
 }
 
-/** Hash of one result; the key an untouched Python OutputQueue reads. */
+/** The hash of one result, under the key that an unmodified Python OutputQueue reads. */
 export function resultKey(job: string, uri: string): string {
   return `cluster-serving_${job}:${uri}`;
 }
 
-/** Hash of the claim on a uri: which payload it is in use for, and whether that has its outcome. */
+/** The hash of the claim on a uri: its payload, and whether it has an outcome. */
 export function stateKey(job: string, uri: string): string {
   return `cluster-serving-state_${job}:${uri}`;
 }
 
-/** Sorted set of uris with a finished result, scored by expiry (ms): what `dequeue` walks instead of KEYS. */
+/** The sorted set of uris with a result, scored by expiry (ms), which `dequeue` walks instead of KEYS. */
 export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;
 }
 
-/** Prefix of the notes that a message, by its id, has had a result that was taken: it gets no second one. */
+/** The prefix of the keys that record messages whose result was taken, so that they get no second one. */
 export function seenPrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 
-/** Where a leased result lies until its client has it for sure. */
+/** The key of a leased result until its client certainly has it. */
 export function leaseKey(job: string, leaseId: string, uri: string): string {
   return `cluster-serving-held_${job}:${leaseId}:${uri}`;
 }
 
-/** Channel that hears one message when the result of `uri` is there. */
+/** The channel that gets one message when `uri` has a result. */
 export function doneChannel(job: string, uri: string): string {
   return `cluster-serving-done_${job}:${uri}`;
 }
@@ -83,7 +83,7 @@ export function limiterKey(job: string): string {
   return `cluster-serving-tokens_${job}`;
 }
 
-/** Name of the job's queue: how a client that knows only the job finds it. */
+/** The name of the job's queue, by which a client that knows only the job finds it. */
 export function queueName(job: string): string {
   return `cluster-serving-${job}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A tensor: dtype, shape and data that agree. `new Float32Array(buffer, offset, n)` throws on a misaligned offset;
- * `viewBytes` copies when it must.
+ * A tensor: dtype, shape and data that match. `new Float32Array(buffer, offset, n)` throws for a misaligned offset;
+ * `viewBytes` copies if necessary.
  */
 import { badInput, ServingError } from './errors.ts';
 
@@ -79,7 +79,9 @@ export function elementCount(shape: readonly number[], limit: number = Number.MA
   return zero ? 0 : count;
 }
 
-/** `bytes` (little-endian, as ONNX, Arrow and safetensors have them) as an array of `dtype`; copies only when misaligned. */
+/**
+ * Views `bytes` (little-endian, as in ONNX, Arrow and safetensors) as an array of `dtype`; copies only if misaligned.
+ */
 export function viewBytes(dtype: NumericDType, bytes: Uint8Array): TypedArray {
   const size = bytesPerElement(dtype);
   if (bytes.byteLength % size !== 0) {

@@ -5,7 +5,7 @@
 import type { ServingError } from './errors.ts';
 import type { DType, Tensor } from './tensor.ts';
 
-/** One input of a record as its codec read it. What it becomes, the model's input decides (see pipeline/bind). */
+/** One input of a record as its codec read it. The model's input decides what it becomes (see pipeline/bind). */
 export type Value =
   /** A dense tensor with its own dtype; strings included. */
   | { readonly kind: 'tensor'; readonly tensor: Tensor }
@@ -23,8 +23,8 @@ export type Value =
   /** An encoded image (JPEG, PNG), as bytes. */
   | { readonly kind: 'image'; readonly bytes: Uint8Array }
   /**
-   * One utf8 cell of the old Arrow wire: the base64 of an image, or strings joined by a vertical bar.
-   * The two cannot be told apart without the model: a string input takes strings, any other an image.
+   * One utf8 cell of the old Arrow wire: the base64 of an image, or strings joined by a vertical bar. Only the model
+   * tells which: a string input takes strings, any other an image.
    */
   | { readonly kind: 'text'; readonly text: string }
   /** A JSON value: number, boolean, string, or nested arrays of them; a string is a base64 image or text. */
@@ -44,14 +44,14 @@ export interface NamedTensor extends Tensor {
   readonly name: string;
 }
 
-/** What became of one record: the model's outputs in the model's order, or why there are none. */
+/** The outcome of one record: the model's outputs in its order, or an error. */
 export type Outcome =
   | { readonly ok: true; readonly outputs: readonly NamedTensor[] }
   | { readonly ok: false; readonly error: ServingError };
 
 /**
- * What an endpoint asks of a run. A request fails at its first failure whatever the run stage does
- * (lib/pipeline/serve.ts); the other two, and the budget of decoded sizes, are the run stage's to honour.
+ * The policy of an endpoint for a run. A request always fails at its first failure (lib/pipeline/serve.ts); the run
+ * stage implements the rest and the decoded-size budget.
  */
 export interface RunPolicy {
   /**
@@ -60,32 +60,33 @@ export interface RunPolicy {
    */
   readonly failFast?: boolean;
   /**
-   * Asked before each decoding and each run: true when there is no time for another. What has not run by then is a
+   * Called before each decoding and each run: true when there is no time left. Records that have not run get a
    * `timeout`, which is retryable. Default never.
    */
   readonly isOver?: () => boolean;
   /**
-   * True: the records are tensors exactly as the model declares them, by name and with the batch dimension, whatever the
-   * job's inputAlreadyBatched says; a run's outputs keep theirs. Default false.
+   * True: the records are tensors exactly as the model declares them, by name and with the batch dimension,
+   * regardless of the job's inputAlreadyBatched; outputs keep theirs. Default false.
    */
   readonly exactSignature?: boolean;
 }
 
 /**
- * The run stage: records' values in, as many outcomes out, in the same order. A record's failure is its outcome and
- * never throws. An ONNX model stands here as binding in front of a `TensorRunner` (lib/compose/onnx.ts); a user's own
+ * The run stage: takes records and returns as many outcomes in the same order. A record's failure is its outcome and
+ * never thrown. An ONNX model implements this as binding in front of a `TensorRunner` (lib/compose/onnx.ts); user
  * code implements `run` and needs neither.
  */
 export interface Runner {
   /** Identifies the model version that made a result. */
   readonly version: string;
-  /** What the model takes and gives, batch dimension included; undefined where it does not say. */
+  /** The model's inputs and outputs with the batch dimension; undefined if unknown. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
-  /** The records' memory is used for others once this has ended. */
+  /** The memory of the records is reused once this has ended. */
   run(records: readonly Inputs[], policy?: RunPolicy): Promise<Outcome[]>;
   /**
-   * The same where a crash or an endless run does no harm; dear at the first call. No records: it only gets ready.
+   * Runs records in isolation from crashes and endless runs; expensive at the first call. Without records it only
+   * prepares.
    * @throws timeout after `limitMs`, model_failed when the records ended their process
    */
   runIsolated?(records: readonly Inputs[], limitMs: number): Promise<Outcome[]>;
@@ -97,11 +98,11 @@ export interface Model {
   use<T>(work: (runner: Runner) => Promise<T>): Promise<T>;
 }
 
-/** A model that takes tensors: `feeds` in the order of `inputs`, the result in the order of `outputs`. */
+/** A model of tensors: takes `feeds` in the order of `inputs` and returns tensors in the order of `outputs`. */
 export interface TensorRunner {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
-  /** Rows all inputs are fixed to; undefined when the batch dimension is free. */
+  /** The rows that all inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows: number | undefined;
   /** False when records must not share a run: an output does not follow the rows, or rows change each other's answers. */
   readonly separable: boolean;

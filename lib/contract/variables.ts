@@ -2,10 +2,10 @@
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Live: a variable that is set later, by Lambda for instance, is seen here. */
+/** Live: shows variables that are set later, for instance by Lambda. */
 export const variables: Variables = process.env;
 
-/** For this process and those it starts from now on; undefined removes a variable. */
+/** Sets variables for this process and those it starts later; undefined removes one. */
 export function setVariables(values: Variables): void {
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) delete process.env[name];
@@ -14,8 +14,8 @@ export function setVariables(values: Variables): void {
 }
 
 /**
- * onnxruntime 1.30 writes an id and a database of its sessions into the home folder, to be sent to Microsoft, unless
- * this is set before the first session is opened. ORT_DISABLE_TELEMETRY=0 in the environment allows it.
+ * Disables onnxruntime's telemetry: unless this is set before the first session, 1.30 writes an id and a database of
+ * its sessions to the home folder, to be sent to Microsoft. ORT_DISABLE_TELEMETRY=0 allows it.
  */
 export function refuseTelemetry(): void {
   process.env['ORT_DISABLE_TELEMETRY'] ??= '1';

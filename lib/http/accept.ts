@@ -1,6 +1,6 @@
 /**
- * Puts a request's records into the queue and answers 202 with their uris, only once SQS has every record (or its
- * result exists already).
+ * Puts a request's records into the queue and answers 202 with their uris, once SQS has every record (or its result
+ * exists already).
  */
 import { type Claims, type LargeRecords, type Sender, sendClaimed, submit } from '../pipeline/submit.ts';
 import { readSubmissions } from './predictions.ts';
@@ -9,9 +9,9 @@ import { type HttpResponse, json } from './response.ts';
 
 export interface AcceptDeps {
   readonly queue: () => Sender;
-  /** For records that are too large for a message; loaded when the first one comes. */
+  /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
-  /** Refuses a uri that is in use for another payload; left out where Redis cannot be reached. */
+  /** Refuses a uri that is in use for another payload; absent where Redis cannot be reached. */
   readonly claims?: () => Claims;
 }
 
@@ -27,7 +27,7 @@ export async function acceptRecords(
   return uris.length > 1 ? json(202, { uris }) : json(202, { uri }, { location: locationOf(uri) });
 }
 
-/** In a path API Gateway would take `?`, `/` and `..` of the uri for its own. */
+/** API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
 function locationOf(uri: string): string {
   return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }

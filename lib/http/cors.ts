@@ -1,15 +1,15 @@
 /**
- * The CORS rules for the origins a job allows, the same deployed and local. Without an origin there are no rules, and
- * browsers refuse.
+ * The CORS rules for the origins that a job allows, the same on AWS and locally. Without an origin there are no
+ * rules, and browsers block calls.
  */
 
-/** As API Gateway takes them. */
+/** In the form of API Gateway. */
 export interface CorsRules {
   readonly allowedOrigins: readonly string[];
   readonly allowedMethods: readonly string[];
   readonly allowedHeaders: readonly string[];
   readonly exposedResponseHeaders: readonly string[];
-  /** How long a browser remembers what it may, in seconds. */
+  /** How long a browser caches the rules, in seconds. */
   readonly maxAge: number;
 }
 
@@ -18,7 +18,7 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
   return {
     allowedOrigins,
     allowedMethods: ['GET', 'POST', 'DELETE'],
-    // The last three are what a signed request brings.
+    // The last three are headers of signed requests.
     allowedHeaders: [
       'content-type',
       'prefer',

@@ -21,15 +21,15 @@ interface Submission {
 }
 
 /**
- * Two bodies are taken: a wire record {uri, data, serde} as the SDK makes it, or {instances: [...]} as /predict takes
- * it, with an optional `uri` (one instance) or `uris` (one each); missing uris are made up.
+ * Accepts a wire record {uri, data, serde}, as the SDK makes it, or {instances: [...]} as for /predict, with an
+ * optional `uri` (one instance) or `uris` (one each); missing uris are generated.
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string): Submission[] {
   const parsed = parseJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
-    // Who asks now learns now what needs no model to see: broken base64, no Arrow, two instances.
+    // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
     return [{ uri: record.uri, message: JSON.stringify(record) }];
   }
@@ -54,7 +54,7 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
   const checked = given.map(assertUri);
   const twice = checked.find((one, i) => checked.indexOf(one) !== i);
   if (twice !== undefined) {
-    // A uri has one result: of two records under it, one would be lost.
+    // A uri has one result, so the second record's would be lost.
     throw badRequest(`uris: expected a different one per instance, got ${quoteName(twice)} twice`);
   }
   return checked;
@@ -62,7 +62,7 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
 
 /**
  * The contract's answer: `{value=...}` per instance.
- * @throws the first failed instance's error, saying which one it was: the answer has no place for it
+ * @throws the first failed instance's error with its index, because the answer has no place for it
  */
 export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | undefined): string[] {
   if (!filter) assertElements(outcomes);
@@ -73,12 +73,12 @@ export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | u
   });
 }
 
-/** The whole answer as JSON text. @throws as `predictionTexts`; too_large when Lambda would not carry it */
+/** The answer as JSON text. @throws as `predictionTexts`; too_large when it exceeds Lambda's limit */
 export function predictionsAnswer(outcomes: readonly Outcome[], filter: Filter | undefined): string {
   return assertAnswer(JSON.stringify({ predictions: predictionTexts(outcomes, filter) }));
 }
 
-/** No element takes less than two characters: more than that many cannot fit, and are not even written. */
+/** An element takes at least two characters, so outputs that cannot fit are not written. */
 function assertElements(outcomes: readonly Outcome[]): void {
   let elements = 0;
   for (const outcome of outcomes)
@@ -108,7 +108,7 @@ function outputText({ name, dtype, shape, data }: NamedTensor): string {
   return `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape.join(',')}],"data":[${texts.join(',')}]}`;
 }
 
-/** As in every answer, but that JSON's readers get an integer beyond 2^53 whole: as a text. */
+/** As in every answer, except that an integer beyond 2^53 is a string to stay exact. */
 function elementText(element: number | bigint | string, dtype: DType): string {
   if (typeof element === 'string') return JSON.stringify(element);
   if (typeof element === 'bigint' && !Number.isSafeInteger(Number(element))) return `"${element}"`;
@@ -121,7 +121,7 @@ export function failureBody(error: ServingError): Record<string, unknown> {
   return { uri: error.uri, status, error: error.publicMessage, code: error.code };
 }
 
-/** JSON text of a page of DELETE /predictions; undefined: there are none left. */
+/** The JSON text of a page of DELETE /predictions; undefined: none are left. */
 export function pageText(page: readonly Dequeued[] | undefined): string {
   const texts = (page ?? []).map((item) =>
     'error' in item ? JSON.stringify(failureBody(item.error)) : resultText(item.result),
@@ -129,7 +129,7 @@ export function pageText(page: readonly Dequeued[] | undefined): string {
   return `{"results":[${texts.join(',')}],"more":${page !== undefined}}`;
 }
 
-/** An answer has to fit into Lambda's 6 MiB. @throws too_large, before anything is deleted */
+/** An answer must fit into Lambda's 6 MiB. @throws too_large, before anything is deleted */
 export function assertAnswer(text: string): string {
   const bytes = Buffer.byteLength(text);
   if (bytes > LIMITS.httpBodyBytes) {
@@ -141,7 +141,7 @@ export function assertAnswer(text: string): string {
   return text;
 }
 
-/** The wait of one `GET /predictions/{uri}`, below the gateway's 30 s. A longer `Prefer: wait` waits this long. */
+/** The longest wait of one GET, below the gateway's 30 s. */
 const MAX_WAIT_SECONDS = 20;
 
 /** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */

@@ -1,7 +1,7 @@
 /**
- * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it takes for binary (curl's
- * default content type too) and passes gzip on as it is; a small gzip may expand without end, so its output is capped
- * while it grows.
+ * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it considers binary (also curl's
+ * default content type) and passes gzip on. A small gzip may expand without limit, so its output is capped while it
+ * grows.
  */
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
@@ -16,15 +16,15 @@ export interface HttpRequest {
   readonly path: string;
   /** Lower-cased names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Of the path, and of the query: a uri with `?` or `..` fits into a query only. */
+  /** The parameters of the path and of the query. A uri with `?` or `..` only works in a query. */
   readonly parameters: Readonly<Record<string, string | undefined>>;
   /** The parameter `uri`. @throws bad_request for a bad uri, or none */
   uri(): string;
   /**
-   * Decoded and unzipped when it is asked for.
-   * @param alignedAt number of a byte that shall lie on a boundary of 8 in memory, so that a typed array can start there
-   * without a copy; a wish. Default 0
-   * @param allocate where base64 goes; default fresh memory
+   * Decoded and unzipped at its first use.
+   * @param alignedAt the index of a byte to align to 8 in memory if possible, so that a typed array can start there
+   * without a copy. Default 0
+   * @param allocate memory for base64; default fresh memory
    * @throws too_large, unsupported_media_type, bad_request
    */
   body(alignedAt?: number, allocate?: (bytes: number) => Buffer): Uint8Array | string;
@@ -48,10 +48,13 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
   };
 }
 
-/** What decoders put in place of bytes that are no UTF-8: different uris would become one. It is a character too. */
+/**
+ * Decoders replace bytes that are not UTF-8 with this, which would make different uris equal. It is also a valid
+ * character.
+ */
 const REPLACEMENT = '\ufffd';
 
-/** Of the query's uri, as it came. @throws bad_request */
+/** Checks the query's uri as received. @throws bad_request */
 function assertUtf8(rawQuery: string): void {
   for (const parameter of rawQuery.split('&')) {
     if (!parameter.startsWith('uri=')) continue;
@@ -66,7 +69,8 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
   const text = event.body ?? '';
   const encoding = event.headers['content-encoding']?.trim().toLowerCase() || 'identity';
   if (!event.isBase64Encoded && encoding === 'identity') {
-    // It is text already: to bytes and back would cost a quarter of a JSON tensor's time. A unit has 1 to 3 bytes.
+    // It is text already; converting it to bytes and back would cost a quarter of the time for a JSON tensor. A code
+    // unit has 1 to 3 bytes.
     assertSize(text.length * 3 <= LIMITS.httpBodyBytes ? text.length : Buffer.byteLength(text));
     return text;
   }
@@ -83,7 +87,7 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
     return gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      // How much more it would have been is not known, and not found out.
+      // The full size is unknown, because unzipping stopped.
       throw overLimit('httpBodyBytes', `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
     }
     throw badRequest(`the gzip body cannot be read: ${(error as Error).message}`);
@@ -92,7 +96,7 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
 
 const BOUNDARY = 8;
 
-/** Base64 text as bytes that lie in memory so that number `alignedAt` of them is on a boundary. */
+/** Decodes base64 so that byte `alignedAt` is aligned in memory. */
 function decodeAligned(text: string, alignedAt: number, allocate: (bytes: number) => Buffer): Buffer {
   const most = Buffer.byteLength(text, 'base64');
   assertSize(most);

@@ -1,16 +1,16 @@
 /**
- * Makes API Gateway responses; the one place where errors become HTTP. Errors that are not ours may hold secrets: they
- * are logged whole and answered as "Internal error".
+ * Builds API Gateway responses; the only place where errors become HTTP. Unknown errors may contain secrets, so they
+ * are logged in full and answered with "Internal error".
  */
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { ServingError } from '../contract/errors.ts';
 
 export type HttpResponse = APIGatewayProxyStructuredResultV2;
 
-/** Hears of every answer of 500 and above. */
+/** Called with every error of status 500 and above. */
 type LogError = (error: ServingError) => void;
 
-/** What a caller sent may stand in a body: no browser shall take it for a page. */
+/** A body may contain what a caller sent, so browsers must not render it. */
 function headersFor(type: string): Record<string, string> {
   return { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff' };
 }
@@ -49,13 +49,13 @@ export async function respond(work: () => Promise<HttpResponse>, log: LogError):
   }
 }
 
-/** Kept back of the time that is left, for the answer itself. */
+/** Reserved for the answer. */
 const ANSWER_MS = 500;
 
 /**
- * `respond` that answers 504 before Lambda's own end comes, which clients would see as a bare 503 of the gateway.
- * It ends the waiting (for a model to load, for a token), not a run: onnxruntime holds the thread until it is done.
- * @param leftMs what Lambda says is left; undefined: no limit
+ * `respond` with a 504 before Lambda ends the function, which clients would see as the gateway's 503. It ends waiting
+ * (for a model to load, for a token) but not a run, because onnxruntime blocks the thread.
+ * @param leftMs the time that Lambda has left; undefined for no limit
  */
 export async function respondWithin(
   leftMs: number | undefined,
@@ -77,7 +77,7 @@ export async function respondWithin(
 
 function errorResponse(error: ServingError, log: LogError): HttpResponse {
   if (error.status >= 500) log(error);
-  // The passing ones say when to come back: an environment that opens its model needs a moment.
+  // Temporary errors say when to retry: opening a model takes a moment.
   const passing = error.status === 503 || error.status === 429;
   const headers: Record<string, string> = passing
     ? { 'retry-after': String(error.retryAfterSeconds ?? 1) }

@@ -12,7 +12,7 @@ import { type HttpResponse, json, jsonText } from './response.ts';
 export interface Results {
   /** @throws the record's own error when it failed; results_unavailable */
   getWithin(uri: string, waitMs: number): Promise<Result | undefined>;
-  /** @param use what is done with the result; when that throws, the result stays */
+  /** @param use called with the result; if it throws, the result stays */
   take(uri: string, use: (result: Result) => void): Promise<Result | undefined>;
   /** @returns undefined when there are none left */
   takePage(count: number, maxBytes: number): Promise<readonly Dequeued[] | undefined>;
@@ -40,7 +40,8 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
     const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
     const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));
     if (method !== 'DELETE') return seen;
-    // It can be answered, so it may go. By now it may be another, or another's: what counts is what is taken.
+    // The result fits into an answer, so it may be deleted. It may have changed since, so the answer is what was
+    // taken.
     return await answerWith(uri, (use) => results.take(uri, use));
   } finally {
     stop();
@@ -48,7 +49,7 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   }
 }
 
-/** @param read gives a result to `use`, which throws for one that cannot be answered */
+/** @param read passes a result to `use`, which throws if it does not fit into an answer */
 async function answerWith(
   uri: string,
   read: (use: (result: Result | undefined) => void) => Promise<unknown>,
@@ -59,7 +60,7 @@ async function answerWith(
       if (result) text = assertAnswer(resultText(result));
     });
   } catch (error) {
-    // A record's own failure carries its uri; it is an answer to the question, not a failure to answer.
+    // A record's own failure has its uri and is a successful answer.
     if (!(error instanceof ServingError) || error.uri !== uri) throw error;
     return json(200, failureBody(error));
   }

@@ -9,7 +9,7 @@ import { type HttpResponse, json } from './response.ts';
 
 export interface States {
   status(uri: string): Promise<RecordStatus>;
-  /** @returns false when it is too late: there is a result */
+  /** @returns false when there is a result already */
   cancel(uri: string): Promise<boolean>;
 }
 

@@ -1,10 +1,10 @@
 /**
- * Ends this process when its parent ends. A model's run may hold the JS thread for ever, so a thread of its own watches
- * and kills.
+ * Ends this process when its parent ends. A model's run may block the JS thread forever, so a separate thread
+ * watches.
  */
 import { Worker } from 'node:worker_threads';
 
-/** Another parent than at the start is 1, or whoever takes orphans. */
+/** An orphaned process gets another parent. */
 const WATCH = `
 const parent = process.ppid;
 setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 500);`;

@@ -1,6 +1,6 @@
 /**
- * Runs records that may be deadly in a process of its own. onnxruntime runs on the JS thread and cannot be interrupted,
- * and an error inside it can end the process; only killing the process ends an endless run.
+ * Runs records that may crash or never end in a separate process. onnxruntime runs on the JS thread and cannot be
+ * interrupted, and an error inside it can end the process; only killing the process ends an endless run.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ export interface IsolatedModel {
   readonly settings: OnnxSettings;
 }
 
-/** An outcome as it crosses the process: an error loses its class. */
+/** An outcome as sent between processes, where an error loses its class. */
 export type SentOutcome =
   | Extract<Outcome, { ok: true }>
   | { readonly ok: false; readonly error: ErrorRecord };
@@ -31,7 +31,7 @@ const CHILD = new URL(
 export class IsolatedRunner {
   readonly #model: IsolatedModel;
   #child: ChildProcess | undefined;
-  /** One event at a time: a kill must not take another event's records along. */
+  /** One event at a time, so that a kill does not affect another event's records. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(model: IsolatedModel) {
@@ -39,8 +39,8 @@ export class IsolatedRunner {
   }
 
   /**
-   * @param limitMs of the whole: the process may have to be started and the model loaded first
-   * @throws timeout after `limitMs`, model_failed when the process died; what opening the model throws
+   * @param limitMs for everything: the process may have to be started and the model loaded first
+   * @throws timeout after `limitMs`, model_failed when the process ended; errors of opening the model
    */
   run(records: readonly Inputs[], limitMs: number): Promise<Outcome[]> {
     const turn = this.#last.then(() => this.#run(records, limitMs));
@@ -66,12 +66,12 @@ export class IsolatedRunner {
     }
   }
 
-  /** Ends the process, whatever it does. */
+  /** Ends the process at once. */
   async close(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    // Its end is worth waiting for, so it counts again.
+    // Referenced again, because its end must be awaited.
     child.ref();
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
@@ -81,7 +81,7 @@ export class IsolatedRunner {
 
 function start(model: IsolatedModel): ChildProcess {
   const child = fork(CHILD, [], { serialization: 'advanced', execArgv: [] });
-  // A function that ends does not wait for it; what it is asked keeps the caller waiting.
+  // An idle child does not keep the function alive; a pending request does.
   child.unref();
   child.channel?.unref();
   child.send({ open: model } satisfies IsolatedRequest, () => undefined);
@@ -112,7 +112,7 @@ async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Out
   }
 }
 
-/** Without records it is only opened. */
+/** Without records the model is only opened. */
 function on(records: readonly Inputs[]): string {
   return records.length > 0 ? ' on this record' : '';
 }

@@ -1,23 +1,23 @@
 /**
- * Keeps the runner that serves a job's model and swaps it for new versions. Runs in flight keep the runner they started
- * with, which closes after the last of them. A version that does not load is reported while the old one goes on
- * serving, and at most two versions are open, because memory and /tmp hold no third.
+ * Keeps the runner that serves a job's model and replaces it for new versions. Running requests keep the runner they
+ * started with, which closes after the last of them. A version that does not load is reported while the old one keeps
+ * serving. At most two versions are open, because memory and /tmp have no room for a third.
  */
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Runner } from '../contract/values.ts';
 
 interface RunnerSource<R extends Runner> {
-  /** Cheap: which version should serve. */
+  /** Returns the version that should serve. Cheap. */
   version(): Promise<string>;
-  /** Dear: downloads, verifies, opens and warms up that version. */
+  /** Downloads, verifies, opens and warms up a version. Expensive. */
   open(version: string): Promise<R>;
 }
 
 interface ManagerOptions {
-  /** How old an answer to "which version" may be. */
+  /** How long the result of `version` is used, in ms. */
   readonly refreshMs: number;
   readonly now: () => number;
-  /** Hears of a version that did not load, once per try. */
+  /** Called when a version did not load, once per attempt. */
   readonly onError: (error: ServingError) => void;
 }
 
@@ -32,7 +32,7 @@ export class ModelManager<R extends Runner = Runner> {
   readonly #source: RunnerSource<R>;
   readonly #options: ManagerOptions;
   #current: OpenRunner<R> | undefined;
-  /** Served before the current one, and is not closed yet. */
+  /** The previous runner, while it is not closed. */
   #leaving: OpenRunner<R> | undefined;
   #opening: Promise<OpenRunner<R>> | undefined;
   #refreshing: Promise<void> | undefined;
@@ -48,7 +48,7 @@ export class ModelManager<R extends Runner = Runner> {
     return this.#current?.runner.version;
   }
 
-  /** Opens the model ahead of the first request. @throws model_unavailable; the next call tries again */
+  /** Opens the model before the first request. @throws model_unavailable; the next call tries again */
   async ready(): Promise<void> {
     await this.#acquire();
   }
@@ -59,7 +59,7 @@ export class ModelManager<R extends Runner = Runner> {
    */
   async use<T>(work: (runner: R) => Promise<T>): Promise<T> {
     let opened = await this.#acquire();
-    // Between the promise's end and this line a swap may have closed it; from here to `users++` nothing can.
+    // A swap may close it before this line runs; from here to `users++` nothing can.
     while (opened.closed) opened = await this.#acquire();
     opened.users++;
     try {
@@ -71,11 +71,11 @@ export class ModelManager<R extends Runner = Runner> {
   }
 
   /**
-   * Looks for a new version now; resolves when it serves, or the old one stays. While runs of the version before are
-   * still under way it stays. Never throws.
+   * Looks for a new version now. Resolves when it serves or the old one stays, as it does while the version before is
+   * still running. Never throws.
    */
   refresh(): Promise<void> {
-    // The first opening asks for the version itself; two openings at once would leave one of them open for ever.
+    // The first opening reads the version itself; of two parallel openings one would stay open forever.
     if (!this.#current)
       return this.#openFirst().then(
         () => undefined,
@@ -96,12 +96,12 @@ export class ModelManager<R extends Runner = Runner> {
 
   async #acquire(): Promise<OpenRunner<R>> {
     if (!this.#current) return this.#openFirst();
-    // Serve from what is there; a new version takes over behind the requests' back.
+    // Serves the current version while a new one is opened in the background.
     if (this.#options.now() - this.#checkedAt >= this.#options.refreshMs) void this.refresh();
     return this.#current;
   }
 
-  /** All first requests share one opening; a failed one is forgotten, so that the next request tries again. */
+  /** All first requests share one opening. After a failure the next request tries again. */
   #openFirst(): Promise<OpenRunner<R>> {
     this.#opening ??= this.#open()
       .then((opened) => {
@@ -125,7 +125,7 @@ export class ModelManager<R extends Runner = Runner> {
   }
 
   async #refresh(): Promise<void> {
-    // Whoever comes after it is closed looks again.
+    // The next call after it is closed looks again.
     if (this.#leaving) return;
     this.#checkedAt = this.#options.now();
     try {

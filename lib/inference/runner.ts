@@ -1,6 +1,6 @@
 /**
- * An ONNX model as a runner of tensors: opened, warm, and measured for whether records can share a run of it, which is
- * not written in the file (`[1,1,M,7]` does not say).
+ * Opens an ONNX model as a runner of tensors, warmed up, and measures whether records can share a run, which the file
+ * does not state (`[1,1,M,7]` is ambiguous).
  */
 import type { TensorRunner } from '../contract/values.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';

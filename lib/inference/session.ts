@@ -1,7 +1,7 @@
 /**
- * The one owner of onnxruntime: opens a model file and runs it on plain tensors. `create` and `run` block the JS
- * thread, so parallel calls do not help; larger batches and threads do. Open from a path, never from a buffer, which
- * would resolve external weights against the working directory.
+ * Owns onnxruntime: opens a model file and runs it on plain tensors. `create` and `run` block the JS thread, so
+ * parallel calls do not help; larger batches and threads do. Open from a path, never from a buffer, which would
+ * resolve external weights against the working directory.
  */
 import { env, InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { DAMAGED, modelUnavailable } from '../contract/errors.ts';
@@ -22,7 +22,7 @@ interface SessionOptions {
   readonly threads: number;
 }
 
-// What goes wrong is thrown, and logged once by us; its own coloured lines would only double it.
+// Errors are thrown and logged once; onnxruntime's own log would repeat them.
 env.logLevel = 'fatal';
 refuseTelemetry();
 
@@ -63,7 +63,10 @@ export async function openSession(path: string, options: SessionOptions): Promis
   };
 }
 
-/** @throws model_unavailable for what is not served; then the session is closed, or every try would keep the weights */
+/**
+ * @throws model_unavailable for unsupported inputs or outputs, after closing the session, which would keep its
+ * weights
+ */
 async function specsOf(session: InferenceSession) {
   try {
     const inputs = session.inputMetadata.map((meta) => specOf(meta, 'input'));
@@ -76,7 +79,7 @@ async function specsOf(session: InferenceSession) {
   }
 }
 
-/** What helps against the commonest reasons; kernels exist from opset 7 on. */
+/** Advice for the most common reasons; kernels exist from opset 7 on. */
 function hint(error: unknown): string {
   if (/protobuf parsing failed/i.test(reason(error))) return ` (${DAMAGED})`;
   return /Could not find an implementation|opset/i.test(reason(error))

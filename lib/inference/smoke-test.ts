@@ -1,7 +1,6 @@
 /**
- * Opens a model that nobody has served yet and reports why it must not be served. Opening a model runs it on the JS
- * thread, and a run that never ends hangs INIT as well as a refresh, so it is first opened in a process that can be
- * killed.
+ * Opens a new model once and reports why it must not be served. Opening runs the model on the JS thread, and a run
+ * that never ends would hang INIT as well as a refresh, so the model is first opened in a process that can be killed.
  */
 import { badModel, ServingError } from '../contract/errors.ts';
 import { IsolatedRunner } from './isolated-runner.ts';
@@ -9,15 +8,15 @@ import type { OnnxSettings } from './runner.ts';
 
 interface SmokeTestOptions {
   readonly settings: OnnxSettings;
-  /** For the whole: the process, the session, two runs on zeros. Default 60,000. */
+  /** The limit for everything: the process, the session, two runs on zeros. Default 60,000. */
   readonly limitMs?: number | undefined;
 }
 
 const LIMIT_MS = 60_000;
 
 /**
- * Errors name `file`, which its owner knows; later openings use a copy.
- * @throws bad_model when it does not open, never gets ready or takes its process down
+ * @param file named in errors
+ * @throws bad_model when it does not open, never becomes ready or ends its process
  */
 export async function smokeTest(
   file: string,

@@ -12,10 +12,10 @@ import type { Session } from './session.ts';
 /** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */
 export const RUN_BYTES = 128 * 1024 * 1024;
 
-/** Rows by what they hold. */
+/** Rows by their content. */
 type Row = 'small' | 'large' | 'zeros';
 const LARGE = 1_000;
-/** Of the row's largest value. Sums that are made in another order differ by 1e-6 of it, a foreign scale by much more. */
+/** Relative to the row's largest value. Sums in another order differ by 1e-6 of it, another scale by much more. */
 const TOLERANCE = 1e-4;
 /** A float16 has 11 bits. */
 const FLOAT16_TOLERANCE = 1e-2;
@@ -27,8 +27,8 @@ export function fixedBatch(inputs: readonly TensorSpec[]): number | undefined {
 }
 
 /**
- * Runs one row, and then two. True when records can share a run: every output has as many rows as went in, and what a
- * row gives does not depend on the other.
+ * Runs one row, and then two. Returns true when records can share a run: every output has one row per input row, and
+ * a row's result does not depend on the other.
  */
 export async function warmUp(
   session: Session,
@@ -39,14 +39,14 @@ export async function warmUp(
   const sameBatch = inputs.every(
     (spec) => spec.shape.length > 0 && (fixedRows !== undefined || typeof spec.shape[0] === 'string'),
   );
-  // A model that mixes a free batch with a fixed one, or takes a scalar, has no batch to share.
+  // A model that mixes a free and a fixed batch, or takes a scalar, has no shared batch.
   const declared =
     sameBatch && outputs.every((spec) => fixedRows !== undefined || typeof spec.shape[0] === 'string');
   const rows = fixedRows ?? 1;
   const run = (...contents: Row[]) => attempt(() => session.run(madeUp(inputs, contents, image)));
   const follows = (results: readonly NamedTensor[], count: number) =>
     results.every((result) => result.shape[0] === count);
-  /** Undefined when the model does not take what the rows hold. */
+  /** Undefined when the model rejects the content of the rows. */
   const measured = async (row: Row, neighbour: Row): Promise<boolean | undefined> => {
     const padding = new Array<Row>(rows - 1).fill('zeros');
     const alone = await run(row, ...padding);
@@ -57,12 +57,12 @@ export async function warmUp(
     if (!both) return undefined;
     if (!follows(both, fixedRows ?? 2)) return false;
     if (isSameRow(alone, both)) return true;
-    // A model that draws random numbers gives another answer each time, also alone.
+    // A model that draws random numbers also differs from itself alone.
     const again = await run(row, ...padding);
     return again !== undefined && !isSameRow(alone, again);
   };
-  // Made-up values are not every model's food: they may be places in a table. Zeros are taken more often; and where they
-  // are not (a Gather may want other sizes), what the file declares must do.
+  // Some models reject generated values, which may be indices of a table, and accept zeros. If they reject zeros too
+  // (a Gather may need other sizes), the declaration decides.
   return (await measured('small', 'large')) ?? (await measured('zeros', 'zeros')) ?? declared;
 }
 
@@ -74,7 +74,7 @@ async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Whether row 0 is the same in both, as far as sums in another order are. Nothing is copied: a row may be an image. */
+/** Whether row 0 is equal in both, within the tolerance. Nothing is copied, because a row may be an image. */
 function isSameRow(first: readonly NamedTensor[], second: readonly NamedTensor[]): boolean {
   return first.every((tensor, i) => {
     const other = second[i] as NamedTensor;
@@ -84,7 +84,7 @@ function isSameRow(first: readonly NamedTensor[], second: readonly NamedTensor[]
     const tolerance = toleranceOf(tensor, length);
     for (let at = 0; at < length; at++) {
       const [a, b] = [elementAt(tensor, at), elementAt(other, at)];
-      // Object.is: two that are not a number, or both infinite, are the same.
+      // Object.is treats two NaN, or two equal infinities, as equal.
       if (!Object.is(a, b) && !(Math.abs(Number(a) - Number(b)) <= tolerance)) return false;
     }
     return true;
@@ -101,7 +101,7 @@ function toleranceOf(tensor: NamedTensor, length: number): number {
   return largest * (tensor.dtype === 'float16' ? FLOAT16_TOLERANCE : TOLERANCE);
 }
 
-/** Of row 0. */
+/** The bytes of row 0. */
 function bytesOf({ data }: NamedTensor, length: number): Buffer {
   const { buffer, byteOffset, byteLength } = (data as TypedArray).subarray(0, length);
   return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
@@ -131,10 +131,12 @@ function madeUp(inputs: readonly TensorSpec[], rows: readonly Row[], image: Imag
   });
 }
 
-/** The values of a made-up row repeat: an image has a million of them, and every cold start makes two. */
+/** Generated values repeat, because an image has a million of them and every cold start makes two. */
 const PERIOD = 2 * 101;
 
-/** Whole numbers stay 0 and 1, for they may be places in a table; fractions are above zero, as logarithms want them. */
+/**
+ * Integers are 0 and 1, because they may be indices of a table; fractions are above zero, as logarithms need them.
+ */
 function fillRow(data: TypedArray, dtype: DType, row: Row): void {
   const isLarge = row === 'large';
   const isWhole = dtype !== 'float32' && dtype !== 'float64' && dtype !== 'float16';

@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
 
-/** Every metric, with its unit and how several values of one invocation become one. */
+/** Every metric, with its unit and how several values of one invocation are combined. */
 const METRICS = {
   /** Requests over HTTP. */
   Requests: { unit: 'Count', join: add },
@@ -16,13 +16,13 @@ const METRICS = {
   BatchSize: { unit: 'Count', join: add },
   /** How long the event's oldest record had waited in the queue. */
   QueueAge: { unit: 'Milliseconds', join: Math.max },
-  /** Decoding of inputs included. */
+  /** Includes decoding inputs. */
   InferenceTime: { unit: 'Milliseconds', join: add },
-  /** Opening of model and connections, in the first invocation after it. */
+  /** Opening the model and connections, in the first invocation afterwards. */
   LoadTime: { unit: 'Milliseconds', join: add },
-  /** First invocations of an environment, but for those kept warm by provisioned concurrency. */
+  /** First invocations of an environment, except those of provisioned concurrency. */
   ColdStarts: { unit: 'Count', join: add },
-  /** Failed requests and records, redelivered ones included; `Failures_<code>` says of what. */
+  /** Failed requests and records, including those that are redelivered; `Failures_<code>` counts by code. */
   Failures: { unit: 'Count', join: add },
   /** Messages that were delivered too often. */
   DeadLettered: { unit: 'Count', join: add },
@@ -30,7 +30,7 @@ const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
-/** Each in the metrics of its own environment. */
+/** The dimensions of an environment's metrics. */
 interface Dimensions {
   /** Name of the job. */
   readonly Job: string;
@@ -47,7 +47,7 @@ interface Values {
 
 const invocation = new AsyncLocalStorage<Values>();
 
-/** Adds to the invocation in whose course it is called; outside of one (on a developer's machine) it does nothing. */
+/** Adds to the current invocation; outside of one (on a developer's machine) it does nothing. */
 export function measure(name: MetricName, value: number): void {
   const metrics = invocation.getStore()?.metrics;
   if (!metrics) return;
@@ -64,14 +64,14 @@ export function measureFailures(code: ErrorCode, times = 1): void {
 
 interface Measuring {
   readonly dimensions: Dimensions;
-  /** Found again in Logs Insights, and no dimension of a metric. */
+  /** Searchable in Logs Insights, but not dimensions of a metric. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** Wall clock, in ms. */
   readonly now: () => number;
   readonly write: (line: string) => void;
 }
 
-/** Collects what `work` measures and writes it when it has ended, also when it throws. */
+/** Collects what `work` measures and writes it at its end, even if it throws. */
 export async function measured<T>(measuring: Measuring, work: () => Promise<T>): Promise<T> {
   const values: Values = { metrics: new Map(), failures: new Map() };
   try {
@@ -106,7 +106,7 @@ export interface InvocationMetrics {
   invocation<T>(event: unknown, ids: Readonly<Record<string, unknown>>, work: () => Promise<T>): Promise<T>;
 }
 
-/** What the metrics want to know of a function's environment. */
+/** What the metrics need of a function's environment. */
 interface MeasuredEnvironment {
   readonly job: { readonly jobName: string };
   readonly hasMetrics: boolean;
@@ -115,9 +115,9 @@ interface MeasuredEnvironment {
 }
 
 /**
- * Measures the opening of a function and each of its invocations. An opening ends before the first invocation or in the
- * midst of it; its time goes out with the first line that is written after it.
- * @param write where lines go. Default stdout, which CloudWatch reads
+ * Measures the opening of a function and each of its invocations. An opening may end during the first invocation; its
+ * time is in the first line written afterwards.
+ * @param write writes a line. Default stdout, which CloudWatch reads
  */
 export function createInvocationMetrics(
   environment: MeasuredEnvironment,
@@ -153,23 +153,23 @@ export function createInvocationMetrics(
   };
 }
 
-/** What an event itself tells: a request, or a batch of messages. */
+/** Measures an event: a request, or a batch of messages. */
 function measureEvent(event: unknown): void {
   const { Records } = (event ?? {}) as { Records?: unknown };
   if (Array.isArray(Records)) measure('BatchSize', Records.length);
   else measure('Requests', 1);
 }
 
-/** What an HTTP answer tells: whether the request failed, and of what. */
+/** Measures an HTTP answer: whether the request failed, with which code. */
 function measureAnswer(answer: unknown): void {
   const { statusCode = 0, body } = (answer ?? {}) as { statusCode?: number; body?: unknown };
   if (statusCode < 400 || typeof body !== 'string') return;
   const code = codeOf(body);
-  // Who asks for a result that is not there yet is no failure, and asks often.
+  // Asking for a result that is not there yet is normal and frequent, not a failure.
   if (code !== 'not_found') measureFailures(code);
 }
 
-/** An error's answer is small: `{"error": …, "code": …}`. */
+/** The body of an error is `{"error": …, "code": …}`. */
 function codeOf(body: string): ErrorCode {
   try {
     const { code } = JSON.parse(body) as { code?: unknown };

@@ -14,10 +14,10 @@ export function toIncrements(histograms: ReadonlyMap<TimerName, Histogram>): [st
   return pairs;
 }
 
-/** Field of the hash that holds when the job was first measured, in ms since 1970. */
+/** The field with the time of the job's first measurement, in ms since 1970. */
 export const SINCE_FIELD = 'since';
 
-/** Every timer of the contract, measured or not. Fields of later versions are passed over. */
+/** Every timer of the contract, measured or not. Fields of later versions are ignored. */
 export function fromFields(fields: Readonly<Record<string, string>>): Map<TimerName, Histogram> {
   const histograms = new Map<TimerName, Histogram>(TIMERS.map((name) => [name, emptyHistogram()]));
   for (const [field, text] of Object.entries(fields)) {

@@ -1,6 +1,5 @@
 /**
- * Logs and counts what became of a batch's records. A record that failed for a reason of its own is counted but not
- * logged.
+ * Logs and counts the outcomes of a batch. A record that failed because of its own content is counted but not logged.
  */
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
@@ -14,7 +13,7 @@ export function reportOutcomes(ran: RanRecords): void {
   for (const { error, ...what } of problemsOf(ran)) logError(error, what);
 }
 
-/** The model or Redis is away: all of an event's messages come again. */
+/** The model or Redis is unavailable, so all messages of the event are delivered again. */
 export function reportFailedEvent(error: unknown, messages: number): void {
   measureFailures(ServingError.from(error).code, messages);
   logError(error, { messages });

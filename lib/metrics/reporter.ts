@@ -1,11 +1,11 @@
 /**
- * Times work and delivers the timers to the store at most once a second. A function may be frozen after its answer, so
- * what is due is sent before it; a store that fails must not cost the request.
+ * Times work and delivers the timers to the store at most once a second. A function may be frozen after its answer,
+ * so timers are delivered before it; a failing store must not fail the request.
  */
 import { type TimerName, Timers } from './timers.ts';
 
 interface ReporterOptions {
-  /** Takes everything from the timers, or puts it back and throws. */
+  /** Delivers all timers, or restores them and throws. */
   readonly deliver: (timers: Timers) => Promise<unknown>;
   /** Monotonic, in ms. */
   readonly now: () => number;
@@ -13,7 +13,7 @@ interface ReporterOptions {
 }
 
 const FLUSH_EVERY_MS = 1_000;
-/** After a failed delivery, leave the store alone for a while: a request must not pay for it each time. */
+/** The pause after a failed delivery, so that not every request pays for it. */
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 
 export class Reporter {

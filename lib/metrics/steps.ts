@@ -1,4 +1,4 @@
-/** The queue's path, measured: the same steps, with timers around them and a line in the log for what went wrong. */
+/** Measures the queue's path: the same steps with timers around them, and a log line for each problem. */
 import { isLate } from '../pipeline/decode.ts';
 import type { RanRecords, Steps } from '../pipeline/serve.ts';
 import { reportOutcomes } from './outcomes.ts';
@@ -13,7 +13,7 @@ export function measuredSteps(steps: Steps, reporter: Reporter): Steps {
     },
     async run(decoded, buffers) {
       const ran = await steps.run(decoded, buffers);
-      // Messages that there was no time for took none.
+      // Messages for which no time was left did not run.
       if (decoded.records.length > 0 || !isLate(decoded)) stopPredict?.();
       return ran;
     },

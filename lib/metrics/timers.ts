@@ -15,14 +15,14 @@ export const TIMERS = [
 ] as const;
 export type TimerName = (typeof TIMERS)[number];
 
-/** The timers that CloudWatch has too. */
+/** The timers that are also CloudWatch metrics. */
 const METRICS: Partial<Record<TimerName, MetricName>> = {
   'zoo.serving.redis.wait': 'QueueAge',
   'zoo.serving.request.predict': 'InferenceTime',
 };
 
 const PER_OCTAVE = 8;
-/** Bucket 0 holds everything below 1 microsecond; the last one everything above an hour. */
+/** Bucket 0 counts everything below 1 microsecond, the last one everything above an hour. */
 const LOWEST_MS = 0.001;
 const LAST_BUCKET = 256;
 
@@ -45,7 +45,7 @@ export interface Histogram {
   readonly buckets: Map<number, number>;
 }
 
-/** What one environment has measured since it last handed it over. */
+/** What one environment has measured since its last delivery. */
 export class Timers {
   #histograms = new Map<TimerName, Histogram>();
 
@@ -68,14 +68,14 @@ export class Timers {
     return this.#histograms.size === 0;
   }
 
-  /** Hands everything over and starts anew. */
+  /** Returns everything and starts anew. */
   take(): Map<TimerName, Histogram> {
     const taken = this.#histograms;
     this.#histograms = new Map();
     return taken;
   }
 
-  /** Puts back what could not be delivered. */
+  /** Restores what could not be delivered. */
   restore(histograms: ReadonlyMap<TimerName, Histogram>): void {
     for (const [name, from] of histograms) {
       const into = this.#histograms.get(name) ?? emptyHistogram();

@@ -18,7 +18,7 @@ import { type Scratch, withScratch } from './buffer-pool.ts';
 export interface BatchSettings {
   /** Most rows of one run. */
   readonly maxRows: number;
-  /** Most input bytes bound at a time, and of one run; a record larger than that runs alone. */
+  /** The most input bytes bound at a time and in one run. A larger record runs alone. */
   readonly maxBytes: number;
   /** Rows the model's inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows?: number | undefined;
@@ -31,7 +31,9 @@ export type RunTensors = (feeds: readonly Tensor[]) => Promise<readonly NamedTen
 
 type Slot = Feeds | ServingError;
 
-/** Never throws for a record's sake: a slot that is an error stays one, a failed run becomes its records' outcome. */
+/**
+ * Never throws because of a record: an error in a slot stays, and a failed run becomes the outcome of its records.
+ */
 export async function runBatch(
   slots: readonly Slot[],
   settings: BatchSettings,
@@ -48,7 +50,7 @@ export async function runBatch(
   return outcomes as Outcome[];
 }
 
-/** Indexes of the records of each run: equal row shapes, within the row and byte limits, in order. */
+/** The indexes of the records in each run, in order: equal row shapes, within the row and byte limits. */
 function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
   const open = new Map<string, { indexes: number[]; rows: number; bytes: number }>();
   const groups: number[][] = [];
@@ -79,7 +81,7 @@ function signature(bound: Feeds): string {
   return bound.tensors.map((tensor) => tensor.shape.slice(1).join('x')).join(';');
 }
 
-/** Bytes of a record's tensors; texts are guessed at 16 each. */
+/** The bytes of a record's tensors, with 16 per text. */
 export function feedBytes(bound: Feeds): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
@@ -98,7 +100,7 @@ async function runGroup(
     const outputs = await withScratch((scratch) => run(stack(records, settings.fixedRows, scratch)));
     return split(outputs, records, settings.fixedRows ?? rows);
   } catch (error) {
-    // A retryable error is no record's fault, so the run is not halved.
+    // A retryable error is not caused by a record, so the run is not halved.
     const passing = error instanceof ServingError && error.retryable;
     if (records.length === 1 || passing) return records.map(() => ({ ok: false, error: runError(error) }));
     const middle = records.length >> 1;
@@ -114,7 +116,7 @@ function runError(error: unknown): ServingError {
   return new ServingError('model_failed', `the model failed on this record: ${message}`, { cause: error });
 }
 
-/** Records of equal row shape as one set of tensors; a single record is passed on without a copy. */
+/** Stacks records of equal row shape into one set of tensors; a single record is not copied. */
 function stack(records: readonly Feeds[], fixedRows: number | undefined, scratch: Scratch): Tensor[] {
   const first = records[0] as Feeds;
   const rows = records.reduce((sum, record) => sum + record.rows, 0);
@@ -136,13 +138,13 @@ function stack(records: readonly Feeds[], fixedRows: number | undefined, scratch
       data.set(part as never, offset);
       offset += part.length;
     }
-    // Rows that only fill up a fixed batch are zeros, not what the memory held before.
+    // Rows that only fill up a fixed batch are zeros, not previous content of the memory.
     if (offset < data.length) data.fill((typeof data[0] === 'bigint' ? 0n : 0) as never, offset);
     return { dtype: tensor.dtype, shape, data };
   });
 }
 
-/** Each record's share of the outputs, as views of the run's own memory. */
+/** Splits the outputs into views, one per record. */
 function split(outputs: readonly NamedTensor[], records: readonly Feeds[], total: number): Outcome[] {
   const only = records.length === 1 ? records[0] : undefined;
   const follows = outputs.every((output) => output.shape.length > 0 && output.shape[0] === total);

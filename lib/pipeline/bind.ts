@@ -18,9 +18,9 @@ import { type CheckedTensor, checkShape, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
 
 export interface BindSettings {
-  /** The caller's tensors carry the batch dimension already. */
+  /** The caller's tensors have the batch dimension already. */
   readonly inputAlreadyBatched: boolean;
-  /** Names that all differ are refused too, and not bound by position. Default false. */
+  /** Also refuses records whose names all differ, instead of binding by position. Default false. */
   readonly byName?: boolean;
   readonly image: ImageChoice;
 }
@@ -69,7 +69,9 @@ export async function bindRecord(
   };
 }
 
-/** onnxruntime takes texts as C strings in UTF-8: it would cut them at a NUL and replace half a character, in silence. */
+/**
+ * onnxruntime takes texts as C strings in UTF-8; it would silently cut them at a NUL and replace half a character.
+ */
 function assertTexts(texts: readonly string[]): void {
   for (const text of texts) {
     if (text.includes('\0') || !text.isWellFormed()) {
@@ -127,7 +129,7 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
   }
 }
 
-/** The old wire joins a list of strings with a bar; a scalar input takes the text as it is. */
+/** The old wire format joins a list of strings with a bar. A scalar input takes the text unchanged. */
 function textTensor(text: string, spec: TensorSpec): Tensor {
   if (spec.shape.length <= 1) return { dtype: 'string', shape: [], data: [text] };
   const items = text.split('|');
@@ -170,7 +172,7 @@ function partOf(name: string, value: unknown, dtype: DType): Tensor {
   }
 }
 
-/** A shape that does not fit is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
+/** A mismatching shape is refused before its zeros are allocated: a few bytes can promise 256 MiB of them. */
 function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, pointsFirst: boolean): Tensor {
   assertRank(sparse.shape);
   checkShape({ dtype: spec.dtype, shape: sparse.shape, data: [] }, spec, settings.inputAlreadyBatched);
@@ -180,7 +182,7 @@ function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, po
 async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: ImageChoice): Promise<Tensor> {
   const settings = imageSettings(spec, choice);
   const bytes = typeof encoded === 'string' ? imageBytes(encoded) : encoded;
-  // Decoding holds the thread: between two images whoever else waits gets a turn.
+  // Decoding blocks the thread, so others get a turn between two images.
   await new Promise((resolve) => setImmediate(resolve));
   const pixels = await decodeImage(bytes);
   return imageTensor(pixels, settings, spec.dtype as NumericDType);

@@ -71,8 +71,8 @@ function mismatch(value: number | bigint, expected: string): ServingError {
 }
 
 /**
- * `tensor` as `dtype`; the same object when nothing has to change.
- * @throws bad_input when a value does not fit, or strings meet numbers
+ * Casts a tensor; returns the same object if nothing changes.
+ * @throws bad_input when a value does not fit, or for strings instead of numbers and vice versa
  */
 export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
   if (tensor.dtype === dtype) return tensor;
@@ -98,7 +98,7 @@ export function castTensor(tensor: Tensor, dtype: Tensor['dtype']): Tensor {
 const EXACT_IN_FLOAT32 = 2 ** 24;
 
 /**
- * True when every value of `from` is one of `to` too, and arrays of both hold plain numbers: the copy is native then, 5 us
+ * True when `to` contains every value of `from` and both arrays hold plain numbers. Then the copy is native: 5 us
  * instead of 110 for 3x96x96 pixels of uint8 as float32.
  */
 function widens(from: NumericDType, to: NumericDType): boolean {

@@ -1,7 +1,7 @@
 /**
- * An event's messages, in chunks that run one after the other. New messages come first, those that were delivered before
- * come last: one of them may have ended or outlived the function. A chunk holds no more than may be in memory at once,
- * because what a message points at may be thousands of times its size.
+ * Splits an event's messages into chunks that run one after the other. New messages come first and redelivered ones
+ * last, because one of those may have ended or outlived the function. A chunk holds no more than may be in memory at
+ * once, because a message may point at thousands of times its size.
  */
 import type { ServingError } from '../contract/errors.ts';
 import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
@@ -15,21 +15,21 @@ export interface Delivered {
 
 export interface Message {
   readonly id: string;
-  /** How often it was delivered, this time included. */
+  /** The number of its deliveries, including this one. */
   readonly attempts: number;
-  /** The message, or why it could not be had (with its uri, where that is known). */
+  /** The message, or why it could not be read (with its uri, if known). */
   readonly body: string | ServingError;
 }
 
-/** Where records lie that are too large for a message. */
+/** The store of records that are too large for a message. */
 export interface Payloads {
-  /** @returns what the bodies point at, for the first of them: as many as may be in memory, but one at least */
+  /** @returns the content for the first of the bodies: as many as may be in memory, but at least one */
   resolve(bodies: readonly string[]): Promise<readonly (string | ServingError)[]>;
 }
 
 type Unloaded = Message & { readonly body: string };
 
-/** @returns chunks until there is no time for another; the last one then holds a `timeout` in place of each body */
+/** @returns chunks until no time is left for another; the last one then has a `timeout` in place of each body */
 export async function* chunksOf(
   records: readonly Delivered[],
   payloads: Payloads,

@@ -1,14 +1,14 @@
 /**
- * Decides, before each step, whether enough time is left to run it. A step cannot be interrupted, and one that begins too
- * late takes its neighbours' results with it, so the longest step so far counts as the length of the next.
+ * Decides, before each step, whether enough time is left to run it. A step cannot be interrupted, and a late one
+ * would lose the results of the others, so the longest step so far is taken as the length of the next.
  */
 
 import { ServingError } from '../contract/errors.ts';
 
-/** How much time a function has for its records, without what it needs to save their results. */
+/** The time that a function has for its records, without the time for saving results. */
 export interface Deadline {
   readonly remainingMs: () => number;
-  /** What remained when the event had just begun. */
+  /** The time at the start of the event. */
   readonly fullMs: number;
 }
 
@@ -17,13 +17,13 @@ export interface InvocationClock {
   getRemainingTimeInMillis(): number;
 }
 
-/** Saving may find Redis away and connect anew: two seconds; and one to answer. */
+/** Saving may take two seconds to reconnect to Redis, and one to answer. */
 const MOST_RESERVE_MS = 3_000;
 const RESERVE_SHARE = 0.1;
-/** Where nothing sets a limit. */
+/** The limit if there is no clock. */
 const UNLIMITED_MS = 15 * 60 * 1000;
 
-/** Of an event of the queue. @param clock undefined where nothing stops the function */
+/** The deadline of a queue event. @param clock undefined when the function has no time limit */
 export function deadlineOf(clock: InvocationClock | undefined): Deadline {
   if (!clock) return { remainingMs: () => UNLIMITED_MS, fullMs: UNLIMITED_MS };
   const wholeMs = clock.getRemainingTimeInMillis();
@@ -35,7 +35,7 @@ export function deadlineOf(clock: InvocationClock | undefined): Deadline {
 }
 
 /**
- * @param remainingMs how long the steps may still take together
+ * @param remainingMs the time left for all steps
  * @returns a check to call before each step; true when the step must not begin
  */
 export function deadlineCheck(remainingMs: () => number): () => boolean {
@@ -49,12 +49,12 @@ export function deadlineCheck(remainingMs: () => number): () => boolean {
   };
 }
 
-/** `deadlineCheck` of a request, which has nothing to save. @param clock undefined where nothing stops the function */
+/** The check for a request, which has nothing to save. @param clock undefined when the function has no time limit */
 export function requestDeadline(clock: InvocationClock | undefined): () => boolean {
   return clock ? deadlineCheck(() => clock.getRemainingTimeInMillis()) : () => false;
 }
 
-/** The error of a queued record that there is no time for; it is retryable. */
+/** The retryable error of a queued record for which no time is left. */
 export function noTimeLeft(): ServingError {
   return new ServingError('timeout', 'the function had no time left for this record');
 }

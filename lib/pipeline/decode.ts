@@ -1,6 +1,7 @@
 /**
- * Decodes messages of the queue to records. A record that can never work is finished with a failure. One with a retryable
- * error goes back to the queue, and so does a message without a uri, because its failure could not be stored under one.
+ * Decodes messages of the queue to records. A record that can never work gets a failed result. A record with a
+ * retryable error goes back to the queue, and so does a message without a uri, because its failure could not be
+ * stored.
  */
 import { decodeMessage } from '../codecs/message.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -11,7 +12,7 @@ import type { Message } from './chunks.ts';
 export interface QueuedRecord {
   readonly id: string;
   readonly uri: string;
-  /** How often its message was delivered. */
+  /** The number of deliveries of its message. */
   readonly attempts: number;
   readonly inputs: Inputs;
 }
@@ -30,19 +31,19 @@ export interface ReturnedMessage {
 
 export interface Decoded {
   readonly records: readonly QueuedRecord[];
-  /** Failed before they could run. */
+  /** Records that failed before they could run. */
   readonly finished: readonly FinishedRecord[];
   readonly returned: readonly ReturnedMessage[];
 }
 
-/** True when there was no time for any of a chunk's messages. */
+/** True when no time was left for any message of a chunk. */
 export function isLate({ finished, returned }: Pick<Decoded, 'finished' | 'returned'>): boolean {
   return (
     finished.length === 0 && returned.length > 0 && returned.every(({ error }) => error.code === 'timeout')
   );
 }
 
-/** @param buffers where tensors are decoded to. Never throws for a record's sake */
+/** @param buffers memory for tensors. Never throws because of a record */
 export function decodeMessages(messages: readonly Message[], buffers: Scratch): Decoded {
   const allocate = (bytes: number) => buffers.take(bytes);
   const records: QueuedRecord[] = [];
@@ -61,7 +62,7 @@ export function decodeMessages(messages: readonly Message[], buffers: Scratch): 
   return { records, finished, returned };
 }
 
-/** @throws the error itself when nobody can be told */
+/** @throws the error if it has no uri to store it under */
 function unread(error: ServingError): { uri: string; inputs: ServingError } {
   if (error.uri === undefined) throw error;
   return { uri: error.uri, inputs: error };

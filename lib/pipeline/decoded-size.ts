@@ -1,7 +1,7 @@
 /**
  * Refuses a request (or queued record) whose images and sparse tensors would exceed the decoded-size budget. A few
- * bytes of either promise gigabytes, so sizes are read off headers and shapes before anything is decoded. Dense tensors
- * bring their own bytes, which the endpoint has counted.
+ * bytes of either can expand to gigabytes, so sizes are read from headers and shapes before anything is decoded.
+ * Dense tensors are as large as their bytes, which the endpoint has counted.
  */
 import { type ImageSize, imageSize } from '../codecs/image/image.ts';
 import { isObject } from '../codecs/instances.ts';
@@ -12,17 +12,20 @@ import { imageBytes, matchInputs } from './bind.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 
 interface Expansion {
-  /** Of decoded images. */
+  /** Pixels of decoded images. */
   pixels: number;
-  /** Of the tensors that images and sparse tensors become. */
+  /** Elements of the tensors that images and sparse tensors become. */
   elements: number;
 }
 
-/** Both budgets are four of the largest image and tensor: up to four values need no look, which is nearly every call. */
+/**
+ * Both budgets are four of the largest image and tensor, so up to four values need no check, which covers nearly
+ * every call.
+ */
 const ALWAYS_FIT = 4;
 
 /**
- * What cannot be read counts nothing: binding it says what is wrong with it.
+ * Unreadable values count nothing; binding reports what is wrong with them.
  * @throws too_large
  */
 export function assertExpansion(
@@ -95,7 +98,7 @@ function expansionOf(value: Value, spec: TensorSpec, choice: ImageChoice): Reado
   }
 }
 
-/** One that is over its own limit is refused for that. */
+/** An image over its own limit is refused for that. */
 function imageExpansion({ width, height }: ImageSize, spec: TensorSpec, choice: ImageChoice): Expansion {
   const settings = imageSettings(spec, choice);
   const channels = settings.channels === 'grey' ? 1 : 3;
@@ -105,7 +108,7 @@ function imageExpansion({ width, height }: ImageSize, spec: TensorSpec, choice: 
   return { pixels, elements: channels * target };
 }
 
-/** The bytes of an encoded image, as bind takes them; undefined when the value is none. */
+/** The bytes of an encoded image, as for bind; undefined when the value is not an image. */
 function imageOf(value: Value, spec: TensorSpec): Uint8Array | undefined {
   if (value.kind === 'image') return value.bytes;
   const text =

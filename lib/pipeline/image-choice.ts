@@ -1,6 +1,6 @@
 /**
- * Completes the image settings for a model input. What the config leaves open is read off the input's shape
- * ([3,224,224] is CHW, [224,224,3] HWC); what it says always wins.
+ * Completes the image settings for a model input. Missing settings follow from the input's shape ([3,224,224] is CHW,
+ * [224,224,3] HWC); the config always wins.
  */
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
 import { badInput } from '../contract/errors.ts';
@@ -9,7 +9,7 @@ import { formatSpec } from './shape-check.ts';
 
 export type ImageChoice = Partial<ImageSettings>;
 
-/** @throws bad_input when the input cannot take an image (it is no number tensor of rank 3 a row) */
+/** @throws bad_input when the input takes no images (it is not a numeric tensor of rank 3 per row) */
 export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSettings {
   const row = spec.shape.slice(1);
   if (spec.dtype === 'string' || row.length !== 3) {

@@ -1,7 +1,6 @@
 /**
- * Binding in front of a runner of tensors: bind -> batch -> run -> split. Records as codecs read them go in (a slot may
- * already be an error); one outcome per slot comes out, in the same order. It is the default run stage; what runs the
- * tensors is a parameter.
+ * The default run stage: bind -> batch -> run -> split, in front of a runner of tensors. Takes records from codecs (a
+ * slot may already be an error) and returns one outcome per slot, in the same order.
  */
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -11,8 +10,8 @@ import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
 import { assertExpansion } from './decoded-size.ts';
 
 /**
- * @throws with `failFast`: too_large when the records are over their budget, and the first failure that is found, with
- *   its place. Nothing is decoded after it.
+ * @throws with `failFast`: too_large when the records exceed their budget, and the first failure with its index.
+ * Nothing is decoded after it.
  */
 export async function infer(
   records: readonly (Inputs | ServingError)[],
@@ -38,7 +37,8 @@ export async function infer(
     const readable = records.filter((record): record is Inputs => !(record instanceof ServingError));
     assertExpansion(readable, specs, settings.image, 'request');
   }
-  // One after the other: a decoded photo can be a thousand times its message, and only one may be in memory at a time.
+  // One after the other, because a decoded photo can be a thousand times its message, and only one may be in memory
+  // at a time.
   for (const [index, record] of records.entries()) {
     const slot = isOver() ? noTime() : await bindOrError(record, specs, settings, failFast);
     if (failFast && slot instanceof ServingError) throw inInstance(slot, index, records.length);
@@ -54,7 +54,7 @@ function noTime(): ServingError {
   return new ServingError('timeout', 'there was no time left for this record');
 }
 
-/** @param counted the budget has been looked at for all records together */
+/** @param counted the budget was checked for all records together */
 async function bindOrError(
   record: Inputs | ServingError,
   specs: readonly TensorSpec[],

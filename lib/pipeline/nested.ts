@@ -1,6 +1,6 @@
 /**
- * Turns nested JSON numbers, booleans or strings into a tensor of the dtype the model wants. The shape is read off the
- * first elements, and every other branch must agree with it.
+ * Turns nested JSON numbers, booleans or strings into a tensor of the model's dtype. The first elements define the
+ * shape, and every other branch must match it.
  */
 import { quoteValue } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
@@ -42,7 +42,7 @@ function fillNumbers(value: unknown, shape: readonly number[], count: number, dt
       Number.isInteger(number) &&
       (dtype === 'int64' || dtype === 'uint64')
     ) {
-      // JSON.parse has already rounded it: passing on a neighbour would be a silent lie.
+      // JSON.parse has rounded it already; passing on a neighbour would be silently wrong.
       throw badInput(`${number} is beyond 2^53, where JSON numbers lose digits`);
     }
     store(number, data, index++);
@@ -71,7 +71,7 @@ function fillFloats(
     const element = elements[i];
     const number = typeof element === 'number' ? element : leafNumber(element, shape);
     out[at] = number;
-    // One test for both traps: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
+    // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.
     if (!Number.isFinite(out[at]))
       throw outOfRange(number, out instanceof Float32Array ? 'float32' : 'float64');
   }

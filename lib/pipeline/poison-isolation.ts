@@ -1,7 +1,7 @@
 /**
- * Runs redelivered records in a process of their own, finds the one that kills it or never ends, and gives its
- * neighbours their results. A record that takes too long may only be slow: it is given up only after it had all of the
- * function's time, not counting the start of the process and the opening of the model.
+ * Runs redelivered records in a separate process, finds the one that kills it or never ends, and gives the others
+ * their results. A slow record is given up only after it had all of the function's time, not counting the start of
+ * the process and the opening of the model.
  */
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
@@ -9,17 +9,17 @@ import { type Deadline, noTimeLeft } from './deadline.ts';
 
 type RunIsolated = NonNullable<Runner['runIsolated']>;
 
-/** The first time they run together: usually Redis was away, and nothing is wrong with the records. */
+/** First they run together: usually Redis was unavailable, and nothing is wrong with the records. */
 const TOGETHER_SHARE = 1 / 3;
-/** Below this no run is started: a timeout ends the process, and starting another costs more than such a run. */
+/** With less time no run is started: a timeout ends the process, and starting another costs more than such a run. */
 const LEAST_MS = 50;
-/** From here on a record has had the function's time. */
+/** A record that had this share had the function's time. */
 const FULL_SHARE = 0.8;
 
 /**
- * @param attempts how often they were delivered. Every other time the first of them gets all the time there is, so that a
- *   slow one ends and an endless one is known; the times between, every one gets a turn.
- * @throws what opening the model throws; then nothing is decided about any of them
+ * @param tries the number of deliveries. Every other time the first record gets all the time, so that a slow one
+ * finishes and an endless one is found; in between, all of them get a turn.
+ * @throws errors of opening the model, which decide nothing about the records
  */
 export async function runRedelivered(
   records: readonly Inputs[],
@@ -44,7 +44,7 @@ export async function runRedelivered(
     const absent = isReady ? undefined : await absence(run, remainingMs());
     if (absent) return [...outcomes, ...records.slice(i).map(() => absent)];
     const leftMs = remainingMs();
-    // Half of what is left: as many endless ones as there may be, the next always gets a turn.
+    // Half of the remaining time, so that the next record gets a turn however many are endless.
     const limitMs = i === 0 && wholeTime ? leftMs : leftMs / 2;
     const alone = await runAlone(record, run, limitMs, fullMs);
     isReady = !alone.endedProcess;
@@ -54,8 +54,8 @@ export async function runRedelivered(
 }
 
 /**
- * Starts the process where there is none, outside any record's time limit.
- * @returns undefined when it is ready; else the outcome of every record that waits for it: it comes again
+ * Starts the process if there is none, outside any record's time limit.
+ * @returns undefined when it is ready; else the outcome of every waiting record, which is delivered again
  */
 async function absence(run: RunIsolated, limitMs: number): Promise<Outcome | undefined> {
   if (limitMs < LEAST_MS) return late();

@@ -1,7 +1,7 @@
 /**
- * Writes a record's outputs, filtered or whole, as the text clients read: `[[4,5.0],[3,4.0]]` or
- * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), and floats look as Java printed them
- * (`4.0`, `1.0E7`). float16 comes as bits, which can be neither printed nor ordered as they are.
+ * Writes a record's outputs, filtered or complete, as the text that clients read: `[[4,5.0],[3,4.0]]` or
+ * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), with floats as Java prints them
+ * (`4.0`, `1.0E7`). float16 values are bits, which cannot be printed or compared directly.
  */
 import { badConfig, ServingError } from '../contract/errors.ts';
 import { elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
@@ -47,8 +47,8 @@ export function outputsText(outputs: readonly Tensor[]): string {
 }
 
 /**
- * Ties come in the order the original gave them: it kept the first n sorted upwards, let a strictly larger newcomer
- * take the smallest one's place in front of its equals, and turned the list round at the end.
+ * Ties have the order of the original, which kept the first n ascending, let a strictly larger value take the place
+ * of the smallest in front of its equals, and reversed the list at the end.
  */
 function topN(output: Tensor, n: number): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
@@ -131,12 +131,12 @@ export function floatText(value: number, single: boolean): string {
   return `${digits.includes('.') ? digits : `${digits}.0`}E${exponent.replace('+', '')}`;
 }
 
-/** By its bits: there are 65,536 at most, and finding the digits of one takes fifty times as long as looking it up. */
+/** Texts by bits. There are at most 65,536, and computing one takes fifty times as long as a lookup. */
 const HALF_TEXTS = new Map<number, string>();
 
 /**
- * `floatText` of a float16, given as its bits: with the digits that tell it from other float16, five at most. A whole
- * number has all of its own: 8208 is no longer than 8210, which would do.
+ * `floatText` of a float16, given as its bits, with the digits that distinguish it from other float16 values, at most
+ * five. Integers have all digits: 8208, although 8210 would do.
  */
 function halfText(bits: number): string {
   const known = HALF_TEXTS.get(bits);
@@ -146,13 +146,13 @@ function halfText(bits: number): string {
   return text;
 }
 
-/** The double with the fewest digits that rounds to this float16; a whole number, infinity or NaN as it is. */
+/** The double with the fewest digits that rounds to this float16. Integers, infinities and NaN are unchanged. */
 export function shortestHalf(bits: number): number {
   const value = float16Value(bits);
   if (Number.isInteger(value) || !Number.isFinite(value)) return value;
   for (let digits = 1; ; digits++) {
     const candidate = Number(value.toPrecision(digits));
-    // Five digits tell any from its neighbours: the loop ends.
+    // Five digits distinguish every value, so the loop ends.
     if (digits === 5 || float16Bits(candidate) === bits) return candidate;
   }
 }
@@ -161,8 +161,8 @@ export function shortestHalf(bits: number): number {
 const TENS = Array.from({ length: 12 }, (_, n) => 10 ** n);
 
 /**
- * From 1e-3 to 1e6, seven times as fast as by text. Exact: a float32 has 24 bits and 5 ** 11 has 26, so the product
- * fits a double, and the division rounds as reading the digits would.
+ * For 1e-3 to 1e6, seven times as fast as by text. Exact: a float32 has 24 bits and 5 ** 11 has 26, so the product
+ * fits a double, and the division rounds as parsing the digits would.
  */
 function shortestByArithmetic(value: number): number {
   let places = value >= 0.1 ? 6 - wholeDigits(value) : value >= 0.01 ? 7 : 8;

@@ -1,8 +1,8 @@
 /**
- * The path of a record. From the queue: chunks of an event, each decoded, run and saved. From a request: its instances,
- * run and answered together. Either way the run stage is a `Runner`: binding in front of an ONNX model (infer.ts:
- * bind -> batch -> run -> split), or a user's own code. A slot is a record or an error all the way, and a batch keeps its
- * length and its order.
+ * The path of a record. From the queue: chunks of an event, each decoded, run and saved. From a request: its
+ * instances, run and answered together. The run stage is a `Runner`: binding in front of an ONNX model (infer.ts:
+ * bind -> batch -> run -> split), or user code. A slot is a record or an error at every stage, and a batch keeps its
+ * length and order.
  */
 import { inInstance } from '../codecs/instances.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -20,11 +20,11 @@ import {
 } from './decode.ts';
 import { runRedelivered } from './poison-isolation.ts';
 
-/** What became of one chunk. */
+/** The outcome of one chunk. */
 export interface RanRecords {
   readonly finished: readonly FinishedRecord[];
   readonly returned: readonly ReturnedMessage[];
-  /** Resolves when no report that the records run is under way any more. Never rejects. */
+  /** Resolves when all reports about running records have ended. Never rejects. */
   readonly notified?: Promise<void>;
 }
 
@@ -45,14 +45,14 @@ export async function serveQueue(chunks: AsyncIterable<readonly Message[]>, step
   return again;
 }
 
-/** What a chunk was decoded to is let go before its results are saved, which may wait for Redis. */
+/** Releases the decoded chunk before its results are saved, which may wait for Redis. */
 function decodeAndRun(chunk: readonly Message[], steps: Pick<Steps, 'decode' | 'run'>): Promise<RanRecords> {
   return withScratch(async (buffers) => steps.run(steps.decode(chunk, buffers), buffers));
 }
 
 /**
- * One request: its records are answered together.
- * @throws the first failure with its place, also where the run stage does not stop at it
+ * Serves a request, whose records are answered together.
+ * @throws the first failure with its index, even if the run stage does not stop at it
  */
 export async function serveRequest(
   records: readonly Inputs[],
@@ -67,7 +67,7 @@ export async function serveRequest(
   return outcomes;
 }
 
-/** Is told before records run; what it returns is called when they have run. */
+/** Reports that records are running. The returned function is called when they have run. */
 export interface RunningNotices {
   begin(uris: readonly string[]): (() => Promise<void>) | Promise<() => Promise<void>>;
 }
@@ -75,7 +75,7 @@ export interface RunningNotices {
 /** Where finished records go. */
 export interface Sink {
   /**
-   * @param model version of the model that ran them; "" when none did
+   * @param model the version of the model that ran them; "" for none
    * @returns ids of messages whose results could not be saved. @throws when none could
    */
   save(finished: readonly FinishedRecord[], model: string): Promise<readonly string[]>;
@@ -114,10 +114,10 @@ function runQueued(records: readonly QueuedRecord[], runner: Runner, deadline: D
   return runner.run(inputs, { isOver: deadlineCheck(deadline.remainingMs) });
 }
 
-/** Records in, as many outcomes out. */
+/** Runs records and returns as many outcomes. */
 export type RunRecords = (records: readonly Inputs[]) => Promise<Outcome[]>;
 
-/** Decodes and runs messages of the queue, and saves nothing. Never throws for a record's sake. */
+/** Decodes and runs messages of the queue without saving results. Never throws because of a record. */
 export function runMessages(messages: readonly Message[], run: RunRecords): Promise<RanRecords> {
   return decodeAndRun(messages, {
     decode: decodeMessages,
@@ -126,7 +126,7 @@ export function runMessages(messages: readonly Message[], run: RunRecords): Prom
   });
 }
 
-/** Outcomes belong to records by their places, so a runner that gives another number of them answers none. */
+/** Outcomes match records by position, so a runner that returns another number of them answers none. */
 function assertOneEach(outcomes: readonly Outcome[], records: readonly unknown[]): void {
   if (outcomes.length === records.length) return;
   throw new ServingError(
@@ -135,7 +135,7 @@ function assertOneEach(outcomes: readonly Outcome[], records: readonly unknown[]
   );
 }
 
-/** Each outcome to its record: a failure that may pass sends the message back, anything else finishes it. */
+/** Sorts outcomes: a retryable failure returns the message to the queue, anything else finishes the record. */
 function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: Scratch): RanRecords {
   assertOneEach(outcomes, decoded.records);
   const finished = [...decoded.finished];
@@ -148,7 +148,7 @@ function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: S
   return { finished, returned };
 }
 
-/** A runner may give back what it was given, as a pass-through does; that memory is used again, so it is copied. */
+/** A runner may return its input, as a pass-through does. That memory is reused, so it is copied. */
 function detached(outcome: Outcome, buffers: Scratch): Outcome {
   if (!outcome.ok || !outcome.outputs.some(({ data }) => buffers.owns(data))) return outcome;
   return {

@@ -11,7 +11,7 @@ export interface CheckedTensor {
   readonly tensor: Tensor;
   /** Rows along the batch axis. */
   readonly rows: number;
-  /** True when the caller sent the batch dimension, which its outputs then keep. */
+  /** True when the caller sent the batch dimension, which the outputs then keep. */
   readonly keepsBatchDim: boolean;
 }
 
@@ -23,7 +23,7 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
     const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : spec.shape.slice(1))}`;
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
-  // Rank 0 is a scalar or a shape the model does not declare; onnxruntime cannot tell us which, and checks it itself.
+  // Rank 0 is a scalar or an undeclared shape. onnxruntime does not distinguish them and checks the shape itself.
   if (rank === 0) return { tensor, rows: 1, keepsBatchDim: true };
   if (alreadyBatched) {
     if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);
@@ -31,7 +31,7 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
   }
   const row = spec.shape.slice(1);
   if (matches(shape, row)) return { tensor: withShape(tensor, [1, ...shape]), rows: 1, keepsBatchDim: false };
-  // A single number for an input of one element a row: `3` is what a person writes for [1].
+  // A single number for an input with one element per row: people write `3` for [1].
   if (shape.length === 0 && row.every((dim) => dim === 1 || typeof dim === 'string')) {
     return { tensor: withShape(tensor, [1, ...row.map(() => 1)]), rows: 1, keepsBatchDim: false };
   }
@@ -61,7 +61,7 @@ function mismatch(shape: readonly number[], spec: TensorSpec, alreadyBatched: bo
   return badInput(`expected ${spec.dtype} ${formatSpec(expected)}, got shape ${formatShape(shape)}${hint}`);
 }
 
-/** A dynamic dimension shows by its name, or as `?`. */
+/** Formats a shape; a dynamic dimension is its name, or `?`. */
 export function formatSpec(shape: readonly (number | string)[]): string {
   return formatShape(shape.map((dim) => (dim === '' ? '?' : dim)));
 }

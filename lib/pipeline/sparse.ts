@@ -1,7 +1,7 @@
 /**
- * Expands a sparse tensor (COO) into a dense one. The two guides disagree on the orientation of `indices`; `shape`
- * gives the number of dimensions, so only a square one (nnz = ndim) is ambiguous, and then the endpoint's own guide
- * decides (`pointsFirst`).
+ * Expands a sparse tensor (COO) to a dense one. The two guides of the old system disagree on the orientation of
+ * `indices`. `shape` gives the number of dimensions, so only a square one (nnz = ndim) is ambiguous, and then the
+ * endpoint's own guide decides (`pointsFirst`).
  */
 import { badInput } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
@@ -67,7 +67,7 @@ export function densify(sparse: Sparse, dtype: DType, pointsFirst: boolean): Ten
   return { dtype, shape, data };
 }
 
-/** @throws too_large; before a shape of a million dimensions is compared, or told in a message */
+/** Checked before a shape of a million dimensions is compared or quoted. @throws too_large */
 export function assertRank(shape: readonly number[]): void {
   if (shape.length <= LIMITS.tensorRank) return;
   throw overLimit('tensorRank', `sparse shape: ${shape.length} dimensions are`);

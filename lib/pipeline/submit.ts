@@ -1,22 +1,22 @@
 /**
- * The way into the queue: a record is claimed, and its message is sent, or a pointer to it when it is too large for a
- * message. SQS counts bytes, not characters.
+ * Puts records into the queue: each is claimed, and its message is sent, or a pointer to it if it is too large. SQS
+ * counts bytes, not characters.
  */
 import { encodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
-/** A record as it is sent. */
+/** A record to send. */
 export interface SentRecord {
   readonly uri: string;
-  /** Body of its message: its payload, and the same text whoever encodes the same record. */
+  /** The body of its message. Encoding the same record always gives the same text. */
   readonly message: string;
 }
 
 export interface Claim {
-  /** False when the record has its outcome: there is nothing to send. */
+  /** False when the record has an outcome, so that there is nothing to send. */
   readonly send: boolean;
-  /** To be called when the record could not be sent. Never throws: a claim that is not released ends by itself. */
+  /** Call it when the record could not be sent. Never throws: a claim that is not released expires. */
   release(): Promise<void>;
 }
 
@@ -30,14 +30,14 @@ export interface Sender {
   send(message: string): Promise<void>;
 }
 
-/** Where records go that are too large for a message. */
+/** The store for records that are too large for a message. */
 export interface LargeRecords {
   /** @returns the key for a pointer. @throws too_large, queue_unavailable */
   put(message: string): Promise<string>;
 }
 
 /**
- * @param payloads undefined where nothing can be put into S3: then a large record is refused
+ * @param payloads undefined without S3: a large record is then refused
  * @throws too_large, queue_unavailable
  */
 export async function submit(
@@ -59,10 +59,10 @@ export async function submit(
 }
 
 /**
- * Claims all records, then sends them. If one claim is refused, nothing is sent. If one send fails, its claim is released
- * and the others stay sent.
- * @param claims undefined where there is no Redis: then everything is sent, and nothing is refused
- * @throws conflict, results_unavailable, whatever `send` throws: the first error, after all have ended
+ * Claims all records, then sends them. If one claim is refused, nothing is sent. If one send fails, its claim is
+ * released and the others stay sent.
+ * @param claims undefined without Redis: everything is then sent and nothing refused
+ * @throws conflict, results_unavailable, errors of `send`: the first one, after all have ended
  */
 export async function sendClaimed<R extends SentRecord>(
   claims: Claims | undefined,
@@ -87,7 +87,7 @@ export async function sendClaimed<R extends SentRecord>(
   );
 }
 
-/** As Promise.all, but nothing is still under way when it throws: Lambda freezes after the answer. */
+/** Like Promise.all, but nothing is in flight when it throws, because Lambda freezes after the answer. */
 async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(promises);
   return settled.map((outcome) => {

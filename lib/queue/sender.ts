@@ -1,6 +1,6 @@
 /**
- * The one owner of SQS: gathers messages into SendMessageBatch calls of up to ten. A call can answer 200 and still have
- * refused some entries, so each message has its own promise, which rejects when SQS did not take it.
+ * Owns SQS: collects messages into SendMessageBatch calls of up to ten. A call can answer 200 and still refuse
+ * entries, so each message has its own promise, which rejects when SQS did not accept it.
  */
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../contract/errors.ts';
@@ -20,7 +20,7 @@ interface Pending {
 
 /** SendMessageBatch calls in flight at most. */
 const PARALLEL_CALLS = 16;
-/** Attempts for an entry that SQS refused for a passing reason, beside the SDK's own attempts of the whole call. */
+/** Attempts for an entry that SQS refused temporarily, besides the SDK's own retries of the call. */
 const MAX_ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 50;
 
@@ -33,7 +33,7 @@ export function openSqs(options: {
     maxAttempts: 4,
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),
-    // The queue url's host is not always reachable under that name (an emulator in a container): the endpoint is.
+    // The host in the queue's URL may not be reachable (an emulator in a container); the endpoint is.
     ...(options.endpoint ? { endpoint: options.endpoint, useQueueUrlAsEndpoint: false } : {}),
   });
 }
@@ -51,7 +51,7 @@ export class QueueSender {
   }
 
   /**
-   * Sends one message; many in one tick share calls. Resolves when SQS has it.
+   * Sends one message; messages of one tick share calls. Resolves when SQS has it.
    * @throws queue_unavailable, too_large
    */
   send(body: string): Promise<void> {
@@ -76,7 +76,7 @@ export class QueueSender {
     }
   }
 
-  /** Up to ten messages of up to 1 MiB together: both are limits of one call. */
+  /** Up to ten messages of together up to 1 MiB: both are limits of one call. */
   #nextBatch(): Pending[] {
     let bytes = 0;
     let count = 0;
@@ -96,7 +96,7 @@ export class QueueSender {
     }
   }
 
-  /** Settles what it can and returns the entries that are worth another try. */
+  /** Settles what it can and returns the entries to retry. */
   async #trySend(batch: readonly Pending[]): Promise<Pending[]> {
     try {
       const entries = batch.map(({ body }, i) => ({ Id: String(i), MessageBody: body }));
@@ -104,7 +104,7 @@ export class QueueSender {
         new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
       );
       const refused = new Map((reply.Failed ?? []).map((failure) => [Number(failure.Id), failure]));
-      // An entry that is named on neither list (an empty answer of something in between) may not be queued.
+      // An entry on neither list (an empty answer of a proxy) may not be queued.
       const taken = new Set((reply.Successful ?? []).map(({ Id }) => Number(Id)));
       const again: Pending[] = [];
       for (const [i, pending] of batch.entries()) {

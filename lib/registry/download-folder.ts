@@ -1,16 +1,16 @@
 /**
- * Keeps the folder of downloads free of everything that is neither used nor being downloaded. On Lambda /tmp outlives a
- * process that timed out or ran out of memory, and half a download would take the room of the next one. The next
+ * Removes everything from the download folder that is neither used nor being downloaded. On Lambda /tmp outlives a
+ * process that timed out or ran out of memory, and a partial download would take the room of the next one. The next
  * process may have the same id.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-/** Downloads of this process that are under way, by name. */
+/** The running downloads of this process, by name. */
 const underWay = new Set<string>();
 let downloads = 0;
 
-/** Calls `download` with a new folder's path, in which a version is whole or not, and removes what is left of it. */
+/** Calls `download` with a new folder's path and removes the folder if anything is left of it. */
 export async function inPartial<T>(folder: string, download: (partial: string) => Promise<T>): Promise<T> {
   const partial = `${folder}.partial-${process.pid}-${downloads++}`;
   const name = basename(partial);
@@ -23,12 +23,12 @@ export async function inPartial<T>(folder: string, download: (partial: string) =
   }
 }
 
-/** @throws what the file system says, when something else has the folder's place */
+/** @throws the file system's error when something else is at this path */
 export async function makeFolder(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true });
 }
 
-/** Removes all but `keep` and what somebody downloads. An open session has read or mapped its file: it takes no harm. */
+/** Removes all but `keep` and running downloads. An open session has read or mapped its file and is not affected. */
 export async function removeOthers(directory: string, keep: ReadonlySet<string>): Promise<void> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];

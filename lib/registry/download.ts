@@ -18,10 +18,10 @@ export interface ModelPointer {
 }
 
 interface ModelFile {
-  /** Relative to the version's folder; no `..`. */
+  /** Relative to the version's folder, without `..`. */
   readonly path: string;
   readonly bytes: number;
-  /** Hex. Absent for an object that was uploaded by hand; its ETag is checked instead. */
+  /** Hex. Absent for an object that was uploaded by hand, whose ETag is checked instead. */
   readonly sha256?: string;
   readonly key: string;
   readonly etag?: string;
@@ -33,24 +33,24 @@ export interface ModelLocation {
   readonly prefix: string;
 }
 
-/** S3 serves about 55 MB/s a stream: 8 at a time come near the network's limit. */
+/** S3 serves about 55 MB/s per stream; 8 streams come near the network's limit. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PARALLEL_PARTS = 8;
 
 // With paths of 256 characters their pointer stays below the 1 MiB that is read of it.
 /** Files of one model version. Refused with `model_unavailable`. */
 export const MAX_MODEL_FILES = 1_000;
-/** A name that is the same in S3, in a file system and in a log, and leads nowhere but down. */
+/** A name that is valid in S3, in a file system and in a log, and cannot leave its folder. */
 const MODEL_PATH = /^(?!.*\.\.)\w[\w./ -]{0,255}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
-/** Not like the folder of a download under way, which is full of what nobody has verified. */
+/** Must differ from the folder of a running download, whose content is not verified. */
 const VERSION = /^(?!.*\.partial-)\w[\w.-]{0,79}$/;
 
 export function addressText({ bucket, prefix }: ModelLocation): string {
   return `s3://${bucket}/${prefix}`;
 }
 
-/** Ours as it is; what S3 says becomes model_unavailable. */
+/** Returns a ServingError unchanged; an error of S3 becomes model_unavailable. */
 export function unreachable(location: ModelLocation, error: unknown, what?: string): ServingError {
   if (error instanceof ServingError) return error;
   const { name, message } = error as Error;
@@ -67,7 +67,7 @@ export function isVersion(version: unknown): version is string {
 }
 
 /**
- * The version that serves now: `current.json`, or, where somebody just copied a file, the only *.onnx of the prefix.
+ * The version that serves now: that of `current.json`, or, if a file was just copied, the only *.onnx of the prefix.
  * @throws model_unavailable naming bucket and prefix
  */
 export async function readPointer(s3: S3Client, location: ModelLocation): Promise<ModelPointer> {
@@ -96,7 +96,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
         if (typeof path !== 'string' || !isModelPath(path) || seen.has(path)) throw new Error('path');
         seen.add(path);
         if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) throw new Error('bytes');
-        // Anything else would not be compared: an ETag of many parts, `…-7`, is no digest.
+        // Anything else would not be compared, because an ETag of several parts, `…-7`, is not a digest.
         if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
         return { path, bytes: bytes as number, sha256, key: `${prefix}versions/${version}/${path}` };
       }),
@@ -115,16 +115,16 @@ async function pointerFromListing(s3: S3Client, { bucket, prefix }: ModelLocatio
     const found = models.map(({ key }) => key).join(', ') || 'none';
     throw modelUnavailable(`s3://${bucket}/${prefix}: expected one *.onnx, found ${found}`);
   }
-  // External weights travel beside the model under any name, so the whole folder comes along.
+  // External weights may have any name, so the whole folder is downloaded.
   const files = objects.map(({ key, bytes, etag }) => ({ path: key.slice(prefix.length), bytes, key, etag }));
   const names = files.map((file) => file.path + file.etag).join();
   return { version: createHash('sha256').update(names).digest('hex').slice(0, 12), files };
 }
 
 /**
- * Downloads every file of the version into `directory/<version>`, unless it is there already, to the last byte.
+ * Downloads every file of the version to `directory/<version>`, unless it is there completely.
  * @returns the folder
- * @throws model_unavailable when a file is missing, cut or differs from its checksum
+ * @throws model_unavailable when a file is missing, truncated or differs from its checksum
  */
 export async function downloadModel(
   s3: S3Client,
@@ -135,13 +135,13 @@ export async function downloadModel(
   const folder = join(directory, pointer.version);
   try {
     if (await isWhole(folder, pointer.files)) return folder;
-    // Not of our making, or of a machine that lost its power; it would be in the way of the whole one.
+    // An incomplete folder, perhaps of a machine that lost power, would block the complete one.
     await rm(folder, { recursive: true, force: true });
     await inPartial(folder, async (partial) => {
       for (const file of pointer.files)
         await downloadFile(s3, location.bucket, file, join(partial, file.path));
       await rename(partial, folder).catch(async (error: unknown) => {
-        // Somebody else finished the same version first: theirs is as good.
+        // Another process finished the same version first, which is as good.
         if (!(await isWhole(folder, pointer.files))) throw error;
       });
     });
@@ -151,7 +151,7 @@ export async function downloadModel(
   }
 }
 
-/** A second look costs a tenth of a second for 100 MB, and only where a process finds what another downloaded. */
+/** Verifying takes a tenth of a second per 100 MB, and only for what another process downloaded. */
 async function isWhole(folder: string, files: readonly ModelFile[]): Promise<boolean> {
   try {
     for (const file of files) await verify(join(folder, file.path), file);
@@ -184,7 +184,7 @@ async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, targe
   await verify(target, file);
 }
 
-/** A full disk takes what it has room for and says so only to the next write. */
+/** A full disk writes what it has room for and reports an error only at the next write. */
 async function writeWhole(handle: FileHandle, bytes: Uint8Array, start: number): Promise<void> {
   for (let done = 0; done < bytes.byteLength; ) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.byteLength - done, start + done);
@@ -192,7 +192,7 @@ async function writeWhole(handle: FileHandle, bytes: Uint8Array, start: number):
   }
 }
 
-/** By SHA-256 where the pointer has it, else by the MD5 that a single-part ETag is. */
+/** Verifies the SHA-256 of the pointer, else the MD5 in a single-part ETag. */
 async function verify(path: string, file: ModelFile): Promise<void> {
   const { size } = await stat(path);
   if (size !== file.bytes) {
@@ -200,7 +200,7 @@ async function verify(path: string, file: ModelFile): Promise<void> {
   }
   const md5 = file.etag?.replaceAll('"', '');
   const [algorithm, expected] = file.sha256 ? (['sha256', file.sha256] as const) : (['md5', md5] as const);
-  // The ETag of a multipart upload ("...-7") is no digest of the content; size and TLS must do.
+  // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
   if (!expected || expected.includes('-')) return;
   const actual = await digestFile(path, algorithm);
   if (actual !== expected) {

@@ -1,7 +1,7 @@
 /**
- * Finds the one model file of a model directory and checks that it can be one. Two models in one directory are refused,
- * because guessing would serve the wrong one. A failed download has the right name: it may be a web page, or the
- * pointer that Git LFS keeps in a large file's place.
+ * Finds the model file of a model directory and checks that it can be one. Two models in one directory are refused,
+ * because guessing would serve the wrong one. A failed download has the right name but may be a web page, or the
+ * pointer that Git LFS keeps in place of a large file.
  */
 import { open, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -35,7 +35,7 @@ async function namesIn(directory: string): Promise<string[]> {
   }
 }
 
-/** Why a directory cannot be listed, in a person's words. */
+/** Explains why a directory cannot be listed. */
 export function unreadable(error: unknown, directory: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return 'there is no such directory';
@@ -62,9 +62,9 @@ async function headOf(path: string): Promise<Uint8Array> {
   }
 }
 
-/** A file's first bytes, enough for `wrongContent`. @throws what the file system says */
+/** The first bytes of a file, enough for `wrongContent`. @throws the file system's error */
 export async function readHead(path: string): Promise<Uint8Array> {
-  // A pipe would be waited for, for ever.
+  // Reading a pipe would wait forever.
   if (!(await stat(path)).isFile()) throw new Error('it is no file');
   const file = await open(path, 'r');
   try {
@@ -75,7 +75,7 @@ export async function readHead(path: string): Promise<Uint8Array> {
   }
 }
 
-/** What a file is that calls itself a binary model and is none; undefined when nothing speaks against it. */
+/** Names what a file really is if it is not a binary model; undefined when it may be one. */
 export function wrongContent(head: Uint8Array): string | undefined {
   if (head.length === 0) return 'an empty file';
   const text = Buffer.from(head).toString('latin1').trimStart();

@@ -1,7 +1,7 @@
 /**
- * Reads and replaces current.json, which says which version serves and which served before. Whoever read it before
- * somebody else wrote it is refused, because what they meant to replace no longer serves. An unreadable pointer can be
- * replaced and has no history.
+ * Reads and replaces current.json, which names the serving version and those before it. A write fails if current.json
+ * has changed since it was read, because another version serves then. An unreadable pointer can be replaced and has
+ * no history.
  */
 import { ServingError } from '../contract/errors.ts';
 import { putTextIf } from '../s3/conditional.ts';
@@ -16,15 +16,15 @@ export interface Activation {
 }
 
 export interface CurrentModel {
-  /** Of the pointer as it was read; undefined when there is none. */
+  /** The ETag of the pointer as read; undefined when there is none. */
   readonly etag: string | undefined;
-  /** Undefined when there is no pointer, or one that makes no sense. */
+  /** Undefined without a valid pointer. */
   readonly version: string | undefined;
-  /** The oldest first, the one that serves last. A rollback takes off what it goes back behind. */
+  /** The oldest first, the serving one last. A rollback removes the versions after its target. */
   readonly history: readonly Activation[];
 }
 
-/** A file as a pointer and a manifest name it. */
+/** A file in a pointer or manifest. */
 export interface VersionFile {
   readonly path: string;
   readonly bytes: number;
@@ -35,7 +35,7 @@ export interface VersionFile {
 /** Activations that `current.json` keeps, which stays under its 1 MiB read limit so. Older ones are dropped. */
 const MAX_HISTORY = 50;
 
-/** @throws model_unavailable when S3 cannot be asked */
+/** @throws model_unavailable when S3 cannot be reached */
 export async function readCurrent(s3: S3Client, location: ModelLocation): Promise<CurrentModel> {
   const tagged = await getTaggedText(s3, pointerAddress(location)).catch((error: unknown) => {
     throw unreachable(location, error);
@@ -44,13 +44,13 @@ export async function readCurrent(s3: S3Client, location: ModelLocation): Promis
   const { version, history } = parse(tagged.text);
   if (!isVersion(version)) return { etag: tagged.etag, version: undefined, history: [] };
   const known = Array.isArray(history) ? history.filter(isActivation) : [];
-  // A pointer of before there was a history, or one written by hand.
+  // A pointer from before there was a history, or one written by hand.
   const whole = known.at(-1)?.version === version ? known : [...known, { version, at: '' }];
   return { etag: tagged.etag, version, history: whole };
 }
 
 /**
- * @param current what is to be replaced
+ * @param current the pointer to replace
  * @param history ends with the new version
  * @throws conflict when another version was made to serve since `current` was read; model_unavailable
  */
@@ -64,7 +64,7 @@ export async function promote(
   const { version } = history.at(-1) as Activation;
   const document = { version, files, history: history.slice(-MAX_HISTORY) };
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
-  // Asked before as well: not every store keeps the condition.
+  // Also checked before, because not every store supports the condition.
   const now = await readCurrent(s3, location);
   const isSame = now.etag === current.etag;
   const written = isSame && (await put(s3, location, text, current.etag));

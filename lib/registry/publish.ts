@@ -1,7 +1,7 @@
 /**
- * Uploads a model directory as one immutable version, then makes it serve. The pointer is written last, so a reader
- * sees the old version or the new one. An upload takes minutes; a version that was made to serve meanwhile is not
- * replaced without an error.
+ * Uploads a model directory as an immutable version, then makes it serve. The pointer is written last, so a reader
+ * sees the old version or the new one. An upload takes minutes; if another version was made to serve meanwhile, it is
+ * not silently replaced.
  */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
@@ -24,32 +24,32 @@ import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
 export interface PublishOptions {
   /** False: upload only. Default true. */
   readonly activate?: boolean | undefined;
-  /** What the model was made of. Default an ONNX directory. */
+  /** The source of the model. Default: an ONNX directory. */
   readonly source?: ModelOrigin | undefined;
-  /** Hears how many of all bytes are in S3. */
+  /** Called with the bytes stored in S3 so far and the total. */
   readonly onBytes?: ((done: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called with the model's file before a version is uploaded that is not in S3 yet; what it throws is thrown. */
+  /** Called with the model's file before a new version is uploaded. Its errors are thrown. */
   readonly smokeTest?: ((file: string) => Promise<void>) | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
 
 export interface Published extends ModelPointer {
-  /** Files that were there already. */
+  /** The number of files that existed already. */
   readonly skipped: number;
-  /** What served before; undefined when none did. */
+  /** The version that served before; undefined when none did. */
   readonly before: string | undefined;
   /** False when it was only uploaded. */
   readonly serves: boolean;
 }
 
 /**
- * Uploads `directory` (one *.onnx and what lies beside it) and makes it the serving version.
- * The version is the start of the SHA-256 over names and contents: the same files are the same version.
- * @throws model_unavailable when the directory holds no model, or two, a link, or a file that cannot be named in S3, and
- * when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason; what
- * `smokeTest` throws
+ * Uploads `directory` (one *.onnx and the other files) and makes it the serving version. The version is the start of
+ * the SHA-256 over names and contents, so the same files are the same version.
+ * @throws model_unavailable when the directory holds no model or two, a link, or a file that cannot be named in S3,
+ * and when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason;
+ * errors of `smokeTest`
  */
 export async function publishModel(
   s3: S3Client,
@@ -68,7 +68,7 @@ export async function publishModel(
   );
   const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
   try {
-    // Read before the upload: a version that is promoted during it is not replaced.
+    // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
     if (options.smokeTest && !(await readManifest(s3, location, version))) await options.smokeTest(model);
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
@@ -94,7 +94,7 @@ function keyOf({ prefix }: ModelLocation, version: string, path: string): string
   return `${prefix}versions/${version}/${path}`;
 }
 
-/** @returns how many were there already */
+/** @returns the number of files that existed already */
 async function uploadFiles(
   s3: S3Client,
   location: ModelLocation,
@@ -113,7 +113,7 @@ async function uploadFiles(
   for (const { path, bytes, sha256 } of files) {
     signal?.throwIfAborted();
     const address = { bucket: location.bucket, key: keyOf(location, version, path) };
-    // A version's folder is never rewritten: an object of the right size under its content's name is that content.
+    // A version's folder is never rewritten, so an object with the right size has the right content.
     if ((await sizeOf(s3, address)) === bytes) {
       skipped++;
       count(bytes);
@@ -146,15 +146,15 @@ async function promoteUpload(
 const IMPORT_REPORT = /^(import-report|passport)\.(json|md)$/;
 
 /**
- * Paths of the files, hidden ones left out.
- * @throws model_unavailable for a link, which may lead out of the directory, and for what no pointer could name
+ * The paths of the files, except hidden ones.
+ * @throws model_unavailable for a link, which may lead out of the directory, and for names that a pointer cannot hold
  */
 async function filesOf(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const paths: string[] = [];
   for (const entry of entries) {
     const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/');
-    // `.git` is a folder, and what is in it is not called `.git`.
+    // Files below `.git` do not start with a dot themselves.
     if (/(?:^|\/)\./.test(path) || IMPORT_REPORT.test(entry.name)) continue;
     if (entry.isSymbolicLink()) {
       throw refused(`${shown(path)}: expected a file, found a symbolic link; put a copy in its place`);
@@ -178,7 +178,7 @@ async function filesOf(directory: string): Promise<string[]> {
   }
 }
 
-/** A file's name may hold what a terminal takes for a command. */
+/** A file name may contain control sequences of a terminal. */
 function shown(path: string): string {
   return path.replaceAll(/[^ -~]/gu, '?');
 }

@@ -1,7 +1,7 @@
 /**
- * Lists a model's versions, rolls back to one, and removes old ones. A version is complete when its manifest is there,
- * which is written after its last file and deleted before its first. The version that serves is never deleted, even if
- * a rollback chooses it at that moment.
+ * Lists a model's versions, rolls back to one, and removes old ones. A version is complete if it has a manifest,
+ * which is written after its last file and deleted before its first. The serving version is never deleted, even if a
+ * rollback selects it at that moment.
  */
 import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
@@ -15,7 +15,7 @@ interface Manifest {
   readonly files: readonly VersionFile[];
   /** ISO 8601. */
   readonly uploadedAt: string;
-  /** What the model was made of; of an ONNX directory only the format. */
+  /** The source of the model; for an ONNX directory only the format. */
   readonly source: ModelOrigin;
 }
 
@@ -31,10 +31,10 @@ export interface ModelVersion {
   readonly files: number;
   /** ISO 8601. */
   readonly uploadedAt: string;
-  /** Undefined for one without a manifest: torn, under way, or of an earlier release. */
+  /** Undefined without a manifest: incomplete, being uploaded, or of an earlier release. */
   readonly format: string | undefined;
   readonly serves: boolean;
-  /** What a rollback without a name goes back to. */
+  /** The target of a rollback without a name. */
   readonly before: boolean;
 }
 
@@ -47,7 +47,7 @@ export async function writeManifest(s3: S3Client, location: ModelLocation, manif
   await putText(s3, address, `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
-/** Undefined when there is none, or none that makes sense. */
+/** Undefined when there is no valid one. */
 export async function readManifest(
   s3: S3Client,
   location: ModelLocation,
@@ -119,14 +119,14 @@ function versionBefore({ version, history }: CurrentModel): string | undefined {
 
 interface RolledBack {
   readonly version: string;
-  /** What served until now. */
+  /** The version that served until now. */
   readonly from: string | undefined;
 }
 
 /**
- * Lets an earlier version serve: the one before, or `version`, after all its files were found there.
- * @throws not_found when there is no such version, model_unavailable when a file of it is missing or has another size,
- * conflict when another version was made to serve meanwhile
+ * Makes an earlier version serve: the previous one, or `version`, after checking that all its files exist.
+ * @throws not_found when there is no such version, model_unavailable when a file of it is missing or has another
+ * size, conflict when another version was made to serve meanwhile
  */
 export async function rollBack(
   s3: S3Client,
@@ -158,7 +158,7 @@ export async function rollBack(
   return { version: wanted, from: current.version };
 }
 
-/** Up to its last turn; one that never served comes on top. */
+/** The history up to its last activation; a version that never served is added. */
 function historyBackTo(
   history: readonly Activation[],
   version: string,
@@ -190,7 +190,7 @@ export function surplus(versions: readonly ModelVersion[], keep: number): ModelV
 }
 
 /**
- * @returns false when it serves (by now): then nothing is deleted
+ * @returns false when it serves by now, and nothing is deleted
  * @throws model_unavailable
  */
 export async function removeVersion(
@@ -202,7 +202,7 @@ export async function removeVersion(
   try {
     const manifest = await readManifest(s3, location, version);
     await removeObjects(s3, bucket, [manifestKey(location, version)]);
-    // Nobody can go back to it from here on; somebody may just have.
+    // No rollback can select it from now on, but one may just have.
     if ((await readCurrent(s3, location)).version === version) {
       if (manifest) await writeManifest(s3, location, manifest);
       return false;

@@ -1,7 +1,7 @@
 /**
- * Replaces a small text only if nobody else was first. The SDK repeats a write whose answer got lost, and S3 refuses
- * the repetition, so a refusal counts only when another text is there. An emulator may ignore the condition (fauxqs
- * 2.4.1 does); there the last write wins.
+ * Replaces a small text unless someone else replaced it first. The SDK repeats a write whose answer was lost, and S3
+ * refuses the repetition, so a refusal counts only if a different text is there. An emulator may ignore the condition
+ * (fauxqs 2.4.1 does); then the last write wins.
  */
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { getTaggedText, type ObjectAddress, type S3Client } from './objects.ts';
@@ -9,8 +9,8 @@ import { getTaggedText, type ObjectAddress, type S3Client } from './objects.ts';
 const WRITE_MS = 20_000;
 
 /**
- * @param etag of what it replaces; undefined when nothing may be there
- * @returns false when something else is there by now
+ * @param etag of the text to replace; undefined if there must be none
+ * @returns false when there is a different text by now
  */
 export async function putTextIf(
   s3: S3Client,
@@ -31,7 +31,7 @@ export async function putTextIf(
   } catch (error) {
     const { name, $metadata } = error as Error & { $metadata?: { httpStatusCode?: number } };
     const status = $metadata?.httpStatusCode;
-    // NoSuchKey: it was to be replaced and has been deleted.
+    // NoSuchKey: the object to replace has been deleted.
     if (status !== 412 && status !== 409 && name !== 'NoSuchKey') throw error;
     return (await getTaggedText(s3, { bucket, key }))?.text === text;
   }

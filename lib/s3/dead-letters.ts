@@ -1,6 +1,6 @@
 /**
- * Lists, reads and removes a job's dead letters. There may be a hundred thousand, so no more than a page is held in
- * memory, and a listing reads the first 4 kB of each.
+ * Lists, reads and removes a job's dead-lettered messages. There may be a hundred thousand, so no more than a page is
+ * held in memory, and a listing reads the first 4 kB of each.
  */
 import {
   type DeadLetter,
@@ -33,7 +33,7 @@ export interface DeadLetterHead extends DeadLetterEntry, DeadLetterFacts {
 const HEAD_BYTES = 4_096;
 /** A body of 1 MiB, each byte of it escaped as `\u0000`. */
 const FILE_BYTES = 8 * 1024 * 1024;
-/** Larger files hold no pointer. */
+/** Larger files contain no pointer. */
 const POINTER_FILE_BYTES = 32 * 1024;
 const ID = /^[\w-]{1,128}$/;
 const ENDING = '.json';
@@ -54,7 +54,7 @@ export class DeadLetters {
     this.#prefixes = [deadLetterPrefix(job), formerDeadLetterPrefix(job)];
   }
 
-  /** In the order of their ids. @param after only ids behind this one. @throws queue_unavailable */
+  /** Pages in the order of ids. @param after returns only ids after this one. @throws queue_unavailable */
   async *pages(after?: string): AsyncGenerator<readonly DeadLetterEntry[]> {
     const [today, former] = this.#prefixes;
     try {
@@ -75,7 +75,7 @@ export class DeadLetters {
     }
   }
 
-  /** As many heads, in order; undefined for one that is gone by now. @throws queue_unavailable */
+  /** One head per entry, in order; undefined for a deleted message. @throws queue_unavailable */
   async heads(entries: readonly DeadLetterEntry[]): Promise<(DeadLetterHead | undefined)[]> {
     return readAll(entries, (entry) => this.#head(entry));
   }
@@ -90,7 +90,7 @@ export class DeadLetters {
     return { ...entry, ...(facts ?? nothing), readable: facts !== undefined };
   }
 
-  /** As many messages, in order; undefined for one that is gone by now, an error for a file that is none. */
+  /** One message per id, in order; undefined for a deleted one, an error for an invalid file. */
   async messages(ids: readonly string[]): Promise<(DeadLetter | ServingError | undefined)[]> {
     return readAll(ids, async (id) => {
       const [today, former] = this.#keysOf(id);
@@ -104,7 +104,7 @@ export class DeadLetters {
     });
   }
 
-  /** @throws queue_unavailable; then some are gone and some are not */
+  /** @throws queue_unavailable when only some were removed */
   async remove(ids: readonly string[]): Promise<void> {
     // A deployment may have left one message under both.
     const keys = ids.flatMap((id) => this.#keysOf(id));
@@ -113,7 +113,7 @@ export class DeadLetters {
     });
   }
 
-  /** The messages and what they point at, that first: what is left can be deleted again. */
+  /** Removes the payloads of the messages, then the messages, so that a failure can be repeated. */
   async removeWithPayloads(entries: readonly DeadLetterEntry[]): Promise<void> {
     const small = entries.filter(({ bytes }) => bytes <= POINTER_FILE_BYTES).map(({ id }) => id);
     const payloads = (await this.messages(small)).flatMap((message) => {
@@ -138,7 +138,7 @@ export class DeadLetters {
     } catch (error) {
       const { name } = error as Error;
       if (name === 'NoSuchKey') return undefined;
-      // An empty file has no first byte to begin a range with.
+      // A range of an empty file is invalid.
       if (name === 'InvalidRange') return '';
       throw this.#unavailable('read', error);
     }
@@ -155,7 +155,7 @@ export class DeadLetters {
   }
 }
 
-/** Two listings as one, in the order of their keys. Of two entries with one id it is the first listing's. */
+/** Merges two listings in the order of their keys. For an id in both, the entry of the first listing counts. */
 async function* merged(one: Pages, other: Pages): Pages {
   const next = async (pages: Pages) => (await pages.next()).value ?? [];
   let [first, second] = await Promise.all([next(one), next(other)]);
@@ -174,12 +174,12 @@ async function* merged(one: Pages, other: Pages): Pages {
   for (; second.length > 0; second = await next(other)) yield second;
 }
 
-/** S3 sorts by the whole key, so the ending counts. */
+/** S3 sorts by the full key, including the ending. */
 function nameOf(entry: DeadLetterEntry | undefined): string {
   return `${entry?.id ?? ''}${ENDING}`;
 }
 
-/** @throws bad_config for what is no id: it would name another file */
+/** @throws bad_config for an invalid id, which would name another file */
 function assertId(id: string): string {
   if (ID.test(id)) return id;
   const got = JSON.stringify(id.slice(0, 80));

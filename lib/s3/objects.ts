@@ -1,7 +1,7 @@
 /**
- * The one owner of S3: bytes, texts and listings. "Not there" is an answer (undefined); every other error keeps S3's
- * name as the cause. S3 may also say nothing, and the SDK would wait for ever and Lambda end the whole batch, so every
- * call has a time limit.
+ * Owns S3: bytes, texts and listings. A missing object is undefined; any other error keeps S3's name as the cause. If
+ * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so every call has a time
+ * limit.
  */
 import {
   GetObjectCommand,
@@ -26,13 +26,15 @@ export interface ListedObject {
 
 const TEXT_BYTES = 1024 * 1024;
 
-/** For one read, its repetitions included: 32 MiB at 4 MB/s, where S3 gives about 55. */
+/** The limit of one read with its retries: 32 MiB at 4 MB/s, while S3 provides about 55. */
 const READ_MS = 8_000;
-/** A connection on which nothing moves for so long is given up: a write may be large and come from far away. */
+/**
+ * An idle connection is closed after this time. Large writes from far away may take longer as long as they progress.
+ */
 const IDLE_MS = 10_000;
 const CONNECT_MS = 3_000;
 
-/** What is undefined, the AWS SDK finds out as it always does. */
+/** The AWS SDK determines what is undefined. */
 interface AwsOptions {
   endpoint?: string | undefined;
   region?: string | undefined;
@@ -45,7 +47,7 @@ export function openS3(options: AwsOptions & { idleMs?: number } = {}): S3Client
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: options.idleMs ?? IDLE_MS },
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),
-    // A custom endpoint (an emulator, MinIO) rarely answers to bucket.host names.
+    // A custom endpoint (an emulator, MinIO) rarely supports bucket.host names.
     ...(options.endpoint ? { endpoint: options.endpoint, forcePathStyle: true } : {}),
   });
 }
@@ -55,12 +57,12 @@ export interface TaggedText {
   readonly etag: string | undefined;
 }
 
-/** A small text, cut at 1 MiB; undefined when there is no such object. */
+/** Reads a text up to 1 MiB; undefined when there is no such object. */
 export async function getText(s3: S3Client, address: ObjectAddress): Promise<string | undefined> {
   return (await getTaggedText(s3, address))?.text;
 }
 
-/** `getText` with the tag of the version that was read. */
+/** `getText` with the ETag of the object. */
 export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promise<TaggedText | undefined> {
   try {
     const { bytes, etag } = await getRange(s3, address, { start: 0, end: TEXT_BYTES });
@@ -69,13 +71,13 @@ export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promi
     const { name } = error as Error;
     if (name === 'NoSuchKey') return undefined;
     if (name !== 'InvalidRange') throw error;
-    // An empty object has no first byte to begin a range with.
+    // A range of an empty object is invalid.
     const { etag } = await getRange(s3, address, { start: 0, end: 0 });
     return { text: '', etag };
   }
 }
 
-/** The first `limit` bytes of an object. @throws what S3 says, NoSuchKey among it */
+/** The first `limit` bytes of an object. @throws S3's error, such as NoSuchKey */
 export async function getBytes(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
@@ -85,7 +87,7 @@ export async function getBytes(
   return (await read(s3, get)).bytes;
 }
 
-/** The SDK repeats what has no answer; a body that breaks off is asked for once more here. */
+/** The SDK retries a request without an answer; a body that breaks off is requested again here. */
 async function read(
   s3: S3Client,
   get: GetObjectCommand,
@@ -101,7 +103,7 @@ async function read(
   }
 }
 
-/** Part of an object; with an ETag only of that very version. An empty object has no range and is read whole. */
+/** Reads part of an object, with an ETag only of that version. An empty object has no range and is read whole. */
 export async function getRange(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
@@ -131,7 +133,7 @@ export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body
   await s3.send(put);
 }
 
-/** Size of an object, undefined when it is not there. */
+/** The size of an object; undefined when it does not exist. */
 export async function sizeOf(s3: S3Client, { bucket, key }: ObjectAddress): Promise<number | undefined> {
   const head = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key })).catch(() => undefined);
   return head?.ContentLength;

@@ -1,6 +1,6 @@
 /**
- * Lists what is below a prefix, page by page, and reads or deletes many objects. Each page begins after the last key of
- * the one before, so deletions meanwhile do not move it.
+ * Lists the objects below a prefix page by page, and reads or deletes many objects. Each page begins after the last
+ * key of the previous one, so concurrent deletions do not shift it.
  */
 import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import type { S3Client } from './objects.ts';
@@ -12,13 +12,13 @@ interface PagedObject {
   readonly modifiedAt: number;
 }
 
-/** S3 gives a page in a tenth of a second. */
+/** S3 returns a page in a tenth of a second. */
 const CALL_MS = 20_000;
 /** S3's limit of one call. */
 const KEYS_PER_CALL = 1_000;
 const READS_AT_ONCE = 16;
 
-/** Reads many objects, sixteen at a time. @returns what was read, in order */
+/** Reads many objects, sixteen at a time. @returns the results in order */
 export async function readAll<T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> {
   const answers: R[] = [];
   for (let i = 0; i < items.length; i += READS_AT_ONCE) {
@@ -28,8 +28,8 @@ export async function readAll<T, R>(items: readonly T[], read: (item: T) => Prom
 }
 
 /**
- * Sub-folders included, in the order of the keys.
- * @param after only keys behind this one, which need not exist
+ * Includes sub-folders, in the order of keys.
+ * @param after only keys after this one, which need not exist
  */
 export async function* listPages(
   s3: S3Client,
@@ -52,7 +52,7 @@ export async function* listPages(
   }
 }
 
-/** What is not there counts as deleted. @throws what S3 says, with the first key that stayed */
+/** A missing object counts as deleted. @throws S3's error with the first key that was not deleted */
 export async function removeObjects(s3: S3Client, bucket: string, keys: readonly string[]): Promise<void> {
   for (let i = 0; i < keys.length; i += KEYS_PER_CALL) {
     const Objects = keys.slice(i, i + KEYS_PER_CALL).map((Key) => ({ Key }));

@@ -1,7 +1,7 @@
 /**
- * Stores records that are too large for a message (claim check). The object is written before the message, so a message
- * never points at nothing; the bucket's lifecycle removes payloads without a message. An event of small messages may
- * point at more than fits into memory, so only so much is read at once.
+ * Stores records that are too large for a message (claim check). The object is written before the message, so a
+ * message always has its object; the bucket's lifecycle removes payloads without a message. The messages of an event
+ * may point at more than fits into memory, so only part of them is read at once.
  */
 import { randomUUID } from 'node:crypto';
 import { decodePointer, type Pointer } from '../codecs/pointer.ts';
@@ -10,7 +10,7 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { payloadPrefix } from '../contract/names.ts';
 import { getBytes, putText, type S3Client } from './objects.ts';
 
-/** Of payloads that are read together: two of the largest. */
+/** The limit for payloads that are read together: two of the largest. */
 const TOGETHER_BYTES = 2 * LIMITS.payloadBytes;
 const MOST_READS = 16;
 
@@ -37,8 +37,8 @@ export class PayloadStore {
   }
 
   /**
-   * Bodies as they are, but pointers replaced by what they point at; a slot may be the error of its record.
-   * @returns the first of them, in order: as many as point at 64 MiB together, but one at least
+   * Returns the bodies, with pointers replaced by their payloads or by the error of the record.
+   * @returns the first of them, in order: as many as have 64 MiB together, but at least one
    */
   async resolve(bodies: readonly string[]): Promise<(string | ServingError)[]> {
     const slots: (string | Promise<string | ServingError>)[] = [];
@@ -51,7 +51,7 @@ export class PayloadStore {
         continue;
       }
       const most = pointer.bytes ?? LIMITS.payloadBytes;
-      // Those under way may turn out to be smaller than they could have been.
+      // Payloads being read may be smaller than their limit.
       const isOver = () => bytes + most > TOGETHER_BYTES;
       while (reading.size > 0 && (reading.size === MOST_READS || isOver())) await Promise.race(reading);
       if (isOver()) break;

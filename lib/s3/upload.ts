@@ -1,7 +1,7 @@
 /**
- * Uploads a file of any size, in parts where it is large, and makes sure that S3 then holds the same bytes.
- * Parts that were never put together stay in S3 and are billed, so every failure aborts the upload. Only a killed
- * process cannot do that; the bucket's lifecycle rule removes its parts a day later.
+ * Uploads a file of any size, in parts if it is large, and verifies that S3 has the same bytes. Parts of an
+ * incomplete upload stay in S3 and are billed, so every failure aborts the upload. If the process is killed, the
+ * bucket's lifecycle rule removes its parts a day later.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -28,7 +28,7 @@ interface UploadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with the size of each part that S3 has stored. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
-  /** Default 8 MiB, and more where 10,000 parts would not do. */
+  /** Default 8 MiB, or more if 10,000 parts would not suffice. */
   readonly partBytes?: number | undefined;
 }
 
@@ -36,17 +36,17 @@ const READ_BYTES = 256 * 1024;
 const PART_BYTES = 8 * 1024 * 1024;
 /** S3's limit. */
 const MOST_PARTS = 10_000;
-/** Held in memory at once, each whole, so that it can be sent again. */
+/** Parts in memory at once, each complete so that it can be resent. */
 const PARALLEL_PARTS = 4;
 const TRIES = 4;
 const FIRST_PAUSE_MS = 200;
-/** For one try: this, and a second for every 100 kB. */
+/** The limit of one attempt: this, plus a second per 100 kB. */
 const TRY_MS = 15_000;
 const BYTES_PER_MS = 100;
 
 /**
- * @throws bad_request when the file is not what its checksum says, the signal's reason, model_unavailable when S3 holds
- * something else afterwards, and what S3 says
+ * @throws bad_request when the file does not match its checksum, the signal's reason, model_unavailable when S3 has
+ * other bytes afterwards, and errors of S3
  */
 export async function uploadFile(
   s3: S3Client,
@@ -70,7 +70,7 @@ export async function uploadFile(
   await verifyUpload(s3, { bucket, key }, file, digests, signal);
 }
 
-/** The file's content. @throws bad_request at its end, before the last part is sent, when the file has changed */
+/** The file's content. @throws bad_request before the last part is sent, when the file has changed */
 async function* contentOf({ path, sha256 }: LocalFile): AsyncGenerator<Buffer> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
@@ -82,9 +82,9 @@ async function* contentOf({ path, sha256 }: LocalFile): AsyncGenerator<Buffer> {
 }
 
 /**
- * The client as Upload sees it. Upload has no time limits, lets requests run on when it is aborted, and sends all other
- * parts although one has failed; here each request has a limit, is repeated, and ends with `stop` or `signal`.
- * @param digests receives the SHA-256 of each part, with which it is sent, so that S3 compares it
+ * The client for Upload, which has no time limits, continues requests after an abort, and sends the other parts after
+ * one has failed. Here each request has a limit, is retried, and ends with `stop` or `signal`.
+ * @param digests receives the SHA-256 of each part, which S3 verifies
  */
 function uploadClient(
   s3: S3Client,
@@ -117,7 +117,7 @@ function uploadClient(
   return Object.assign(Object.create(s3) as S3Client, { send });
 }
 
-/** The SDK repeats what fails at once; what hangs is broken off here and tried again. */
+/** The SDK retries errors; a request that hangs is aborted here and retried. */
 async function repeated<T>(
   signal: AbortSignal | undefined,
   bytes: number,
@@ -136,14 +136,14 @@ async function repeated<T>(
   }
 }
 
-/** S3 understood and said no: asking again changes nothing. (A bad checksum may be a bit that fell over.) */
+/** S3 refused the request, so retrying does not help. (A wrong checksum may be a flipped bit.) */
 function isRefusal(error: unknown): boolean {
   const { name, $metadata } = error as Error & { $metadata?: { httpStatusCode?: number } };
   const status = $metadata?.httpStatusCode ?? 0;
   return status >= 400 && status < 500 && ![408, 429].includes(status) && name !== 'BadDigest';
 }
 
-/** Compares size and checksum with what S3 has now. @param digests SHA-256 of the parts, base64 */
+/** Compares size and checksum with S3's. @param digests SHA-256 of the parts, base64 */
 async function verifyUpload(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
@@ -155,14 +155,14 @@ async function verifyUpload(
     s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' }), { abortSignal }),
   );
   if (ContentLength !== file.bytes) throw differs(`${file.bytes} bytes`, `${ContentLength}`);
-  // Of several parts S3 keeps the checksum of their checksums, and their count behind a dash.
+  // For several parts S3 has the checksum of their checksums, followed by a dash and their number.
   const parts = digests.map((digest) => Buffer.from(digest, 'base64'));
   const composite = createHash('sha256').update(Buffer.concat(parts)).digest('base64');
   const expected = digests.length === 1 ? digests[0] : composite;
   const stored = ChecksumSHA256?.replace(/-\d+$/, '');
   if (stored === expected) return;
   if (stored !== undefined) throw differs(`SHA-256 ${expected}`, stored);
-  // This store keeps no checksums: read what it holds.
+  // This store has no checksums, so the object is read.
   const hash = createHash('sha256');
   for (let start = 0; start < file.bytes; start += PART_BYTES) {
     signal?.throwIfAborted();

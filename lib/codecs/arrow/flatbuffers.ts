@@ -46,7 +46,7 @@ export class FlatReader {
     return this.#view.getUint32(at, true);
   }
 
-  /** A length or offset: negative and beyond 2^53 are corrupt. */
+  /** A length or offset. Negative ones and those beyond 2^53 are corrupt. */
   size64(at: number): number {
     const high = this.i32(at + 4);
     if (high < 0 || high > 0x1f_ffff) {
@@ -59,7 +59,7 @@ export class FlatReader {
     return this.u32(0);
   }
 
-  /** Where the value of a table's slot is; 0 when it has its default. */
+  /** The position of a slot's value in a table; 0 when it has its default. */
   slot(table: number, index: number): number {
     const vtable = table - this.i32(table);
     const entry = 4 + 2 * index;

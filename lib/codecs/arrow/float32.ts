@@ -1,11 +1,11 @@
 /**
- * Casts numbers of any dtype to float32, the only numbers of the old wire. Like the old client's, this cast loses
- * silently: integers beyond 2^24 round, floats beyond 3.4e38 become infinite. Where a loss is an error,
- * lib/pipeline/cast.ts does the work.
+ * Casts numbers of any dtype to float32, the only number type of the old wire format. As in the old client, this cast
+ * loses precision silently: integers beyond 2^24 are rounded, floats beyond 3.4e38 become infinite.
+ * lib/pipeline/cast.ts treats a loss as an error.
  */
 import type { NumericDType, TypedArray } from '../../contract/tensor.ts';
 
-/** The same array when it is float32 already. */
+/** Returns the same array if it is float32 already. */
 export function toFloat32(data: TypedArray, dtype: NumericDType): Float32Array {
   if (data instanceof Float32Array) return data;
   if (dtype === 'float16') return Float32Array.from(data as Uint16Array, float16Value);

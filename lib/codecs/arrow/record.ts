@@ -135,7 +135,7 @@ function partsOf(field: ArrowField): Parts {
   return parts;
 }
 
-/** What agrees whatever the orientation of the indices; the rest is checked where they are expanded. */
+/** Checks what does not depend on the orientation of the indices; the rest is checked when they are expanded. */
 function assertSparse(
   dims: readonly number[],
   indices: Int32Array,
@@ -200,7 +200,7 @@ function indicesOf(batch: ArrowBatch, list: ArrowField): Int32Array {
   return Int32Array.from(wholeNumbers(data, list));
 }
 
-/** Int32 in every record that we know; any integers will do. */
+/** Int32 in all known records; any integers are accepted. */
 function wholeNumbers(data: Tensor['data'], list: ArrowField): number[] {
   return Array.from(data, (value: number | bigint | string) => {
     const number = typeof value === 'string' ? NaN : Number(value);

@@ -69,7 +69,7 @@ function shapedHead(shape: readonly number[]): BatchHead {
 
 interface Part {
   readonly data: Float32Array;
-  /** What the shape column holds: at most one dimension a row. */
+  /** The content of the shape column: at most one dimension per row. */
   readonly dims: readonly number[];
   readonly head: BatchHead;
 }
@@ -113,7 +113,10 @@ function toPart(output: Tensor, index: number): Part {
   return { data, dims: withoutLeadingOnes(shape, count), head: shapedHead(shape) };
 }
 
-/** At most `count` dimensions: there are fewer others than elements, so enough of them are ones. */
+/**
+ * Removes leading ones until at most `count` dimensions remain. There are fewer other dimensions than elements, so
+ * there are enough ones.
+ */
 function withoutLeadingOnes(shape: readonly number[], count: number): number[] {
   if (count === 0) return [];
   let spare = shape.length - count;
@@ -203,7 +206,7 @@ function shapeInMetadata(batch: ArrowBatch): number[] | undefined {
   throw badRequest(`Arrow result: metadata ${SHAPE_KEY}: expected dimensions as in "1,2"`);
 }
 
-/** Undefined when there are no rows, hence no room for a shape. */
+/** Returns undefined without rows, which leave no room for a shape. */
 function shapeColumn(batch: ArrowBatch, field: ArrowField): number[] | undefined {
   const rows = batch.lengthOf(field);
   if (rows === 0) return undefined;

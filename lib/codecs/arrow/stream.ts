@@ -29,7 +29,7 @@ interface Message {
   readonly metadata: number;
 }
 
-/** @throws bad_request for anything that is no stream of a schema and plain record batches; too_large over limits */
+/** @throws bad_request unless the bytes are a stream of a schema and plain record batches; too_large over limits */
 export function readArrowStream(given: Uint8Array): ArrowStream {
   // A Buffer's slice() shares memory where a Uint8Array's copies; from here on it is always a Uint8Array.
   const bytes = new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
@@ -123,7 +123,7 @@ function unexpected(type: number, atStart: boolean): ServingError {
 /** One record batch: the data of each column and child, as views. */
 export class ArrowBatch {
   readonly #message: Message;
-  /** Bytes handed out so far. */
+  /** The bytes returned so far. */
   #used = 0;
   readonly #nodes: { readonly start: number; readonly count: number };
   readonly #buffers: { readonly start: number; readonly count: number };
@@ -150,7 +150,7 @@ export class ArrowBatch {
     return this.#nodes.start + 16 * field.node;
   }
 
-  /** Cells of a column, items of a child. Not checked against its buffers: that is done where they are read. */
+  /** The cells of a column or items of a child. Compared with the buffers only when these are read. */
   lengthOf(field: ArrowField): number {
     return this.#message.flat.size64(this.#nodeAt(field));
   }
@@ -174,7 +174,7 @@ export class ArrowBatch {
         `expected a buffer of ${bytes} bytes, got ${length} at ${offset} of a body of ${body.length}`,
       );
     }
-    // Each byte belongs to one buffer: 256 columns that share one body would be copied 256 times.
+    // Each byte belongs to one buffer; otherwise 256 columns could share one body, which would be copied 256 times.
     this.#used += bytes;
     if (this.#used > body.length) {
       throw badRequest(`Arrow batch: its buffers have more bytes together than its body of ${body.length}`);

@@ -38,7 +38,7 @@ export const DEFAULT_IMAGE: ImageSettings = {
   std: [1],
 };
 
-/** What an upload may be instead, to name it in the error: bytes (latin1) that lie at an offset. */
+/** Other formats, to name them in the error: bytes (latin1) at an offset. */
 const FOREIGN: readonly (readonly [offset: number, magic: string, name: string])[] = [
   [0, 'GIF8', 'GIF'],
   [8, 'WEBP', 'WebP'],
@@ -147,12 +147,12 @@ function checkPixels(what: string, width: number, height: number): void {
   }
 }
 
-/** Where one output channel comes from and goes to. */
+/** The source and the target of one output channel. */
 interface Plane {
   /** Its sample within a pixel of the source row. */
   readonly source: number;
   readonly table: Readonly<Elements>;
-  /** Index of its first element, and the steps to its neighbour and to the row below. */
+  /** The index of its first element, and the steps to the next pixel and the next row. */
   readonly first: number;
   readonly step: number;
   readonly rowStep: number;

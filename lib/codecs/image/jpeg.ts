@@ -9,14 +9,14 @@ import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
 /** Encoders write up to about 20; each can cost 25 ms, a walk over every coefficient of 16 Mi pixels. */
 const SCANS = 50;
-/** Segments before the first scan; a colour profile in pieces is a dozen. */
+/** Segments before the first scan. A colour profile in pieces takes about a dozen. */
 const SEGMENTS = 1_000;
 
 const SOI = 0xd8;
 const EOI = 0xd9;
 const SOS = 0xda;
 const APP1 = 0xe1;
-/** DHT, JPG and DAC lie among the start-of-frame markers and are none. */
+/** DHT, JPG and DAC have marker numbers between those of frames, but are not frames. */
 const NO_FRAME = [0xc4, 0xc8, 0xcc];
 const EXIF = 'Exif\0\0';
 
@@ -65,8 +65,8 @@ export function readJpegHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The caller has held `readJpegHeader` against the pixel limit.
- * @throws bad_input for a cut or damaged file
+ * The caller has compared `readJpegHeader` with the pixel limit.
+ * @throws bad_input for a truncated or damaged file
  */
 export async function decodeJpeg(bytes: Uint8Array): Promise<Pixels> {
   const header = readJpegHeader(bytes);
@@ -87,7 +87,7 @@ function readFrame(body: Uint8Array): Frame {
   return { width, height };
 }
 
-/** Index after the end-of-image marker; walks the coded data, which holds no 0xff without a 0 or a marker. */
+/** The index after the end-of-image marker. Coded data contains 0xff only before a 0 or a marker. */
 function findEnd(bytes: Uint8Array, firstScan: number): number {
   let scans = 0;
   let at = firstScan;
@@ -124,7 +124,7 @@ function markerAt(bytes: Uint8Array, at: number): number {
   return marker;
 }
 
-/** Length of the segment whose marker is at `at`, its own two bytes included. */
+/** The length of the segment with the marker at `at`, including its own two bytes. */
 function segmentLength(bytes: Uint8Array, at: number, marker: number): number {
   const [high, low] = bytes.subarray(at + 2, at + 4);
   if (high === undefined || low === undefined) throw cut(bytes);

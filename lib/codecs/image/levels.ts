@@ -1,6 +1,6 @@
 /**
- * Computes, for each channel, what each of the 256 levels becomes in the tensor. Normalisation and cast happen 256
- * times a channel instead of once a pixel, so every dtype (int64 and float16 too) costs one table lookup.
+ * Computes the tensor values of each of the 256 levels, per channel. Normalisation and cast run 256 times per channel
+ * instead of once per pixel, so every dtype (also int64 and float16) costs one table lookup.
  */
 import { badConfig, badInput } from '../../contract/errors.ts';
 import { allocate, type NumericDType, type TypedArray } from '../../contract/tensor.ts';
@@ -14,7 +14,7 @@ export interface Normalisation {
   readonly std: readonly number[];
 }
 
-/** Elements of any dtype, bigint or number: whoever copies them need not know. */
+/** Elements of any dtype, bigint or number, for code that only copies them. */
 export interface Elements {
   [index: number]: unknown;
 }
@@ -55,7 +55,7 @@ function perChannel(name: string, values: readonly number[], channels: number): 
 
 const HALF = new DataView(new ArrayBuffer(2));
 
-/** A number in the form an array of `dtype` stores. */
+/** Converts a number to the form in which an array of `dtype` stores it. */
 function toElement(value: number, dtype: NumericDType): number | bigint {
   if (dtype === 'float32' || dtype === 'float64') return value;
   if (dtype === 'float16') {
@@ -68,7 +68,7 @@ function toElement(value: number, dtype: NumericDType): number | bigint {
   const max = unsigned ? 2 ** bits - 1 : 2 ** (bits - 1) - 1;
   const whole = Math.min(Math.max(Math.round(value), min), max);
   if (bits < 64) return whole;
-  // 2 ** 64 - 1 is no double: the clamped maximum is one too many for the array.
+  // 2 ** 64 - 1 is not a double, so the clamped maximum is one too large for the array.
   const big = BigInt(whole);
   return unsigned ? (big < 2n ** 64n ? big : 2n ** 64n - 1n) : big < 2n ** 63n ? big : 2n ** 63n - 1n;
 }

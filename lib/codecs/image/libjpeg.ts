@@ -1,6 +1,6 @@
 /**
- * The one owner of libjpeg-turbo's WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), loaded at the first JPEG; it
- * decodes a JPEG whose header was checked. An instance's memory only grows, and one that trapped must not be used
+ * Owns libjpeg-turbo's WebAssembly (@cornerstonejs/codec-libjpeg-turbo-8bit), which is loaded at the first JPEG, and
+ * decodes JPEGs whose header was checked. An instance's memory only grows, and one that trapped must not be used
  * again; both are replaced. A bundle needs libjpegturbowasm_decode.wasm beside it.
  */
 import { readFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ interface Instance {
   readonly library: LibJpeg;
   /** Where the heap begins; the library's stack and static data lie below. */
   readonly heapStart: number;
-  /** How often C++ threw, which is how libjpeg refuses. */
+  /** How often C++ threw, which is how libjpeg reports errors. */
   failures: number;
 }
 
@@ -25,19 +25,19 @@ interface JpegDecoder {
 }
 
 const WASM = 'libjpegturbowasm_decode.wasm';
-/** An instance starts with 50 MiB; one that a large image has grown over this is not kept. */
+/** An instance starts with 50 MiB; one that a large image has grown beyond this limit is replaced. */
 const KEPT_MEMORY_BYTES = 128 * 1024 * 1024;
 /** Each C++ exception leaks 96 bytes in the instance. */
 const KEPT_FAILURES = 10_000;
 /**
- * TurboJPEG reports every warning as a failure and the glue hands out no text. One warning leaves the image whole:
- * stray bytes after the last scan, which some cameras write. libjpeg formats the first warning of an image only, so
- * when this text lies on its stack afterwards, nothing was wrong before. Should another build not leave it there,
- * such files are refused, which a test notices.
+ * TurboJPEG reports every warning as a failure, without its text. One warning is harmless: stray bytes after the last
+ * scan, which some cameras write. libjpeg formats only the first warning of an image, so if this text is on its stack
+ * afterwards, there was no other. A different build may not leave it there; then such files are refused, and a test
+ * fails.
  */
 const HARMLESS_WARNING = Buffer.from('extraneous bytes before marker 0xd9');
 
-/** `open` makes a fresh instance of the library: at the first JPEG and after one that must not be kept. */
+/** @param open creates an instance of the library: at the first JPEG, and to replace one */
 export function jpegDecoder(open: () => Promise<LibJpeg>): JpegDecoder {
   let current: Promise<Instance> | undefined;
   let memory: () => number = () => 0;
@@ -66,7 +66,7 @@ export function jpegDecoder(open: () => Promise<LibJpeg>): JpegDecoder {
         return decodeWith(instance, jpeg, expected);
       } catch (error) {
         if (error instanceof ServingError) throw error;
-        // Neither a refusal of libjpeg nor ours: the instance trapped or ran out of memory.
+        // Not an error of libjpeg or of this file: the instance trapped or ran out of memory.
         drop();
         const why = error instanceof Error ? error.message : String(error);
         throw badInput(`broken JPEG: the decoder gave up (${why})`, { cause: error });
@@ -91,7 +91,7 @@ function decodeWith(
     decoder.getEncodedBuffer(jpeg.length).set(jpeg);
     if (refuses(instance, () => decoder.readHeader())) throw broken('libjpeg cannot read its header');
     const { width, height, componentCount } = decoder.getFrameInfo();
-    // The pixel limit was held against our reading of the header: it must be libjpeg's reading too.
+    // The pixel limit was checked with this project's reading of the header, so libjpeg's must agree.
     if (width !== expected.width || height !== expected.height) {
       throw broken(`its header reads as ${expected.width}x${expected.height} and as ${width}x${height}`);
     }
@@ -106,7 +106,7 @@ function decodeWith(
   }
 }
 
-/** True when the library itself refused; whatever else goes wrong is thrown on. */
+/** Returns true when the library refused the call. Other errors are thrown. */
 function refuses(instance: Instance, call: () => void): boolean {
   try {
     call();
@@ -128,7 +128,9 @@ function findHeap(library: LibJpeg): number {
   }
 }
 
-/** True when the harmless warning lay on the stack; wiped, so that it is never taken for that of another image. */
+/**
+ * Returns true when the harmless warning was on the stack, and wipes it, so that it is not taken for another image's.
+ */
 function wipeWarning({ library, heapStart }: Instance): boolean {
   const stack = Buffer.from(library.HEAPU8.buffer, 0, heapStart);
   let found = false;
@@ -185,7 +187,7 @@ async function readWasm(): Promise<Buffer<ArrayBuffer>> {
   try {
     return await readFile(new URL(`./${WASM}`, import.meta.url));
   } catch {
-    // Not a bundle: the file lies where the package manager put it.
+    // Not a bundle: the file is in node_modules.
   }
   try {
     const installed = import.meta.resolve('@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm');
@@ -196,8 +198,8 @@ async function readWasm(): Promise<Buffer<ArrayBuffer>> {
 }
 
 /**
- * On Node the glue wants `require` and `__dirname`, which an ES module bundle does not have. It takes Electron's
- * renderer, known by `process.type`, for no Node, and given the module it needs neither. `make` calls synchronously.
+ * On Node the glue needs `require` and `__dirname`, which an ES module bundle lacks. With `process.type` set as in
+ * Electron's renderer and the module passed in, it needs neither. `make` must be synchronous.
  */
 function asRenderer<T>(make: () => T): T {
   const before = Object.getOwnPropertyDescriptor(process, 'type');

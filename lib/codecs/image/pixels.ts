@@ -14,7 +14,7 @@ export interface Pixels {
 const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
 
-/** Orientation 1-8 of an EXIF block (from its "II" or "MM" on); 1, as stored, when it tells none. */
+/** The orientation 1-8 of an EXIF block (from its "II" or "MM"); 1, as stored, when it has none. */
 export function exifOrientation(tiff: Uint8Array): number {
   if (tiff.length < 14) return 1;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
@@ -34,7 +34,7 @@ export function exifOrientation(tiff: Uint8Array): number {
   return 1;
 }
 
-/** The image as its EXIF orientation, 1 to 8, says it is to be seen; 5 to 8 swap width and height. */
+/** Turns the image by its EXIF orientation; 5 to 8 swap width and height. */
 export function orient(pixels: Pixels, orientation: number): Pixels {
   if (orientation === 1) return pixels;
   const { width, height, data } = pixels;

@@ -8,7 +8,7 @@ import { badInput, type ServingError } from '../../contract/errors.ts';
 import { exifOrientation, orient, type Pixels } from './pixels.ts';
 
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
-/** More chunks than any encoder writes for 32 MiB; empty ones would only cost us memory. */
+/** More chunks than any encoder writes for 32 MiB. Empty chunks would only cost memory. */
 const CHUNKS = 65_536;
 /** Deflate cannot do better: 258 bytes for 2 bits. */
 const DEFLATE_RATIO = 1_032;
@@ -29,7 +29,7 @@ const COLOUR_TYPES: ReadonlyMap<number, { readonly samples: number; readonly dep
     [RGB_ALPHA, { samples: 4, depths: [8, 16] }],
   ]);
 
-/** First column, first row and the steps between them; Adam7 sends seven of these, a plain PNG one. */
+/** First column, first row and the steps between pixels. Adam7 has seven passes, a plain PNG one. */
 type Pass = readonly [x: number, y: number, stepX: number, stepY: number];
 const WHOLE: readonly Pass[] = [[0, 0, 1, 1]];
 const ADAM7: readonly Pass[] = [
@@ -91,8 +91,8 @@ export function readPngHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The caller has held `readPngHeader` against the pixel limit.
- * @throws bad_input for anything libpng would refuse, and for image data beyond the header's size.
+ * The caller has compared `readPngHeader` with the pixel limit.
+ * @throws bad_input for anything libpng would refuse, and for image data beyond the header's size
  */
 export function decodePng(bytes: Uint8Array): Pixels {
   const header = readPngHeader(bytes);
@@ -126,7 +126,7 @@ function readChunk(bytes: Uint8Array, start: number): Chunk {
   if (!/^[A-Za-z]{4}$/.test(name)) throw broken(`no chunk begins at byte ${start}`);
   const end = start + 12 + length;
   if (end > bytes.length) throw broken(`it ends at byte ${bytes.length}, inside its ${name} chunk`);
-  // A capital first letter marks a chunk the image cannot do without; libpng checks the same ones.
+  // A capital first letter marks a critical chunk; libpng verifies the same ones.
   if (/^[A-Z]/.test(name) && crc32(bytes.subarray(start + 4, end - 4)) !== view.getUint32(end - 4)) {
     throw broken(`the checksum of its ${name} chunk is wrong`);
   }
@@ -152,7 +152,7 @@ function readParts(bytes: Uint8Array, header: Header): Parts {
   return { deflated: Buffer.concat(deflated), palette: palette ?? new Uint8Array(0), orientation };
 }
 
-/** 256 colours of 3 bytes, black from the end of the chunk on, as libpng has them. */
+/** 256 colours of 3 bytes; the missing ones are black, as in libpng. */
 function readPalette(data: Uint8Array): Uint8Array {
   if (data.length === 0 || data.length > 768 || data.length % 3 !== 0) {
     throw broken(`a palette of ${data.length} bytes is no list of 1 to 256 colours`);
@@ -162,7 +162,7 @@ function readPalette(data: Uint8Array): Uint8Array {
   return colours;
 }
 
-/** The grey of each sample value, in the form of a palette. */
+/** The grey levels of the sample values, as a palette. */
 function greys(depth: number): Uint8Array {
   const colours = new Uint8Array(768);
   const step = depth < 8 ? 255 / (2 ** depth - 1) : 1;
@@ -188,7 +188,7 @@ function inflate(deflated: Buffer, expected: number): Buffer {
   }
   let scanlines: Buffer;
   try {
-    // One byte of room more than promised: zlib then sees the end without a second chunk as large.
+    // One extra byte, so that zlib sees the end without a second chunk of the same size.
     const chunkSize = Math.max(64, expected + 1);
     scanlines = inflateSync(deflated, { maxOutputLength: expected, chunkSize });
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * Reads the body of an Open Inference Protocol request: its inputs, each a tensor or the JSON of one, and the outputs it
- * asks for. The bytes of binary tensors follow the JSON, in order; their sizes come from untrusted callers, so each one
- * is checked against its shape and the bytes that are there, and no byte may be left over.
+ * Reads the body of an Open Inference Protocol request: its inputs, each as a tensor or as JSON, and the requested
+ * outputs. The bytes of binary tensors follow the JSON in order. Their sizes come from untrusted callers, so each is
+ * checked against its shape and the available bytes, and no byte may be left over.
  */
 import { badInput, badRequest, ServingError } from '../../contract/errors.ts';
 import { LIMITS, overLimit } from '../../contract/limits.ts';
@@ -10,12 +10,12 @@ import { isObject, longName, parseJson } from '../instances.ts';
 import { kindOf, quoteName, quoteValue } from '../quote.ts';
 import { binaryTensor, DTYPES } from './tensor.ts';
 
-/** The header, lower-cased, that says how many bytes of a body are its JSON. */
+/** The header (in lower case) with the number of bytes of a body's JSON. */
 export const JSON_LENGTH_HEADER = 'inference-header-content-length';
 
 export type InferenceInput =
   | { readonly name: string; readonly tensor: Tensor }
-  /** `data` is flat or nested; which numbers are in it nobody has looked at. */
+  /** `data` is flat or nested; its numbers are not checked yet. */
   | {
       readonly name: string;
       readonly dtype: DType;
@@ -31,9 +31,9 @@ interface RequestedOutput {
 export interface InferenceRequest {
   readonly id: string | undefined;
   readonly inputs: readonly InferenceInput[];
-  /** Undefined: all of them. */
+  /** Undefined for all outputs. */
   readonly outputs: readonly RequestedOutput[] | undefined;
-  /** For outputs that are not named. */
+  /** The form of outputs that are not named. */
   readonly binary: boolean;
 }
 
@@ -47,7 +47,7 @@ export function jsonLengthOf(header: string | undefined): number | undefined {
 }
 
 /**
- * @param jsonLength bytes of the JSON, behind which the binary tensors lie; undefined: the body is JSON alone
+ * @param jsonLength bytes of the JSON, which the binary tensors follow; undefined for a body with JSON only
  * @throws bad_request, bad_input, too_large
  */
 export function decodeInference(body: Uint8Array | string, jsonLength: number | undefined): InferenceRequest {
@@ -90,7 +90,7 @@ function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
   if (typeof body !== 'string') {
     return { json: body.subarray(0, jsonLength), binary: body.subarray(jsonLength) };
   }
-  // Of a body that says it is text, the gateway has replaced every byte that was not UTF-8.
+  // In a body declared as text, the gateway has replaced every byte that was not UTF-8.
   if (jsonLength < length) {
     throw badRequest(
       'binary tensors came in a body of text; send them with content-type: application/octet-stream',
@@ -99,7 +99,7 @@ function splitBody(body: Uint8Array | string, jsonLength: number | undefined) {
   return { json: body, binary: NO_BYTES };
 }
 
-/** What is optional may be null: some clients write all the fields they know. */
+/** Optional fields may be null, because some clients write all fields. */
 function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
@@ -145,7 +145,7 @@ function readInputs(inputs: unknown, binary: Uint8Array): InferenceInput[] {
   return read;
 }
 
-/** The name of an input or output, once each, and what else it says of itself. */
+/** Reads an input or output entry, whose name must be unique. */
 function namedEntry(entry: unknown, place: string, names: Set<string>) {
   if (!isObject(entry)) throw wrong(place, 'an object', entry);
   const { name } = entry;
@@ -189,14 +189,14 @@ function binarySize(fields: Readonly<Record<string, unknown>>, where: string): n
   return size as number;
 }
 
-/** The server and its clients have no memory in common. */
+/** Refuses shared memory, which server and clients cannot have. */
 function refuseSharedMemory(parameters: Readonly<Record<string, unknown>>, where: string): void {
   const shared = ['shared_memory_region', 'shared_memory_byte_size', 'shared_memory_offset'];
   if (shared.every((name) => isAbsent(parameters[name]))) return;
   throw badRequest(`${where}: shared memory is not served; send the tensor in the body`);
 }
 
-/** @param binary for outputs that do not say */
+/** @param binary the default for outputs without this setting */
 function readOutputs(outputs: unknown, binary: boolean): RequestedOutput[] | undefined {
   if (isAbsent(outputs)) return undefined;
   const given = listOf(outputs, 'outputs');

@@ -1,6 +1,6 @@
 /**
- * Names of the Open Inference Protocol's datatypes, and one binary tensor of them. A tensor is a view of its bytes where
- * they are aligned, and a copy elsewhere.
+ * The Open Inference Protocol's datatype names, and its binary tensors. A tensor is a view of its bytes if they are
+ * aligned, else a copy.
  */
 import { badInput, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
@@ -57,7 +57,7 @@ export function binaryTensor(
   }
 }
 
-/** onnxruntime takes any byte for a flag, and kernels disagree on what 2 is. */
+/** onnxruntime accepts any byte as a bool, and kernels disagree on what 2 means. */
 function assertFlags(bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; at++) {
     if ((bytes[at] as number) > 1) throw badInput(`expected bytes of 0 and 1 (BOOL), got ${bytes[at]}`);

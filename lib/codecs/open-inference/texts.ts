@@ -9,7 +9,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @throws bad_input when there are not `count` elements of UTF-8 text, to the last byte */
 export function readTexts(bytes: Uint8Array, count: number): string[] {
-  // Before anything is read: a shape may promise 67 million of them.
+  // Checked first, because a shape may promise 67 million elements.
   if (count * LENGTH_BYTES > bytes.byteLength) {
     throw badInput(`${count} BYTES elements do not fit into ${bytes.byteLength} bytes`);
   }
@@ -37,14 +37,14 @@ function decodeText(bytes: Uint8Array, index: number): string {
   }
 }
 
-/** Bytes that `writeTexts` takes. */
+/** The number of bytes that `writeTexts` writes. */
 export function textsLength(texts: readonly string[]): number {
   let length = 0;
   for (const text of texts) length += LENGTH_BYTES + Buffer.byteLength(text);
   return length;
 }
 
-/** @returns the place behind what was written */
+/** @returns the index after the written bytes */
 export function writeTexts(texts: readonly string[], into: Buffer, start: number): number {
   let at = start;
   for (const text of texts) {

@@ -1,7 +1,7 @@
 /**
- * Writes an Open Inference Protocol response: JSON, followed by the bytes of the binary outputs. A binary body leaves
- * Lambda as base64, a third longer, and must fit into its 6 MiB. The JSON is padded with spaces to a multiple of 8, so
- * that clients can view the tensors without a copy.
+ * Writes an Open Inference Protocol response: JSON, followed by the bytes of binary outputs. A binary body leaves
+ * Lambda as base64, a third larger, and must fit into its 6 MiB. The JSON is padded with spaces to a multiple of 8,
+ * so that clients can view the tensors without a copy.
  */
 import { JSON_LENGTH_HEADER } from '../../codecs/open-inference/request.ts';
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
@@ -22,14 +22,14 @@ export interface AnsweredOutput {
 interface InferenceAnswer {
   readonly model: string;
   readonly version: string;
-  /** As the request had it. */
+  /** The id of the request. */
   readonly id: string | undefined;
   readonly outputs: readonly AnsweredOutput[];
 }
 
 /**
- * @param allocate memory that the answer needs until it is a text
- * @throws too_large when Lambda would not carry it
+ * @param allocate memory for the answer until it is text
+ * @throws too_large when it exceeds Lambda's limit
  */
 export function inferenceAnswer(
   { model, version, id, outputs }: InferenceAnswer,
@@ -57,7 +57,7 @@ function upToBoundary(length: number): number {
   return Math.ceil(length / BOUNDARY) * BOUNDARY;
 }
 
-/** No element of JSON takes less than two characters: what cannot fit is not even written. */
+/** An element takes at least two characters of JSON, so an answer that cannot fit is not written. */
 function assertSize(outputs: readonly AnsweredOutput[]): void {
   let bytes = 0;
   for (const { tensor, binary: isBinary } of outputs) {
@@ -82,7 +82,7 @@ function byteLength({ dtype, data }: NamedTensor): number {
   return dtype === 'string' ? textsLength(data as readonly string[]) : (data as TypedArray).byteLength;
 }
 
-/** @returns the place behind it */
+/** @returns the index after the tensor */
 function writeTensor({ dtype, data }: NamedTensor, into: Buffer, at: number): number {
   if (dtype === 'string') return writeTexts(data as readonly string[], into, at);
   const { buffer, byteOffset, byteLength: length } = data as TypedArray;

@@ -1,7 +1,7 @@
 /**
  * The Open Inference Protocol (KServe V2 over REST, with the binary tensor extension) under /v2: health, metadata and
- * inference. Shapes include the batch dimension here, whatever the job says of POST /predict: a request is one record
- * that is run whole. The model's name is the job's, its version the one that serves.
+ * inference. Shapes always include the batch dimension, whatever the job sets for POST /predict: a request is one
+ * record that runs as a whole. The model's name is the job's, its version the one that serves.
  */
 import {
   decodeInference,
@@ -28,20 +28,20 @@ import { type AnsweredOutput, inferenceAnswer } from './answer.ts';
 import { rawInput } from './raw.ts';
 
 export interface Limiter {
-  /** Takes one token. @throws rate_limited, which says when to come back */
+  /** Takes one token. @throws rate_limited with the time to retry after */
   acquire(): Promise<void>;
 }
 
 export interface InferenceDeps {
   readonly model: Model;
-  /** Undefined: no limit. */
+  /** Undefined for no limit. */
   readonly limiter?: Limiter | undefined;
   readonly reporter: Reporter;
-  /** What the model is called over /v2. Default "serving_stream". */
+  /** The model's name under /v2. Default "serving_stream". */
   readonly jobName?: string;
 }
 
-/** That of package.json. */
+/** The version in package.json. */
 export const SERVER_VERSION = '0.1.0';
 
 const PATH =
@@ -51,7 +51,7 @@ export function isInferencePath(path: string): boolean {
   return path === '/v2' || path.startsWith('/v2/');
 }
 
-/** @throws not_found for another path, model or version, and whatever went wrong with the request */
+/** @throws not_found for an unknown path, model or version, and any error of the request */
 export async function answerInference(
   request: HttpRequest,
   deps: InferenceDeps,
@@ -73,7 +73,7 @@ export async function answerInference(
   }
   const job = jobOf(deps);
   assertModel(name ?? job, job);
-  // Whether a model can serve is seen by opening it; one that cannot is model_unavailable.
+  // Opening the model shows whether it can serve; otherwise this throws model_unavailable.
   return deps.model.use(async (runner) => {
     assertVersion(version, runner, job);
     if (health === 'ready') return json(200, { ready: true });
@@ -133,7 +133,7 @@ async function inferred(
   const { reporter, limiter } = deps;
   const stop = reporter.start('zoo.serving.request.overall');
   await limiter?.acquire();
-  // The tensors are views of the body, and the answer holds nothing of either.
+  // The tensors are views of the body; the response keeps no reference to either.
   const response = await withScratch((scratch) =>
     runRequest(request, deps, { model, version, clock, scratch }),
   );
@@ -175,7 +175,7 @@ async function runRequest(
   return inferenceAnswer(answer, allocate);
 }
 
-/** A body without JSON: all outputs come back binary too. */
+/** A body without JSON, for which all outputs are binary. */
 function rawRequest(body: Uint8Array | string, { inputs = [] }: Runner): InferenceRequest {
   return { id: undefined, inputs: [rawInput(body, inputs)], outputs: undefined, binary: true };
 }
@@ -212,7 +212,7 @@ function rowsOf(record: Inputs): number {
   return 1;
 }
 
-/** Before the run where the model says what it gives: a typo must not cost one. */
+/** Checked before the run if the model declares its outputs, so that a typo does not cost a run. */
 function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: string }[] | undefined): void {
   const unknown = known && outputs?.find(({ name }) => !known.some((output) => output.name === name));
   if (!unknown) return;
@@ -221,7 +221,7 @@ function assertOutputs({ outputs }: InferenceRequest, known: readonly { name: st
   );
 }
 
-/** In the order they were asked for, or the model's. */
+/** The requested outputs in their order, or all of them. */
 function chosen(asked: InferenceRequest, tensors: readonly AnsweredOutput['tensor'][]): AnsweredOutput[] {
   if (!asked.outputs) return tensors.map((tensor) => ({ tensor, binary: asked.binary }));
   assertOutputs(asked, tensors);

@@ -1,6 +1,6 @@
 /**
- * Reads a body that is nothing but one tensor's bytes (`Inference-Header-Content-Length: 0`). Its shape follows from
- * the length, which is possible only where one dimension is free.
+ * Reads a body that consists of one tensor's bytes (`Inference-Header-Content-Length: 0`). Its shape follows from the
+ * length, which is only possible if one dimension is free.
  */
 import type { InferenceInput } from '../../codecs/open-inference/request.ts';
 import { binaryTensor, DATATYPES } from '../../codecs/open-inference/tensor.ts';
@@ -10,7 +10,7 @@ import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
 import { formatSpec } from '../../pipeline/shape-check.ts';
 
-/** Where two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
+/** If two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
 export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]): InferenceInput {
   if (typeof body === 'string') {
     throw refusal('it came as text; send it with content-type: application/octet-stream');
