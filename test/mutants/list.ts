@@ -1,8 +1,25 @@
 /** Every mutant. One for each stated guarantee, limit, time to live and condition of the Lua scripts. */
+import { AWS } from './areas/aws.ts';
+import { CLIENTS } from './areas/clients.ts';
+import { CODECS } from './areas/codecs.ts';
 import { CONTRACT } from './areas/contract.ts';
+import { EMBEDDED_REDIS } from './areas/embedded-redis.ts';
+import { HTTP } from './areas/http.ts';
+import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
 import { type Mutant, mutantsOf } from './mutant.ts';
 
-export const MUTANTS: readonly Mutant[] = mutantsOf([...CONTRACT, ...PIPELINE, ...REDIS_SCRIPTS, ...REDIS]);
+export const MUTANTS: readonly Mutant[] = mutantsOf([
+  ...CONTRACT,
+  ...CODECS,
+  ...PIPELINE,
+  ...REDIS_SCRIPTS,
+  ...REDIS,
+  ...AWS,
+  ...HTTP,
+  ...LOCAL,
+  ...EMBEDDED_REDIS,
+  ...CLIENTS,
+]);

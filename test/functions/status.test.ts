@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { status } from '../../functions/status.ts';
+import { modelUnavailable, ServingError } from '../../lib/contract/errors.ts';
+import { quietReporter } from '../support/reporter.ts';
+
+interface World {
+  readonly ping?: () => Promise<void>;
+  readonly modelVersion?: () => Promise<string>;
+}
+
+async function get(path: string, { ping, modelVersion }: World = {}) {
+  const handler = status({
+    results: { ping: ping ?? (async () => undefined), metrics: async () => [] },
+    modelVersion: modelVersion ?? (async () => 'v1'),
+    reporter: quietReporter(),
+  });
+  const event = { rawPath: path, headers: {}, requestContext: { http: { method: 'GET' } } };
+  const { statusCode, body } = await handler(event as unknown as APIGatewayProxyEventV2);
+  return { statusCode, body: body as string };
+}
+
+test('/ready is 200 with the version that serves when Redis and the model can be reached', async () => {
+  const { statusCode, body } = await get('/ready');
+  assert.deepEqual([statusCode, JSON.parse(body)], [200, { ready: true, model: 'v1' }]);
+});
+
+test('/ready is 503 when Redis does not answer', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const ping = () => Promise.reject(new ServingError('results_unavailable', 'away'));
+  const { statusCode, body } = await get('/ready', { ping });
+  assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'results_unavailable']);
+});
+
+test('/ready is 503 when no model can be found', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const { statusCode, body } = await get('/ready', {
+    modelVersion: () => Promise.reject(modelUnavailable('none')),
+  });
+  assert.deepEqual([statusCode, JSON.parse(body).code], [503, 'model_unavailable']);
+});
+
+test('GET / is the text of the old front end, /metrics a list, and any other path is not found', async () => {
+  assert.deepEqual(await get('/'), {
+    statusCode: 200,
+    body: 'welcome to analytics zoo web serving frontend',
+  });
+  assert.deepEqual(await get('/metrics'), { statusCode: 200, body: '[]' });
+  assert.equal((await get('/readiness')).statusCode, 404);
+});

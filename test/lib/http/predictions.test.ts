@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { APIGatewayProxyEventV2 } from 'aws-lambda';
+import { predict } from '../../../functions/predict.ts';
+import { predictions } from '../../../functions/predictions.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
+import type { Result } from '../../../lib/contract/result.ts';
+import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
+import { failureBody, pageText, predictionTexts, resultText } from '../../../lib/http/predictions.ts';
+import { quietReporter } from '../../support/reporter.ts';
+
+function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
+  const requestContext = { http: { method } };
+  return { rawPath: path, headers: {}, requestContext, body } as unknown as APIGatewayProxyEventV2;
+}
+
+function resultOf(...outputs: NamedTensor[]): Result {
+  return { uri: 'a', outputs, filtered: undefined, model: 'v', finishedAt: 0 };
+}
+
+test('outputs that cannot fit into an answer are refused before they are written', () => {
+  const data = new Float32Array(LIMITS.httpBodyBytes / 2 + 1);
+  const outputs: NamedTensor[] = [{ name: 'y', dtype: 'float32', shape: [data.length], data }];
+  assert.throws(() => predictionTexts([{ ok: true, outputs }], undefined), {
+    code: 'too_large',
+    message: /^the answer would have 3145729 numbers/,
+  });
+});
+
+test('an integer beyond 2^53 is written as a text, and one below as a number', () => {
+  const data = BigInt64Array.of(2n ** 53n + 1n, 7n);
+  const text = resultText(resultOf({ name: 'y', dtype: 'int64', shape: [2], data }));
+  assert.deepEqual(JSON.parse(text).outputs[0].data, ['9007199254740993', 7]);
+});
+
+test('a cancelled record is answered as cancelled, any other failure as failed', () => {
+  const statusOf = (code: 'cancelled' | 'bad_input') =>
+    failureBody(new ServingError(code, 'no', { uri: 'a' }))['status'];
+  assert.deepEqual([statusOf('cancelled'), statusOf('bad_input')], ['cancelled', 'failed']);
+});
+
+test('a page without results may have more behind it; only no page at all is the end', () => {
+  assert.deepEqual(JSON.parse(pageText([])), { results: [], more: true });
+  assert.deepEqual(JSON.parse(pageText(undefined)), { results: [], more: false });
+});
+
+function endpoint(sends: (message: string) => Promise<void>) {
+  const pages: [count: number, maxBytes: number][] = [];
+  const handler = predictions({
+    queue: () => ({ send: sends }),
+    payloads: () => assert.fail('no record is large'),
+    results: () => ({
+      getWithin: async () => undefined,
+      take: async () => undefined,
+      takePage: async (count, maxBytes) => {
+        pages.push([count, maxBytes]);
+        return undefined;
+      },
+    }),
+    reporter: quietReporter,
+    states: () => assert.fail('no state is asked for'),
+  });
+  return { handler, pages };
+}
+
+const ONE = '{"instances":[{"x":1}]}';
+
+test('202 comes when the queue has the record, and 503 when it does not take it', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  let isSent = false;
+  const slow = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    isSent = true;
+  };
+  assert.equal((await endpoint(slow).handler(event('POST', '/predictions', ONE))).statusCode, 202);
+  assert.ok(isSent);
+  const refused = () => Promise.reject(new ServingError('queue_unavailable', 'no'));
+  assert.equal((await endpoint(refused).handler(event('POST', '/predictions', ONE))).statusCode, 503);
+});
+
+test('one record is answered with its uri and where it will be, two with their uris', async () => {
+  const { handler } = endpoint(async () => undefined);
+  const post = async (body: string) =>
+    JSON.parse((await handler(event('POST', '/predictions', body))).body ?? '');
+  assert.deepEqual(Object.keys(await post(ONE)), ['uri']);
+  const two = await post('{"instances":[{"x":1},{"x":2}],"uris":["a","b"]}');
+  assert.deepEqual(two, { uris: ['a', 'b'] });
+});
+
+test('a page of results keeps to a hundred, and to bytes that fit into an answer as JSON', async () => {
+  const { handler, pages } = endpoint(async () => undefined);
+  await handler(event('DELETE', '/predictions'));
+  const [count, maxBytes] = pages[0] as [number, number];
+  assert.equal(count, 100);
+  assert.ok(maxBytes * 3 < LIMITS.httpBodyBytes);
+});
+
+test('a run of a request is asked to end when the function has no time left', async () => {
+  let leftMs = 10_000;
+  let policy: RunPolicy | undefined;
+  const handler = predict({
+    model: {
+      use: (work) =>
+        work({
+          version: 'v',
+          run: async (records, given) => {
+            policy = given;
+            return records.map(() => ({ ok: true, outputs: [] }));
+          },
+          close: async () => undefined,
+        }),
+    },
+    filter: undefined,
+    reporter: quietReporter(),
+  });
+  await handler(event('POST', '/predict', ONE), { getRemainingTimeInMillis: () => leftMs });
+  assert.equal(policy?.failFast, true);
+  assert.equal(policy.isOver?.(), false);
+  leftMs = 0;
+  assert.equal(policy.isOver?.(), true);
+});

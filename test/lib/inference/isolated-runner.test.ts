@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
+import { IsolatedRunner } from '../../../lib/inference/isolated-runner.ts';
+import { identityModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+async function open(t: TestContext): Promise<IsolatedRunner> {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]));
+  const settings = { threads: 1, batchSize: 1, inputAlreadyBatched: false, image: {} };
+  const isolated = new IsolatedRunner({ file, version: 'v', settings });
+  t.after(() => isolated.close());
+  return isolated;
+}
+
+const record = (value: number): Inputs => new Map([['x', { kind: 'json', value: [value] }]]);
+const valuesOf = (outcomes: readonly Outcome[]) =>
+  outcomes.map((outcome) => outcome.ok && outcome.outputs[0]?.data[0]);
+
+test('a run that was given up leaves nothing behind that the next one would take for its own', async (t) => {
+  const isolated = await open(t);
+  await assert.rejects(isolated.run([record(1)], 1), { code: 'timeout' });
+  assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
+});
+
+test('a run that is given up takes no other run along', async (t) => {
+  const isolated = await open(t);
+  const [first, second] = await Promise.allSettled([
+    isolated.run([record(1)], 1),
+    isolated.run([record(2)], 60_000),
+  ]);
+  assert.equal(first.status, 'rejected');
+  assert.ok(second.status === 'fulfilled');
+  assert.deepEqual(valuesOf(second.value), [2]);
+});

@@ -1,0 +1,617 @@
+/** Bugs in lib/s3, lib/registry and lib/queue: checksums, sizes, conditions, partial failures. */
+import type { Suite } from '../mutant.ts';
+
+const PAYLOADS = 'test/lib/s3/payloads.test.ts';
+const PUBLISH = 'test/lib/registry/publish.test.ts';
+const SOURCE = 'test/security/model-source.test.ts';
+const POINTERS = 'test/security/pointers.test.ts';
+const SENDER = 'test/lib/queue/sender.test.ts';
+const FOLDER = 'test/faults/swap/folder.test.ts';
+const ONNX_FILE = 'test/lib/registry/onnx-file.test.ts';
+const DLQ = 'test/cli/dlq/dlq.test.ts';
+
+export const AWS: readonly Suite[] = [
+  {
+    file: 'lib/queue/sender.ts',
+    tests: [SENDER],
+    bugs: [
+      {
+        guarantee: 'a call holds at most 1 MiB',
+        find: '(count > 0 && bytes + pending.bytes > LIMITS.messageBytes)',
+        replace: '(count > 0 && bytes > LIMITS.messageBytes)',
+      },
+      {
+        guarantee: 'a call of exactly 1 MiB is one call',
+        find: 'bytes + pending.bytes > LIMITS.messageBytes',
+        replace: 'bytes + pending.bytes >= LIMITS.messageBytes',
+      },
+      {
+        guarantee: 'a message of more than 1 MiB does not stop the queue',
+        find: '(count > 0 && bytes + pending.bytes > LIMITS.messageBytes)',
+        replace: 'bytes + pending.bytes > LIMITS.messageBytes',
+      },
+      {
+        guarantee: 'a message of the queue is counted in bytes',
+        find: 'bytes: Buffer.byteLength(body)',
+        replace: 'bytes: body.length',
+      },
+      {
+        guarantee: 'a refused entry of a call that succeeded is not reported as sent',
+        find: 'if (taken.has(i)) pending.resolve();',
+        replace: 'if (!refused.has(i) || taken.has(i)) pending.resolve();',
+        tests: [SENDER, 'test/faults/sqs-send.test.ts'],
+      },
+      {
+        guarantee: 'an entry that is refused for our own fault is not sent again',
+        find: 'else if (SenderFault || ++pending.tries >= MAX_TRIES) {',
+        replace: 'else if (++pending.tries >= MAX_TRIES) {',
+      },
+      {
+        guarantee: 'an entry that is refused again and again rejects in the end',
+        find: 'else if (SenderFault || ++pending.tries >= MAX_TRIES) {',
+        replace: 'else if (SenderFault || ++pending.tries >= 100 * MAX_TRIES) {',
+      },
+      {
+        guarantee: 'an entry that is refused for a passing reason is sent again',
+        find: 'MAX_TRIES = 4',
+        replace: 'MAX_TRIES = 1',
+      },
+      {
+        guarantee: 'an entry that is sent again is sent alone',
+        find: 'return again;',
+        replace: 'return again.length > 0 ? [...batch] : [];',
+      },
+      {
+        guarantee: 'a call that fails rejects every message of it',
+        find: 'for (const pending of batch) pending.reject(this.#unavailable((error as Error).message, error));',
+        replace: 'batch[0]?.reject(this.#unavailable((error as Error).message, error));',
+        tests: [SENDER],
+      },
+      {
+        guarantee: 'at most 16 calls are in flight',
+        find: ' && this.#calls < PARALLEL_CALLS',
+        replace: '',
+        tests: [SENDER],
+      },
+      {
+        guarantee: 'what waits is sent when a call has ended',
+        find: 'this.#calls--;\n        this.#pump();',
+        replace: 'this.#calls--;',
+        tests: [SENDER],
+      },
+    ],
+  },
+  {
+    file: 'lib/codecs/pointer.ts',
+    tests: [POINTERS, PAYLOADS, 'test/lib/codecs/message.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a pointer leads only to the payloads of its own job',
+        find: 'key.startsWith(prefix) && ',
+        replace: '',
+      },
+      {
+        guarantee: 'a pointer leads to no sub-folder and to no parent',
+        find: '/^[\\w-]{1,80}$/.test(key.slice(prefix.length))',
+        replace: 'key.length > prefix.length',
+      },
+      {
+        guarantee: 'a pointer without a good uri is none',
+        find: "const uri = assertUri(parsed['uri']);",
+        replace: "const uri = String(parsed['uri']);",
+      },
+      {
+        guarantee: 'a size that makes no sense is as good as none',
+        find: 'Number(bytes) <= LIMITS.payloadBytes;',
+        replace: 'Number(bytes) <= 2 ** 53;',
+      },
+      {
+        guarantee: 'a large body is not parsed to look for a pointer',
+        find: 'body.length > POINTER_CHARACTERS || ',
+        replace: '',
+        tests: ['test/lib/codecs/message.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/payloads.ts',
+    tests: [PAYLOADS, POINTERS],
+    bugs: [
+      {
+        guarantee: 'a record over 32 MiB is refused',
+        find: 'if (bytes > LIMITS.payloadBytes) throw',
+        replace: 'if (bytes > 2 * LIMITS.payloadBytes) throw',
+        tests: [PAYLOADS, 'test/bad-input/queue.test.ts'],
+      },
+      {
+        guarantee: 'never more than 64 MiB of payloads are in memory',
+        find: 'TOGETHER_BYTES = 2 * LIMITS.payloadBytes',
+        replace: 'TOGETHER_BYTES = 3 * LIMITS.payloadBytes',
+      },
+      {
+        guarantee: 'sixteen payloads at most are asked for at a time',
+        find: 'MOST_READS = 16',
+        replace: 'MOST_READS = 17',
+      },
+      {
+        guarantee: 'a payload is read up to what its pointer says',
+        find: 'if (bytes.byteLength > most) return',
+        replace: 'if (bytes.byteLength > 2 * most) return',
+      },
+      {
+        guarantee: 'no more than that is asked of S3',
+        find: 'most + 1)',
+        replace: 'LIMITS.payloadBytes * 4)',
+      },
+      {
+        guarantee: 'a payload that is not there is final',
+        find: "const isGone = (error as Error).name === 'NoSuchKey';",
+        replace: 'const isGone = false;',
+      },
+      {
+        guarantee: 'a payload that cannot be read now is read again later',
+        find: "const isGone = (error as Error).name === 'NoSuchKey';",
+        replace: 'const isGone = true;',
+      },
+      {
+        guarantee: 'the error of a payload carries the uri of its record',
+        find: "unavailable('read', error, uri)",
+        replace: "unavailable('read', error)",
+      },
+      {
+        guarantee: 'what a payload really takes counts, once it is there',
+        find: 'bytes += read.bytes - most;',
+        replace: 'bytes += 0;',
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/conditional.ts',
+    tests: [PUBLISH],
+    bugs: [
+      {
+        guarantee: 'the pointer is replaced only if nobody else was first',
+        find: "...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),",
+        replace: '',
+      },
+      {
+        guarantee: 'a refusal is no error',
+        find: "if (status !== 412 && status !== 409 && name !== 'NoSuchKey') throw error;",
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'a write whose answer got lost is no conflict with itself',
+        find: 'return (await getTaggedText(s3, { bucket, key }))?.text === text;',
+        replace: 'return false;',
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/objects.ts',
+    tests: [PAYLOADS, SOURCE, PUBLISH],
+    bugs: [
+      {
+        guarantee: 'every range names the version it belongs to',
+        find: '...(etag ? { IfMatch: etag } : {}),',
+        replace: '',
+        tests: ['test/faults/s3.test.ts', SOURCE],
+      },
+      {
+        guarantee: 'a body that breaks off is asked for once more',
+        find: 'if (attempt === 2 || abortSignal.aborted) throw error;',
+        replace: 'throw error;',
+        tests: ['test/faults/s3.test.ts'],
+      },
+      {
+        guarantee: 'a text is read up to 1 MiB',
+        find: '{ start: 0, end: TEXT_BYTES }',
+        replace: '{ start: 0, end: 1000 * TEXT_BYTES }',
+        tests: [SOURCE, PUBLISH],
+      },
+      {
+        guarantee: 'an empty object is an empty text',
+        find: "if (name !== 'InvalidRange') throw error;",
+        replace: 'throw error;',
+        tests: [SOURCE, PUBLISH, 'test/faults/swap/torn.test.ts'],
+      },
+      {
+        guarantee: 'a missing object is an answer and no error',
+        find: "if (name === 'NoSuchKey') return undefined;",
+        replace: '',
+        tests: [PUBLISH],
+      },
+      {
+        guarantee: 'a read has a time limit of 8 s',
+        find: 'READ_MS = 8_000',
+        replace: 'READ_MS = 800_000',
+        tests: ['test/faults/s3.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/pages.ts',
+    tests: [DLQ, PUBLISH],
+    bugs: [
+      {
+        guarantee: 'objects are deleted a thousand to a call',
+        find: 'KEYS_PER_CALL = 1_000',
+        replace: 'KEYS_PER_CALL = 1_001',
+        tests: ['test/lib/s3/pages.test.ts'],
+      },
+      {
+        guarantee: 'a deletion that S3 refused is an error',
+        find: 'if (first) throw new Error',
+        replace: 'if (!first && Errors.length > 0) throw new Error',
+        tests: ['test/lib/s3/pages.test.ts'],
+      },
+      {
+        guarantee: 'a listing goes on behind its last key',
+        find: 'last = objects.at(-1)?.key;',
+        replace: 'last = undefined;',
+        tests: ['test/lib/s3/pages.test.ts'],
+      },
+      {
+        guarantee: 'sixteen objects are read at a time',
+        find: 'READS_AT_ONCE = 16',
+        replace: 'READS_AT_ONCE = 1_000',
+        tests: ['test/lib/s3/pages.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/upload.ts',
+    tests: [PUBLISH],
+    bugs: [
+      {
+        guarantee: 'a file that changed while it was uploaded is refused',
+        find: "if (hash.digest('hex') === sha256) return;",
+        replace: 'return;',
+      },
+      {
+        guarantee: 'what S3 holds after an upload has the right size',
+        find: 'if (ContentLength !== file.bytes) throw',
+        replace: 'if (ContentLength === -1) throw',
+      },
+      {
+        guarantee: 'what S3 holds after an upload has the right checksum',
+        find: 'if (stored !== undefined) throw differs',
+        replace: 'if (stored === undefined) throw differs',
+      },
+      {
+        guarantee: 'where S3 keeps no checksums, its content is read and compared',
+        find: 'if (actual !== file.sha256) throw differs',
+        replace: 'if (actual === "") throw differs',
+      },
+      {
+        guarantee: 'a part that S3 refuses ends the upload at once',
+        find: 'if (attempt === TRIES || isRefusal(error)) throw error;',
+        replace: 'if (attempt === TRIES) throw error;',
+      },
+      {
+        guarantee: 'a part whose connection breaks is sent again',
+        find: 'if (attempt === TRIES || isRefusal(error)) throw error;',
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'an upload ends with its signal',
+        find: 'const either = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;',
+        replace: 'const either = stop.signal;',
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/download.ts',
+    tests: [SOURCE, PUBLISH],
+    bugs: [
+      {
+        guarantee: 'the checksum of a model is compared before it is opened',
+        find: 'if (actual !== expected) {',
+        replace: 'if (actual === "") {',
+      },
+      {
+        guarantee: 'the size of a model file is compared',
+        find: 'if (size !== file.bytes) {',
+        replace: 'if (size === -1) {',
+        tests: [SOURCE, 'test/faults/swap/torn.test.ts', FOLDER],
+      },
+      {
+        guarantee: 'a pointer needs a sha256 for every file',
+        find: "if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');",
+        replace: "if (typeof sha256 !== 'string') throw new Error('sha256');",
+      },
+      {
+        guarantee: 'the path of a model file leads nowhere but down',
+        find: 'MODEL_PATH = /^(?!.*\\.\\.)',
+        replace: 'MODEL_PATH = /^',
+      },
+      {
+        guarantee: 'the path of a model file is not absolute',
+        find: '\\w[\\w./ -]{0,255}$/',
+        replace: '[\\w/][\\w./ -]{0,255}$/',
+      },
+      {
+        guarantee: 'a file is named once in a pointer',
+        find: ' || seen.has(path)',
+        replace: '',
+      },
+      {
+        guarantee: 'a version is no path',
+        find: "if (!isVersion(version)) throw new Error('version');",
+        replace: '',
+      },
+      {
+        guarantee: 'a version is not named like a download under way',
+        find: 'VERSION = /^(?!.*\\.partial-)',
+        replace: 'VERSION = /^',
+      },
+      {
+        guarantee: 'a pointer has at most 1,000 files',
+        find: 'files.length > MAX_MODEL_FILES)',
+        replace: 'files.length > 100 * MAX_MODEL_FILES)',
+        tests: [SOURCE],
+      },
+      {
+        guarantee: 'a negative size is refused',
+        find: "if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) throw new Error('bytes');",
+        replace: "if (typeof bytes !== 'number') throw new Error('bytes');",
+      },
+      {
+        guarantee: 'two models in one prefix are refused',
+        find: 'if (models.length !== 1) {\n    const found = models.map(({ key })',
+        replace: 'if (models.length < 1) {\n    const found = models.map(({ key })',
+        tests: [SOURCE, 'test/lib/inference/model.test.ts'],
+      },
+      {
+        guarantee: 'a folder that is there is compared to the last byte before it is used',
+        find: 'if (await isWhole(folder, pointer.files)) return folder;',
+        replace: 'if (await stat(folder).then(() => true, () => false)) return folder;',
+        tests: [FOLDER],
+      },
+      {
+        guarantee: 'all ranges of a download belong to one version of the object',
+        find: 'etag ??= part.etag;',
+        replace: '',
+        tests: ['test/faults/s3.test.ts', 'test/lib/inference/model.test.ts'],
+      },
+      {
+        guarantee: 'the version of a copied file changes with its content',
+        find: 'files.map((file) => file.path + file.etag).join()',
+        replace: 'files.map((file) => file.path).join()',
+        tests: ['test/lib/inference/model.test.ts', SOURCE],
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/download-folder.ts',
+    tests: [FOLDER, SOURCE],
+    bugs: [
+      {
+        guarantee: 'what nobody uses is removed',
+        find: 'if (!keep.has(name) && !isUnderWay(name)) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'what a living process downloads is not removed',
+        find: 'if (!keep.has(name) && !isUnderWay(name)) {',
+        replace: 'if (!keep.has(name)) {',
+      },
+      {
+        guarantee: 'what a dead process left is removed',
+        find: 'return pid > 0 && isAlive(pid);',
+        replace: 'return pid > 0;',
+      },
+      {
+        guarantee: 'a download that failed leaves nothing',
+        find: 'await rm(partial, { recursive: true, force: true });\n    underWay',
+        replace: 'underWay',
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/pointer.ts',
+    tests: [PUBLISH],
+    bugs: [
+      {
+        guarantee:
+          'the pointer is replaced only if nobody else was first, also where the store keeps no condition',
+        find: 'const isSame = now.etag === current.etag;',
+        replace: 'const isSame = true;',
+      },
+      {
+        guarantee: 'a refused promotion is a conflict',
+        find: 'if (written) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'the pointer is written on the condition of what was read',
+        find: 'text, current.etag))',
+        replace: 'text, now.etag))',
+      },
+      {
+        guarantee: 'current.json keeps the last 50 turns, so that it stays below 1 MiB',
+        find: 'history.slice(-MAX_HISTORY)',
+        replace: 'history',
+      },
+      {
+        guarantee: 'a pointer that makes no sense can be replaced',
+        find: 'return { etag: tagged.etag, version: undefined, history: [] };',
+        replace: "throw new Error('unreadable');",
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/publish.ts',
+    tests: [PUBLISH, SOURCE],
+    bugs: [
+      {
+        guarantee: 'a link is not published',
+        find: 'if (entry.isSymbolicLink()) {',
+        replace: 'if (false) {',
+        tests: [SOURCE],
+      },
+      {
+        guarantee: 'hidden files stay at home',
+        find: '/(?:^|\\/)\\./.test(path)',
+        replace: '/^\\./.test(path)',
+        tests: [SOURCE],
+      },
+      {
+        guarantee: 'a file that no pointer could name is refused',
+        find: 'if (!isModelPath(path)) {',
+        replace: 'if (false) {',
+        tests: [SOURCE],
+      },
+      {
+        guarantee: 'a directory of more than 1,000 files is refused',
+        find: 'if (paths.length > MAX_MODEL_FILES) {',
+        replace: 'if (paths.length > 1_000 * MAX_MODEL_FILES) {',
+        tests: [SOURCE],
+      },
+      {
+        guarantee: 'a version that others let serve during an upload is not replaced',
+        find: 'if (activate) await letServe(s3, location, current,',
+        replace: 'if (activate) await letServe(s3, location, await readCurrent(s3, location),',
+      },
+      {
+        guarantee: 'activate: false only uploads',
+        find: 'if (activate) await letServe(',
+        replace: 'await letServe(',
+      },
+      {
+        guarantee: 'a file that is there in its right size is passed over',
+        find: 'if ((await sizeOf(s3, address)) === bytes) {',
+        replace: 'if ((await sizeOf(s3, address)) === -1) {',
+      },
+      {
+        guarantee: 'a file that is there in another size is uploaded again',
+        find: 'if ((await sizeOf(s3, address)) === bytes) {',
+        replace: 'if ((await sizeOf(s3, address)) !== undefined) {',
+        tests: [PUBLISH, 'test/faults/swap/torn.test.ts'],
+      },
+      {
+        guarantee: 'the same model is the same version',
+        find: 'return paths.sort();',
+        replace: 'return paths.sort(() => Math.random() - 0.5);',
+        tests: [PUBLISH, SOURCE],
+      },
+      {
+        guarantee: 'a new version is opened on trial before it is uploaded',
+        find: 'if (options.trial && !(await readManifest(s3, location, version))) await options.trial(model);',
+        replace: '',
+        tests: ['test/cli/model-push.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/versions.ts',
+    tests: [PUBLISH],
+    bugs: [
+      {
+        guarantee: 'a prune never deletes the version that serves',
+        find: 'versions.filter(({ serves }) => !serves)',
+        replace: 'versions.filter(() => true)',
+      },
+      {
+        guarantee: 'a prune keeps as many as were asked for, the one that serves among them',
+        find: 'versions.length > others.length ? keep - 1 : keep',
+        replace: 'keep',
+      },
+      {
+        guarantee: 'a version that a rollback has chosen meanwhile is not deleted',
+        find: 'if ((await readCurrent(s3, location)).version === version) {',
+        replace: "if (version === '') {",
+        tests: [PUBLISH],
+      },
+      {
+        guarantee: 'the manifest of a version that stays is written again',
+        find: 'if (manifest) await writeManifest(s3, location, manifest);',
+        replace: '',
+        tests: [PUBLISH],
+      },
+      {
+        guarantee: 'nobody can go back to a version that is being deleted',
+        find: 'await removeObjects(s3, bucket, [manifestKey(location, version)]);',
+        replace: '',
+      },
+      {
+        guarantee: 'a rollback finds all files of the version first',
+        find: 'if (found === bytes) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'a rollback to a version with a cut file changes nothing',
+        find: 'if (found === bytes) return;',
+        replace: 'if (found !== undefined) return;',
+      },
+      {
+        guarantee: 'a rollback without a name goes to the version before',
+        find: 'history.findLast((one) => one.version !== version)?.version',
+        replace: 'history.find((one) => one.version !== version)?.version',
+      },
+      {
+        guarantee: 'a rollback takes off what it goes back behind',
+        find: 'if (place >= 0) return history.slice(0, place + 1);',
+        replace: '',
+      },
+      {
+        guarantee: 'a torn version has no manifest and cannot be chosen',
+        find: 'if (!manifest) {\n    const others',
+        replace: 'if (manifest === null) {\n    const others',
+        tests: [PUBLISH],
+      },
+      {
+        guarantee: 'a manifest names whole files',
+        find: 'return isWhole && manifest.files.length > 0 ? manifest : undefined;',
+        replace: 'return manifest;',
+        tests: [PUBLISH],
+      },
+    ],
+  },
+  {
+    file: 'lib/registry/onnx-file.ts',
+    tests: [ONNX_FILE],
+    bugs: [
+      {
+        guarantee: 'two models in one directory are refused',
+        find: 'if (models.length !== 1) {',
+        replace: 'if (models.length === 0) {',
+      },
+      {
+        guarantee: 'a Git LFS pointer is not taken for a model',
+        find: "if (text.startsWith('version https://git-lfs.github.com/')) {",
+        replace: "if (text.startsWith('version https://git-lfs.example/')) {",
+      },
+      {
+        guarantee: 'an error page is not taken for a model',
+        find: '/^(<!doctype html|<html|<head)/i.test(text)',
+        replace: '/^(<!doctype html)/.test(text)',
+      },
+      {
+        guarantee: 'an empty file is not taken for a model',
+        find: "if (head.length === 0) return 'an empty file';",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/s3/dead-letters.ts',
+    tests: [DLQ],
+    bugs: [
+      {
+        guarantee: 'an id that is none names no other file',
+        find: 'if (ID.test(id)) return id;',
+        replace: 'return id;',
+      },
+      {
+        guarantee: 'a listing reads the first 4 kB of each file',
+        find: 'const HEAD_BYTES = 4_096;',
+        replace: 'const HEAD_BYTES = 4_096_000;',
+      },
+      {
+        guarantee: 'a purge removes the payloads of what it purges',
+        find: 'return decodePointer(message.body, this.#job)?.key ?? [];',
+        replace: 'return [];',
+      },
+    ],
+  },
+];

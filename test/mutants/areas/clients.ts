@@ -1,0 +1,622 @@
+/** Bugs in the SDK, the settings, the model's runners and the commands for dead letters. */
+import type { Suite } from '../mutant.ts';
+
+const CONFIG = 'test/lib/config/config.test.ts';
+const LEGACY = 'test/lib/config/legacy.test.ts';
+const SDK = 'test/sdk/input-queue.test.ts';
+const HTTP_RESULTS = 'test/sdk/http-results.test.ts';
+const INPUTS = 'test/sdk/inputs.test.ts';
+const MANAGER = 'test/lib/inference/model-manager.test.ts';
+const FOLDER = 'test/faults/swap/folder.test.ts';
+const SMOKE = 'test/lib/inference/smoke-test.test.ts';
+const WARM_UP = 'test/lib/inference/warm-up.test.ts';
+const DLQ = 'test/cli/dlq/dlq.test.ts';
+const REPLAY = 'test/cli/dlq/replay.test.ts';
+
+export const CLIENTS: readonly Suite[] = [
+  {
+    file: 'lib/config/file.ts',
+    tests: [CONFIG],
+    bugs: [
+      {
+        guarantee: 'a config has at most 1 MiB',
+        find: 'if (bytes <= MAX_CONFIG_BYTES) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'a config has at most 20,000 tokens',
+        find: 'if (++tokens > MAX_TOKENS) throw',
+        replace: 'if (++tokens > 1_000 * MAX_TOKENS) throw',
+      },
+      {
+        guarantee: 'a config has at most 100 aliases',
+        find: 'if (++this.#aliases > MAX_ALIASES) throw',
+        replace: 'if (++this.#aliases > 1_000_000 * MAX_ALIASES) throw',
+      },
+      {
+        guarantee: 'a config is nested at most 8 levels deep',
+        find: 'if (depth > MAX_DEPTH) throw',
+        replace: 'if (depth > 100 * MAX_DEPTH) throw',
+      },
+      {
+        guarantee: 'an unknown tag is refused',
+        find: 'if (node.tag === undefined || HARMLESS_TAG.test(node.tag)) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'all problems are in one message',
+        find: 'const lines = sorted.slice(0, MAX_PROBLEMS)',
+        replace: 'const lines = sorted.slice(0, 1)',
+      },
+      {
+        guarantee: 'settings are checked against each other',
+        find: 'if (broken.length > 0)',
+        replace: 'if (broken.length > 100)',
+      },
+      {
+        guarantee: 'a config is UTF-8',
+        find: "new TextDecoder('utf-8', { fatal: true })",
+        replace: "new TextDecoder('utf-8')",
+      },
+    ],
+  },
+  {
+    file: 'lib/config/settings.ts',
+    tests: [CONFIG, LEGACY],
+    bugs: [
+      {
+        guarantee: 'an unknown key is refused',
+        find: 'problems.push({ line, text: `${shownKey(written)}: unknown key${hinted}` });',
+        replace: '',
+      },
+      {
+        guarantee: 'the same key twice is refused',
+        find: 'else problems.push(repeated(written, line, first));',
+        replace: '',
+      },
+      {
+        guarantee: 'two keys that disagree are refused',
+        find: 'else if (JSON.stringify(other.value) !== JSON.stringify(value)) {',
+        replace: 'else if (false) {',
+      },
+      {
+        guarantee: 'an old key that has no effect says so',
+        find: "if (rule?.outcome === 'replaced') note(rule.text, entry);",
+        replace: "if (rule?.outcome === 'replaced') continue;",
+      },
+      {
+        guarantee: 'an encrypted model is refused and not served as it is',
+        find: "else if (rule?.outcome === 'refused') problems.push(...refusal(rule, entry));",
+        replace: "else if (rule?.outcome === 'refused') continue;",
+      },
+    ],
+  },
+  {
+    file: 'lib/config/schema.ts',
+    tests: [CONFIG],
+    bugs: [
+      {
+        guarantee: 'a whole number has no fraction',
+        find: 'Number.isInteger(read) && ',
+        replace: '',
+      },
+      {
+        guarantee: 'function.timeoutSeconds is at least 3',
+        find: 'LEAST_TIMEOUT_SECONDS = 3',
+        replace: 'LEAST_TIMEOUT_SECONDS = 1',
+      },
+      {
+        guarantee: 'function.timeoutSeconds is at most 900 (Lambda)',
+        find: '    900,\n',
+        replace: '    901,\n',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'function.memoryMB is at most 10,240 (Lambda)',
+        find: 'whole(128, 10_240)',
+        replace: 'whole(128, 10_241)',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'http.timeoutMs is at most 29,000 (API Gateway)',
+        find: 'whole(1, 29_000)',
+        replace: 'whole(1, 30_001)',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'queue.maximumConcurrency is at least 2 (SQS)',
+        find: 'maximumConcurrency: whole(2, 1_000)',
+        replace: 'maximumConcurrency: whole(1, 1_000)',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'queue.windowSeconds is at most 300 (SQS)',
+        find: 'windowSeconds: whole(0, 300)',
+        replace: 'windowSeconds: whole(0, 301)',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'queue.batchSize is at most 10,000 (SQS)',
+        find: 'batchSize: whole(1, 10_000),\n  windowSeconds',
+        replace: 'batchSize: whole(1, 10_001),\n  windowSeconds',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'results stay at most 14 days',
+        find: 'resultTtlSeconds: whole(1, 14 * 86_400)',
+        replace: 'resultTtlSeconds: whole(0, 14 * 86_400)',
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+      {
+        guarantee: 'std is not 0',
+        find: '(value) => value !== 0',
+        replace: '() => true',
+      },
+      {
+        guarantee: 'an origin has no path',
+        find: ' && new URL(word).origin === word',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/config/rules.ts',
+    tests: [CONFIG],
+    bugs: [
+      {
+        guarantee: 'a batch of more than ten needs a window',
+        find: 'queue.batchSize <= MAX_UNGATHERED || queue.windowSeconds >= 1',
+        replace: 'true',
+      },
+      {
+        guarantee: 'width and height go together',
+        find: '(image.width === undefined) === (image.height === undefined)',
+        replace: 'true',
+      },
+      {
+        guarantee: 'waiting for a token leaves time for the prediction',
+        find: '!http.tokenBucketEnabled || http.tokenAcquireTimeoutMs < predictMs',
+        replace: 'true',
+      },
+      {
+        guarantee: '"*" stands alone',
+        find: "http.corsOrigins.length < 2 || !http.corsOrigins.includes('*')",
+        replace: 'true',
+      },
+    ],
+  },
+  {
+    file: 'lib/config/job.ts',
+    tests: ['test/lib/config/ranges.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a message is hidden for six times what its function may take',
+        find: '6 * job.function.timeoutSeconds',
+        replace: '5 * job.function.timeoutSeconds',
+      },
+      {
+        guarantee: 'the function ends before API Gateway gives up',
+        find: 'Math.min(seconds, MAX_PREDICT_SECONDS)',
+        replace: 'seconds',
+      },
+      {
+        guarantee: 'results stay for a day by default',
+        find: 'resultTtlSeconds: 86_400,',
+        replace: 'resultTtlSeconds: 8_640,',
+      },
+      {
+        guarantee: 'a record is delivered five times by default',
+        find: 'maxReceiveCount: 5 }',
+        replace: 'maxReceiveCount: 50 }',
+      },
+    ],
+  },
+  {
+    file: 'lib/config/environment.ts',
+    tests: ['test/lib/compose/predict.test.ts', 'test/lib/compose/predictions.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a missing variable fails with its name',
+        find: 'if (!value) throw badConfig(`the environment variable ${name} is not set`);\n  return value;',
+        replace: "return value ?? '';",
+        tests: ['test/lib/config/ranges.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/model-manager.ts',
+    tests: [MANAGER, FOLDER],
+    bugs: [
+      {
+        guarantee: 'work never runs on a closed runner',
+        find: 'while (lease.closed) lease = await this.#lease();',
+        replace: '',
+      },
+      {
+        guarantee: 'a runner closes after its last user',
+        find: '!lease.retired || lease.closed || lease.users > 0',
+        replace: '!lease.retired || lease.closed',
+      },
+      {
+        guarantee: 'a runner closes once',
+        find: '!lease.retired || lease.closed || lease.users > 0',
+        replace: '!lease.retired || lease.users > 0',
+      },
+      {
+        guarantee: 'a third version waits until the first is closed',
+        find: 'if (this.#leaving) return;',
+        replace: '',
+      },
+      {
+        guarantee: 'the same version is not opened again',
+        find: 'if (version === old?.runner.version) return;',
+        replace: '',
+        tests: [MANAGER, FOLDER, 'test/lib/inference/model.test.ts'],
+      },
+      {
+        guarantee: 'all first requests share one opening',
+        find: 'this.#opening ??= this.#open()',
+        replace: 'this.#opening = this.#open()',
+      },
+      {
+        guarantee: 'a failed opening is tried again',
+        find: '      .finally(() => {\n        this.#opening = undefined;\n      });',
+        replace: ';',
+        tests: [MANAGER, 'test/faults/swap/torn.test.ts', FOLDER],
+      },
+      {
+        guarantee: 'a version that does not load is reported while the old one serves',
+        find: 'this.#options.onError(asModelError(error));\n    }\n  }',
+        replace: '}\n  }',
+        tests: [MANAGER, FOLDER, 'test/lib/inference/model.test.ts'],
+      },
+      {
+        guarantee: 'a new version is looked for every refreshMs',
+        find: 'this.#options.now() - this.#checkedAt >= this.#options.refreshMs',
+        replace: 'false',
+        tests: [MANAGER, 'test/lib/inference/model.test.ts', FOLDER],
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/isolated-runner.ts',
+    tests: [SMOKE, 'test/security/hostile-models.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a run that takes too long ends with its process',
+        find: 'await this.close();\n      throw error;',
+        replace: 'throw error;',
+        tests: ['test/lib/inference/isolated-runner.test.ts'],
+      },
+      {
+        guarantee: 'a process that ended is model_failed',
+        find: "return { failed: { code: 'model_failed', message } };",
+        replace: "return { failed: { code: 'internal', message } };",
+      },
+      {
+        guarantee: 'a run has a time limit',
+        find: 'Promise.race([ask(child, records), late])',
+        replace: 'ask(child, records)',
+        tests: [SMOKE],
+      },
+      {
+        guarantee: "one event at a time: a kill takes no other event's records along",
+        find: 'this.#last = turn.catch(() => undefined);',
+        replace: '',
+        tests: ['test/lib/inference/isolated-runner.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/warm-up.ts',
+    tests: [WARM_UP],
+    bugs: [
+      {
+        guarantee: "a model whose rows change each other's answers runs one record at a time",
+        find: 'if (isSameRow(alone, both)) return true;',
+        replace: 'return true;',
+      },
+      {
+        guarantee: 'a model whose outputs do not follow the rows runs one record at a time',
+        find: 'if (!sameBatch || !follows(alone, rows)) return false;',
+        replace: 'if (!sameBatch) return false;',
+      },
+      {
+        guarantee: 'two rows give two rows',
+        find: 'if (!follows(both, fixedRows ?? 2)) return false;',
+        replace: '',
+      },
+      {
+        guarantee: 'a neighbour is a thousand times as large',
+        find: 'const LARGE = 1_000;',
+        replace: 'const LARGE = 1;',
+      },
+      {
+        guarantee: 'a run has at most 128 MiB of inputs',
+        find: 'RUN_BYTES = 128 * 1024 * 1024',
+        replace: 'RUN_BYTES = 1024 * 1024 * 1024',
+        tests: [WARM_UP, 'test/bad-input/budget.test.ts', 'test/security/hostile-models.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/session.ts',
+    tests: [
+      'test/lib/inference/model.test.ts',
+      'test/bad-input/models.test.ts',
+      'test/lib/inference/runner.test.ts',
+    ],
+    bugs: [
+      {
+        guarantee: 'a model without inputs is refused',
+        find: "if (inputs.length === 0) throw modelUnavailable('the model has no inputs');",
+        replace: '',
+      },
+      {
+        guarantee: 'one thread for each vCPU',
+        find: 'Math.floor(memoryMB / 1769)',
+        replace: 'Math.ceil(memoryMB / 1769)',
+      },
+    ],
+  },
+  {
+    file: 'sdk/input-queue.ts',
+    tests: [SDK],
+    bugs: [
+      {
+        guarantee: 'every error of enqueue carries the uri',
+        find: 'throw new ServingError(code, message, { uri, cause: error });',
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'enqueueMany throws when a record was not taken',
+        find: 'if (errors.length > 0) {',
+        replace: 'if (errors.length > 1_000) {',
+      },
+      {
+        guarantee: 'enqueueMany has a bounded number of records under way',
+        find: 'if (flying.size < IN_FLIGHT) continue;',
+        replace: 'continue;',
+      },
+      {
+        guarantee: 'nothing is under way when enqueueMany has ended',
+        find: 'await Promise.all(flying);',
+        replace: '',
+      },
+      {
+        guarantee: 'a queue that was closed takes no record',
+        find: "if (this.#closed) throw badRequest('this queue was closed');",
+        replace: '',
+      },
+      {
+        guarantee: 'predict has a time limit',
+        find: 'body, timeoutMs, this.#options.fetch);\n    return (answer',
+        replace: 'body, undefined, this.#options.fetch);\n    return (answer',
+      },
+      {
+        guarantee: 'a queue that could not be found is looked for again',
+        find: '      this.#sender = undefined;\n      throw error;',
+        replace: '      throw error;',
+      },
+    ],
+  },
+  {
+    file: 'sdk/fetch.ts',
+    tests: [SDK, HTTP_RESULTS],
+    bugs: [
+      {
+        guarantee: 'a request ends at its time limit',
+        find: 'signal: signal ? AbortSignal.any([timeout, signal]) : timeout',
+        replace: 'signal: signal ?? null',
+      },
+      {
+        guarantee: 'a time limit is a timeout and no unreachable service',
+        find: 'if (timeout.aborted)\n',
+        replace: 'if (timeout === undefined)\n',
+      },
+      {
+        guarantee: 'an answer over 64 MiB is refused',
+        find: 'if (text.length > MAX_ANSWER_BYTES)',
+        replace: 'if (text.length < 0)',
+        survives:
+          'An answer is read whole before it is measured. A limit while reading, with its test, is part of F15 in the plan.',
+      },
+      {
+        guarantee: 'the code of the service reaches the caller',
+        find: 'const known = isErrorCode(code) ? code : codeOfStatus(response.status);',
+        replace: 'const known = codeOfStatus(response.status);',
+      },
+      {
+        guarantee: "a gateway's 403 is unauthorized",
+        find: 'if (status === 401 || status === 403)',
+        replace: 'if (status === 401)',
+      },
+      {
+        guarantee: "a gateway's 429 is rate_limited",
+        find: "if (status === 429) return 'rate_limited';",
+        replace: '',
+      },
+      {
+        guarantee: 'a url that is no API says so',
+        find: 'if (response.status === 404 && !isErrorCode(code)) {',
+        replace: 'if (false) {',
+      },
+    ],
+  },
+  {
+    file: 'sdk/http-results.ts',
+    tests: [HTTP_RESULTS],
+    bugs: [
+      {
+        guarantee: 'wait ends with timeout',
+        find: "if (leftMs <= 0) throw new ServingError('timeout'",
+        replace: "if (leftMs <= -10_000) throw new ServingError('timeout'",
+      },
+      {
+        guarantee: 'a server that does not wait is not asked without a pause',
+        find: 'if (pauseMs > 0) await',
+        replace: 'if (pauseMs > 1_000) await',
+      },
+      {
+        guarantee: 'what was taken and not yielded is in the next drain',
+        find: 'yield* this.#leftOver();\n      const',
+        replace: 'this.#left.length = 0;\n      const',
+      },
+      {
+        guarantee: 'a failed record throws its own error',
+        find: "if (json.status !== 'succeeded') throw failureOf(json);",
+        replace: '',
+      },
+      {
+        guarantee: 'a uri without a result is undefined',
+        find: "error.code === 'not_found' && error.uri === undefined",
+        replace: "error.code === 'conflict' && error.uri === undefined",
+      },
+      {
+        guarantee: 'cancel is false when it is too late',
+        find: "if (error instanceof ServingError && error.code === 'conflict') return false;",
+        replace: '',
+      },
+      {
+        guarantee: 'a uri keeps its question mark and its slashes',
+        find: '`${this.#url}?uri=${encodeURIComponent(uri)}`',
+        replace: '`${this.#url}?uri=${uri}`',
+      },
+      {
+        guarantee: 'int64 beyond 2^53 comes back exactly',
+        find: 'return BigInt(element as string | number);',
+        replace: 'return BigInt(Number(element));',
+      },
+    ],
+  },
+  {
+    file: 'sdk/output-queue.ts',
+    tests: [HTTP_RESULTS],
+    bugs: [
+      {
+        guarantee: 'dequeue gives what was taken when the store goes away meanwhile',
+        find: 'if (all.size === 0) throw error;',
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'dequeue throws when nothing was taken',
+        find: 'if (all.size === 0) throw error;',
+        replace: '',
+      },
+      {
+        guarantee: 'an aborted signal ends a wait before it begins',
+        find: 'signal?.throwIfAborted();',
+        replace: '',
+        survives:
+          'Equivalent: request() and ResultStore.wait() end at once with an aborted signal and throw its reason.',
+      },
+    ],
+  },
+  {
+    file: 'sdk/inputs.ts',
+    tests: [INPUTS],
+    bugs: [
+      {
+        guarantee: 'a Buffer is refused, because it may mean an image or numbers',
+        find: 'if (Buffer.isBuffer(value)) {',
+        replace: 'if (value === null) {',
+      },
+      {
+        guarantee: 'elements and shape agree',
+        find: 'if (data.length !== count) {',
+        replace: 'if (data.length < 0) {',
+      },
+      {
+        guarantee: 'plain numbers keep all their digits',
+        find: 'data.every((element, i) => element === tensor.data[i])',
+        replace: 'data.every(() => true)',
+      },
+      {
+        guarantee: 'a record needs an input',
+        find: 'if (entries.length === 0) throw',
+        replace: 'if (entries.length < 0) throw',
+      },
+      {
+        guarantee: 'an image file that cannot be read is bad_request',
+        find: 'throw badRequest(`cannot read the image file',
+        replace: 'throw new Error(`cannot read the image file',
+        survives:
+          'Equivalent: toInputs turns any error that is none of ours into bad_request with the same message.',
+      },
+    ],
+  },
+  {
+    file: 'cli/dlq/where.ts',
+    tests: ['test/cli/dlq/where.test.ts'],
+    bugs: [
+      {
+        guarantee: 'since= is the first moment that counts',
+        find: 'parkedAt >= since',
+        replace: 'parkedAt > since',
+      },
+      {
+        guarantee: 'until= is the first moment that does not',
+        find: 'parkedAt < until',
+        replace: 'parkedAt <= until',
+      },
+      {
+        guarantee: 'given ids restrict what is found',
+        find: '(only.size === 0 || only.has(id)) && ',
+        replace: '',
+      },
+      {
+        guarantee: 'a condition is given once',
+        find: 'if (given.has(field)) throw',
+        replace: 'if (given.size > 100) throw',
+      },
+      {
+        guarantee: 'uri=none finds messages without a uri',
+        find: "if (pattern === 'none') return uri === undefined;",
+        replace: '',
+      },
+      {
+        guarantee: 'code= needs to know where results are',
+        find: 'if (where.code === undefined || results) return;',
+        replace: 'return;',
+      },
+    ],
+  },
+  {
+    file: 'cli/confirm.ts',
+    tests: [DLQ],
+    bugs: [
+      {
+        guarantee: 'without a terminal nothing is deleted without --yes',
+        find: 'if (!canAsk()) throw',
+        replace: 'if (!canAsk()) return true;\n  if (!canAsk()) throw',
+      },
+    ],
+  },
+  {
+    file: 'cli/dlq/purge.ts',
+    tests: [DLQ],
+    bugs: [
+      {
+        guarantee: 'a purge without --yes asks',
+        find: 'if (!yes && !(await confirmed(',
+        replace: 'if (yes && !(await confirmed(',
+      },
+    ],
+  },
+  {
+    file: 'cli/dlq/replay.ts',
+    tests: [REPLAY],
+    bugs: [
+      {
+        guarantee: 'a dry run stores and removes nothing',
+        find: "this.#options.dryRun ? 'replaced' : await",
+        replace: 'await',
+      },
+      {
+        guarantee: 'a message leaves the bucket only when its result is stored',
+        find: '{ uri, messageId: id, message: body }, sent, outcome)) done.push(id);',
+        replace: '{ uri, messageId: id, message: body }, sent, outcome) || true) done.push(id);',
+      },
+    ],
+  },
+];

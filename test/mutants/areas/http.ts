@@ -1,0 +1,494 @@
+/** Bugs in lib/http, lib/compose and functions: statuses, limits, what is asked of whom, what comes again. */
+import type { Suite } from '../mutant.ts';
+
+const RESPONSE = 'test/lib/http/response.test.ts';
+const ENDPOINT = 'test/lib/http/predictions-door.test.ts';
+const ENVELOPES = 'test/bad-input/envelopes.test.ts';
+const SECURITY = 'test/security/http.test.ts';
+const INFERENCE = 'test/lib/http/inference.test.ts';
+const REFUSALS = 'test/lib/http/inference-refusals.test.ts';
+const PREDICTIONS = 'test/bad-input/predictions.test.ts';
+const PREDICT = 'test/bad-input/predict.test.ts';
+const SERVE = 'test/lib/pipeline/serve.test.ts';
+const STATUS = 'test/functions/status.test.ts';
+const DEAD_LETTER = 'test/functions/dead-letter.test.ts';
+const COMPOSED_PREDICT = 'test/lib/compose/predict.test.ts';
+
+export const HTTP: readonly Suite[] = [
+  {
+    file: 'lib/http/response.ts',
+    tests: [RESPONSE],
+    bugs: [
+      {
+        guarantee: 'errors of 500 and above are logged',
+        find: 'if (error.status >= 500) log(error);',
+        replace: '',
+        tests: [RESPONSE, 'test/security/internal-errors.test.ts'],
+      },
+      {
+        guarantee: '503 says when to come back',
+        find: 'error.status === 503 || error.status === 429',
+        replace: 'error.status === 429',
+      },
+      {
+        guarantee: '429 says when to come back',
+        find: 'error.status === 503 || error.status === 429',
+        replace: 'error.status === 503',
+        tests: [RESPONSE, COMPOSED_PREDICT, INFERENCE],
+      },
+      {
+        guarantee: 'no browser takes an answer for a page',
+        find: "return { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff' };",
+        replace: "return { 'content-type': `${type}; charset=utf-8` };",
+        tests: [SECURITY],
+      },
+      {
+        guarantee: 'no browser takes a binary answer for a page',
+        find: "{ 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' }",
+        replace: "{ 'content-type': 'application/octet-stream' }",
+        tests: [INFERENCE, SECURITY],
+      },
+      {
+        guarantee: 'a request is answered with 504 before Lambda ends',
+        find: 'Promise.race([work(), late])',
+        replace: 'work()',
+      },
+      {
+        guarantee: 'half a second is kept for the answer',
+        find: 'ANSWER_MS = 500',
+        replace: 'ANSWER_MS = 0',
+      },
+      {
+        guarantee: 'an error answer holds the public message only',
+        find: 'error: error.publicMessage, code',
+        replace: 'error: error.message, code',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/request.ts',
+    tests: [ENVELOPES],
+    bugs: [
+      {
+        guarantee: 'a gzip body is capped while it grows',
+        find: 'gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes })',
+        replace: 'gunzipSync(bytes)',
+      },
+      {
+        guarantee: 'a content-encoding other than gzip is refused with 415',
+        find: "if (encoding !== 'gzip') {",
+        replace: "if (encoding === 'br') {",
+      },
+      {
+        guarantee: 'a body over 6 MiB is refused with 413',
+        find: 'if (bytes > LIMITS.httpBodyBytes) throw',
+        replace: 'if (bytes > 2 * LIMITS.httpBodyBytes) throw',
+      },
+      {
+        guarantee: 'a body of exactly 6 MiB is taken',
+        find: 'if (bytes > LIMITS.httpBodyBytes) throw',
+        replace: 'if (bytes >= LIMITS.httpBodyBytes) throw',
+      },
+      {
+        guarantee: "a broken gzip body is the caller's fault",
+        find: 'throw badRequest(`the gzip body cannot be read',
+        replace: 'throw new Error(`the gzip body cannot be read',
+      },
+      {
+        guarantee: 'a body of text is counted in bytes',
+        find: 'text.length * 3 <= LIMITS.httpBodyBytes ? text.length : Buffer.byteLength(text)',
+        replace: 'text.length',
+      },
+      {
+        guarantee: 'a uri whose bytes are no UTF-8 is refused',
+        find: 'if (uri.includes(REPLACEMENT)) assertUtf8(event.rawQueryString);',
+        replace: '',
+        tests: [ENDPOINT],
+      },
+      {
+        guarantee: 'the bytes behind the JSON lie on a boundary, so that a typed array needs no copy',
+        find: 'const start = past === 0 ? 0 : BOUNDARY - past;',
+        replace: 'const start = past;',
+        tests: ['test/lib/pipeline/buffer-pool.test.ts', INFERENCE],
+      },
+    ],
+  },
+  {
+    file: 'lib/http/predictions.ts',
+    tests: [PREDICTIONS, ENDPOINT],
+    bugs: [
+      {
+        guarantee: 'there is one uri per instance',
+        find: 'given.length !== count',
+        replace: 'given.length < count',
+      },
+      {
+        guarantee: 'two instances cannot share a uri',
+        find: 'if (twice !== undefined) {',
+        replace: 'if (twice === null) {',
+      },
+      {
+        guarantee: 'a uri of the body is checked',
+        find: 'const checked = given.map(assertUri);',
+        replace: 'const checked = given.map(String);',
+      },
+      {
+        guarantee: 'a record that cannot be read is refused before it is queued',
+        find: '    decodeData(record);\n',
+        replace: '',
+      },
+      {
+        guarantee: 'an answer over 6 MiB is refused before it is written',
+        find: 'if (elements * 2 <= LIMITS.httpBodyBytes) return;',
+        replace: 'return;',
+        tests: ['test/lib/http/predictions.test.ts'],
+      },
+      {
+        guarantee: 'an answer over 6 MiB is refused',
+        find: 'if (bytes > LIMITS.httpBodyBytes) {',
+        replace: 'if (bytes > 2 * LIMITS.httpBodyBytes) {',
+        tests: [ENDPOINT],
+      },
+      {
+        guarantee: "a wait is capped at 20 s, below the gateway's 30",
+        find: 'Math.min(seconds, MAX_WAIT_SECONDS)',
+        replace: 'seconds',
+        tests: [ENDPOINT],
+      },
+      {
+        guarantee: 'an integer beyond 2^53 is written as a text',
+        find: '!Number.isSafeInteger(Number(element))',
+        replace: 'false',
+        tests: ['test/lib/http/predictions.test.ts'],
+      },
+      {
+        guarantee: 'a cancelled record is answered as cancelled and not as failed',
+        find: "error.code === 'cancelled' ? 'cancelled' : 'failed'",
+        replace: "'failed'",
+        tests: ['test/lib/http/predictions.test.ts'],
+      },
+      {
+        guarantee: 'a page says whether there is more',
+        find: '"more":${page !== undefined}',
+        replace: '"more":${texts.length > 0}',
+        tests: ['test/lib/http/predictions.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'lib/http/results.ts',
+    tests: [ENDPOINT],
+    bugs: [
+      {
+        guarantee: 'a DELETE does not destroy a result that is too large to answer',
+        find: 'const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));',
+        replace:
+          "const seen = method === 'DELETE' ? json(200, {}) : await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));",
+        tests: [ENDPOINT],
+      },
+      {
+        guarantee: 'a DELETE answers with what it deleted itself',
+        find: 'return await answerWith(uri, (use) => results.take(uri, use));',
+        replace: 'await answerWith(uri, (use) => results.take(uri, use));\n    return seen;',
+      },
+      {
+        guarantee: 'a DELETE deletes',
+        find: "if (method !== 'DELETE') return seen;",
+        replace: 'return seen;',
+      },
+      {
+        guarantee: 'the failure of another record is not an answer',
+        find: '|| error.uri !== uri) throw error;',
+        replace: ') throw error;',
+        tests: [ENDPOINT, PREDICTIONS, SECURITY, 'test/security/internal-errors.test.ts'],
+      },
+      {
+        guarantee: 'a uri without a result is answered with 404',
+        find: "throw new ServingError('not_found', 'no result",
+        replace: "throw new ServingError('bad_request', 'no result",
+      },
+      {
+        guarantee: 'a page of results keeps to its bytes',
+        find: 'results.takePage(PAGE, PAGE_BYTES)',
+        replace: 'results.takePage(PAGE, Number.MAX_SAFE_INTEGER)',
+        tests: ['test/lib/http/predictions.test.ts', ENDPOINT],
+      },
+    ],
+  },
+  {
+    file: 'lib/http/accept.ts',
+    tests: [PREDICTIONS, SECURITY],
+    bugs: [
+      {
+        guarantee: "Location is a query where a path would lose the uri's slashes",
+        find: '/^[\\w-]+$/.test(uri) ?',
+        replace: 'true ?',
+      },
+      {
+        guarantee: '202 comes only when SQS has every record',
+        find: 'await sendClaimed(',
+        replace: 'void sendClaimed(',
+        tests: ['test/lib/http/predictions.test.ts', PREDICTIONS],
+      },
+      {
+        guarantee: 'several records are answered with their uris',
+        find: 'uris.length > 1 ? json(202, { uris })',
+        replace: 'uris.length > 2 ? json(202, { uris })',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/states.ts',
+    tests: ['test/e2e/states.test.ts'],
+    bugs: [
+      {
+        guarantee: 'POST /cancel is answered with 409 when it is too late',
+        find: "throw new ServingError('conflict'",
+        replace: "throw new ServingError('bad_request'",
+      },
+    ],
+  },
+  {
+    file: 'lib/http/cors.ts',
+    tests: [SECURITY],
+    bugs: [
+      {
+        guarantee: 'without an origin there are no CORS rules',
+        find: 'if (allowedOrigins.length === 0) return undefined;',
+        replace: "if (allowedOrigins.length === 0) return corsRules(['*']);",
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/endpoint.ts',
+    tests: [REFUSALS, INFERENCE],
+    bugs: [
+      {
+        guarantee: '/v2 takes from the same token bucket as /predict',
+        find: 'await limiter?.acquire();',
+        replace: '',
+      },
+      {
+        guarantee: "another model's name is answered with 404",
+        find: 'if (name === job) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'another version than the one that serves is answered with 404',
+        find: 'if (version === undefined || version === runner.version) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: '/v2/health/ready opens the model',
+        find: "if (health === 'live') return",
+        replace: 'if (health !== undefined) return',
+      },
+      {
+        guarantee: 'an unknown output is refused before the run',
+        find: 'assertOutputs(asked, runner.outputs);',
+        replace: '',
+        tests: [REFUSALS, INFERENCE],
+      },
+      {
+        guarantee: 'data and shape must agree',
+        find: 'if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {',
+        replace: 'if (false) {',
+      },
+      {
+        guarantee: 'outputs come in the order they were asked for',
+        find: 'return asked.outputs.flatMap(({ name, binary }) =>',
+        replace: 'return asked.outputs.toReversed().flatMap(({ name, binary }) =>',
+      },
+      {
+        guarantee: 'POST alone runs the model',
+        find: "(request.method === 'POST') !== (groups['what'] === 'infer')",
+        replace: 'false',
+      },
+    ],
+  },
+  {
+    file: 'lib/http/open-inference/answer.ts',
+    tests: [INFERENCE, REFUSALS],
+    bugs: [
+      {
+        guarantee: 'a binary answer that Lambda would not carry is refused before it is written',
+        find: 'if (bytes <= LIMITS.httpBodyBytes) return;',
+        replace: 'return;',
+      },
+      {
+        guarantee: 'tensors begin at a multiple of 8',
+        find: 'Math.ceil(length / BOUNDARY) * BOUNDARY',
+        replace: 'length',
+      },
+    ],
+  },
+  {
+    file: 'functions/status.ts',
+    tests: [STATUS],
+    bugs: [
+      {
+        guarantee: '/ready asks Redis',
+        find: 'await Promise.all([modelVersion(), results.ping()])',
+        replace: 'await Promise.all([modelVersion()])',
+      },
+      {
+        guarantee: '/ready asks which model serves',
+        find: 'await Promise.all([modelVersion(), results.ping()])',
+        replace: "await Promise.all(['', results.ping()])",
+      },
+      {
+        guarantee: 'an unknown path is answered with 404',
+        find: "if (path !== '/ready') throw",
+        replace: "if (path === '') throw",
+      },
+      {
+        guarantee: 'GET / is the welcome text of the old front end',
+        find: 'welcome to analytics zoo web serving frontend',
+        replace: 'welcome to cluster serving',
+      },
+    ],
+  },
+  {
+    file: 'functions/dead-letter.ts',
+    tests: [DEAD_LETTER],
+    bugs: [
+      {
+        guarantee: 'a dead-lettered message is archived before its failure is stored',
+        find: 'encodeParked({ messageId, sentAt, tries, body }));',
+        replace: 'encodeParked({ messageId, sentAt, tries, body: "" }));',
+      },
+      {
+        guarantee: 'a message whose failure could not be saved comes again',
+        find: 'batchItemFailures.push(...unsaved.map((itemIdentifier) => ({ itemIdentifier })));',
+        replace: '',
+      },
+      {
+        guarantee: 'a message that could not be archived comes again',
+        find: 'batchItemFailures.push({ itemIdentifier: record.messageId });',
+        replace: '',
+      },
+      {
+        guarantee: 'one message that fails does not keep the others from being archived',
+        find: 'logError(error, { messageId: record.messageId });',
+        replace: 'throw error;',
+      },
+      {
+        guarantee: 'a message without a uri is archived and done',
+        find: 'if (uri === undefined) return [];',
+        replace: 'if (uri === undefined) return [messageId];',
+      },
+    ],
+  },
+  {
+    file: 'functions/batch.ts',
+    tests: [SERVE],
+    bugs: [
+      {
+        guarantee: 'all messages come again when the model or Redis is away',
+        find: 'return failures(Records.map(({ messageId }) => messageId));',
+        replace: 'return failures([]);',
+      },
+      {
+        guarantee: 'exactly the messages that must come again are named',
+        find: 'ids.map((id) => ({ itemIdentifier: id }))',
+        replace: 'ids.slice(1).map((id) => ({ itemIdentifier: id }))',
+      },
+    ],
+  },
+  {
+    file: 'functions/predict.ts',
+    tests: [INFERENCE, SERVE],
+    bugs: [
+      {
+        guarantee: 'POST /predict takes a token',
+        find: 'await deps.limiter?.acquire();',
+        replace: '',
+        tests: [COMPOSED_PREDICT, 'test/security/http.test.ts', 'test/e2e/http-cases.test.ts'],
+      },
+      {
+        guarantee: 'a request fails as a whole when one instance fails',
+        find: 'serveRequest(instances, runner, policy)',
+        replace: 'runner.run(instances, policy)',
+        tests: [SERVE, PREDICT],
+      },
+      {
+        guarantee: 'a request has a deadline',
+        find: 'const policy = { isOver: requestDeadline(clock) };',
+        replace: 'const policy = { isOver: () => requestDeadline === undefined };',
+        tests: ['test/lib/http/predictions.test.ts', SERVE],
+      },
+    ],
+  },
+  {
+    file: 'lib/compose/redis.ts',
+    tests: ['test/upgrade/upgrade.test.ts', 'test/compose/call-stack.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a message may come again for twice its visibility timeout after its result was stored',
+        find: 'redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,',
+        replace: 'redeliveryMs: 0,',
+        tests: ['test/lib/compose/redis.test.ts'],
+      },
+      {
+        guarantee: 'results stay for the time of the configuration',
+        find: 'ttlSeconds: job.resultTtlSeconds,',
+        replace: 'ttlSeconds: 60,',
+        tests: ['test/lib/compose/redis.test.ts'],
+      },
+      {
+        guarantee: 'a job without tokenBucketEnabled has no limit',
+        find: 'if (!http.tokenBucketEnabled) return undefined;',
+        replace: '',
+        tests: [COMPOSED_PREDICT],
+      },
+    ],
+  },
+  {
+    file: 'lib/compose/scope.ts',
+    tests: ['test/lib/compose/scope.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a part is opened once',
+        find: 'this.#opened.set(part, opened);',
+        replace: '',
+      },
+      {
+        guarantee: 'what could not be opened is tried again',
+        find: 'if (opened instanceof Promise) opened.catch(() => this.#opened.delete(part));',
+        replace: 'if (opened instanceof Promise) opened.catch(() => undefined);',
+      },
+    ],
+  },
+  {
+    file: 'lib/compose/model.ts',
+    tests: ['test/faults/swap/folder.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a version that does not open does not keep its folder',
+        find: '          latest = before;\n',
+        replace: '',
+      },
+      {
+        guarantee: 'an old version goes when it is closed',
+        find: 'open.splice(open.indexOf(runner), 1);',
+        replace: '',
+      },
+      {
+        guarantee: 'a version that is still used keeps its files',
+        find: 'new Set([...open.map(({ version }) => version), ...latest])',
+        replace: 'new Set(latest)',
+      },
+      {
+        guarantee: 'a model that cannot load does not keep the function from starting',
+        find: "await host.ready().catch((error: unknown) => logError(error, { phase: 'model' }));",
+        replace: 'await host.ready();',
+        tests: [
+          'test/lib/compose/scope.test.ts',
+          'test/compose/call-stack.test.ts',
+          'test/e2e/http-cases.test.ts',
+          'test/faults/swap/torn.test.ts',
+        ],
+      },
+    ],
+  },
+];

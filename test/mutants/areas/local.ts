@@ -1,0 +1,462 @@
+/** Bugs in the single machine: the event source (local/event-source) and the gateway (local/gateway). */
+import type { Suite } from '../mutant.ts';
+
+const RECEIVE = 'test/local/event-source/receive.test.ts';
+const GATHER = 'test/local/event-source/gather.test.ts';
+const EVENT = 'test/local/event-source/event.test.ts';
+const FAILURE = 'test/local/event-source/failure.test.ts';
+const POLLER = 'test/local/event-source/poller.test.ts';
+const LIMITS = 'test/local/gateway/limits.test.ts';
+const GATEWAY_EVENT = 'test/local/gateway/event.test.ts';
+const RESPONSE = 'test/local/gateway/response.test.ts';
+const INVOKE = 'test/local/aws/lambda.test.ts';
+const SECURITY = 'test/security/http.test.ts';
+
+export const LOCAL: readonly Suite[] = [
+  {
+    file: 'local/event-source/event.ts',
+    tests: [EVENT],
+    bugs: [
+      {
+        guarantee: 'an unknown id fails the whole batch, as on Lambda',
+        find: "if (!messageIds.has(id)) return broken('itemIdentifier is no message of this batch', id);",
+        replace: '',
+      },
+      {
+        guarantee: 'an empty id fails the whole batch',
+        find: "typeof id !== 'string' || id === ''",
+        replace: "typeof id !== 'string'",
+      },
+      {
+        guarantee: 'an answer that is no object fails the whole batch',
+        find: "if (typeof result !== 'object' || Array.isArray(result))",
+        replace: "if (typeof result === 'number')",
+      },
+      {
+        guarantee: 'a list that is none fails the whole batch',
+        find: "if (!Array.isArray(failures)) return broken('batchItemFailures is not a list', failures);",
+        replace: 'if (!Array.isArray(failures)) return nothingFailed;',
+      },
+      {
+        guarantee: 'the receive count of the queue reaches the function',
+        find: '      ...message.Attributes,\n',
+        replace: '',
+        tests: [EVENT, POLLER],
+      },
+    ],
+  },
+  {
+    file: 'local/event-source/gather.ts',
+    tests: [GATHER],
+    bugs: [
+      {
+        guarantee: 'a batch has at most batchSize messages',
+        find: 'if (count === batchSize || ',
+        replace: 'if (',
+      },
+      {
+        guarantee: 'an event stays below 6 MB',
+        find: '(count > 0 && bytes + message.bytes > maxBytes)',
+        replace: '(count > 0 && bytes > maxBytes)',
+      },
+      {
+        guarantee: 'a message over the limit is handed on alone',
+        find: '(count > 0 && bytes + message.bytes > maxBytes)',
+        replace: 'bytes + message.bytes > maxBytes',
+      },
+      {
+        guarantee: 'a batch closes at the end of its window',
+        find: ' || nowMs >= dueAtMs',
+        replace: '',
+      },
+      {
+        guarantee: 'a batch closes before it passes the size limit',
+        find: 'this.#bytes > maxBytes || ',
+        replace: '',
+      },
+      {
+        guarantee: 'what leaves a batch no longer counts',
+        find: 'this.#bytes -= bytes;',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'local/event-source/delete.ts',
+    tests: [RECEIVE],
+    bugs: [
+      {
+        guarantee: 'ten messages are deleted in a call',
+        find: 'MAX_PER_CALL = 10',
+        replace: 'MAX_PER_CALL = 11',
+      },
+      {
+        guarantee: 'a deletion that SQS refused is tried again',
+        find: 'else this.#again([entry]);\n      }',
+        replace: 'else this.#end(entry, true);\n      }',
+      },
+      {
+        guarantee: 'an expired receipt handle is not tried again',
+        find: 'else if (failure.SenderFault === true)',
+        replace: 'else if (failure.SenderFault === null)',
+      },
+      {
+        guarantee: 'a deletion is given up after five tries',
+        find: 'if (entry.tries < MAX_TRIES)',
+        replace: 'if (entry.tries < 2 * MAX_TRIES)',
+      },
+      {
+        guarantee: 'four deletions run at once',
+        find: 'MAX_CALLS = 4',
+        replace: 'MAX_CALLS = 1',
+      },
+    ],
+  },
+  {
+    file: 'local/event-source/receive.ts',
+    tests: [RECEIVE],
+    bugs: [
+      {
+        guarantee: 'no more messages are asked for than there is room for, calls under way included',
+        find: 'this.#options.room() - this.#asked',
+        replace: 'this.#options.room()',
+      },
+      {
+        guarantee: 'at most five calls at once',
+        find: 'MAX_CALLS = 5',
+        replace: 'MAX_CALLS = 50',
+      },
+      {
+        guarantee: 'empty answers that come at once do not spin',
+        find: 'if (this.#hasty > 2) this.#wait(Math.min(MAX_HASTY_PAUSE_MS, 2 ** this.#hasty));',
+        replace: '',
+      },
+      {
+        guarantee: 'waits after errors double up to 10 s',
+        find: 'MAX_BACKOFF_MS = 10_000',
+        replace: 'MAX_BACKOFF_MS = 100_000',
+      },
+      {
+        guarantee: 'a long poll that is never answered is given up',
+        find: 'setTimeout(() => call.abort(), waitSeconds * 1000 + ANSWER_MS)',
+        replace: 'setTimeout(() => undefined, waitSeconds * 1000 + ANSWER_MS)',
+      },
+      {
+        guarantee: 'what a call still brings after stop is handed on',
+        find: 'if (messages.length > 0) this.#options.onMessages(messages);',
+        replace: 'if (messages.length > 0 && !this.#stopped) this.#options.onMessages(messages);',
+      },
+      {
+        guarantee: 'a random half of each wait is taken',
+        find: 'fullMs * (0.5 + random() / 2)',
+        replace: 'fullMs',
+      },
+    ],
+  },
+  {
+    file: 'local/event-source/poller.ts',
+    tests: [POLLER, FAILURE],
+    bugs: [
+      {
+        guarantee: 'messages named in batchItemFailures stay in the queue',
+        find: 'batch.filter((message) => !verdict.failedIds.has(message.messageId))',
+        replace: 'batch',
+      },
+      {
+        guarantee: 'messages of an invocation that failed stay in the queue',
+        find: 'this.#failedInvocations += 1;\n    return [];',
+        replace: 'this.#failedInvocations += 1;\n    return batch;',
+      },
+      {
+        guarantee: 'never more than maximumConcurrency invocations run',
+        find: 'while (this.#running < this.#options.maximumConcurrency) {',
+        replace: 'while (this.#running <= this.#options.maximumConcurrency) {',
+      },
+      {
+        guarantee: 'what was received and not invoked is given back at close',
+        find: 'await this.#giveBack(this.#gatherer.drain());',
+        replace: 'this.#gatherer.drain();',
+        tests: [FAILURE],
+      },
+      {
+        guarantee: 'what is given back is visible at once',
+        find: 'VisibilityTimeout: 0,',
+        replace: 'VisibilityTimeout: 30,',
+        tests: [FAILURE],
+      },
+      {
+        guarantee: 'close waits for the invocation under way',
+        find: 'await Promise.race([this.idle(), limit]);',
+        replace: '',
+        tests: [FAILURE],
+      },
+    ],
+  },
+  {
+    file: 'local/event-source/options.ts',
+    tests: [FAILURE],
+    bugs: [
+      {
+        guarantee: 'a visibility timeout shorter than the function timeout is refused, as on Lambda',
+        find: 'if (visibilitySeconds * 1000 < functionTimeoutMs) {',
+        replace: 'if (visibilitySeconds < 0) {',
+      },
+      {
+        guarantee: 'a batch of more than ten needs a window, as on Lambda',
+        find: 'options.batchSize > 10 && options.windowSeconds < 1',
+        replace: 'options.batchSize > 10_000 && options.windowSeconds < 1',
+      },
+      {
+        guarantee: 'a FIFO queue is refused',
+        find: "options.queueUrl.endsWith('.fifo')",
+        replace: "options.queueUrl.endsWith('.lifo')",
+      },
+    ],
+  },
+  {
+    file: 'local/aws/lambda.ts',
+    tests: [INVOKE],
+    bugs: [
+      {
+        guarantee: 'a result that came after the deadline is timed out',
+        find: "clock() - startedMs > afterMs ? { kind: 'timed_out', afterMs } : invocation",
+        replace: 'invocation',
+      },
+      {
+        guarantee: 'the remaining time is never below 0',
+        find: 'Math.max(0, deadlineMs - clock())',
+        replace: 'deadlineMs - clock()',
+      },
+      {
+        guarantee: 'an invocation ends at the shorter of its two limits',
+        find: 'Math.min(limitMs, facts.timeoutMs)',
+        replace: 'facts.timeoutMs',
+      },
+      {
+        guarantee: 'a response has at most 6 MiB and 100 bytes',
+        find: 'MAX_RESULT_BYTES = MAX_EVENT_BYTES + 100',
+        replace: 'MAX_RESULT_BYTES = MAX_EVENT_BYTES + 1_000',
+        tests: [RESPONSE],
+      },
+      {
+        guarantee: 'an event has at most 6 MiB',
+        find: 'MAX_EVENT_BYTES = 6 * 1024 * 1024',
+        replace: 'MAX_EVENT_BYTES = 7 * 1024 * 1024',
+        tests: [RESPONSE, LIMITS],
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/body.ts',
+    tests: [LIMITS],
+    bugs: [
+      {
+        guarantee: 'an announced body over 10 MiB is refused before it is read',
+        find: 'if (announcedBytes !== undefined && announcedBytes > MAX_BODY_BYTES) {',
+        replace: 'if (announcedBytes === -1) {',
+      },
+      {
+        guarantee: 'a chunked body over 10 MiB is refused while it is read',
+        find: "if (length > MAX_BODY_BYTES) end({ kind: 'too_large' });\n      else ",
+        replace: '',
+      },
+      {
+        guarantee: 'a body that there is no memory for is refused',
+        find: "else if (!hold(chunk.length)) end({ kind: 'no_room' });",
+        replace: 'else if (!hold(chunk.length)) chunks.push(chunk);',
+      },
+      {
+        guarantee: 'a client that sends without an end is cut',
+        find: 'if (dropped > MAX_DROPPED_BYTES) request.socket.destroy();',
+        replace: '',
+        tests: [LIMITS],
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/requests.ts',
+    tests: [LIMITS],
+    bugs: [
+      {
+        guarantee: 'request line and headers have at most 10,240 bytes',
+        find: 'if (head.bytes > MAX_HEADER_BYTES) return refuse(431);',
+        replace: '',
+      },
+      {
+        guarantee: 'one request more than there are slots is answered with 429',
+        find: 'if (places.isFull || match.route.refuses?.()) return refuse(429);',
+        replace: '',
+      },
+      {
+        guarantee: 'routes with slots of their own are answered while all others are busy',
+        find: 'match.route.ownSlots ? state.ownSlots : state.places',
+        replace: 'state.places',
+      },
+      {
+        guarantee: 'the bytes of a body are free again when its handler has ended',
+        find: 'state.heldBytes -= heldBytes;',
+        replace: '',
+      },
+      {
+        guarantee: 'the bytes of all bodies are limited',
+        find: 'if (state.heldBytes + bytes > state.maxHeldBytes) return false;',
+        replace: '',
+      },
+      {
+        guarantee: 'an event over 6 MB is answered with 413',
+        find: 'if (isTooLargeForLambda(event)) return answer(state, response, 413, requestId);',
+        replace: '',
+      },
+      {
+        guarantee:
+          "a function that runs out of its own time is answered with 500, the gateway's time with 503",
+        find: 'timeoutMs < state.timeoutMs ? 500 : 503',
+        replace: '503',
+      },
+      {
+        guarantee: 'a handler that throws is answered with 500 and nothing of the error',
+        find: "if (invocation.kind === 'failed') {",
+        replace: "if (invocation.kind === 'failed' && timeoutMs < 0) {",
+        tests: [RESPONSE],
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/slots.ts',
+    tests: [LIMITS],
+    bugs: [
+      {
+        guarantee: 'handlers of clients that left count, up to four times the slots',
+        find: ' || this.#taken + this.#left >= HANDLERS_PER_PLACE * this.#limit',
+        replace: '',
+      },
+      {
+        guarantee: 'a client that left gives its slot to others',
+        find: 'this.#taken -= 1;\n      this.#left += 1;',
+        replace: 'this.#left += 1;\n      this.#taken -= 0;',
+      },
+      {
+        guarantee: 'a slot is free again when its handler has ended',
+        find: 'else this.#taken -= 1;',
+        replace: 'else this.#taken -= 0;',
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/response.ts',
+    tests: [RESPONSE],
+    bugs: [
+      {
+        guarantee: 'a status must be a whole number from 200 to 599',
+        find: '!Number.isInteger(statusCode) || Number(statusCode) < 200',
+        replace: 'Number(statusCode) < 200',
+      },
+      {
+        guarantee: 'a header with a line break is refused',
+        find: 'if (!HEADER_VALUE.test(String(value)))',
+        replace: "if (String(value) === '')",
+      },
+      {
+        guarantee: 'a response over the limit is a 500',
+        find: 'if (encodedBytes > MAX_RESULT_BYTES) return tooLarge(encodedBytes);',
+        replace: '',
+      },
+      {
+        guarantee: 'a body that is said to be base64 and is not is a 500',
+        find: 'return bytes.length === Math.floor((symbols * 3) / 4) ? bytes : undefined;',
+        replace: 'return bytes;',
+      },
+      {
+        guarantee: "the gateway's own 429 says when to come back",
+        find: "if (status === 429) headers.push('retry-after', '1');",
+        replace: '',
+        tests: [LIMITS, RESPONSE, 'test/faults/overload/overload.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/event.ts',
+    tests: [GATEWAY_EVENT, LIMITS],
+    bugs: [
+      {
+        guarantee: 'a compressed body arrives as base64',
+        find: "if (encoding !== undefined && encoding.toLowerCase() !== 'identity') return false;",
+        replace: '',
+      },
+      {
+        guarantee: 'an unknown content type arrives as base64',
+        find: "return type.startsWith('text/') || TEXT_TYPES.has(type);",
+        replace: 'return true;',
+      },
+      {
+        guarantee: 'hop-by-hop headers end at the gateway',
+        find: 'else if (!HOP_BY_HOP.has(name)) headers[name] = value;',
+        replace: "else if (!HOP_BY_HOP.has(name) || name === 'connection') headers[name] = value;",
+      },
+      {
+        guarantee: 'a body of text is measured as JSON',
+        find: 'return Buffer.byteLength(JSON.stringify(event)) > MAX_EVENT_BYTES;',
+        replace: 'return bodyChars > MAX_EVENT_BYTES;',
+        tests: [LIMITS, GATEWAY_EVENT, 'test/bad-input/envelopes.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/cors.ts',
+    tests: [SECURITY],
+    bugs: [
+      {
+        guarantee: 'only a page of a configured origin may read an answer',
+        find: 'if (allowsAll || rules.allowedOrigins.includes(origin)) {',
+        replace: 'if (true) {',
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/routes.ts',
+    tests: [GATEWAY_EVENT],
+    bugs: [
+      {
+        guarantee: 'a literal route goes before one with a parameter',
+        find: 'patterns: patterns.sort(bySpecificity)',
+        replace: 'patterns',
+      },
+      {
+        guarantee: 'an encoded question mark ends the path',
+        find: 'return end < 0 ? path : path.slice(0, end);',
+        replace: 'return path;',
+      },
+      {
+        guarantee: 'an empty parameter matches nothing',
+        find: "if (value === '') return undefined;",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'local/run-queue.ts',
+    tests: ['test/faults/overload/run-queue.test.ts'],
+    bugs: [
+      {
+        guarantee: 'no more requests wait than are served in time',
+        find: '!this.#overloaded && this.#requests.length < this.#room()',
+        replace: '!this.#overloaded',
+      },
+      {
+        guarantee: 'an overload lasts until less comes than can be served',
+        find: 'if (neededMs <= thereMs * CALM_SHARE) this.#overloaded = false;',
+        replace: 'this.#overloaded = false;',
+      },
+      {
+        guarantee: "a batch's chunk is not passed over for ever",
+        find: 'return this.#now() - this.#passedSinceMs >= boundMs;',
+        replace: 'return false;',
+      },
+      {
+        guarantee: 'requests go before batches',
+        find: 'this.#isPortionDue() ? this.#portions.shift() : this.#requests.shift()',
+        replace: 'this.#portions.length > 0 ? this.#portions.shift() : this.#requests.shift()',
+      },
+    ],
+  },
+];

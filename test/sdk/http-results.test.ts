@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { request } from '../../sdk/fetch.ts';
+import { type Fetch, OutputQueue } from '../../sdk/index.ts';
+
+type Answer = { readonly status?: number; readonly body: unknown };
+
+/** The API that gives these answers, one after the other; the last one again and again. */
+function api(...answers: Answer[]) {
+  const asked: { readonly url: string; readonly init: RequestInit; readonly at: number }[] = [];
+  const fetch: Fetch = async (url, init) => {
+    const { status = 200, body } = answers[Math.min(asked.length, answers.length - 1)] as Answer;
+    asked.push({ url, init, at: performance.now() });
+    return new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
+  };
+  return { asked, queue: new OutputQueue({ url: 'https://api.example/', fetch }), fetch };
+}
+
+const NOT_YET = { status: 404, body: { error: 'no result', code: 'not_found' } };
+const done = (uri: string, ...data: (number | string)[]) => ({
+  uri,
+  status: 'succeeded',
+  model: 'v',
+  finishedAt: '2026-11-21T00:00:00.000Z',
+  outputs: [{ name: 'y', dtype: 'int64', shape: [data.length], data }],
+});
+
+test('a result is read by its uri, with its slashes and question marks, and an int64 keeps every digit', async () => {
+  const { asked, queue } = api({ body: done('a', '9007199254740993', 7) });
+  const result = await queue.query('a/b?c&d=e');
+  assert.equal(new URL(asked[0]?.url ?? '').searchParams.get('uri'), 'a/b?c&d=e');
+  assert.deepEqual(result?.outputs[0]?.data, BigInt64Array.of(9007199254740993n, 7n));
+});
+
+test('a uri without a result is undefined, a failed record throws its code and uri', async () => {
+  assert.equal(await api(NOT_YET).queue.query('a'), undefined);
+  const failed = { body: { uri: 'a', status: 'failed', code: 'model_failed', error: 'no' } };
+  await assert.rejects(api(failed).queue.query('a'), { code: 'model_failed', uri: 'a', message: 'no' });
+});
+
+test('a wait asks until its time is up, with a pause, and ends with timeout', async () => {
+  const { asked, queue } = api(NOT_YET);
+  await assert.rejects(queue.wait('a', { timeoutMs: 300 }), { code: 'timeout', uri: 'a' });
+  assert.ok(asked.length >= 2 && asked.length <= 4, `${asked.length} requests`);
+});
+
+test('who breaks off a drain finds the rest in the next one', async () => {
+  const page = { body: { results: [done('a', 1), done('b', 2)], more: false } };
+  const { queue } = api(page, { body: { results: [], more: false } });
+  for await (const { uri } of queue.drain()) {
+    assert.equal(uri, 'a');
+    break;
+  }
+  const rest: string[] = [];
+  for await (const { uri } of queue.drain()) rest.push(uri);
+  assert.deepEqual(rest, ['b']);
+});
+
+test('dequeue gives what it took when the service goes away meanwhile, and throws when it took nothing', async () => {
+  const away = { status: 503, body: { error: 'away', code: 'results_unavailable' } };
+  const page = { body: { results: [done('a', 1)], more: true } };
+  assert.deepEqual([...(await api(page, away).queue.dequeue()).keys()], ['a']);
+  await assert.rejects(api(away).queue.dequeue(), { code: 'results_unavailable' });
+});
+
+test('cancel is false when it is too late, and throws anything else', async () => {
+  assert.equal(await api({ body: { uri: 'a', status: 'cancelled' } }).queue.cancel('a'), true);
+  assert.equal(
+    await api({ status: 409, body: { error: 'late', code: 'conflict' } }).queue.cancel('a'),
+    false,
+  );
+  await assert.rejects(api({ status: 500, body: { error: 'x', code: 'internal' } }).queue.cancel('a'), {
+    code: 'internal',
+  });
+});
+
+const STATUSES: readonly (readonly [status: number, body: unknown, code: string])[] = [
+  [401, { message: 'Unauthorized' }, 'unauthorized'],
+  [403, { message: 'Forbidden' }, 'unauthorized'],
+  [413, { message: 'Request Too Long' }, 'too_large'],
+  [429, { message: 'Too Many Requests' }, 'rate_limited'],
+  [503, { message: 'Service Unavailable' }, 'queue_unavailable'],
+  [504, '<html>', 'timeout'],
+  [404, { message: 'Not Found' }, 'bad_config'],
+  [422, { error: 'no', code: 'model_failed' }, 'model_failed'],
+];
+
+for (const [status, body, code] of STATUSES) {
+  test(`an answer of ${status} with ${JSON.stringify(body)} is ${code}`, async () => {
+    const { fetch } = api({ status, body });
+    await assert.rejects(request('https://api.example/x', {}, 1_000, undefined, fetch), { code });
+  });
+}
+
+test('a request ends at its time limit as a timeout, and by its signal with the reason', async () => {
+  const silent: Fetch = (_, { signal }) =>
+    new Promise((_resolve, reject) => {
+      // The limit's own timer keeps no process alive.
+      const alive = setTimeout(() => reject(new Error('nobody ended it')), 2_000);
+      signal?.addEventListener('abort', () => {
+        clearTimeout(alive);
+        reject(signal.reason as Error);
+      });
+    });
+  const ask = (timeoutMs: number, signal?: AbortSignal) =>
+    request('https://api.example/x', {}, timeoutMs, signal, silent);
+  await assert.rejects(ask(20), { code: 'timeout' });
+  const stop = new AbortController();
+  const asked = ask(60_000, stop.signal);
+  stop.abort(new Error('enough'));
+  await assert.rejects(asked, /enough/);
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Fetch, InputQueue, ServingError } from '../../sdk/index.ts';
+
+/** The API; it takes each record after `answer` has resolved. */
+function queueOver(answer: (body: string) => Promise<Response>) {
+  const fetch: Fetch = (_, { body }) => answer(body as string);
+  return new InputQueue({ frontendUrl: 'https://api.example', fetch });
+}
+
+const taken = () => new Response('{"uri":"a"}', { status: 202 });
+const refused = () => new Response('{"error":"full","code":"queue_unavailable"}', { status: 503 });
+const records = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ uri: `r${i}`, inputs: { x: [i] } }));
+
+test('an error of enqueue carries code and uri, whatever went wrong', async () => {
+  const queue = queueOver(async () => refused());
+  await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'queue_unavailable', uri: 'a' });
+  await assert.rejects(queue.enqueue('b', {}), { code: 'bad_request', uri: 'b' });
+});
+
+test('enqueueMany throws every record that was not taken, with its uri, and says how many there were', async () => {
+  const queue = queueOver(async (body) => (body.includes('"r1"') ? refused() : taken()));
+  await assert.rejects(queue.enqueueMany(records(3)), (error) => {
+    assert.ok(error instanceof AggregateError);
+    assert.equal(error.message, '1 of 3 records were not enqueued');
+    assert.deepEqual(
+      error.errors.map((one) => (one as ServingError).uri),
+      ['r1'],
+    );
+    return true;
+  });
+});
+
+test('enqueueMany has at most 320 records under way, however many there are', async () => {
+  let flying = 0;
+  let most = 0;
+  const queue = queueOver(async () => {
+    most = Math.max(most, ++flying);
+    await new Promise((resolve) => setImmediate(resolve));
+    flying--;
+    return taken();
+  });
+  assert.equal(await queue.enqueueMany(records(2_000)), 2_000);
+  assert.ok(most <= 320, `${most}`);
+});
+
+test('nothing is under way any more when enqueueMany throws what its records threw', async () => {
+  let arrived = 0;
+  const queue = queueOver(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    arrived++;
+    return taken();
+  });
+  function* broken() {
+    yield* records(3);
+    throw new Error('the file ends here');
+  }
+  await assert.rejects(queue.enqueueMany(broken()), /the file ends here/);
+  assert.equal(arrived, 3);
+});
+
+test('predict ends with timeout after its own time', async () => {
+  const fetch: Fetch = (_, { signal }) =>
+    new Promise((_resolve, reject) => {
+      const alive = setTimeout(() => reject(new Error('nobody ended it')), 2_000);
+      signal?.addEventListener('abort', () => {
+        clearTimeout(alive);
+        reject(signal.reason as Error);
+      });
+    });
+  const queue = new InputQueue({ frontendUrl: 'https://api.example', fetch });
+  await assert.rejects(queue.predict({ instances: [{ x: 1 }] }, 20), { code: 'timeout' });
+});
+
+test('a queue that was closed takes no record', async () => {
+  const queue = new InputQueue({ queueUrl: 'http://127.0.0.1:9/0/q', region: 'local' });
+  await queue.close();
+  await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'bad_request', message: /was closed/ });
+});

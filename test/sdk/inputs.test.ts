@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import { type InputValue, toInputs } from '../../sdk/inputs.ts';
+
+async function tensorOf(value: InputValue): Promise<Tensor> {
+  const input = (await toInputs({ x: value })).get('x');
+  assert.ok(input?.kind === 'tensor');
+  return input.tensor;
+}
+
+const refused = (value: unknown, message: RegExp) =>
+  assert.rejects(toInputs({ x: value as InputValue }), { code: 'bad_request', message });
+
+test('plain numbers travel as float32 when that is exact, else as float64', async () => {
+  assert.equal((await tensorOf([1, 0.5])).dtype, 'float32');
+  const tenth = await tensorOf([0.1]);
+  assert.deepEqual([tenth.dtype, tenth.data[0]], ['float64', 0.1]);
+  const large = await tensorOf([2 ** 24 + 1]);
+  assert.deepEqual([large.dtype, large.data[0]], ['float64', 2 ** 24 + 1]);
+});
+
+test('a Buffer is refused, because it may be meant as an image or as numbers', async () => {
+  await refused(Buffer.from([1]), /got a Buffer; write \{ bytes \} for an image/);
+});
+
+test('elements that do not make the shape are refused', async () => {
+  await refused({ data: new Float32Array(3), shape: [2, 2] }, /3 elements are not of shape \[2,2\]/);
+  await refused({ data: [1, 2, 3], shape: [2] }, /3 elements/);
+});
+
+test('a record without inputs is refused, and an image file that cannot be read says which', async () => {
+  await assert.rejects(toInputs({}), { code: 'bad_request', message: /at least one input/ });
+  await refused('/nowhere.jpg', /^input "x": cannot read the image file.*nowhere\.jpg/);
+});
