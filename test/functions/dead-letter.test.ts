@@ -10,7 +10,7 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
   const archived = new Map<string, string>();
   const saved: FinishedRecord[] = [];
   const deps: Deps = {
-    park: async (id, message) => {
+    archive: async (id, message) => {
       if (refused.includes(id)) throw new Error('S3 is away');
       archived.set(id, message);
     },
@@ -20,7 +20,7 @@ function world({ unsaved = [], refused = [] }: { unsaved?: string[]; refused?: s
         return finished.map(({ id }) => id).filter((id) => unsaved.includes(id));
       },
     },
-    tries: 5,
+    attempts: 5,
   };
   return { archived, saved, handle: deadLetter(deps) };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Fetch, InputQueue, ServingError } from '../../sdk/index.ts';
+import { type Fetch, InputQueue, type ServingError } from '../../sdk/index.ts';
 
 /** The API; it takes each record after `answer` has resolved. */
 function queueOver(answer: (body: string) => Promise<Response>) {

@@ -4,7 +4,12 @@ import { assertRedis, parseWhere } from '../../../cli/dlq/where.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const HOUR = 3_600_000;
-const entry = (parkedAt: number, id = 'a') => ({ id, bytes: 1, parkedAt });
+const entry = (archivedAt: number, id = 'a') => ({
+  id,
+  key: `dead-letters/job/${id}.json`,
+  bytes: 1,
+  archivedAt,
+});
 
 test('since is the first moment that counts and until the first that does not', () => {
   const where = parseWhere(['since=2h', 'until=1h'], NOW);

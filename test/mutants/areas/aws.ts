@@ -43,18 +43,18 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'an entry that is refused for our own fault is not sent again',
-        find: 'else if (SenderFault || ++pending.tries >= MAX_TRIES) {',
-        replace: 'else if (++pending.tries >= MAX_TRIES) {',
+        find: 'else if (SenderFault || ++pending.attempts >= MAX_ATTEMPTS) {',
+        replace: 'else if (++pending.attempts >= MAX_ATTEMPTS) {',
       },
       {
         guarantee: 'an entry that is refused again and again rejects in the end',
-        find: 'else if (SenderFault || ++pending.tries >= MAX_TRIES) {',
-        replace: 'else if (SenderFault || ++pending.tries >= 100 * MAX_TRIES) {',
+        find: 'else if (SenderFault || ++pending.attempts >= MAX_ATTEMPTS) {',
+        replace: 'else if (SenderFault || ++pending.attempts >= 100 * MAX_ATTEMPTS) {',
       },
       {
         guarantee: 'an entry that is refused for a passing reason is sent again',
-        find: 'MAX_TRIES = 4',
-        replace: 'MAX_TRIES = 1',
+        find: 'MAX_ATTEMPTS = 4',
+        replace: 'MAX_ATTEMPTS = 1',
       },
       {
         guarantee: 'an entry that is sent again is sent alone',

@@ -423,8 +423,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'the code of the service reaches the caller',
-        find: 'const known = isErrorCode(code) ? code : codeOfStatus(response.status);',
-        replace: 'const known = codeOfStatus(response.status);',
+        find: 'throw new ServingError(known ?? codeOfStatus(response.status), shown);',
+        replace: 'throw new ServingError(codeOfStatus(response.status), shown);',
       },
       {
         guarantee: "a gateway's 403 is unauthorized",
@@ -438,7 +438,7 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a url that is no API says so',
-        find: 'if (response.status === 404 && !isErrorCode(code)) {',
+        find: 'if (response.status === 404 && known === undefined) {',
         replace: 'if (false) {',
       },
     ],
@@ -551,13 +551,13 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'since= is the first moment that counts',
-        find: 'parkedAt >= since',
-        replace: 'parkedAt > since',
+        find: 'archivedAt >= since',
+        replace: 'archivedAt > since',
       },
       {
         guarantee: 'until= is the first moment that does not',
-        find: 'parkedAt < until',
-        replace: 'parkedAt <= until',
+        find: 'archivedAt < until',
+        replace: 'archivedAt <= until',
       },
       {
         guarantee: 'given ids restrict what is found',

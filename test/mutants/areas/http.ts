@@ -354,8 +354,8 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a dead-lettered message is archived before its failure is stored',
-        find: 'encodeParked({ messageId, sentAt, tries, body }));',
-        replace: 'encodeParked({ messageId, sentAt, tries, body: "" }));',
+        find: 'encodeDeadLetter({ messageId, sentAt, attempts, body }));',
+        replace: 'encodeDeadLetter({ messageId, sentAt, attempts, body: "" }));',
       },
       {
         guarantee: 'a message whose failure could not be saved comes again',

@@ -102,8 +102,8 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'a deletion is given up after five tries',
-        find: 'if (entry.tries < MAX_TRIES)',
-        replace: 'if (entry.tries < 2 * MAX_TRIES)',
+        find: 'if (entry.attempts < MAX_ATTEMPTS)',
+        replace: 'if (entry.attempts < 2 * MAX_ATTEMPTS)',
       },
       {
         guarantee: 'four deletions run at once',

@@ -21,14 +21,14 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a redelivered record runs in an isolated process, from its second delivery on',
-        find: 'if (tries > 1 && runIsolated)',
-        replace: 'if (tries > 2 && runIsolated)',
+        find: 'if (attempts > 1 && runIsolated)',
+        replace: 'if (attempts > 2 && runIsolated)',
         tests: [SERVE, PAYLOADS],
       },
       {
         guarantee: 'a new record does not pay for an isolated process',
-        find: 'if (tries > 1 && runIsolated)',
-        replace: 'if (tries > 0 && runIsolated)',
+        find: 'if (attempts > 1 && runIsolated)',
+        replace: 'if (attempts > 0 && runIsolated)',
         tests: [SERVE, PAYLOADS],
       },
       {
@@ -82,8 +82,8 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'redelivered messages run in chunks of their own',
-        find: 'return tries <= 1;',
-        replace: 'return tries <= 2;',
+        find: 'return attempts <= 1;',
+        replace: 'return attempts <= 2;',
       },
       {
         guarantee: 'redelivered messages run after the new ones',
@@ -179,13 +179,13 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'records run together at their second delivery and alone from the third on',
-        find: 'if (records.length > 1 && tries <= 2) {',
-        replace: 'if (records.length > 1 && tries <= 3) {',
+        find: 'if (records.length > 1 && attempts <= 2) {',
+        replace: 'if (records.length > 1 && attempts <= 3) {',
       },
       {
         guarantee: 'records that are redelivered for the first time run together',
-        find: 'if (records.length > 1 && tries <= 2) {',
-        replace: 'if (records.length > 1 && tries <= 1) {',
+        find: 'if (records.length > 1 && attempts <= 2) {',
+        replace: 'if (records.length > 1 && attempts <= 1) {',
       },
       {
         guarantee: 'running together takes a third of the time, so that each record can still run alone',
@@ -199,13 +199,13 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'every other time the first record has all the time there is',
-        find: 'const wholeTime = tries > 2 && tries % 2 === 1;',
+        find: 'const wholeTime = attempts > 2 && attempts % 2 === 1;',
         replace: 'const wholeTime = false;',
       },
       {
         guarantee: 'at the times between, every record gets a turn',
-        find: 'const wholeTime = tries > 2 && tries % 2 === 1;',
-        replace: 'const wholeTime = tries > 2;',
+        find: 'const wholeTime = attempts > 2 && attempts % 2 === 1;',
+        replace: 'const wholeTime = attempts > 2;',
       },
       {
         guarantee: "the process is started outside of any record's time limit",
