@@ -141,7 +141,7 @@ export function assertAnswer(text: string): string {
   return text;
 }
 
-/** The longest wait of one GET, below the gateway's 30 s. */
+/** The wait of one `GET /predictions/{uri}`, below the gateway's 30 s. A longer `Prefer: wait` waits this long. */
 const MAX_WAIT_SECONDS = 20;
 
 /** `Prefer: wait=10` (RFC 7240) as milliseconds, capped; 0 without it. */
