@@ -12,12 +12,12 @@ import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
 import { chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
-import { queueSteps, type RunningNotices, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
+import { queueSteps, type RunningReports, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
 
 export interface BatchDeps {
   readonly model: Model;
   readonly sink: Sink;
-  readonly running: RunningNotices;
+  readonly running: RunningReports;
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly reporter: Reporter;

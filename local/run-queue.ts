@@ -74,7 +74,7 @@ export class RunQueue {
   #sinceMs: number;
   #arrivals = 0;
   /** All arrivals since the start. */
-  #heard = 0;
+  #requestCount = 0;
   #lastRunMs = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #lastRequestMs = Number.NEGATIVE_INFINITY;
@@ -211,16 +211,16 @@ export class RunQueue {
   async #lookAround(): Promise<void> {
     const endMs = this.#now() + Math.max(LEAST_LOOKING_MS, this.#lastRunMs * LOOKING_SHARE);
     for (let looks = 0, quiet = 0; looks < MOST_LOOKS && quiet < QUIET_LOOKS; looks++) {
-      const heard = this.#heard;
+      const before = this.#requestCount;
       await this.#look();
-      quiet = heard === this.#heard ? quiet + 1 : 0;
+      quiet = before === this.#requestCount ? quiet + 1 : 0;
       if (this.#now() >= endMs) break;
     }
     this.#lookedMs = this.#now();
   }
 
   #arrive(): void {
-    this.#heard++;
+    this.#requestCount++;
     this.#lastRequestMs = this.#now();
     const spanMs = this.#now() - this.#sinceMs;
     if (spanMs >= SPAN_MS) {

@@ -54,6 +54,11 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
   [/\bModelHost\b|\btryModel\b|\btrial: |'trial'/, 'ModelManager, smokeTest'],
   [/\bflip\(|\bletServe\b|\b[fF]lips? (is|of|that|whose)\b/, 'promote'],
   [/\b(in|run|ask|is)Portions?|\bportion(s|Limit|Ms)?\b(?! of a| to)/, 'time slice'],
+  [
+    /\bassertExpansion\b|\bExpansion\b|\b[a-z]+Expansion\b/,
+    'assertDecodedSize, DecodedSize, DecodedSizeBudget',
+  ],
+  [/\b[rR]unningNotices\b|\bTELL_[A-Z]|\btellIdle\b|#tell\b|\bTold\b</, 'RunningReports, REPORT_…, report'],
   [/\bownPlaces\b/, 'ownSlots'],
   [/\bnobody's\b/, 'say who or what, or that it is ignored'],
   [/in nobody's way/, 'never blocks'],

@@ -2,7 +2,7 @@
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { readyModel } from './model.ts';
-import { results, runningNotices } from './redis.ts';
+import { results, runningReports } from './redis.ts';
 import { reporter } from './reporter.ts';
 import { payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -13,7 +13,7 @@ export async function composeBatch(scope: Scope) {
   return {
     model: await scope.get(readyModel),
     sink: resultSink(scope.get(results), { filter, timers }),
-    running: scope.get(runningNotices),
+    running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),
   };

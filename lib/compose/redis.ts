@@ -34,7 +34,7 @@ export function recordStates(scope: Scope): RecordStates {
   return new RecordStates(scope.get(connection), { job: scope.environment.job.jobName, now: Date.now });
 }
 
-export function runningNotices(scope: Scope): RunningReports {
+export function runningReports(scope: Scope): RunningReports {
   const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
   return new RunningReports(scope.get(recordStates), timeoutMs, Date.now);
 }

@@ -101,9 +101,9 @@ async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Out
       }),
     ]);
     child.send({ run: records } satisfies IsolatedRequest, () => undefined);
-    const told = await answer;
-    if ('failed' in told) throw errorOf(told.failed);
-    return told.outcomes.map((outcome) =>
+    const reply = await answer;
+    if ('failed' in reply) throw errorOf(reply.failed);
+    return reply.outcomes.map((outcome) =>
       outcome.ok ? outcome : { ok: false, error: errorOf(outcome.error) },
     );
   } finally {

@@ -11,7 +11,7 @@ import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
 import { imageBytes, matchInputs } from './bind.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 
-interface Expansion {
+interface DecodedSize {
   /** Pixels of decoded images. */
   pixels: number;
   /** Elements of the tensors that images and sparse tensors become. */
@@ -28,18 +28,18 @@ const ALWAYS_FIT = 4;
  * Unreadable values count nothing; binding reports what is wrong with them.
  * @throws too_large
  */
-export function assertExpansion(
+export function assertDecodedSize(
   records: readonly Inputs[],
   specs: readonly TensorSpec[],
   choice: ImageChoice,
   what: 'request' | 'record',
 ): void {
   if (!mayBeMany(records)) return;
-  const sum: Expansion = { pixels: 0, elements: 0 };
+  const sum: DecodedSize = { pixels: 0, elements: 0 };
   for (const record of records) {
     const values = namedValues(record, specs);
     for (const [i, value] of values.entries()) {
-      const { pixels, elements } = expansionOf(value, specs[i] as TensorSpec, choice);
+      const { pixels, elements } = decodedSizeOf(value, specs[i] as TensorSpec, choice);
       sum.pixels += pixels;
       sum.elements += elements;
     }
@@ -85,12 +85,12 @@ function namedValues(record: Inputs, specs: readonly TensorSpec[]): Value[] {
   }
 }
 
-const NONE: Readonly<Expansion> = { pixels: 0, elements: 0 };
+const NONE: Readonly<DecodedSize> = { pixels: 0, elements: 0 };
 
-function expansionOf(value: Value, spec: TensorSpec, choice: ImageChoice): Readonly<Expansion> {
+function decodedSizeOf(value: Value, spec: TensorSpec, choice: ImageChoice): Readonly<DecodedSize> {
   try {
     const image = imageOf(value, spec);
-    if (image !== undefined) return imageExpansion(imageSize(image), spec, choice);
+    if (image !== undefined) return decodedImageSize(imageSize(image), spec, choice);
     const shape = sparseShape(value);
     return shape === undefined ? NONE : { pixels: 0, elements: elementCount(shape, LIMITS.tensorElements) };
   } catch {
@@ -99,7 +99,7 @@ function expansionOf(value: Value, spec: TensorSpec, choice: ImageChoice): Reado
 }
 
 /** An image over its own limit is refused for that. */
-function imageExpansion({ width, height }: ImageSize, spec: TensorSpec, choice: ImageChoice): Expansion {
+function decodedImageSize({ width, height }: ImageSize, spec: TensorSpec, choice: ImageChoice): DecodedSize {
   const settings = imageSettings(spec, choice);
   const channels = settings.channels === 'grey' ? 1 : 3;
   const pixels = width * height;

@@ -7,7 +7,7 @@ import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import { type BatchSettings, feedBytes, type RunTensors, runBatch } from './batch.ts';
 import { type BindSettings, bindRecord, type Feeds } from './bind.ts';
-import { assertExpansion } from './decoded-size.ts';
+import { assertDecodedSize } from './decoded-size.ts';
 
 /**
  * @throws with `failFast`: too_large when the records exceed their budget, and the first failure with its index.
@@ -35,7 +35,7 @@ export async function infer(
   };
   if (failFast) {
     const readable = records.filter((record): record is Inputs => !(record instanceof ServingError));
-    assertExpansion(readable, specs, settings.image, 'request');
+    assertDecodedSize(readable, specs, settings.image, 'request');
   }
   // One after the other, because a decoded photo can be a thousand times its message, and only one may be in memory
   // at a time.
@@ -63,7 +63,7 @@ async function bindOrError(
 ): Promise<Feeds | ServingError> {
   if (record instanceof ServingError) return record;
   try {
-    if (!counted) assertExpansion([record], specs, settings.image, 'record');
+    if (!counted) assertDecodedSize([record], specs, settings.image, 'record');
     return await bindRecord(record, specs, settings);
   } catch (error) {
     return ServingError.from(error);

@@ -68,7 +68,7 @@ export async function serveRequest(
 }
 
 /** Reports that records are running. The returned function is called when they have run. */
-export interface RunningNotices {
+export interface RunningReports {
   begin(uris: readonly string[]): (() => Promise<void>) | Promise<() => Promise<void>>;
 }
 
@@ -83,7 +83,7 @@ export interface Sink {
 
 interface StepParts {
   readonly runner: Runner;
-  readonly running: RunningNotices;
+  readonly running: RunningReports;
   readonly sink: Sink;
   readonly deadline: Deadline;
 }

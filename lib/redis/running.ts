@@ -6,9 +6,9 @@
 import type { RecordStates } from './record-states.ts';
 
 /** A shorter run has its result before anybody has asked. */
-const TELL_FROM_MS = 100;
+const REPORT_FROM_MS = 100;
 /** Longest wait for Redis before a run: as long as it may take for any command. */
-const TELL_WITHIN_MS = 1_000;
+const REPORT_WITHIN_MS = 1_000;
 
 /** To be called right after the run; resolves when nothing is on its way any more. Never throws. */
 type EndRun = () => Promise<void>;
@@ -17,11 +17,11 @@ export class RunningReports {
   readonly #states: Pick<RecordStates, 'markRunning'>;
   readonly #timeoutMs: number;
   readonly #now: () => number;
-  /** What a record of the last run took; of the first run nobody knows. */
+  /** What a record of the last run took; unknown before the first run. */
   #recordMs = Number.POSITIVE_INFINITY;
 
   /**
-   * @param timeoutMs how long a record that is not heard of again counts as running: the function's timeout
+   * @param timeoutMs how long a record without further reports counts as running: the function's timeout
    * @param now ms, of any clock
    */
   constructor(states: Pick<RecordStates, 'markRunning'>, timeoutMs: number, now: () => number) {
@@ -31,30 +31,30 @@ export class RunningReports {
   }
 
   /**
-   * Tells of these records, if their run will take long by what the last one took; only then it is to be waited for.
+   * Reports these records, if their run will take long by what the last one took; only then it is to be waited for.
    * Never throws.
    */
   begin(uris: readonly string[]): EndRun | Promise<EndRun> {
-    const worthTelling = this.#recordMs * uris.length >= TELL_FROM_MS;
-    return worthTelling ? this.#tell(uris) : this.#measure(uris, Promise.resolve());
+    const isWorthReporting = this.#recordMs * uris.length >= REPORT_FROM_MS;
+    return isWorthReporting ? this.#report(uris) : this.#measure(uris, Promise.resolve());
   }
 
-  async #tell(uris: readonly string[]): Promise<EndRun> {
-    const told = this.#states.markRunning(uris, this.#timeoutMs);
+  async #report(uris: readonly string[]): Promise<EndRun> {
+    const reported = this.#states.markRunning(uris, this.#timeoutMs);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, TELL_WITHIN_MS);
+      timer = setTimeout(resolve, REPORT_WITHIN_MS);
     });
-    await Promise.race([told, late]);
+    await Promise.race([reported, late]);
     clearTimeout(timer);
-    return this.#measure(uris, told);
+    return this.#measure(uris, reported);
   }
 
-  #measure(uris: readonly string[], told: Promise<void>): EndRun {
+  #measure(uris: readonly string[], reported: Promise<void>): EndRun {
     const startedMs = this.#now();
     return () => {
       if (uris.length > 0) this.#recordMs = (this.#now() - startedMs) / uris.length;
-      return told;
+      return reported;
     };
   }
 }

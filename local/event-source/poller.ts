@@ -111,13 +111,13 @@ class EventSource {
     }
     this.#watchWindow();
     this.#receiver.pump();
-    this.#tellIdle();
+    this.#reportIdle();
   }
 
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
-      this.#tellIdle();
+      this.#reportIdle();
     });
   }
 
@@ -189,7 +189,7 @@ class EventSource {
     await this.#deleter.delete(done.map((message) => message.receiptHandle));
     this.#running -= 1;
     this.pump();
-    this.#tellIdle();
+    this.#reportIdle();
   }
 
   /** Returns the messages that succeeded. */
@@ -233,7 +233,7 @@ class EventSource {
     }
   }
 
-  #tellIdle(): void {
+  #reportIdle(): void {
     if (this.#running > 0 || this.#gatherer.size > 0) return;
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }

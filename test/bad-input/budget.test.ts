@@ -6,7 +6,7 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
-import { assertExpansion } from '../../lib/pipeline/decoded-size.ts';
+import { assertDecodedSize } from '../../lib/pipeline/decoded-size.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { identityModel } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';
@@ -103,10 +103,10 @@ function refusalOf(work: () => void): Refusal {
 test('sparse tensors are counted by what they become', async (t) => {
   const four = Array.from({ length: 4 }, () => sparse(8192, 8192));
   assert.deepEqual(
-    refusalOf(() => assertExpansion(four, [grid], {}, 'request')),
+    refusalOf(() => assertDecodedSize(four, [grid], {}, 'request')),
     {},
   );
-  const refused = refusalOf(() => assertExpansion([...four, sparse(1, 1)], [grid], {}, 'request'));
+  const refused = refusalOf(() => assertDecodedSize([...four, sparse(1, 1)], [grid], {}, 'request'));
   const message =
     /^the images and sparse tensors of this request become 268435457 elements together, over the limit of 268435456 \(elementsPerRequest\)$/;
   assertRefusal(refused, 'too_large', message);
@@ -131,10 +131,10 @@ test('small images that a model wants large are counted by what they become', ()
   const large = { width: SIDE, height: SIDE };
   const five = [dot, dot, dot, dot, dot];
   assert.deepEqual(
-    refusalOf(() => assertExpansion(five, [image], large, 'request')),
+    refusalOf(() => assertDecodedSize(five, [image], large, 'request')),
     {},
   );
-  const refused = refusalOf(() => assertExpansion([...five, dot], [image], large, 'request'));
+  const refused = refusalOf(() => assertDecodedSize([...five, dot], [image], large, 'request'));
   assertRefusal(refused, 'too_large', /become 301989888 elements together/);
 });
 

@@ -43,11 +43,14 @@ export async function cli(args: readonly string[], options: RunOptions = {}): Pr
 }
 
 /** With the one JSON document that `--json` promises. */
-export interface Told<T> extends Ran {
+export interface CliAnswer<T> extends Ran {
   readonly json: T;
 }
 
-export async function cliJson(args: readonly string[], options: RunOptions = {}): Promise<Told<unknown>> {
+export async function cliJson(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<CliAnswer<unknown>> {
   const ran = await cli([...args, '--json'], options);
   try {
     return { ...ran, json: JSON.parse(ran.stdout) as unknown };

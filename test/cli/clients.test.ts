@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { StackRecord } from '../../local/data-folder.ts';
-import { cleaningUp, cli, cliJson, IMAGES, MODEL, serviceFolder, type Told } from './cli.ts';
+import { type CliAnswer, cleaningUp, cli, cliJson, IMAGES, MODEL, serviceFolder } from './cli.ts';
 
 interface Results {
   readonly results: readonly {
@@ -41,7 +41,7 @@ describe('with a service in the background', () => {
     cleaningUp(cleanups, async () => {
       cwd = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
       await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\n`);
-      const started = (await cliJson(['start', '--port', '0'], { cwd })) as Told<StackRecord>;
+      const started = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<StackRecord>;
       assert.equal(started.code, 0, started.stderr);
       service = started.json;
     }),
@@ -54,7 +54,7 @@ describe('with a service in the background', () => {
   test('predict answers every image in order, by position whatever the name of the input', async () => {
     const { json } = (await cliJson(['predict', image(3), image(8), '--input', 'whatever'], {
       cwd,
-    })) as Told<{ predictions: string[] }>;
+    })) as CliAnswer<{ predictions: string[] }>;
     const found = json.predictions.map((text) => {
       const { data } = JSON.parse(text.slice('{value='.length, -1)) as { data: number[] };
       return data.indexOf(Math.max(...data));
@@ -75,14 +75,14 @@ describe('with a service in the background', () => {
     const wrong = (await cliJson(['predict', '-'], {
       cwd,
       stdin: '{"instances": [{"image": "bm8gaW1hZ2U="}]}',
-    })) as Told<{ error: string; code: string }>;
+    })) as CliAnswer<{ error: string; code: string }>;
     assert.deepEqual([wrong.code, wrong.json.code], [1, 'bad_input']);
     assert.equal(wrong.stderr.trim(), `error: ${wrong.json.error}`);
   });
 
   test('more images than one request may hold are all answered', async () => {
     const many = Array.from({ length: 205 }, (_, i) => image(i % 10));
-    const { json } = (await cliJson(['predict', ...many], { cwd })) as Told<{ predictions: string[] }>;
+    const { json } = (await cliJson(['predict', ...many], { cwd })) as CliAnswer<{ predictions: string[] }>;
     assert.equal(json.predictions.length, 205);
     assert.equal(new Set(json.predictions).size, 10);
   });
@@ -91,10 +91,10 @@ describe('with a service in the background', () => {
     await copyFile(image(6), join(cwd, 'a=b.png'));
     const enqueued = (await cliJson(['enqueue', `a:b=${image(1)}`, `x?id=2=${image(2)}`, 'plain=a=b.png'], {
       cwd,
-    })) as Told<Enqueued>;
+    })) as CliAnswer<Enqueued>;
     assert.deepEqual([enqueued.code, enqueued.json], [0, { enqueued: 3, failed: [] }]);
     const uris = ['a:b', 'x?id=2', 'plain'];
-    const { code, json } = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as Told<Results>;
+    const { code, json } = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as CliAnswer<Results>;
     assert.equal(code, 0);
     assert.deepEqual(
       json.results.map(({ uri }) => uri),
@@ -108,7 +108,7 @@ describe('with a service in the background', () => {
   test('a file that cannot be read is named and keeps no other record out', async () => {
     const { code, json, stderr } = (await cliJson(['enqueue', 'missing=nowhere.png', `there=${image(4)}`], {
       cwd,
-    })) as Told<Enqueued>;
+    })) as CliAnswer<Enqueued>;
     assert.equal(code, 1);
     assert.equal(json.enqueued, 1);
     assert.deepEqual(
@@ -122,7 +122,7 @@ describe('with a service in the background', () => {
   test('another record under a uri in use is refused, the same one again is not', async () => {
     assert.equal((await cli(['enqueue', `used=${image(1)}`], { cwd })).code, 0);
     assert.equal((await cli(['enqueue', `used=${image(1)}`], { cwd })).code, 0);
-    const other = (await cliJson(['enqueue', `used=${image(2)}`], { cwd })) as Told<Enqueued>;
+    const other = (await cliJson(['enqueue', `used=${image(2)}`], { cwd })) as CliAnswer<Enqueued>;
     assert.deepEqual([other.code, other.json.failed[0]?.code], [1, 'conflict']);
   });
 
@@ -133,17 +133,17 @@ describe('with a service in the background', () => {
     await writeFile(join(cwd, 'pictures/readme.txt'), 'no picture');
     const { json } = (await cliJson(['enqueue', '--dir', 'pictures', '--prefix', 'day1/'], {
       cwd,
-    })) as Told<Enqueued>;
+    })) as CliAnswer<Enqueued>;
     assert.equal(json.enqueued, 2);
     const uris = ['day1/sub/NINE.PNG', 'day1/zero.png'];
-    const results = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as Told<Results>;
+    const results = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as CliAnswer<Results>;
     assert.deepEqual(classes(results.json), [9, 0]);
 
     assert.equal((await cli(['query', '--all'], { cwd })).code, 2);
-    const all = (await cliJson(['query', '--all', '--delete'], { cwd })) as Told<Results>;
+    const all = (await cliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
     const found = all.json.results.map(({ uri }) => uri);
     assert.ok(uris.every((uri) => found.includes(uri)));
-    const none = (await cliJson(['query', '--all', '--delete'], { cwd })) as Told<Results>;
+    const none = (await cliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
     assert.deepEqual([none.code, none.json], [0, { results: [] }]);
   });
 
@@ -156,17 +156,17 @@ describe('with a service in the background', () => {
     ].map((record) => JSON.stringify(record));
     await writeFile(join(cwd, 'records.jsonl'), `${lines.join('\n')}\n`);
     assert.equal(
-      ((await cliJson(['enqueue', '--file', 'records.jsonl'], { cwd })) as Told<Enqueued>).json.enqueued,
+      ((await cliJson(['enqueue', '--file', 'records.jsonl'], { cwd })) as CliAnswer<Enqueued>).json.enqueued,
       3,
     );
     const array = `[{"uri": "array", "inputs": {"image": {"path": ${JSON.stringify(image(5))}}}}]`;
     assert.equal((await cli(['enqueue', '--file', '-'], { cwd, stdin: array })).code, 0);
     const b64 = (await readFile(image(7))).toString('base64');
     const request = JSON.stringify({ instances: [{ image: b64 }, { image: b64 }], uris: ['r1', 'r2'] });
-    const asked = (await cliJson(['enqueue', '--file', '-'], { cwd, stdin: request })) as Told<Enqueued>;
+    const asked = (await cliJson(['enqueue', '--file', '-'], { cwd, stdin: request })) as CliAnswer<Enqueued>;
     assert.deepEqual(asked.json, { enqueued: 2, failed: [], uris: ['r1', 'r2'] });
     const uris = ['l1', 'l2', 'array', 'r1', 'r2'];
-    const { json } = (await cliJson(['query', ...uris, 'l3', '--wait', '20'], { cwd })) as Told<Results>;
+    const { json } = (await cliJson(['query', ...uris, 'l3', '--wait', '20'], { cwd })) as CliAnswer<Results>;
     assert.deepEqual(classes(json).slice(0, 5), [1, 2, 5, 7, 7]);
     assert.equal(json.results[5]?.status, 'succeeded');
   });
@@ -175,7 +175,7 @@ describe('with a service in the background', () => {
     const bad = '{"uri": "bad", "inputs": {"image": [1, 2, 3]}}';
     assert.equal((await cli(['enqueue', '--file', '-'], { cwd, stdin: bad })).code, 0);
     assert.equal((await cli(['query', 'bad', '--wait', '20'], { cwd })).code, 1);
-    const failed = (await cliJson(['query', 'bad', 'never'], { cwd })) as Told<Results>;
+    const failed = (await cliJson(['query', 'bad', 'never'], { cwd })) as CliAnswer<Results>;
     assert.equal(failed.code, 1);
     assert.deepEqual(
       failed.json.results.map(({ uri, status, code }) => [uri, status, code]),
@@ -196,7 +196,7 @@ describe('with a service in the background', () => {
     assert.equal((await cli(['status', ...http])).code, 0);
     assert.equal((await cli(['predict', image(3), ...http])).code, 0);
     assert.equal((await cli(['enqueue', `http=${image(3)}`, ...http])).code, 0);
-    const overHttp = (await cliJson(['query', 'http', '--wait', '20', ...http])) as Told<Results>;
+    const overHttp = (await cliJson(['query', 'http', '--wait', '20', ...http])) as CliAnswer<Results>;
     assert.deepEqual(classes(overHttp.json), [3]);
 
     const env = service.environment;
@@ -205,7 +205,7 @@ describe('with a service in the background', () => {
     const found = await cli(['enqueue', `aws=${image(4)}`], { env });
     assert.equal(found.code, 0, found.stderr);
     const redis = ['--redis-url', service.redisUrl];
-    const { json } = (await cliJson(['query', 'sqs', 'aws', '--wait', '20', ...redis])) as Told<Results>;
+    const { json } = (await cliJson(['query', 'sqs', 'aws', '--wait', '20', ...redis])) as CliAnswer<Results>;
     assert.deepEqual(classes(json), [2, 4]);
   });
 

@@ -15,7 +15,7 @@ import { SETTINGS } from '../../lib/config/schema.ts';
 import { START_OPTIONS } from '../../local/start-options.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { cli, cliJson, ROOT, type Told } from './cli.ts';
+import { type CliAnswer, cli, cliJson, ROOT } from './cli.ts';
 
 const NAMES = [
   'init',
@@ -77,7 +77,7 @@ test('every line fits a terminal of 120 columns', async () => {
 test('--version is that of package.json', async () => {
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   assert.deepEqual(await cli(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
-  const { json } = (await cliJson(['--version'])) as Told<{ version: string }>;
+  const { json } = (await cliJson(['--version'])) as CliAnswer<{ version: string }>;
   assert.equal(json.version, version);
 });
 
@@ -120,7 +120,10 @@ for (const [name, args, expected] of WRONG) {
 }
 
 test('with --json a refusal is one JSON document, with its text on stderr', async () => {
-  const { code, json, stderr } = (await cliJson(['stop', '--wat'])) as Told<{ error: string; code: string }>;
+  const { code, json, stderr } = (await cliJson(['stop', '--wat'])) as CliAnswer<{
+    error: string;
+    code: string;
+  }>;
   assert.deepEqual([code, json.code], [2, 'bad_config']);
   assert.equal(stderr, `error: ${json.error}\n`);
 });
@@ -158,7 +161,7 @@ test('on an older Node every script says which one is needed', async (t) => {
 
 test('init writes a config.yaml that says nothing yet, and never replaces one unasked', async (t) => {
   const cwd = await temporaryFolder(t);
-  const { code, json } = (await cliJson(['init'], { cwd })) as Told<{ config: string }>;
+  const { code, json } = (await cliJson(['init'], { cwd })) as CliAnswer<{ config: string }>;
   assert.equal(code, 0);
   const path = join(cwd, 'config.yaml');
   assert.equal((await stat(json.config)).ino, (await stat(path)).ino);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { StackRecord } from '../../local/data-folder.ts';
 import { onnxModel } from '../support/onnx.ts';
-import { cli, cliJson, IMAGES, serviceFolder, type Told } from './cli.ts';
+import { type CliAnswer, cli, cliJson, IMAGES, serviceFolder } from './cli.ts';
 
 const WIDTH = 250_000;
 
@@ -31,7 +31,9 @@ test('an answer over 6 MiB is refused as too_large, and the command asks for its
   await mkdir(join(cwd, 'model'));
   await writeFile(join(cwd, 'model', 'model.onnx'), wide);
   await writeFile(join(cwd, 'config.yaml'), 'imageResize: 8,8\n');
-  const { json: service, stderr } = (await cliJson(['start', '--port', '0'], { cwd })) as Told<StackRecord>;
+  const { json: service, stderr } = (await cliJson(['start', '--port', '0'], {
+    cwd,
+  })) as CliAnswer<StackRecord>;
   assert.ok(service.http, stderr);
   const images = [1, 2, 3, 4, 5].map((digit) => join(IMAGES, `digit-${digit}.png`));
 
@@ -49,7 +51,9 @@ test('an answer over 6 MiB is refused as too_large, and the command asks for its
   assert.deepEqual([refused.status, body.code], [413, 'too_large']);
   assert.match(body.error, /the answer is \d+ bytes, over the limit of 6291456/);
 
-  const { code, json } = (await cliJson(['predict', ...images], { cwd })) as Told<{ predictions: string[] }>;
+  const { code, json } = (await cliJson(['predict', ...images], { cwd })) as CliAnswer<{
+    predictions: string[];
+  }>;
   assert.equal(code, 0);
   assert.equal(json.predictions.length, images.length);
   const alone = await Promise.all(

@@ -12,7 +12,7 @@ import { holdFolder } from '../../local/lock.ts';
 import { identify, isAlive, untilGone } from '../../local/process.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { until } from '../support/until.ts';
-import { cli, cliJson, MODEL, ROOT, serviceFolder, type Told } from './cli.ts';
+import { type CliAnswer, cli, cliJson, MODEL, ROOT, serviceFolder } from './cli.ts';
 
 type Started = StackRecord & { readonly ready: string; readonly sample?: { right: number; of: number } };
 
@@ -26,7 +26,11 @@ async function writeConfig(cwd: string, rest = ''): Promise<void> {
 
 test('start returns when the service answers, and it runs on until stop, which leaves nothing of it', async (t) => {
   const cwd = await serviceFolder(t);
-  const { json: started, code, stderr } = (await cliJson(['start', '--port', '0'], { cwd })) as Told<Started>;
+  const {
+    json: started,
+    code,
+    stderr,
+  } = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
   assert.equal(code, 0, stderr);
   assert.deepEqual(started.sample, { right: 10, of: 10 });
   assert.equal((await fetch(`${started.ready}/ready`)).status, 200);
@@ -45,20 +49,20 @@ test('start returns when the service answers, and it runs on until stop, which l
 
   const { json: status, code: statusCode } = (await cliJson(['status'], {
     cwd,
-  })) as Told<Started & { metrics: object[] }>;
+  })) as CliAnswer<Started & { metrics: object[] }>;
   assert.equal(statusCode, 0);
   assert.deepEqual([status.ready, status.pid, status.http], [true, started.pid, started.http]);
   assert.ok(status.metrics.length > 0);
 
-  const { json: stopped, code: stopCode } = (await cliJson(['stop'], { cwd })) as Told<{ pid: number }>;
+  const { json: stopped, code: stopCode } = (await cliJson(['stop'], { cwd })) as CliAnswer<{ pid: number }>;
   assert.equal(stopCode, 0);
   assert.equal(stopped.pid, started.pid);
   assert.equal(await isAlive(started), false);
   assert.ok(!existsSync(recordPath(cwd)));
   assert.ok(!existsSync(join(dirname(recordPath(cwd)), 'lock.json')));
-  const after = (await cliJson(['status'], { cwd })) as Told<{ running: boolean }>;
+  const after = (await cliJson(['status'], { cwd })) as CliAnswer<{ running: boolean }>;
   assert.deepEqual([after.code, after.json.running], [3, false]);
-  const again = (await cliJson(['stop'], { cwd })) as Told<{ stopped: boolean }>;
+  const again = (await cliJson(['stop'], { cwd })) as CliAnswer<{ stopped: boolean }>;
   assert.deepEqual([again.code, again.json.stopped], [0, false]);
 });
 
@@ -76,14 +80,14 @@ test('a log on a full disk ends no service: it starts, serves, and stops', {
     stderr,
   } = (await cliJson(['start', '--port', '0', '--verbose'], {
     cwd,
-  })) as Told<Started>;
+  })) as CliAnswer<Started>;
   assert.equal(code, 0, stderr);
   const unknown = await fetch(`${started.http}/predict`, { method: 'POST', body: '{"instances":[{"x":' });
   assert.equal(unknown.status, 400);
   const image = join(ROOT, 'examples/digits/images/digit-7.png');
   assert.equal((await cli(['enqueue', `r=${image}`], { cwd })).code, 0);
   assert.equal((await cli(['query', 'r', '--wait', '20'], { cwd })).code, 0);
-  const status = (await cliJson(['status'], { cwd })) as Told<{ pid: number }>;
+  const status = (await cliJson(['status'], { cwd })) as CliAnswer<{ pid: number }>;
   assert.deepEqual([status.code, status.json.pid], [0, started.pid]);
   assert.equal((await cli(['stop'], { cwd })).code, 0);
 });
@@ -91,7 +95,8 @@ test('a log on a full disk ends no service: it starts, serves, and stops', {
 test('restart, from any folder, keeps the options and what is stored; a broken config stops nothing', async (t) => {
   const cwd = await serviceFolder(t);
   await writeConfig(cwd, 'jobName: cats\n');
-  const first = ((await cliJson(['start', '--port=0', '--embedded-redis'], { cwd })) as Told<Started>).json;
+  const first = ((await cliJson(['start', '--port=0', '--embedded-redis'], { cwd })) as CliAnswer<Started>)
+    .json;
   const image = join(ROOT, 'examples/digits/images/digit-7.png');
   assert.equal((await cli(['enqueue', `kept=${image}`], { cwd })).code, 0);
   assert.equal((await cli(['query', 'kept', '--wait', '20'], { cwd })).code, 0);
@@ -100,7 +105,7 @@ test('restart, from any folder, keeps the options and what is stored; a broken c
   const refused = await cli(['restart'], { cwd });
   assert.equal(refused.code, 2);
   assert.match(refused.stderr, /batchSize/);
-  assert.equal(((await cliJson(['status'], { cwd })) as Told<{ pid: number }>).json.pid, first.pid);
+  assert.equal(((await cliJson(['status'], { cwd })) as CliAnswer<{ pid: number }>).json.pid, first.pid);
 
   await writeConfig(cwd, 'jobName: cats\nbatchSize: 2\n');
   const dataDir = join(cwd, '.cluster-serving');
@@ -108,13 +113,13 @@ test('restart, from any folder, keeps the options and what is stored; a broken c
     json: second,
     code,
     stderr,
-  } = (await cliJson(['restart', '--data-dir', dataDir], { cwd: ROOT })) as Told<Started>;
+  } = (await cliJson(['restart', '--data-dir', dataDir], { cwd: ROOT })) as CliAnswer<Started>;
   assert.equal(code, 0, stderr);
   assert.notEqual(second.pid, first.pid);
   assert.equal(await isAlive(first), false);
   assert.equal(second.job, 'cats');
   assert.deepEqual(second.startedWith, first.startedWith);
-  const query = (await cliJson(['query', 'kept'], { cwd })) as Told<{ results: { status: string }[] }>;
+  const query = (await cliJson(['query', 'kept'], { cwd })) as CliAnswer<{ results: { status: string }[] }>;
   assert.deepEqual(
     query.json.results.map((result) => result.status),
     ['succeeded'],
@@ -126,7 +131,7 @@ test('two configs start two jobs; each command finds the one it is told, and res
   for (const name of ['cats', 'dogs'])
     await writeFile(join(cwd, `${name}.yaml`), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: ${name}\n`);
   const args = ['start', '-c', 'cats.yaml', '-c', 'dogs.yaml', '--port', '0'];
-  const { json: started, code, stderr } = (await cliJson(args, { cwd })) as Told<Started>;
+  const { json: started, code, stderr } = (await cliJson(args, { cwd })) as CliAnswer<Started>;
   assert.equal(code, 0, stderr);
   assert.deepEqual(
     started.jobs.map(({ job }) => job),
@@ -141,12 +146,12 @@ test('two configs start two jobs; each command finds the one it is told, and res
   assert.equal(nobody.code, 2);
   assert.match(nobody.stderr, /serves cats, dogs, not the job cows/);
 
-  const { json: again } = (await cliJson(['restart'], { cwd })) as Told<Started>;
+  const { json: again } = (await cliJson(['restart'], { cwd })) as CliAnswer<Started>;
   assert.deepEqual(
     again.jobs.map(({ job }) => job),
     ['cats', 'dogs'],
   );
-  const { json: status } = (await cliJson(['status'], { cwd })) as Told<{ jobs: { ready: boolean }[] }>;
+  const { json: status } = (await cliJson(['status'], { cwd })) as CliAnswer<{ jobs: { ready: boolean }[] }>;
   assert.deepEqual(
     status.jobs.map(({ ready }) => ready),
     [true, true],
@@ -158,7 +163,7 @@ test('restart after a stop, and after a start that failed, still knows the optio
   await writeFile(join(cwd, 'mine.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: mine\n`);
   const { json: first } = (await cliJson(['start', '-c', 'mine.yaml', '--port', '0'], {
     cwd,
-  })) as Told<Started>;
+  })) as CliAnswer<Started>;
   const broken = join(cwd, 'broken');
   await mkdir(broken);
   await writeFile(join(broken, 'deploy.prototxt'), 'layer { name: "x" type: "Nonsense" }');
@@ -166,31 +171,31 @@ test('restart after a stop, and after a start that failed, still knows the optio
   const refused = await cli(['restart'], { cwd });
   assert.notEqual(refused.code, 0);
   assert.match(refused.stderr, /deploy\.prototxt/);
-  assert.equal(((await cliJson(['status'], { cwd })) as Told<{ pid: number }>).json.pid, first.pid);
+  assert.equal(((await cliJson(['status'], { cwd })) as CliAnswer<{ pid: number }>).json.pid, first.pid);
 
   assert.equal((await cli(['stop'], { cwd })).code, 0);
   assert.notEqual((await cli(['restart'], { cwd })).code, 0);
   await writeFile(join(cwd, 'mine.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: mine\n`);
-  const { json: again } = (await cliJson(['restart'], { cwd })) as Told<Started>;
+  const { json: again } = (await cliJson(['restart'], { cwd })) as CliAnswer<Started>;
   assert.deepEqual([again.job, again.startedWith], ['mine', first.startedWith]);
 });
 
 test('what a killed service leaves behind is not taken for one, and does not hold up the next start', async (t) => {
   const cwd = await serviceFolder(t);
   await writeConfig(cwd);
-  const { json: first } = (await cliJson(['start', '--port', '0'], { cwd })) as Told<Started>;
+  const { json: first } = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
   process.kill(first.pid, 'SIGKILL');
   assert.ok(await untilGone(first, 5_000));
   assert.ok(existsSync(recordPath(cwd)));
   assert.equal((await cli(['status'], { cwd })).code, 3);
-  const query = (await cliJson(['query', 'x'], { cwd })) as Told<{ code: string }>;
+  const query = (await cliJson(['query', 'x'], { cwd })) as CliAnswer<{ code: string }>;
   assert.deepEqual([query.code, query.json.code], [3, 'not_running']);
-  const { code, json: second } = (await cliJson(['start', '--port', '0'], { cwd })) as Told<Started>;
+  const { code, json: second } = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
   assert.equal(code, 0);
   assert.notEqual(second.pid, first.pid);
   process.kill(second.pid, 'SIGKILL');
   assert.ok(await untilGone(second, 5_000));
-  const { json: third } = (await cliJson(['restart'], { cwd })) as Told<Started>;
+  const { json: third } = (await cliJson(['restart'], { cwd })) as CliAnswer<Started>;
   assert.deepEqual(third.startedWith, first.startedWith);
 });
 
@@ -210,7 +215,7 @@ test('a service that ignores SIGTERM is killed after the time limit, with a warn
   const deaf = sleeper(t, "process.on('SIGTERM', () => {}); console.log('deaf');");
   await new Promise((resolve) => deaf.stdout?.once('data', resolve));
   await writeRecordOf(cwd, await identify(deaf.pid as number));
-  const { code, stderr, json } = (await cliJson(['stop', '--timeout', '0'], { cwd })) as Told<{
+  const { code, stderr, json } = (await cliJson(['stop', '--timeout', '0'], { cwd })) as CliAnswer<{
     killed: boolean;
   }>;
   assert.equal(code, 0);
@@ -243,7 +248,7 @@ test('status is 4 while the service starts and while it cannot predict, with the
     jobs: [{ job: 'serving_stream', model: 'v', http: url, queueUrl: '', deadLetterUrl: '' }],
   });
   for (const where of [[], ['--url', url]]) {
-    const { code, json } = (await cliJson(['status', ...where], { cwd })) as Told<{
+    const { code, json } = (await cliJson(['status', ...where], { cwd })) as CliAnswer<{
       ready: boolean;
       reason: string;
     }>;
@@ -258,7 +263,7 @@ test('a start that fails says why with the right exit code, and leaves no proces
   const cwd = await serviceFolder(t);
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: nowhere\n');
   const args = ['start', '--port', '0', '--verbose'];
-  const noModel = (await cliJson(args, { cwd })) as Told<{ error: string; code: string }>;
+  const noModel = (await cliJson(args, { cwd })) as CliAnswer<{ error: string; code: string }>;
   assert.equal(noModel.code, 1);
   assert.equal(noModel.json.code, 'model_unavailable');
   // The end of the log first, then what it came to.
@@ -316,7 +321,7 @@ test('shutdown wants a yes, then stops the service and deletes what it made, and
   const cwd = await serviceFolder(t);
   const dataDir = join(cwd, '.cluster-serving');
   await writeConfig(cwd);
-  const { json: started } = (await cliJson(['start', '--port', '0'], { cwd })) as Told<Started>;
+  const { json: started } = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
   const unasked = await cli(['shutdown'], { cwd });
   assert.equal(unasked.code, 2);
   assert.match(unasked.stderr, /no terminal to ask at; say --yes/);
@@ -325,7 +330,7 @@ test('shutdown wants a yes, then stops the service and deletes what it made, and
   assert.ok(await isAlive(started));
 
   await writeFile(join(dataDir, 'notes.txt'), 'mine');
-  const { code, json } = (await cliJson(['shutdown', '--yes'], { cwd })) as Told<{ left: string[] }>;
+  const { code, json } = (await cliJson(['shutdown', '--yes'], { cwd })) as CliAnswer<{ left: string[] }>;
   assert.equal(code, 0);
   assert.deepEqual(json.left, ['notes.txt']);
   assert.equal(await isAlive(started), false);
@@ -381,7 +386,7 @@ test('start --foreground stays until it is told to stop, and can be found meanwh
   });
   const exited = new Promise((resolve) => child.once('exit', resolve));
   await until(() => child.exitCode !== null || stdout.includes('"ready"'));
-  const { json } = (await cliJson(['status'], { cwd })) as Told<{
+  const { json } = (await cliJson(['status'], { cwd })) as CliAnswer<{
     pid: number;
     ready: boolean;
     log?: string;

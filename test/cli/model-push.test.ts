@@ -9,7 +9,7 @@ import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
-import { cli, cliJson, MODEL, serviceFolder, type Told } from './cli.ts';
+import { type CliAnswer, cli, cliJson, MODEL, serviceFolder } from './cli.ts';
 import { runHere } from './in-process.ts';
 
 const NET = `
@@ -58,7 +58,8 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
   await mkdir(join(cwd, 'net'));
   await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
   const options = { cwd, env: aws.environment };
-  const call = async <T>(...args: string[]) => (await cliJson(['model', ...args, ...TO], options)) as Told<T>;
+  const call = async <T>(...args: string[]) =>
+    (await cliJson(['model', ...args, ...TO], options)) as CliAnswer<T>;
 
   const onnx = await call<Pushed>('push', MODEL);
   assert.equal(onnx.code, 0, onnx.stderr);
@@ -117,8 +118,12 @@ test('a pushed folder says of which format its model was, also when an earlier v
   await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
   assert.equal((await cli(['model', 'import', 'net', '--input', 'data:N,3,8,8'], { cwd })).code, 0);
   const push = async () =>
-    ((await cliJson(['model', 'push', 'net-onnx', ...TO], { cwd, env: aws.environment })) as Told<Pushed>)
-      .json;
+    (
+      (await cliJson(['model', 'push', 'net-onnx', ...TO], {
+        cwd,
+        env: aws.environment,
+      })) as CliAnswer<Pushed>
+    ).json;
   const { format, version } = await push();
   assert.equal(format, 'caffe');
   await rename(join(cwd, 'net-onnx', 'import-report.json'), join(cwd, 'net-onnx', 'passport.json'));
@@ -135,7 +140,7 @@ test('a model that onnxruntime cannot load, or that gives other outputs than its
   const { code, json } = (await cliJson(['model', 'push', 'broken', ...TO], {
     cwd,
     env: aws.environment,
-  })) as Told<Failed>;
+  })) as CliAnswer<Failed>;
   assert.deepEqual([code, json.code], [1, 'bad_model']);
   const file = join(cwd, 'broken', 'model.onnx');
   assert.ok(json.error.startsWith(`${file}: the file is damaged or cut off`), json.error);
@@ -146,9 +151,12 @@ test('a model that onnxruntime cannot load, or that gives other outputs than its
 test('without a place it is the service of this folder: --no-activate changes nothing there, a rollback does', async (t) => {
   const cwd = await serviceFolder(t);
   await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nmodelRefreshSeconds: 1\n`);
-  const nowhere = (await cliJson(['model', 'list'], { cwd })) as Told<Failed>;
+  const nowhere = (await cliJson(['model', 'list'], { cwd })) as CliAnswer<Failed>;
   assert.deepEqual([nowhere.code, nowhere.json.code], [3, 'not_running']);
-  const started = (await cliJson(['start', '--port', '0'], { cwd })) as Told<{ http: string; model: string }>;
+  const started = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<{
+    http: string;
+    model: string;
+  }>;
   assert.equal(started.code, 0, started.stderr);
   const { http, model } = started.json;
   await mkdir(join(cwd, 'other'));
@@ -156,7 +164,7 @@ test('without a place it is the service of this folder: --no-activate changes no
     join(cwd, 'other', 'model.onnx'),
     identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]),
   );
-  const pushed = (await cliJson(['model', 'push', 'other', '--no-activate'], { cwd })) as Told<Pushed>;
+  const pushed = (await cliJson(['model', 'push', 'other', '--no-activate'], { cwd })) as CliAnswer<Pushed>;
   assert.deepEqual([pushed.code, pushed.json.serves, pushed.json.before], [0, false, model], pushed.stderr);
   const served = async () => ((await (await fetch(`${http}/ready`)).json()) as { model: string }).model;
   assert.equal(await served(), model);

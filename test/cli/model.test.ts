@@ -22,7 +22,7 @@ import { childEnvironment } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
-import { cli, cliJson, MODEL, ROOT, serviceFolder, type Told } from './cli.ts';
+import { type CliAnswer, cli, cliJson, MODEL, ROOT, serviceFolder } from './cli.ts';
 
 const NET = `
 name: "tiny"
@@ -69,7 +69,7 @@ test('--json gives the import report, and what was said of inputs, outputs and p
   const { json, code } = (await cliJson(
     ['model', 'import', 'net', '--out', 'made/here', '--input', 'data:N,3,8,8', '--output', 'pool'],
     { cwd },
-  )) as Told<ImportAnswer>;
+  )) as CliAnswer<ImportAnswer>;
   assert.equal(code, 0);
   assert.equal(json.directory, join(cwd, 'made', 'here'));
   assert.deepEqual(json.importReport.options, {
@@ -106,7 +106,9 @@ test('model check of a model that could not be run is exit code 1, unless its re
     nodes: [{ op: 'Reshape', inputs: ['x', 's'], outputs: ['y'] }],
   });
   await writeFile(join(cwd, 'net', 'model.onnx'), bytes);
-  const { code, json, stderr } = (await cliJson(['model', 'check', 'net'], { cwd })) as Told<ImportAnswer>;
+  const { code, json, stderr } = (await cliJson(['model', 'check', 'net'], {
+    cwd,
+  })) as CliAnswer<ImportAnswer>;
   assert.deepEqual([code, json.importReport.check.batch], [1, 'not run']);
   assert.equal(json.importReport.measured.lambda.fits, null);
   assert.match(stderr, /^not verified: the model was not run/);
@@ -167,7 +169,7 @@ test('-c takes the section import of a config.yaml, and what the line says comes
   const section = 'import:\n  inputs: {data: [N, 3, 8, 8]}\n  outputs: [pool]\n';
   await writeFile(join(cwd, 'job.yaml'), section);
   const args = ['model', 'import', 'net', '-c', 'job.yaml', '--output', 'prob'];
-  const { json, code, stderr } = (await cliJson(args, { cwd })) as Told<ImportAnswer>;
+  const { json, code, stderr } = (await cliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
   assert.equal(code, 0, stderr);
   assert.deepEqual(json.importReport.options, {
     inputShapes: { data: ['N', 3, 8, 8] },
@@ -181,7 +183,7 @@ layer { name: "odd" type: "Mystery" bottom: "prob" top: "odd" }
 layer { name: "odder" type: "Python" bottom: "odd" top: "odder" }
 `;
   const cwd = await caffeFolder(t, net);
-  const { code, json, stderr } = (await cliJson(['model', 'import', 'net'], { cwd })) as Told<{
+  const { code, json, stderr } = (await cliJson(['model', 'import', 'net'], { cwd })) as CliAnswer<{
     error: string;
     code: string;
   }>;
@@ -200,7 +202,10 @@ test('--to uploads the model and promotes it, and twice the same model is one ve
   const args = ['model', 'import', 'net', '--to', 's3://models-here/jobs/a'];
   const versions: (string | undefined)[] = [];
   for (let i = 0; i < 2; i++) {
-    const { json, code, stderr } = (await cliJson(args, { cwd, env: aws.environment })) as Told<ImportAnswer>;
+    const { json, code, stderr } = (await cliJson(args, {
+      cwd,
+      env: aws.environment,
+    })) as CliAnswer<ImportAnswer>;
     assert.equal(code, 0, stderr);
     assert.equal(json.published?.to, 's3://models-here/jobs/a/');
     versions.push(json.published?.version);
@@ -272,7 +277,7 @@ test('--job publishes for a job of the local service, which takes the model over
   assert.equal(code, 0, stderr);
   assert.doesNotMatch(stdout, /imported/);
   const args = ['model', 'import', 'net', '--job', 'serving_stream'];
-  const { json } = (await cliJson(args, { cwd })) as Told<ImportAnswer>;
+  const { json } = (await cliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
   assert.equal(json.published?.to, 's3://cluster-serving/models/serving_stream/');
   const url = /ready (\S+)/.exec(stdout)?.[1] as string;
   const ready = async () => (await (await fetch(`${url}/ready`)).json()) as { model: string };
@@ -292,7 +297,9 @@ test('--job publishes for a job of the local service, which takes the model over
 });
 
 test('model ops lists what the converters know, and docs/reference/operators.md holds the same list', async () => {
-  const { json, code } = (await cliJson(['model', 'ops'])) as Told<Record<'caffe' | 'tensorflow', string[]>>;
+  const { json, code } = (await cliJson(['model', 'ops'])) as CliAnswer<
+    Record<'caffe' | 'tensorflow', string[]>
+  >;
   assert.equal(code, 0);
   assert.ok(json.caffe.includes('Convolution') && json.caffe.includes('Input'));
   assert.ok(json.tensorflow.includes('Conv2D') && json.tensorflow.includes('While'));
@@ -304,7 +311,7 @@ test('an ONNX directory is checked and copied', async (t) => {
   const cwd = await temporaryFolder(t);
   const { json, code } = (await cliJson(['model', 'import', MODEL, '--out', 'copy'], {
     cwd,
-  })) as Told<ImportAnswer>;
+  })) as CliAnswer<ImportAnswer>;
   assert.equal(code, 0);
   assert.equal(json.importReport.source.format, 'onnx');
   assert.ok(existsSync(join(cwd, 'copy', 'model.onnx')));

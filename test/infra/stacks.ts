@@ -151,7 +151,7 @@ export class Stacks {
       );
     stack.changeSets.clear();
     const action = stack.template === undefined ? 'CREATE' : 'UPDATE';
-    this.#tell(stack, stack.name, `${action}_IN_PROGRESS`, 'User Initiated');
+    this.#report(stack, stack.name, `${action}_IN_PROGRESS`, 'User Initiated');
     stack.work = () => this.#apply(stack, template, changes, action);
   }
 
@@ -159,7 +159,7 @@ export class Stacks {
     const stack = this.all().find(({ name }) => name === stackName);
     // As AWS: to delete what is not there is no error.
     if (!stack) return;
-    this.#tell(stack, stack.name, 'DELETE_IN_PROGRESS', 'User Initiated');
+    this.#report(stack, stack.name, 'DELETE_IN_PROGRESS', 'User Initiated');
     stack.work = () => this.#remove(stack);
   }
 
@@ -213,27 +213,28 @@ export class Stacks {
         await this.#make(stack, logicalId, resource, isNew),
       ];
       if (reason !== undefined) {
-        this.#tell(stack, logicalId, `${step}_FAILED`, reason);
+        this.#report(stack, logicalId, `${step}_FAILED`, reason);
         return this.#rollBack(stack, { template, action, failed: logicalId, made });
       }
       if (isNew) made.push(logicalId);
-      this.#tell(stack, logicalId, `${step}_COMPLETE`);
+      this.#report(stack, logicalId, `${step}_COMPLETE`);
     }
     for (const logicalId of changes)
       if (!(logicalId in template.Resources)) await this.#drop(stack, logicalId, stack.template);
     stack.template = template;
     stack.changedAt = now();
-    this.#tell(stack, stack.name, `${action}_COMPLETE`);
+    this.#report(stack, stack.name, `${action}_COMPLETE`);
   }
 
   /** What was changed and not made keeps its name and nothing else here, so it needs no way back. */
   async #rollBack(stack: Stack, { template, action, failed, made }: Failure) {
     const status = action === 'CREATE' ? 'ROLLBACK' : 'UPDATE_ROLLBACK';
     const reason = `The following resource(s) failed to ${action.toLowerCase()}: [${failed}]. `;
-    this.#tell(stack, stack.name, `${status}_IN_PROGRESS`, reason);
-    if (stack.resources.get(failed)?.status === 'CREATE_FAILED') this.#tell(stack, failed, 'DELETE_COMPLETE');
+    this.#report(stack, stack.name, `${status}_IN_PROGRESS`, reason);
+    if (stack.resources.get(failed)?.status === 'CREATE_FAILED')
+      this.#report(stack, failed, 'DELETE_COMPLETE');
     for (const logicalId of made.toReversed()) await this.#drop(stack, logicalId, template);
-    this.#tell(stack, stack.name, `${status}_COMPLETE`);
+    this.#report(stack, stack.name, `${status}_COMPLETE`);
   }
 
   async #remove(stack: Stack) {
@@ -243,8 +244,8 @@ export class Stacks {
       if (!(await this.#drop(stack, logicalId, stack.template))) failed.push(logicalId);
     }
     const reason = `The following resource(s) failed to delete: [${failed.join(', ')}]. `;
-    if (failed.length > 0) return this.#tell(stack, stack.name, 'DELETE_FAILED', reason);
-    this.#tell(stack, stack.name, 'DELETE_COMPLETE');
+    if (failed.length > 0) return this.#report(stack, stack.name, 'DELETE_FAILED', reason);
+    this.#report(stack, stack.name, 'DELETE_COMPLETE');
     this.#stacks.delete(stack.name);
   }
 
@@ -281,21 +282,21 @@ export class Stacks {
   async #drop(stack: Stack, logicalId: string, template: Template | undefined): Promise<boolean> {
     const resource = stack.resources.get(logicalId) as StackResource;
     if (template?.Resources[logicalId]?.DeletionPolicy === 'Retain') {
-      this.#tell(stack, logicalId, 'DELETE_SKIPPED');
+      this.#report(stack, logicalId, 'DELETE_SKIPPED');
       return true;
     }
     try {
       if (resource.type === 'AWS::S3::Bucket')
         await this.#options.s3.send(new DeleteBucketCommand({ Bucket: resource.physicalId }));
     } catch (error) {
-      this.#tell(stack, logicalId, 'DELETE_FAILED', (error as Error).message);
+      this.#report(stack, logicalId, 'DELETE_FAILED', (error as Error).message);
       return false;
     }
-    this.#tell(stack, logicalId, 'DELETE_COMPLETE');
+    this.#report(stack, logicalId, 'DELETE_COMPLETE');
     return true;
   }
 
-  #tell(stack: Stack, logicalId: string, status: string, reason?: string): void {
+  #report(stack: Stack, logicalId: string, status: string, reason?: string): void {
     const resource = stack.resources.get(logicalId);
     if (resource) resource.status = status;
     else stack.status = status;

@@ -21,14 +21,14 @@ import { inOrder } from './order.ts';
 import type { RawNode } from './raw.ts';
 import { carryTypes, readVariable } from './resources.ts';
 import { isAssignment, Scope } from './scope.ts';
-import type { Expansion } from './tensor.ts';
+import type { DecodedSizeBudget } from './tensor.ts';
 import { tfType } from './types.ts';
 import { isVariable, type Variables } from './variables.ts';
 
 interface AssembleContext {
   readonly library: Library;
   readonly variables: Variables;
-  readonly expansion: Expansion;
+  readonly budget: DecodedSizeBudget;
   readonly problems: Problems;
 }
 
@@ -111,7 +111,7 @@ export class Assembler {
   }
 
   private decode(raw: RawNode, scope: Scope, reached: ReadonlySet<string>): TfNode {
-    const attributes = raw.made ?? readAttributes(raw.attributes, this.context.expansion);
+    const attributes = raw.made ?? readAttributes(raw.attributes, this.context.budget);
     const node = {
       name: raw.name,
       op: raw.op,

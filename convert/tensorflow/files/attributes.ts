@@ -18,28 +18,28 @@ import {
 } from '../../wire/message.ts';
 import type { Message, MessageMap } from '../../wire/table.ts';
 import type { TfAttribute, TfAttributes, TfList } from '../graph.ts';
-import { type Expansion, readShape, readTensor } from './tensor.ts';
+import { type DecodedSizeBudget, readShape, readTensor } from './tensor.ts';
 import { tfType } from './types.ts';
 
 /** Lists are strides and shapes, which are short; weights are tensors. */
 const MAX_LIST = 1 << 20;
 
 /** @throws bad_model for a tensor that does not match its shape, or of an unsupported type */
-export function readAttributes(attributes: MessageMap, expansion: Expansion): TfAttributes {
+export function readAttributes(attributes: MessageMap, budget: DecodedSizeBudget): TfAttributes {
   const read: Record<string, TfAttribute> = Object.create(null) as Record<string, TfAttribute>;
   for (const [name, value] of attributes) {
     if (typeof name !== 'string' || name.startsWith('_')) continue;
     const message = value as Message;
-    const attribute = expansion.attributes.get(message) ?? readAttribute(message, expansion);
+    const attribute = budget.attributes.get(message) ?? readAttribute(message, budget);
     if (attribute === undefined) continue;
-    expansion.attributes.set(message, attribute);
+    budget.attributes.set(message, attribute);
     read[name] = attribute;
   }
   return read;
 }
 
 /** Returns undefined for an empty attribute. */
-function readAttribute(value: Message, expansion: Expansion): TfAttribute | undefined {
+function readAttribute(value: Message, budget: DecodedSizeBudget): TfAttribute | undefined {
   if (has(value, 's')) {
     // A copy: a view would keep the whole file in memory.
     const bytes = bytesOf(value, 's').slice();
@@ -51,14 +51,14 @@ function readAttribute(value: Message, expansion: Expansion): TfAttribute | unde
   if (has(value, 'type')) return { kind: 'type', value: tfType(numberOf(value, 'type')) };
   if (has(value, 'shape')) return { kind: 'shape', value: readShape(messageOf(value, 'shape')) };
   const tensor = messageOf(value, 'tensor');
-  if (tensor !== undefined) return { kind: 'tensor', value: readTensor(tensor, expansion) };
+  if (tensor !== undefined) return { kind: 'tensor', value: readTensor(tensor, budget) };
   const func = messageOf(value, 'func');
-  if (func !== undefined) return { kind: 'func', ...readFunction(func, expansion) };
+  if (func !== undefined) return { kind: 'func', ...readFunction(func, budget) };
   const list = messageOf(value, 'list');
-  return list === undefined ? undefined : readList(list, expansion);
+  return list === undefined ? undefined : readList(list, budget);
 }
 
-function readList(list: Message, expansion: Expansion): TfList {
+function readList(list: Message, budget: DecodedSizeBudget): TfList {
   for (const name of ['i', 'f', 'b', 'type']) {
     const { length } = numbersOf(list, name) ?? [];
     if (length <= MAX_LIST) continue;
@@ -72,13 +72,13 @@ function readList(list: Message, expansion: Expansion): TfList {
     strings: byteStringsOf(list, 's').map(toText),
     types: plainNumbersOf(list, 'type').map(tfType),
     shapes: messagesOf(list, 'shape').map(readShape),
-    tensors: messagesOf(list, 'tensor').map((tensor) => readTensor(tensor, expansion)),
-    functions: messagesOf(list, 'func').map((func) => readFunction(func, expansion)),
+    tensors: messagesOf(list, 'tensor').map((tensor) => readTensor(tensor, budget)),
+    functions: messagesOf(list, 'func').map((func) => readFunction(func, budget)),
   };
 }
 
-function readFunction(func: Message, expansion: Expansion): { name: string; attributes: TfAttributes } {
-  return { name: textOf(func, 'name'), attributes: readAttributes(mapOf(func, 'attr'), expansion) };
+function readFunction(func: Message, budget: DecodedSizeBudget): { name: string; attributes: TfAttributes } {
+  return { name: textOf(func, 'name'), attributes: readAttributes(mapOf(func, 'attr'), budget) };
 }
 
 function toText(bytes: Uint8Array): string {

@@ -17,7 +17,7 @@ import { checkDistinct, findTensor, type NamedTensor, named, publicName } from '
 import { listNodes } from './nodes.ts';
 import type { RawGraph, RawNode } from './raw.ts';
 import { isAssignment, Scope } from './scope.ts';
-import { countElements, Expansion } from './tensor.ts';
+import { countElements, DecodedSizeBudget } from './tensor.ts';
 import { Variables } from './variables.ts';
 
 const MAX_CONSTANT_ELEMENTS = 1 << 20;
@@ -56,7 +56,7 @@ class ModelBuilder {
   private readonly notes: string[];
   private readonly library: Library;
   private readonly scope: Scope;
-  private readonly expansion = new Expansion();
+  private readonly budget = new DecodedSizeBudget();
   private readonly problems: Problems;
 
   constructor(source: ModelSource, notes: string[]) {
@@ -68,7 +68,7 @@ class ModelBuilder {
   }
 
   build(): TfGraph {
-    const { scope, library, problems, expansion, source, notes } = this;
+    const { scope, library, problems, budget, source, notes } = this;
     const { file, bundle, restoreNode, advice } = source;
     const outputs = this.outputs();
     const roots = outputs.map((output) => output.tensor);
@@ -79,9 +79,9 @@ class ModelBuilder {
     if (fed.size < inputs.length) throw badModel('two inputs are the same tensor');
     this.refuseOpenPlaceholders(roots, new Set(fed.keys()));
     this.refuseAssignments(roots, new Set(fed.keys()));
-    const variables = new Variables({ scope, bundle, restoreNode, advice, expansion });
+    const variables = new Variables({ scope, bundle, restoreNode, advice, budget });
     variables.prepare([...scope.reach(roots, { fed: new Set(fed.keys()) })]);
-    const assembler = new Assembler({ library, variables, expansion, problems });
+    const assembler = new Assembler({ library, variables, budget, problems });
     const nodes = assembler.nodes({ scope, roots, fed, stack: undefined });
     problems.throwIfAny();
     const initial = variables.initial.slice(0, 5).join(', ');

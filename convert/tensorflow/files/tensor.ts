@@ -1,6 +1,6 @@
 /**
  * Decodes a TensorProto into its own memory. A few bytes may claim a billion elements ("one value, repeated"), so
- * expansion has a budget for the whole model. Weights are copied: three in four are misaligned, and one view would
+ * decoding has a budget for the whole model. Weights are copied: three in four are misaligned, and one view would
  * keep the whole file in memory.
  */
 import { badModel, ServingError } from '../../../lib/contract/errors.ts';
@@ -30,7 +30,7 @@ const MAX_EXPANDED_ELEMENTS = 1 << 26;
 const MAX_ELEMENTS = 2 ** 40;
 
 /** The budget for elements that are not in the file, and a cache of what is decoded already. */
-export class Expansion {
+export class DecodedSizeBudget {
   /** A function that is inlined a thousand times has one copy of its weights. */
   readonly known = new WeakMap<Message, Tensor>();
   readonly attributes = new WeakMap<Message, TfAttribute>();
@@ -81,15 +81,15 @@ export function countElements(shape: readonly number[]): number {
 }
 
 /** @throws bad_model when shape, type and content do not match */
-export function readTensor(message: Message, expansion: Expansion): Tensor {
-  const known = expansion.known.get(message);
+export function readTensor(message: Message, budget: DecodedSizeBudget): Tensor {
+  const known = budget.known.get(message);
   if (known !== undefined) return known;
-  const tensor = decodeTensor(message, expansion);
-  expansion.known.set(message, tensor);
+  const tensor = decodeTensor(message, budget);
+  budget.known.set(message, tensor);
   return tensor;
 }
 
-function decodeTensor(message: Message, expansion: Expansion): Tensor {
+function decodeTensor(message: Message, budget: DecodedSizeBudget): Tensor {
   const number = numberOf(message, 'dtype');
   const storage = storageOf(number);
   const shape = readFixedShape(messageOf(message, 'tensor_shape'));
@@ -97,12 +97,12 @@ function decodeTensor(message: Message, expansion: Expansion): Tensor {
   const content = bytesOf(message, 'tensor_content');
   if (storage.dtype === 'string') {
     const texts = content.length > 0 ? splitTexts(content, count) : byteStringsOf(message, 'string_val');
-    return { dtype: 'string', shape, data: expandTexts(texts, count, expansion) };
+    return { dtype: 'string', shape, data: expandTexts(texts, count, budget) };
   }
   if (content.length > 0)
     return { dtype: storage.dtype, shape, data: decodeContent(content, storage, count, true) };
   const values = numbersOf(message, valueField(number));
-  return { dtype: storage.dtype, shape, data: expandNumbers(values, storage, count, expansion) };
+  return { dtype: storage.dtype, shape, data: expandNumbers(values, storage, count, budget) };
 }
 
 /** Reads raw little-endian elements. The result is a view unless `copy` is set or the elements are 16-bit floats. */
@@ -148,9 +148,9 @@ export function splitTexts(content: Uint8Array, count: number, gap = 0): Uint8Ar
   });
 }
 
-function expandTexts(texts: readonly Uint8Array[], count: number, expansion: Expansion): string[] {
+function expandTexts(texts: readonly Uint8Array[], count: number, budget: DecodedSizeBudget): string[] {
   checkCount(texts.length, count);
-  if (count > texts.length) expansion.take(count - texts.length);
+  if (count > texts.length) budget.take(count - texts.length);
   const strings = texts.map((text) =>
     Buffer.from(text.buffer, text.byteOffset, text.length).toString('utf8'),
   );
@@ -186,7 +186,7 @@ function expandNumbers(
   values: NumberArray | undefined,
   storage: Storage,
   count: number,
-  expansion: Expansion,
+  budget: DecodedSizeBudget,
 ): TypedArray {
   const { dtype, half } = storage;
   if (dtype === 'string') throw new ServingError('internal', 'texts are no numbers');
@@ -195,7 +195,7 @@ function expandNumbers(
   const native = half === undefined ? dtype : 'uint16';
   if (values !== undefined && given === count && half === undefined && sameArray(values, dtype))
     return values.slice();
-  if (count > given) expansion.take(count - given);
+  if (count > given) budget.take(count - given);
   const array = allocate(native, count);
   if (values !== undefined) {
     // The field's type is as wide or wider: int_val also holds int8, half_val the bits of a half.

@@ -13,7 +13,7 @@ import { listNodes } from './nodes.ts';
 import type { RawNode } from './raw.ts';
 import type { Scope } from './scope.ts';
 import { OBJECT_GRAPH } from './tables.ts';
-import { type Expansion, readShape, readTensor } from './tensor.ts';
+import { type DecodedSizeBudget, readShape, readTensor } from './tensor.ts';
 import { tfType } from './types.ts';
 
 const OPERATIONS = new Set([
@@ -39,7 +39,7 @@ interface VariableSource {
   readonly restoreNode: string;
   /** Added to the error about a variable when there is no bundle. */
   readonly advice: string;
-  readonly expansion: Expansion;
+  readonly budget: DecodedSizeBudget;
 }
 
 interface Saved {
@@ -93,7 +93,7 @@ export class Variables {
   }
 
   private find(variable: RawNode): Tensor {
-    const { bundle, advice, expansion } = this.source;
+    const { bundle, advice, budget } = this.source;
     const saved = bundle === undefined ? undefined : this.savedFor(variable, bundle);
     if (bundle !== undefined && saved !== undefined) {
       // Several nodes may be one variable: each inlined copy of a function has its own node for it.
@@ -105,7 +105,7 @@ export class Variables {
     const initial = this.initialValue(variable);
     if (initial !== undefined) {
       this.initial.push(variable.name);
-      return readTensor(initial, expansion);
+      return readTensor(initial, budget);
     }
     const where = bundle === undefined ? advice : `it is not in ${bundle.file}`;
     throw badModel(`the variable has no value: ${where}`);
@@ -202,7 +202,7 @@ export class Variables {
     // All variables share one list of keys, so it is decoded once.
     const known = this.texts.get(content);
     if (known !== undefined) return known;
-    const { dtype, data } = readTensor(content, this.source.expansion);
+    const { dtype, data } = readTensor(content, this.source.budget);
     const texts = dtype === 'string' ? (data as readonly string[]) : [];
     this.texts.set(content, texts);
     return texts;

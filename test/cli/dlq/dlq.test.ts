@@ -11,7 +11,7 @@ import { deadLetterPrefix, payloadPrefix } from '../../../lib/contract/names.ts'
 import { DeadLetters } from '../../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../../lib/s3/objects.ts';
 import { useAws } from '../../support/environment.ts';
-import { cli, cliJson, serviceFolder, type Told } from '../cli.ts';
+import { type CliAnswer, cli, cliJson, serviceFolder } from '../cli.ts';
 import { runHere } from '../in-process.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
 
@@ -139,7 +139,7 @@ test('purge asks, deletes what is meant with its payloads, and nothing else', as
 
 test('the local service is found by its data folder, with its own config', async (t) => {
   const cwd = await serviceFolder(t);
-  const none = (await cliJson(['dlq', 'list'], { cwd })) as Told<{ code: string }>;
+  const none = (await cliJson(['dlq', 'list'], { cwd })) as CliAnswer<{ code: string }>;
   assert.deepEqual([none.code, none.json.code], [3, 'not_running']);
   const started = await cliJson(['start', '--port', '0'], { cwd });
   assert.equal(started.code, 0, started.stderr);
@@ -156,7 +156,7 @@ test('the local service is found by its data folder, with its own config', async
   await s3.send(
     new PutObjectCommand({ Bucket: bucket, Key: `${deadLetterPrefix(job)}one.json`, Body: text }),
   );
-  const { json } = (await cliJson(['dlq', 'list'], { cwd })) as Told<Listed>;
+  const { json } = (await cliJson(['dlq', 'list'], { cwd })) as CliAnswer<Listed>;
   assert.deepEqual(
     json.deadLetters.map(({ id, uri }) => [id, uri]),
     [['one', 'x']],

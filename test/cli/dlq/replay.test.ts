@@ -12,7 +12,7 @@ import { ENDLESS } from '../../support/endless.ts';
 import { useAws } from '../../support/environment.ts';
 import { busyIsolated, isolatedCost, isolatedPids } from '../../support/isolated.ts';
 import { until } from '../../support/until.ts';
-import { cliJson, type Told } from '../cli.ts';
+import { type CliAnswer, cliJson } from '../cli.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
 
 interface Replayed {
@@ -177,14 +177,18 @@ test('a replay that cannot delete what it has stored is told so, and the next on
     stack.redisUrl,
   ];
   const env = { ...stack.aws.environment, AWS_ENDPOINT_URL: proxy.url };
-  const broken = (await cliJson(args, { env })) as Told<{ error: string; code: string; failed: unknown[] }>;
+  const broken = (await cliJson(args, { env })) as CliAnswer<{
+    error: string;
+    code: string;
+    failed: unknown[];
+  }>;
   assert.equal(broken.code, 1);
   assert.deepEqual([broken.json.code, broken.json.failed.length], ['queue_unavailable', 1]);
   assert.match(broken.json.error, /dead-letters\/loops\/ cannot be deleted: not you/);
   assert.equal((await archived()).length, 3);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
   proxy.onRequest = () => ({ kind: 'pass' });
-  const { json } = (await cliJson(args, { env })) as Told<Replayed>;
+  const { json } = (await cliJson(args, { env })) as CliAnswer<Replayed>;
   assert.deepEqual([json.succeeded, json.over, json.stillFailing, (await archived()).length], [0, 2, 1, 1]);
 });
 
@@ -194,7 +198,7 @@ test('a Redis that is away ends a replay with its address, and every message sta
   const args = ['dlq', 'replay', '--all', '--bucket', stack.bucket, '-c', configFile];
   const { code, json } = (await cliJson([...args, '--redis-url', 'redis://127.0.0.1:1'], {
     env: stack.aws.environment,
-  })) as Told<{ error: string; code: string }>;
+  })) as CliAnswer<{ error: string; code: string }>;
   assert.deepEqual([code, json.code], [1, 'results_unavailable']);
   assert.match(json.error, /Redis at redis:\/\/127\.0\.0\.1:1/);
   assert.equal((await archived()).length, 2);

@@ -15,7 +15,7 @@ import { loopModel } from '../../support/endless.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import { cli, cliJson, type Ran, type Told } from '../cli.ts';
+import { type CliAnswer, cli, cliJson, type Ran } from '../cli.ts';
 
 export const JOB = 'loops';
 
@@ -29,7 +29,7 @@ export interface Dlq {
   readonly archived: () => Promise<string[]>;
   /** `cluster-serving dlq ...` on this job. */
   readonly dlq: (...args: string[]) => Promise<Ran>;
-  readonly dlqJson: <T>(...args: string[]) => Promise<Told<T>>;
+  readonly dlqJson: <T>(...args: string[]) => Promise<CliAnswer<T>>;
 }
 
 /** A record of the loop model, whose y is its rounds. */
@@ -80,7 +80,8 @@ export async function startDlq(t: TestContext): Promise<Dlq> {
       await until(async () => (await archived()).length === before + bodies.length, 300_000);
     },
     dlq: (...args) => cli(['dlq', ...args, ...place], options),
-    dlqJson: async <T>(...args: string[]) => (await cliJson(['dlq', ...args, ...place], options)) as Told<T>,
+    dlqJson: async <T>(...args: string[]) =>
+      (await cliJson(['dlq', ...args, ...place], options)) as CliAnswer<T>,
   };
 }
 

@@ -19,7 +19,7 @@ import { childEnvironment } from '../../support/environment.ts';
 import { onnxModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
-import { cli, cliJson, IMAGES, MODEL, ROOT, type Told } from '../cli.ts';
+import { type CliAnswer, cli, cliJson, IMAGES, MODEL, ROOT } from '../cli.ts';
 
 interface Document {
   readonly model: ModelFacts & { readonly path: string; readonly bytes: number };
@@ -35,7 +35,7 @@ interface Document {
 const SHORT = ['--seconds', '2', '--max-batch', '4', '--memory', '1024,1769'] as const;
 
 async function tuned(args: readonly string[], cwd: string): Promise<Document> {
-  const { code, json, stderr } = (await cliJson(['tune', ...args], { cwd })) as Told<Document>;
+  const { code, json, stderr } = (await cliJson(['tune', ...args], { cwd })) as CliAnswer<Document>;
   assert.equal(code, 0, stderr);
   return json;
 }
@@ -127,7 +127,7 @@ test('a latency that nothing keeps leaves one recommendation, says so, and write
   const cwd = await modelFolder(t, ['N', 4]);
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: net\n');
   const args = ['tune', ...SHORT, '--for', 'predict', '--latency', '0.001', '--write', '--yes'];
-  const { code, json, stderr } = (await cliJson(args, { cwd })) as Told<{ error: string }>;
+  const { code, json, stderr } = (await cliJson(args, { cwd })) as CliAnswer<{ error: string }>;
   assert.deepEqual(
     [code, json.error],
     [2, 'nothing was written: no setting that was measured stays below 0.001 ms'],

@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import type { SQSRecord } from 'aws-lambda';
 import { redisUrl } from '../../support/redis.ts';
 import { receive } from './events.ts';
-import { History, type Told } from './history.ts';
+import { History, type Stored } from './history.ts';
 import { lineOf, mismatched, poison, record } from './model.ts';
 import { quietLog } from './quiet.ts';
 import { pieces, type Random, seeded, shuffled, whole } from './seeds.ts';
@@ -21,9 +21,9 @@ export interface DeliveryCases {
 
 const WORKERS = 3;
 
-async function filled(t: TestContext, messages: number): Promise<[SQSRecord[], Map<string, Told>]> {
+async function filled(t: TestContext, messages: number): Promise<[SQSRecord[], Map<string, Stored>]> {
   const queue = await startQueue(t);
-  const expected = new Map<string, Told>();
+  const expected = new Map<string, Stored>();
   await Promise.all(
     Array.from({ length: messages }, async (_, i) => {
       const uri = `r-${i}`;

@@ -12,7 +12,7 @@ import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 
 /** What a record may come to: the number its model makes of it, or the code of its failure. */
-export type Told = number | string;
+export type Stored = number | string;
 
 export interface Findings {
   /** Enqueued and without an outcome. */
@@ -29,8 +29,8 @@ export const CLEAN: Findings = { lost: [], doubled: [], unasked: [], wrong: [] }
 
 /** The pure half: what was allowed for each uri against what came. */
 export function findings(
-  allowed: ReadonlyMap<string, readonly Told[]>,
-  told: readonly (readonly [uri: string, Told])[],
+  allowed: ReadonlyMap<string, readonly Stored[]>,
+  told: readonly (readonly [uri: string, Stored])[],
 ): Findings {
   const seen = new Set<string>();
   const doubled: string[] = [];
@@ -47,11 +47,11 @@ export function findings(
 }
 
 export class History {
-  readonly #allowed = new Map<string, readonly Told[]>();
+  readonly #allowed = new Map<string, readonly Stored[]>();
   readonly #announced = new Map<string, number>();
 
   /** Enqueue accepted this uri; these are the outcomes it may have. */
-  enqueued(uri: string, ...allowed: readonly Told[]): void {
+  enqueued(uri: string, ...allowed: readonly Stored[]): void {
     this.#allowed.set(uri, allowed);
   }
 
@@ -95,14 +95,14 @@ export class History {
 }
 
 /** What a reader who dequeues until nothing is left is told. */
-export async function takeAll(url: string, job: string): Promise<[uri: string, Told][]> {
+export async function takeAll(url: string, job: string): Promise<[uri: string, Stored][]> {
   const store = new ResultStore(new RedisConnection(url, { commandTimeoutMs: 10_000 }), {
     job,
     ttlSeconds: 60,
     now: Date.now,
   });
   try {
-    const told: [string, Told][] = [];
+    const told: [string, Stored][] = [];
     for await (const item of store.drain()) {
       told.push([item.uri, 'error' in item ? item.error.code : numberOf(item.result)]);
     }

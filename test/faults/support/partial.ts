@@ -12,7 +12,7 @@ import { payloadPrefix } from '../../../lib/contract/names.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { sqsRecord } from './events.ts';
-import { History, type Told } from './history.ts';
+import { History, type Stored } from './history.ts';
 import { s3Error, startHttpProxy } from './http-proxy.ts';
 import { lineOf, mismatched, poison, record } from './model.ts';
 import { quietLog } from './quiet.ts';
@@ -25,7 +25,7 @@ const KINDS = ['mismatched', 'poison', 'nobody', 'no payload', 'payload away'] a
 type Kind = (typeof KINDS)[number] | 'good';
 
 /** What becomes of a kind: its outcome, or undefined where the message goes back. */
-function outcomeOf(kind: Kind, x: number): Told | undefined {
+function outcomeOf(kind: Kind, x: number): Stored | undefined {
   if (kind === 'good') return lineOf(x);
   if (kind === 'mismatched') return 'bad_input';
   if (kind === 'poison') return 'model_failed';

@@ -19,7 +19,7 @@ import { toInputs } from '../../../sdk/inputs.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { eventOf, sqsRecord } from './events.ts';
-import type { Told } from './history.ts';
+import type { Stored } from './history.ts';
 import { History } from './history.ts';
 import { type Answer, type RequestFate, s3Error, startHttpProxy } from './http-proxy.ts';
 import { lineModel, lineOf, modelFolder, record } from './model.ts';
@@ -74,7 +74,7 @@ const WRONG_ETAG: S3Fault = {
 const READS: readonly S3Fault[] = [...REFUSALS, ...BREAKS, ...BODIES];
 
 /** What may become of the record while the fault lasts; undefined: its message goes back. */
-function toldDuring(fault: S3Fault, x: number): Told | undefined {
+function storedDuring(fault: S3Fault, x: number): Stored | undefined {
   if (fault.name.startsWith('404')) return 'bad_request';
   // S3 names an ETag and sends a whole body: nothing is wrong with the record.
   if (fault === WRONG_ETAG) return lineOf(x);
@@ -97,7 +97,7 @@ export async function claimChecks(t: TestContext): Promise<void> {
     await putText(queue.aws.s3, { bucket: BUCKET, key }, body.padEnd(200_000, ' '));
     const event = { Records: [...Records, sqsRecord('m-large', encodePointer('large', key))] };
     for (let x = 0; x < 9; x++) history.enqueued(`r-${x}`, lineOf(x));
-    const told = toldDuring(fault, 9);
+    const told = storedDuring(fault, 9);
     history.enqueued('large', told ?? lineOf(9));
 
     proxy.onRequest = () => fault.fate;

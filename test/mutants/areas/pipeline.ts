@@ -363,12 +363,12 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a request is refused as a whole when its images are over the budget',
-        find: "assertExpansion(readable, specs, settings.image, 'request');",
+        find: "assertDecodedSize(readable, specs, settings.image, 'request');",
         replace: '',
       },
       {
         guarantee: 'a queued record is refused when its images are over the budget',
-        find: "if (!counted) assertExpansion([record], specs, settings.image, 'record');",
+        find: "if (!counted) assertDecodedSize([record], specs, settings.image, 'record');",
         replace: '',
       },
       {

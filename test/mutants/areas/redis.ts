@@ -562,13 +562,13 @@ export const REDIS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a short run costs no second call to Redis',
-        find: '>= TELL_FROM_MS;',
+        find: '>= REPORT_FROM_MS;',
         replace: '>= 0;',
       },
       {
         guarantee: 'a run of a tenth of a second and more is reported as running',
-        find: 'TELL_FROM_MS = 100',
-        replace: 'TELL_FROM_MS = 100_000',
+        find: 'REPORT_FROM_MS = 100',
+        replace: 'REPORT_FROM_MS = 100_000',
       },
     ],
   },
