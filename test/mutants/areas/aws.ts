@@ -468,14 +468,14 @@ export const AWS: readonly Suite[] = [
         tests: [SOURCE],
       },
       {
-        guarantee: 'a version that others let serve during an upload is not replaced',
-        find: 'if (activate) await letServe(s3, location, current,',
-        replace: 'if (activate) await letServe(s3, location, await readCurrent(s3, location),',
+        guarantee: 'a version that others promote during an upload is not replaced',
+        find: 'if (activate) await promoteUpload(s3, location, current,',
+        replace: 'if (activate) await promoteUpload(s3, location, await readCurrent(s3, location),',
       },
       {
         guarantee: 'activate: false only uploads',
-        find: 'if (activate) await letServe(',
-        replace: 'await letServe(',
+        find: 'if (activate) await promoteUpload(',
+        replace: 'await promoteUpload(',
       },
       {
         guarantee: 'a file that is there in its right size is passed over',
@@ -495,8 +495,8 @@ export const AWS: readonly Suite[] = [
         tests: [PUBLISH, SOURCE],
       },
       {
-        guarantee: 'a new version is opened on trial before it is uploaded',
-        find: 'if (options.trial && !(await readManifest(s3, location, version))) await options.trial(model);',
+        guarantee: 'a new version is opened in a smoke test before it is uploaded',
+        find: 'if (options.smokeTest && !(await readManifest(s3, location, version))) await options.smokeTest(model);',
         replace: '',
         tests: ['test/cli/model-push.test.ts'],
       },

@@ -229,18 +229,18 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'work never runs on a closed runner',
-        find: 'while (lease.closed) lease = await this.#lease();',
+        find: 'while (opened.closed) opened = await this.#acquire();',
         replace: '',
       },
       {
         guarantee: 'a runner closes after its last user',
-        find: '!lease.retired || lease.closed || lease.users > 0',
-        replace: '!lease.retired || lease.closed',
+        find: '!opened.retired || opened.closed || opened.users > 0',
+        replace: '!opened.retired || opened.closed',
       },
       {
         guarantee: 'a runner closes once',
-        find: '!lease.retired || lease.closed || lease.users > 0',
-        replace: '!lease.retired || lease.users > 0',
+        find: '!opened.retired || opened.closed || opened.users > 0',
+        replace: '!opened.retired || opened.users > 0',
       },
       {
         guarantee: 'a third version waits until the first is closed',

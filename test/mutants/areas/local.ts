@@ -454,8 +454,8 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'requests go before batches',
-        find: 'this.#isPortionDue() ? this.#portions.shift() : this.#requests.shift()',
-        replace: 'this.#portions.length > 0 ? this.#portions.shift() : this.#requests.shift()',
+        find: 'this.#isSliceDue() ? this.#slices.shift() : this.#requests.shift()',
+        replace: 'this.#slices.length > 0 ? this.#slices.shift() : this.#requests.shift()',
       },
     ],
   },
