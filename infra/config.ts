@@ -21,7 +21,7 @@ import {
   payloadPrefix,
   queueName,
 } from '../lib/contract/names.ts';
-import { type CorsRules, corsRules } from '../lib/http/cors.ts';
+import { corsRules } from '../lib/http/cors.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -43,40 +43,27 @@ export interface Request {
   readonly named?: readonly string[];
 }
 
-export interface Settings extends SettingsOfResources {
-  readonly jobName: string;
+type OfDeployment =
+  | 'requestsPerSecond'
+  | 'redisNodes'
+  | 'logDays'
+  | 'alarmEmail'
+  | 'domain'
+  | 'certificateArn';
+
+/** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
+export interface Settings
+  extends SettingsOfResources,
+    ReturnType<typeof settingsOfJob>,
+    Pick<Deployment, OfDeployment> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
-  /** Without the stage, so that a client that knows only the job finds its queue. */
-  readonly queueName: string;
-  readonly deadLetterQueueName: string;
-  readonly batchSize: number;
-  readonly windowSeconds: number;
-  readonly maximumConcurrency: number;
-  readonly maxReceiveCount: number;
-  readonly visibilityTimeoutSeconds: number;
-  readonly memoryMB: number;
-  readonly timeoutSeconds: number;
-  readonly predictTimeoutSeconds: number;
-  readonly modelPrefix: string;
-  readonly deadLetterPrefix: string;
-  readonly formerDeadLetterPrefix: string;
-  readonly payloadPrefix: string;
-  /** For osls: false allows no origin. */
-  readonly cors: CorsRules | false;
-  readonly requestsPerSecond: number;
-  readonly redisNodes: number;
   readonly redisFailover: boolean;
   readonly redisUser: string;
-  readonly logDays: number;
-  readonly alarmEmail: string;
-  readonly domain: string;
-  readonly certificateArn: string;
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: Readonly<Record<'respondAsync' | 'sqsEndpoint' | 'network' | 'functionGroup', string>> &
-    Readonly<Record<'redisAuth' | 'alarmTopic' | 'tracing' | 'domain', string>>;
+  readonly files: ReturnType<typeof filesOf>;
 }
 
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
@@ -134,26 +121,24 @@ function monitoringOf(
 
 function settingsOfJob(job: JobConfig) {
   return {
+    ...job.queue,
+    ...job.function,
     jobName: job.jobName,
+    // Without the stage, so that a client that knows only the job finds its queue.
     queueName: queueName(job.jobName),
     deadLetterQueueName: `${queueName(job.jobName)}-dlq`,
-    batchSize: job.queue.batchSize,
-    windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: job.queue.maximumConcurrency,
-    maxReceiveCount: job.queue.maxReceiveCount,
     visibilityTimeoutSeconds: visibilityTimeoutSeconds(job),
-    memoryMB: job.function.memoryMB,
-    timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     formerDeadLetterPrefix: formerDeadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
-    cors: corsRules(job.http.corsOrigins) ?? false,
-  } as const;
+    // For osls: false allows no origin.
+    cors: corsRules(job.http.corsOrigins) ?? (false as const),
+  };
 }
 
-function filesOf(deployment: Deployment): Settings['files'] {
+function filesOf(deployment: Deployment) {
   const { respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } = deployment;
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',

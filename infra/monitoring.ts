@@ -39,6 +39,11 @@ export function fullMonitoring(request: MonitoringRequest): Monitoring {
   return { Resources: { ...Object.fromEntries(resources), Dashboard: dashboard(request) } };
 }
 
+function metricOf(namespace: string, name: string, dimensions: Readonly<Record<string, unknown>>) {
+  const Dimensions = Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
+  return { Namespace: namespace, MetricName: name, Dimensions };
+}
+
 type Alarm = readonly [logicalName: string, properties: Readonly<Record<string, unknown>>];
 
 interface Rule {
@@ -69,20 +74,17 @@ function alarm({ says, metric, statistic, from, times = 1, periods = 1, seconds 
   };
 }
 
-function functionAlarms({ name, logicalName, timeoutSeconds }: Watched): Alarm[] {
-  const metric = (MetricName: string) => ({
-    Namespace: 'AWS/Lambda',
-    MetricName,
-    Dimensions: [{ Name: 'FunctionName', Value: { Ref: `${logicalName}LambdaFunction` } }],
-  });
+function functionAlarms({ name: of, logicalName, timeoutSeconds }: Watched): Alarm[] {
+  const metric = (name: string) =>
+    metricOf('AWS/Lambda', name, { FunctionName: { Ref: `${logicalName}LambdaFunction` } });
   const errors = alarm({
-    says: `${name} crashed, timed out or failed to start`,
+    says: `${of} crashed, timed out or failed to start`,
     metric: metric('Errors'),
     statistic: 'Sum',
     from: 1,
   });
   const throttles = alarm({
-    says: `Lambda throttled ${name}: the account has no concurrency left`,
+    says: `Lambda throttled ${of}: the account has no concurrency left`,
     metric: metric('Throttles'),
     statistic: 'Sum',
     from: 1,
@@ -90,7 +92,7 @@ function functionAlarms({ name, logicalName, timeoutSeconds }: Watched): Alarm[]
     periods: 3,
   });
   const duration = alarm({
-    says: `${name} takes over ${100 * LATE_SHARE} % of its timeout of ${timeoutSeconds} s`,
+    says: `${of} takes over ${100 * LATE_SHARE} % of its timeout of ${timeoutSeconds} s`,
     metric: metric('Duration'),
     statistic: 'Maximum',
     from: LATE_SHARE * timeoutSeconds * 1000,
@@ -105,11 +107,7 @@ function functionAlarms({ name, logicalName, timeoutSeconds }: Watched): Alarm[]
 }
 
 function gatewayAlarms(): Alarm[] {
-  const metric = (MetricName: string) => ({
-    Namespace: 'AWS/ApiGateway',
-    MetricName,
-    Dimensions: [{ Name: 'ApiId', Value: { Ref: 'HttpApi' } }],
-  });
+  const metric = (name: string) => metricOf('AWS/ApiGateway', name, { ApiId: { Ref: 'HttpApi' } });
   return [
     [
       'ApiErrorsAlarm',
@@ -142,11 +140,9 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
       'DeadLetterAgeAlarm',
       alarm({
         says: 'A dead letter has waited for 15 minutes: the dead-letter function does not take it',
-        metric: {
-          Namespace: 'AWS/SQS',
-          MetricName: 'ApproximateAgeOfOldestMessage',
-          Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['DeadLetterQueue', 'QueueName'] } }],
-        },
+        metric: metricOf('AWS/SQS', 'ApproximateAgeOfOldestMessage', {
+          QueueName: { 'Fn::GetAtt': ['DeadLetterQueue', 'QueueName'] },
+        }),
         statistic: 'Maximum',
         from: 900,
       }),
@@ -155,14 +151,7 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
       'DeadLetteredAlarm',
       alarm({
         says: `${MANY_DEAD_LETTERS} records became dead letters within an hour, which points to a common cause`,
-        metric: {
-          Namespace: OURS,
-          MetricName: 'DeadLettered',
-          Dimensions: [
-            { Name: 'Job', Value: jobName },
-            { Name: 'Function', Value: `${service}-${stage}-dead-letter` },
-          ],
-        },
+        metric: metricOf(OURS, 'DeadLettered', { Job: jobName, Function: `${service}-${stage}-dead-letter` }),
         statistic: 'Sum',
         from: MANY_DEAD_LETTERS,
         seconds: 3600,
@@ -173,11 +162,9 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
 
 function redisAlarms({ redisNodes }: MonitoringRequest): Alarm[] {
   const on = (says: string, name: string, statistic: string, from: number) => {
-    const metrics = Array.from({ length: redisNodes }, (_, i) => ({
-      Namespace: 'AWS/ElastiCache',
-      MetricName: name,
-      Dimensions: [{ Name: 'CacheClusterId', Value: redisNode(i + 1) }],
-    }));
+    const metrics = Array.from({ length: redisNodes }, (_, i) =>
+      metricOf('AWS/ElastiCache', name, { CacheClusterId: redisNode(i + 1) }),
+    );
     const rule = { says, statistic, from, times: 2, periods: 3 };
     const [metric, ...others] = metrics;
     if (metric && others.length === 0) return alarm({ ...rule, metric });

@@ -4,80 +4,56 @@
  */
 import { suggest } from '../lib/config/suggest.ts';
 
-/** Texts from the command line; values from serverless.yml may be numbers. */
-export interface Parameters {
-  /** "x86_64" or "arm64". */
-  readonly arch: string;
-  /** Who may call the HTTP API: "iam" (signed requests), "jwt" (a bearer token) or "none" (everybody). */
-  readonly auth: string;
-  /** With auth=jwt: the https address whose keys sign the tokens. */
-  readonly jwtIssuer: string;
-  /** With auth=jwt: the accepted audiences, separated by commas. */
-  readonly jwtAudience: string;
-  /** Above this rate the HTTP API answers 429. */
-  readonly requestsPerSecond: string | number;
-  /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
-  readonly respondAsync: string;
-  readonly redisNodeType: string;
-  /** One node, or a primary with up to 5 replicas that take over. */
-  readonly redisNodes: string | number;
-  /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
-  readonly redisAuth: string;
-  /** Retention of logs in CloudWatch. */
-  readonly logDays: string | number;
-  /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
-  readonly keepData: string;
-  /** "basic": three alarms; "full": every alarm in docs/how-to/runbook.md, and a dashboard. */
-  readonly monitoring: string;
-  /** "on": functions write the metrics of lib/metrics/emf.ts. */
-  readonly metrics: string;
-  /** E-mail address that alarms notify. */
-  readonly alarmEmail: string;
-  /** "none", "own" (a topic of this stack) or the ARN of a topic. */
-  readonly alarmTopic: string;
-  /** "on": X-Ray traces requests. */
-  readonly tracing: string;
-  /** Provisioned environments of predict. */
-  readonly provisioned: string | number;
-  /** An existing VPC. Empty: the stack creates one. */
-  readonly vpcId: string;
-  /** Two or more subnets of it, separated by commas. */
-  readonly subnetIds: string;
-  /** Their route tables, which get a gateway endpoint for S3. Empty: the subnets have a route to S3. */
-  readonly routeTableIds: string;
-  /** An existing security group for the functions. Empty: the stack creates one. */
-  readonly securityGroup: string;
-  /** Custom domain of the API. */
-  readonly domain: string;
-  /** The certificate of the domain in ACM, in the stack's region. */
-  readonly certificateArn: string;
-}
-
 export const PARAMETER_NAMES = [
+  /** "x86_64" or "arm64". */
   'arch',
+  /** Who may call the HTTP API: "iam" (signed requests), "jwt" (a bearer token) or "none" (everybody). */
   'auth',
+  /** With auth=jwt: the https address whose keys sign the tokens. */
   'jwtIssuer',
+  /** With auth=jwt: the accepted audiences, separated by commas. */
   'jwtAudience',
+  /** Above this rate the HTTP API answers 429. */
   'requestsPerSecond',
+  /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
   'redisNodeType',
+  /** One node, or a primary with up to 5 replicas that take over. */
   'redisNodes',
+  /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
   'redisAuth',
+  /** Retention of logs in CloudWatch. */
   'logDays',
+  /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
   'keepData',
+  /** "basic": three alarms; "full": every alarm in docs/how-to/runbook.md, and a dashboard. */
   'monitoring',
+  /** "on": functions write the metrics of lib/metrics/emf.ts. */
   'metrics',
+  /** E-mail address that alarms notify. */
   'alarmEmail',
+  /** "none", "own" (a topic of this stack) or the ARN of a topic. */
   'alarmTopic',
+  /** "on": X-Ray traces requests. */
   'tracing',
+  /** Provisioned environments of predict. */
   'provisioned',
+  /** An existing VPC. Empty: the stack creates one. */
   'vpcId',
+  /** Two or more subnets of it, separated by commas. */
   'subnetIds',
+  /** Their route tables, which get a gateway endpoint for S3. Empty: the subnets have a route to S3. */
   'routeTableIds',
+  /** An existing security group for the functions. Empty: the stack creates one. */
   'securityGroup',
+  /** Custom domain of the API. */
   'domain',
+  /** The certificate of the domain in ACM, in the stack's region. */
   'certificateArn',
-] as const satisfies readonly (keyof Parameters)[];
+] as const;
+
+/** Texts from the command line; values from serverless.yml may be numbers. */
+export type Parameters = Readonly<Record<(typeof PARAMETER_NAMES)[number], string | number>>;
 
 /** Retentions that CloudWatch accepts; any other number fails in the middle of a deployment. */
 const RETENTION_DAYS = [
@@ -91,36 +67,19 @@ const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
-export interface Deployment {
-  readonly auth: 'iam' | 'jwt' | 'none';
-  readonly jwtIssuer: string;
-  readonly jwtAudience: readonly string[];
-  readonly requestsPerSecond: number;
-  readonly respondAsync: 'on' | 'off' | 'routed';
-  readonly redisNodes: number;
-  readonly redisAuth: 'iam' | 'none';
-  readonly logDays: number;
-  readonly keepData: 'on' | 'off';
-  readonly monitoring: 'basic' | 'full';
-  readonly metrics: 'on' | 'off';
-  readonly alarmEmail: string;
-  readonly alarmTopic: string;
-  readonly tracing: 'on' | 'off';
-  readonly provisioned: number;
-  readonly vpcId: string;
-  readonly subnetIds: readonly string[];
-  readonly routeTableIds: readonly string[];
-  readonly securityGroup: string;
-  readonly domain: string;
-  readonly certificateArn: string;
-}
+export type Deployment = ReturnType<typeof readValues>;
 
 /** Adds each problem to `problems` and continues. */
 export function readDeployment(given: Parameters, problems: string[]): Deployment {
-  const check = new Checks(given, problems);
+  const read = readValues(new Checks(given, problems));
+  problems.push(...contradictions(read));
+  return read;
+}
+
+function readValues(check: Checks) {
   check.oneOf('arch', ['x86_64', 'arm64']);
   check.matches('redisNodeType', /^cache\.[a-z0-9]+\.[a-z0-9]+$/, 'a node type, as cache.t4g.micro');
-  const read: Deployment = {
+  return {
     auth: check.oneOf('auth', ['iam', 'jwt', 'none']),
     jwtIssuer: check.matches('jwtIssuer', /^https:\/\/\S+$/, 'an https address'),
     jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
@@ -151,8 +110,6 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
   };
-  problems.push(...contradictions(read));
-  return read;
 }
 
 /** Parameters that contradict each other. */
@@ -240,7 +197,7 @@ class Checks {
   }
 
   alarmTopic(): string {
-    const text = this.#given.alarmTopic;
+    const text = String(this.#given.alarmTopic);
     if (text !== 'none' && text !== 'own' && !TOPIC.test(text))
       this.#refuse('alarmTopic', '"none", "own" or the ARN of an SNS topic');
     return text;

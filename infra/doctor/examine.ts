@@ -53,15 +53,5 @@ function canLook({ needs }: Rule, { template, archives }: Facts): boolean {
 }
 
 function diagnosis({ id, topic, why, fix }: Rule, finding: Finding): Diagnosis {
-  const { severity, where, found, expected } = finding;
-  return {
-    rule: id,
-    topic,
-    severity,
-    where,
-    found,
-    expected,
-    why: finding.why ?? why,
-    fix: finding.fix ?? fix,
-  };
+  return { rule: id, topic, why, fix, ...finding };
 }

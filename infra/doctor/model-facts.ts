@@ -6,6 +6,7 @@ import { detectModel } from '../../convert/detect.ts';
 import { isReportFile, reportPath } from '../../convert/report-file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
@@ -13,21 +14,6 @@ const MAX_FILES = 10_000;
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 /** Growth of tensors by base64 in a message. */
 const BASE64 = 4 / 3;
-const ELEMENT_BYTES: Readonly<Record<string, number>> = {
-  bool: 1,
-  int8: 1,
-  uint8: 1,
-  float16: 2,
-  bfloat16: 2,
-  int16: 2,
-  uint16: 2,
-  float32: 4,
-  int32: 4,
-  uint32: 4,
-  float64: 8,
-  int64: 8,
-  uint64: 8,
-};
 
 /** @param directory absolute */
 export async function readModelFacts(directory: string): Promise<ModelFacts> {
@@ -116,12 +102,12 @@ function recordBytes(inputs: readonly unknown[]): number | undefined {
   let total = 0;
   for (const input of inputs) {
     const { dtype, shape } = recordOf(input);
-    const element = ELEMENT_BYTES[textOf(dtype)];
+    const element = textOf(dtype);
     const sizes = listOf(shape)
       .slice(1)
       .map((size) => (typeof size === 'number' ? size : undefined));
-    if (element === undefined || !Array.isArray(shape) || sizes.includes(undefined)) return undefined;
-    total += sizes.reduce<number>((product, size) => product * (size as number), element);
+    if (!isNumericDType(element) || !Array.isArray(shape) || sizes.includes(undefined)) return undefined;
+    total += sizes.reduce<number>((product, size) => product * (size as number), bytesPerElement(element));
   }
   return Math.ceil(total * BASE64);
 }

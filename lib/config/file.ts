@@ -61,16 +61,6 @@ export function readConfig(path: string): ConfigReading {
   return readConfigText(content, path);
 }
 
-/** As readConfig, without the notes. */
-export function readConfigFile(path: string): JobConfig {
-  return readConfig(path).job;
-}
-
-/** As readConfigText, without the notes. */
-export function parseConfig(content: string, name: string): JobConfig {
-  return readConfigText(content, name).job;
-}
-
 /**
  * @param name what errors call the text, e.g. its path
  * @throws bad_config with every problem, one a line

@@ -15,10 +15,8 @@ function headersFor(type: string): Record<string, string> {
   return { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff' };
 }
 
-const JSON_TYPE = 'application/json';
-
 export function json(statusCode: number, body: unknown, headers: Record<string, string> = {}): HttpResponse {
-  return { statusCode, headers: { ...headersFor(JSON_TYPE), ...headers }, body: JSON.stringify(body) };
+  return jsonText(statusCode, JSON.stringify(body), headers);
 }
 
 /** A body that is JSON text already. */
@@ -27,7 +25,7 @@ export function jsonText(
   body: string,
   headers: Record<string, string> = {},
 ): HttpResponse {
-  return { statusCode, headers: { ...headersFor(JSON_TYPE), ...headers }, body };
+  return { statusCode, headers: { ...headersFor('application/json'), ...headers }, body };
 }
 
 /** A body of bytes, as base64. */

@@ -78,32 +78,14 @@ export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promi
 }
 
 /** The first `limit` bytes of an object. @throws S3's error, such as NoSuchKey */
-export async function getBytes(
-  s3: S3Client,
-  { bucket, key }: ObjectAddress,
-  limit: number,
-): Promise<Uint8Array> {
-  const get = new GetObjectCommand({ Bucket: bucket, Key: key, Range: `bytes=0-${limit - 1}` });
-  return (await read(s3, get)).bytes;
+export async function getBytes(s3: S3Client, address: ObjectAddress, limit: number): Promise<Uint8Array> {
+  return (await getRange(s3, address, { start: 0, end: limit })).bytes;
 }
 
-/** The SDK retries a request without an answer; a body that breaks off is requested again here. */
-async function read(
-  s3: S3Client,
-  get: GetObjectCommand,
-): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
-  const abortSignal = AbortSignal.timeout(READ_MS);
-  for (let attempt = 1; ; attempt++) {
-    const { Body, ETag: etag } = await s3.send(get, { abortSignal });
-    try {
-      return { bytes: (await Body?.transformToByteArray()) ?? new Uint8Array(), etag };
-    } catch (error) {
-      if (attempt === 2 || abortSignal.aborted) throw error;
-    }
-  }
-}
-
-/** Reads part of an object, with an ETag only of that version. An empty object has no range and is read whole. */
+/**
+ * Reads part of an object, with an ETag only of that version. An empty object has no range and is read whole. The SDK
+ * retries a request without an answer; a body that breaks off is requested again here.
+ */
 export async function getRange(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
@@ -116,7 +98,15 @@ export async function getRange(
     ...(end > start ? { Range: `bytes=${start}-${end - 1}` } : {}),
     ...(etag ? { IfMatch: etag } : {}),
   });
-  return read(s3, get);
+  const abortSignal = AbortSignal.timeout(READ_MS);
+  for (let attempt = 1; ; attempt++) {
+    const { Body, ETag } = await s3.send(get, { abortSignal });
+    try {
+      return { bytes: (await Body?.transformToByteArray()) ?? new Uint8Array(), etag: ETag };
+    } catch (error) {
+      if (attempt === 2 || abortSignal.aborted) throw error;
+    }
+  }
 }
 
 /** Objects right under a prefix (at most 1,000), not those of its sub-folders. */

@@ -13,7 +13,7 @@ import { batch } from '../../functions/batch.ts';
 import { deadLetter } from '../../functions/dead-letter.ts';
 import { predict } from '../../functions/predict.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
-import { parseConfig, readConfigText } from '../../lib/config/file.ts';
+import { readConfigText } from '../../lib/config/file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { logError } from '../../lib/contract/log.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
@@ -21,6 +21,7 @@ import { resultSink } from '../../lib/redis/result/sink.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { Models } from '../bad-input/models.ts';
+import { parseConfig } from '../support/config.ts';
 import { quietReporter } from '../support/reporter.ts';
 
 /** A person's data, as it could stand anywhere in a record. */

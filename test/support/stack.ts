@@ -3,9 +3,9 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { parseConfig } from '../../lib/config/file.ts';
 import type { ServedJob } from '../../local/job.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
+import { parseConfig } from './config.ts';
 import { useAws } from './environment.ts';
 import { temporaryFolder } from './runner.ts';
 

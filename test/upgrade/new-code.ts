@@ -4,7 +4,6 @@
  */
 import { fileURLToPath } from 'node:url';
 import { run } from '../../cli/main.ts';
-import { parseConfig } from '../../lib/config/file.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultLeases } from '../../lib/redis/leases.ts';
@@ -13,6 +12,7 @@ import { listVersions, rollBack } from '../../lib/registry/versions.ts';
 import { startAws } from '../../local/aws/aws.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
+import { parseConfig } from '../support/config.ts';
 import { parkedCommands } from './parked-cli.ts';
 import type { ModelPlace, Product } from './product.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configText } from '../../../cli/commands/init.ts';
 import { changedConfig, diffOf, linesOf } from '../../../cli/tune/config.ts';
-import { parseConfig } from '../../../lib/config/file.ts';
+import { parseConfig } from '../../support/config.ts';
 
 const CHANGE = {
   threadPerModel: 2,

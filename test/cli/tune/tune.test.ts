@@ -13,7 +13,7 @@ import type { MeasuredPoint, ModelFacts, SkippedPoint, Times } from '../../../cl
 import { TuneProcess } from '../../../cli/tune/process.ts';
 import type { Recommendation } from '../../../cli/tune/recommend.ts';
 import type { OpenRequest } from '../../../cli/tune/run.ts';
-import { parseConfig } from '../../../lib/config/file.ts';
+import { parseConfig } from '../../support/config.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { childEnvironment } from '../../support/environment.ts';
 import { onnxModel, type ValueSpec } from '../../support/onnx.ts';

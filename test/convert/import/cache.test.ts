@@ -19,10 +19,10 @@ import { modelOnTheWay } from '../../../convert/cache.ts';
 import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
 import { converterHash, hashOf } from '../../../convert/converter-hash.ts';
 import { GraphBuilder } from '../../../convert/graph/builder.ts';
-import { parseConfig } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { servedModel } from '../../../local/model.ts';
+import { parseConfig } from '../../support/config.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { parseConfig, readConfig, readConfigFile, readConfigText } from '../../../lib/config/file.ts';
+import { readConfig, readConfigText } from '../../../lib/config/file.ts';
 import {
   DEFAULT_JOB,
   type JobConfig,
@@ -12,6 +12,7 @@ import {
   visibilityTimeoutSeconds,
 } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { parseConfig, readConfigFile } from '../../support/config.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

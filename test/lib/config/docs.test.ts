@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { parseConfig } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
+import { parseConfig } from '../../support/config.ts';
 
 const DOC = new URL('../../../docs/reference/config.md', import.meta.url);
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readEnvironment } from '../../../lib/config/environment.ts';
-import { parseConfig } from '../../../lib/config/file.ts';
 import { DEFAULT_JOB, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../../../lib/config/job.ts';
+import { parseConfig } from '../../support/config.ts';
 
 const RANGES: readonly (readonly [path: string, min: number, max: number])[] = [
   ['batchSize', 1, 10_000],
