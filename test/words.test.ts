@@ -62,6 +62,11 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
   [/\bownPlaces\b/, 'ownSlots'],
   [/\bnobody's\b/, 'say who or what, or that it is ignored'],
   [/in nobody's way/, 'never blocks'],
+  [
+    /^\s*(\/\*\*|\*|\/\/|#) (.*[.!?] )?(In|Out|Trap): /,
+    'what the file does and what would surprise a reader, in sentences',
+    /^bench\//,
+  ],
 ];
 
 /** @returns each place with a replaced word, as `file:line: word (say: …)` */
@@ -94,4 +99,20 @@ test('a planted word is found, with its place and its replacement', () => {
     'lib/a.ts:2: fence (say: isolated runner, runIsolated)',
     'lib/a.ts:2: keepTime (say: Deadline, deadlineCheck)',
   ]);
+});
+
+test('a header that fills in a form is found at the start of a comment and of a sentence in it, and other text is not', () => {
+  const code = [
+    '/** In: nodes. */',
+    ' * Planes. Out: a tensor.',
+    '  // Trap: none',
+    '# Trap: none',
+    '/** In. Out: */',
+  ];
+  const found = code.map((line) => placesIn('lib/a.ts', line).length);
+  assert.deepEqual(
+    [found, placesIn('lib/a.ts', ' * Signs In: yes; const Out: string')],
+    [[1, 1, 1, 1, 1], []],
+  );
+  assert.deepEqual(placesIn('bench/a.ts', code.join('\n')), []);
 });

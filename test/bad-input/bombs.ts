@@ -1,8 +1,8 @@
 /**
- * Run as a process of its own with a small heap: sends one bomb after the other through the real handlers and prints,
- * for each, the answer and how far the process' largest size has grown. See bombs.test.ts.
- * Trap: the largest size never falls, so a bomb's first bytes may hide behind what making its body took, or behind the
- * bomb before it: at most some 100 MiB, and the smallest promises 250.
+ * Runs in a separate process with a small heap: sends one decompression bomb after the other through the real
+ * handlers and prints each answer and the growth of the process's peak memory (see bombs.test.ts). The peak never
+ * falls, so a bomb's first bytes may be hidden by its body or by an earlier bomb: at most about 100 MiB, while the
+ * smallest bomb promises 250.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,6 @@
 /**
- * In: nothing. Out: the shapes of a case of bad input, and what every answer to one must be.
- * Trap: a message must say what was expected or what came, and stay short whatever came: it goes into a response, a log
- * and Redis.
+ * The types of a bad-input case, and what every answer to one must satisfy: the message says what was expected or
+ * received, and stays short, because it goes into a response, a log and Redis.
  */
 import assert from 'node:assert/strict';
 import type { ErrorCode } from '../../lib/contract/errors.ts';
@@ -10,7 +9,7 @@ import type { ModelName } from './models.ts';
 export type Text = string | (() => string);
 export type Body = string | Uint8Array | (() => string | Uint8Array);
 
-/** One instance `{name: value}` as JSON text: it goes through POST /predict and through the queue. */
+/** One instance `{name: value}` as JSON text, for POST /predict and for the queue. */
 export type InstanceCase = readonly [
   name: string,
   model: ModelName,

@@ -1,6 +1,6 @@
 /**
- * In: a model. Out: the real handlers of POST /predict, POST /predictions and of the queue, called in this process.
- * Trap: the batch handler's answer says nothing of a record's fate; that is read from Redis, where it was written.
+ * The real handlers of POST /predict, POST /predictions and the queue for a model, called in this process. The batch
+ * handler's response does not contain a record's outcome, so that is read from Redis.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

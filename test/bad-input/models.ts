@@ -1,4 +1,4 @@
-/** In: a name. Out: a small real model in onnxruntime, opened once per test file, and an instance that it likes. */
+/** Opens small real models in onnxruntime by name, once per test file, each with an instance that it accepts. */
 import type { TestContext } from 'node:test';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { type Element, identityModel, onnxModel, type ValueSpec } from '../support/onnx.ts';
@@ -10,7 +10,7 @@ const of = (dtype: Element, ...row: (number | string)[]): ValueSpec => ({
   shape: ['N', ...row],
 });
 
-/** What each model gives back: its inputs, but for `anyImage` (the mean of its pixels) and `lookup`. */
+/** The outputs of each model are its inputs, except for `anyImage` (the mean of its pixels) and `lookup`. */
 const MODELS = {
   pair: [of('float32', 2)],
   double: [of('float64', 2)],

@@ -1,4 +1,4 @@
-/** In: a command line. Out: what the command said and its exit code; and folders whose service ends with the test. */
+/** Runs command lines and returns their output and exit code, in folders whose service ends with the test. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
-/** In: a command line. Out: the command, run in this process. */
+/** Runs a command line in this process. */
 import { run } from '../../cli/main.ts';
 
-/** Runs a command in this process. @returns its exit code, and all it said */
+/** Runs a command in this process. @returns its exit code and all its output */
 export async function runHere(args: readonly string[]): Promise<{ code: number; text: string }> {
   const said: string[] = [];
   const code = await run([...args], {

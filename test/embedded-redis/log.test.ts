@@ -1,6 +1,6 @@
 /**
- * In: the embedded Redis and its log on disk. Out: what survives an end, a kill, a cut and a rewrite.
- * Trap: an engine is closed only where the test is about closing: a killed process closes nothing either.
+ * Tests what the embedded Redis keeps after a stop, a kill, a truncated log and a rewrite. An engine is closed only
+ * if the test is about closing, because a killed process closes nothing either.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * In: the embedded Redis, and the machine's redis-server where there is one of version 7. Out: that both answer
- * ioredis alike, in RESP3 and RESP2. Trap: an expectation is a reply of redis-server 7.0, not what ours gives.
+ * Runs ioredis in RESP3 and RESP2 against the embedded Redis and, if installed, against redis-server 7. Expectations
+ * are replies of redis-server 7.0, not of the embedded one.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

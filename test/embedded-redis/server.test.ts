@@ -1,6 +1,6 @@
 /**
- * In: bytes no client should send, clients that misbehave, and machines that are not ready. Out: clear errors, and
- * a server that others can go on using. Trap: what is random is seeded, so that a failure can be repeated.
+ * Sends invalid bytes and misbehaving clients, and starts on unprepared machines: the error must be clear and the
+ * server still usable for others. Random choices are seeded, so that a failure can be repeated.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';

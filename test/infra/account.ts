@@ -1,7 +1,7 @@
 /**
- * In: `serverless` commands. Out: what they did to an AWS account of this machine that has nobody else: S3, CloudFormation
- * and STS in this process, osls in a copy of the project.
- * Trap: credentials and endpoints come from the environment alone; whoever runs the tests has real ones in other places.
+ * Runs `serverless` commands against a mocked AWS account: S3, CloudFormation and STS in this process, osls in a copy
+ * of the project. Credentials and endpoints come only from the environment, because whoever runs the tests may have
+ * real ones elsewhere.
  */
 import { rm } from 'node:fs/promises';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
@@ -12,7 +12,7 @@ import type { StackEvent } from './stacks.ts';
 
 export const ACCESS_KEY = 'AKIDMADEUP';
 
-/** A project, and an AWS account that has nobody else. */
+/** A project, and a mocked AWS account for it. */
 export interface Account {
   readonly folder: string;
   readonly aws: LocalAws;

@@ -1,6 +1,6 @@
 /**
- * In: what `serverless package` wrote with all defaults. Out: every archive, unzipped and run, keeps the contract.
- * Trap: packaging takes seconds, so these share one run with the tests of the template (package.test.ts).
+ * Tests that every archive of `serverless package` (with all defaults), unzipped and run, keeps the contract.
+ * Packaging takes seconds, so these share one run with the tests of the template (package.test.ts).
  */
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';

@@ -1,7 +1,6 @@
 /**
- * In: a zip archive as osls writes it. Out: its entries, and the same files in a folder.
- * Trap: osls writes sizes after the data, so only the central directory at the end knows them. No zip64: Lambda takes
- * no archive that needs it.
+ * Reads the entries of a zip archive of osls, and unzips it. osls writes sizes after the data, so only the central
+ * directory at the end has them. Zip64 is not supported, as Lambda needs none.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
@@ -11,7 +10,7 @@ export interface Entry {
   readonly name: string;
   /** Unix permission bits and file type. */
   readonly mode: number;
-  /** As the archive has it: date and time of MS-DOS. */
+  /** Date and time of MS-DOS, as in the archive. */
   readonly time: number;
   readonly crc: number;
   readonly bytes: number;

@@ -1,7 +1,7 @@
 /**
- * In: an unzipped archive and a function's environment. Out: the function in a process of its own, as Lambda runs it.
- * Trap: a module that is missing from the archive would be found in the repository's node_modules; so the process may
- * read the archive's folder and its own temp folder, and Node refuses it everything else.
+ * Runs the function of an unzipped archive in a separate process, as Lambda does. Node's permissions restrict the
+ * process to the archive's folder and its temp folder; otherwise a missing module would be found in the repository's
+ * node_modules.
  */
 import { fork } from 'node:child_process';
 import { mkdir, realpath } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface ArtifactOptions {
-  /** What the archive was extracted to. */
+  /** The folder with the extracted archive. */
   readonly folder: string;
-  /** As the template has it: dist/predict/index.handler. */
+  /** As in the template: dist/predict/index.handler. */
   readonly handler: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Files the process may read besides. */

@@ -1,8 +1,7 @@
 /**
- * In: the calls of osls. Out: CloudFormation and STS in the query protocol, and the one call each that osls makes to
- * Lambda and ECR, answered from stacks in memory; every other call is refused and remembered.
- * Trap: what was asked for begins after a look at the events, so that the caller sees it under way first; a stack that
- * nobody looks at stands still, but for `settle`.
+ * CloudFormation and STS in the query protocol for osls, with stacks in memory, and the one call each that osls makes
+ * to Lambda and ECR. Any other call is refused and recorded. An operation proceeds when its events are polled, so
+ * that the caller first sees it in progress; without polling, only `settle` completes it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,7 +1,7 @@
 /**
- * In: what `serverless package` wrote. Out: the stack of its template on this machine: every archive unzipped into a
- * folder of its own and run with the template's environment, behind the template's routes and event sources.
- * Trap: nothing here knows a function's name, route or variable; a template that forgets one must fail a test.
+ * Runs the stack of a packaged template on this machine: every archive unzipped and run with the template's
+ * environment, behind the template's routes and event sources. No function name, route or variable is hard-coded, so
+ * that a template that omits one fails a test.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

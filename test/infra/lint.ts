@@ -1,7 +1,7 @@
 /**
- * In: what `serverless package` wrote. Out: one test, that cfn-lint finds no fault in the template; it knows the schemas
- * AWS publishes of its resources. Trap: it is a Python program and no dependency of ours, so where it is missing the test
- * is skipped: `pip install cfn-lint` into a venv, and CFN_LINT=/path/to/venv/bin/cfn-lint, or have it on the PATH.
+ * One test that cfn-lint finds no errors in the packaged template, against AWS's published schemas. cfn-lint is a
+ * Python program and not a dependency; without it the test is skipped. To run it: `pip install cfn-lint` into a venv,
+ * and set CFN_LINT=/path/to/venv/bin/cfn-lint or put it on the PATH.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import type { Packaged } from '../support/packaging.ts';
 
 const run = promisify(execFile);
-/** osls names dependencies that a reference names already. */
+/** osls adds dependencies that a reference implies already. */
 const PASSED_OVER = ['W3005'];
 
 export function lintTest(packaged: () => Packaged): void {

@@ -1,7 +1,6 @@
 /**
- * In: the folder of an unzipped archive and a handler as in the template, then events one by one from the parent.
- * Out: "ready" when the module has loaded, and each event's answer.
- * Trap: it stands for Lambda's runtime, so it imports nothing but the artifact.
+ * Stands for Lambda's runtime: loads the handler in the folder of an unzipped archive, reports "ready", then answers
+ * events from the parent one by one. It imports nothing but the artifact.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,7 +10,10 @@ const dot = handlerName.lastIndexOf('.');
 const module_ = await import(pathToFileURL(join(folder, `${handlerName.slice(0, dot)}.mjs`)).href);
 const handler = module_[handlerName.slice(dot + 1)];
 
-/** A function does not cross to another process: the clock of the invocation is made here, as Lambda's runtime does. */
+/**
+ * A function cannot be sent to another process, so the clock of the invocation is created here, as in Lambda's
+ * runtime.
+ */
 const contextWithin = (timeoutMs) => {
   const endAt = Date.now() + timeoutMs;
   return { awsRequestId: `request-${endAt}`, getRemainingTimeInMillis: () => endAt - Date.now() };

@@ -1,11 +1,11 @@
 /**
- * In: the text of a template. Out: the template, or CloudFormation's refusal of it; what differs between two of them; and
- * what an expression of one comes to, once its resources have names.
- * Trap: an attribute comes to the resource's name and its own, `name.Arn`; AWS alone knows the real ones.
+ * Parses a template or throws CloudFormation's error, compares two templates, and evaluates expressions once
+ * resources have names. An attribute evaluates to the resource's name and its own, `name.Arn`, because only AWS knows
+ * the real one.
  */
 import { referencesOf, type Template } from '../support/template.ts';
 
-/** What AWS answers instead of a result. */
+/** AWS's error in place of a result. */
 export class Refusal extends Error {
   readonly code: string;
   constructor(code: string, message: string) {

@@ -1,7 +1,7 @@
 /**
- * In: templates, and an S3 on this machine. Out: stacks as CloudFormation keeps them: resources, events, outputs, and
- * its refusals in its own words. Buckets are real ones of that S3; of all other resources there is only the name.
- * Trap: nothing here knows what a property means. A template that AWS would refuse for a wrong property gets its stack.
+ * Stacks as CloudFormation keeps them: resources, events, outputs, and errors in its words. Buckets are created in an
+ * S3 on this machine; other resources exist only by name. Properties are not checked, so a template with a wrong
+ * property still gets its stack.
  */
 import {
   CreateBucketCommand,

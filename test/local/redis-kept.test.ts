@@ -1,6 +1,6 @@
 /**
- * In: a redis-server of the local stack whose process dies. Out: it runs again on its port and data, or says what to do.
- * Trap: a process that is just being started must not outlive the close.
+ * Kills the redis-server of the local stack: it must run again on its port and data, or report what to do. A process
+ * that is just being started must not outlive the close.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';

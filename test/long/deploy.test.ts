@@ -1,7 +1,7 @@
 /**
- * `serverless deploy`, `info`, `publish` and `remove` as a person types them, with credentials that are made up, against
- * S3, CloudFormation and STS of this machine: two stacks live their whole lives first, the tests look at what was seen.
- * Trap: that the flow works is tested here, and what it leaves; whether AWS takes the template is not.
+ * `serverless deploy`, `info`, `publish` and `remove` as a user types them, with fake credentials, against S3,
+ * CloudFormation and STS on this machine. Two stacks live their whole lives first; the tests then examine what was
+ * recorded. Whether AWS accepts the template is not tested here.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
- * F13, the long form: `node --test test/long/overload.test.ts`; OVERLOAD_SECONDS=10 for less than a minute of it.
- * Trap: times say something of the service only on a machine that has nothing else to do. How late the generator's own
- * requests left tells; where that is too much, the times are printed and not judged.
+ * F13, the long form: `node --test test/long/overload.test.ts`; OVERLOAD_SECONDS=10 for less than a minute. Times
+ * only mean something on an idle machine. If the generator's own requests left too late, the times are printed but
+ * not checked.
  */
 import assert from 'node:assert/strict';
 import { loadavg } from 'node:os';
@@ -11,7 +11,7 @@ import { quantile } from '../faults/overload/support/load.ts';
 import { type OverloadPlan, overload } from '../faults/overload/support/overload.ts';
 import { startService } from '../faults/overload/support/service.ts';
 
-/** Of less than a minute, those who are let in before it is known as an overload are more than a hundredth. */
+/** In less than a minute, more than a hundredth of the requests are admitted before the overload is detected. */
 const JUDGED_SECONDS = 60;
 const SECONDS = Number(process.env['OVERLOAD_SECONDS'] ?? 60);
 /** Of the unloaded p99: above it, requests wait for the machine and not for the service. */

@@ -1,15 +1,13 @@
-/**
- * Out: a model that runs as many rounds as its input says: 1 is quick, 1e15 never ends.
- */
+/** A model that runs as many rounds as its input says: 1 is quick, 1e15 never ends. */
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
 
-/** Of a record that ends, and of one that does not. */
+/** The rounds of a record that ends, and of one that does not. */
 export const QUICK = 1;
 export const ENDLESS = 1e15;
 
-/** rounds: float64 [N] -> y: float64 [N], the rounds of the first row that were run plus each row's own number. */
+/** rounds: float64 [N] -> y: float64 [N], the rounds that the first row ran plus each row's own number. */
 export function loopModel(): Uint8Array {
   return withLoop((graph, rounds) =>
     graph.one('Cast', [graph.one('ReduceMax', [rounds], { keepdims: 0 })], { to: INT64 }),

@@ -1,8 +1,7 @@
 /**
- * In: variables. Out: the environment of a child process: those, and what any program needs of ours; or our own process
- * with the keys of a local AWS.
- * Trap: a CI, a shell or the test runner sets more than that: NO_COLOR beside FORCE_COLOR is a warning on stderr, DEBUG
- * fills it, AWS_PROFILE outweighs the keys of the local stack. What a child says must not depend on it.
+ * Builds the environment of a child process from variables, or sets the keys of a local AWS in this process. A CI, a
+ * shell or the test runner sets more variables (NO_COLOR beside FORCE_COLOR warns on stderr, DEBUG fills it,
+ * AWS_PROFILE overrides the local keys), and a child's output must not depend on them.
  */
 
 const NEEDED = [
@@ -10,7 +9,7 @@ const NEEDED = [
   'HOME',
   'TMPDIR',
   'LD_LIBRARY_PATH',
-  // They cost a child nothing but time.
+  // They only cost a child time.
   'NODE_COMPILE_CACHE',
   'NODE_V8_COVERAGE',
 ];

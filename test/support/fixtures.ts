@@ -1,6 +1,6 @@
 /**
- * In: a path under the shared data that lies beside the repository. Out: its bytes, or a skipped test that says why.
- * None of it belongs to the project; CI has it.
+ * Reads shared test data from beside the repository, or skips the test with the reason. The data is not part of the
+ * project; CI has it.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const SHARED = new URL('../../../shared/', import.meta.url);
 
-/** Absolute path, whether it is there or not. */
+/** The absolute path, whether or not it exists. */
 export function sharedPath(path: string): string {
   return fileURLToPath(new URL(path, SHARED));
 }

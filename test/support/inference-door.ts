@@ -1,4 +1,4 @@
-/** In: a model. Out: the handler of POST /predict as the door of /v2, called in this process, and tensors to send it. */
+/** Calls the handler of POST /predict for /v2 in this process, with tensors to send to a model. */
 import { type PredictDeps, predict } from '../../functions/predict.ts';
 import type { Runner } from '../../lib/contract/values.ts';
 import { answerOf, bytesOf, eventOf, type SentRequest, type SentTensor } from './open-inference.ts';

@@ -1,9 +1,9 @@
 /**
- * In: nothing. Out: small JPEGs of one 20x12 image, and what OpenCV 5.0 decodes them to (RGB).
- * Made with Pillow and OpenCV: red = x * 12, green = y * 20, blue = (x + y) * 7, then
- * `Image.fromarray(a).save(f, 'JPEG', quality=75, optimize=True, ...)` with subsampling='4:2:0'; progressive=True and
- * '4:2:2'; '4:4:4' and restart_marker_blocks=1; convert('L'); keep_rgb=True; convert('CMYK'). Expected values from
- * `cv2.imdecode(bytes, cv2.IMREAD_COLOR)[..., ::-1]`.
+ * Small JPEGs of one 20x12 image, and what OpenCV 5.0 decodes them to (RGB).
+ * Made with Pillow and OpenCV: red = x * 12, green = y * 20, blue = (x + y) * 7, then `Image.fromarray(a).save(f,
+ * 'JPEG', quality=75, optimize=True, ...)` with subsampling='4:2:0'; progressive=True and '4:2:2'; '4:4:4' and
+ * restart_marker_blocks=1; convert('L'); keep_rgb=True; convert('CMYK'). Expected values from `cv2.imdecode(bytes,
+ * cv2.IMREAD_COLOR)[..., ::-1]`.
  */
 import assert from 'node:assert/strict';
 import type { Pixels } from '../../lib/codecs/image/pixels.ts';

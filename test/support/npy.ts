@@ -1,4 +1,4 @@
-/** In: the bytes of a .npy file. Out: a tensor. Only what the reference data uses: little-endian, C order, version 1 to 3. */
+/** Reads a .npy file as a tensor, with only what the reference data uses: little-endian, C order, version 1 to 3. */
 import { isNumericDType, type Tensor, viewBytes } from '../../lib/contract/tensor.ts';
 
 const DTYPES: Readonly<Record<string, string>> = {

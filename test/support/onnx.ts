@@ -1,6 +1,6 @@
 /**
- * In: nodes, inputs, outputs and weights. Out: the bytes of an ONNX model: small models for tests and benchmarks.
- * Trap: protobuf field numbers are facts of the format (onnx.proto); a wrong one makes a file that loads as empty.
+ * Writes small ONNX models for tests and benchmarks from nodes, inputs, outputs and weights. The field numbers are
+ * those of onnx.proto; a wrong one makes a file that loads as empty.
  */
 
 import { ELEMENT_TYPES } from '../../convert/graph/attributes.ts';

@@ -1,6 +1,6 @@
 /**
- * A client of the Open Inference Protocol for tests, written from its specification and not from lib/. In: tensors. Out:
- * requests, as a body and its headers or as the event Lambda gets, and what an answer holds.
+ * A client of the Open Inference Protocol for tests, written from its specification and independent of lib/. Builds
+ * requests, as a body with headers or as a Lambda event, and reads responses.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import type { HttpResponse } from '../../lib/http/response.ts';

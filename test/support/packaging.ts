@@ -1,7 +1,7 @@
 /**
- * In: options of `serverless package`. Out: what it wrote for a copy of the project in a temp folder.
- * Trap: osls writes dist/ and .serverless/ into the project, where another process may be doing the same; and it must
- * do without network and credentials, so it gets none of either where the machine lets us take the network away.
+ * Runs `serverless package` in a copy of the project in a temp folder, because osls writes dist/ and .serverless/
+ * into the project, where another process may do the same. Packaging must work without network and credentials, so it
+ * gets neither, if the machine allows taking the network away.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';

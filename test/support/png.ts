@@ -1,6 +1,6 @@
 /**
- * In: samples and a header. Out: the bytes of a PNG, and of broken ones on request.
- * Trap: it shares no code with the reader under test, on purpose: Adam7 and the filters are written out again.
+ * Writes PNGs, broken ones on request. It shares no code with the reader under test on purpose, so Adam7 and the
+ * filters are implemented again.
  */
 import { crc32, deflateSync } from 'node:zlib';
 
@@ -12,7 +12,7 @@ export interface PngImage {
   readonly interlaced?: boolean;
   /** The samples of a pixel, `depth` bits each. */
   readonly sample: (x: number, y: number) => readonly number[];
-  /** Filter of a row, by its number among all rows of all passes. Default: none. */
+  /** The filter of a row, by its number among the rows of all passes. Default: none. */
   readonly filter?: (row: number) => number;
   /** Chunks before the image data. */
   readonly chunks?: readonly (readonly [name: string, data: Uint8Array])[];

@@ -1,4 +1,4 @@
-/** In: a test. Out: the url of a Redis of its own, ended after the test. */
+/** Starts a Redis for a test and returns its url; it ends after the test. */
 import type { TestContext } from 'node:test';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from './runner.ts';

@@ -1,4 +1,4 @@
-/** In: the bytes of a model. Out: it opened in onnxruntime, closed and removed after the test. */
+/** Opens the bytes of a model in onnxruntime; it is closed and removed after the test. */
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { OnnxSettings } from '../../lib/inference/runner.ts';
 const SETTINGS: OnnxSettings = { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} };
 
 export async function temporaryFolder(t: TestContext, prefix = 'cs-test-'): Promise<string> {
-  // A command in it is told its true path, and TMPDIR may be a link.
+  // A command in it gets its real path, and TMPDIR may be a link.
   const folder = await realpath(await mkdtemp(join(tmpdir(), prefix)));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;

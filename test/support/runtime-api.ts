@@ -1,8 +1,7 @@
 /**
- * In: a function's archive and events. Out: what AWS's own runtime client makes of them: Lambda's Runtime API, as its
- * documentation describes it, on a port of this machine, and the client as a process of its own.
- * Trap: the client asks for the next event for as long as it lives, and a run cannot be broken off; so a run that is over
- * its time ends with its process, as on Lambda.
+ * Runs a function's archive with AWS's own runtime client in a separate process, against an implementation of
+ * Lambda's Runtime API as documented. The client polls for as long as it lives, and a run cannot be interrupted, so a
+ * run that exceeds its time ends with its process, as on Lambda.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** In: a test and a config. Out: the whole local stack on free ports and a folder of its own, closed after the test. */
+/** The whole local stack for a test and a config, on free ports and in its own folder, closed after the test. */
 
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -12,7 +12,7 @@ import { temporaryFolder } from './runner.ts';
 export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
 
 export interface TestStackOptions {
-  /** Text of a config.yaml. */
+  /** The text of a config.yaml. */
   readonly config?: string;
   /** Of its functions, also shorter than a config may say: messages that came back are hidden for six times that. */
   readonly functionSeconds?: number;

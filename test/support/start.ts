@@ -1,4 +1,4 @@
-/** In: options of `npm start`. Out: that very command as a process, its lines, and a clean end after the test. */
+/** Runs `npm start` with options as a process, with its output lines and a clean end after the test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
@@ -10,7 +10,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface Started {
   readonly child: ChildProcess;
-  /** stdout and stderr, line by line, so far. */
+  /** The lines of stdout and stderr so far. */
   readonly lines: string[];
   /** Resolves with the exit code. */
   readonly exited: Promise<number | null>;

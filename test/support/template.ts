@@ -1,10 +1,10 @@
 /**
- * In: a CloudFormation template. Out: what it refers to, and the statements of its policies.
- * Trap: a reference hides in four places: Ref, Fn::GetAtt, the text of Fn::Sub, and DependsOn.
+ * Finds the references in a CloudFormation template and the statements of its policies. References occur in Ref,
+ * Fn::GetAtt, the text of Fn::Sub, and DependsOn.
  */
 export interface Resource {
   readonly Type: string;
-  // A template is data of AWS's making; each test says what it expects of a property.
+  // A template has AWS's format; each test states what it expects of a property.
   readonly Properties?: Readonly<Record<string, unknown>>;
   readonly DependsOn?: string | readonly string[];
   readonly DeletionPolicy?: string;

@@ -1,4 +1,4 @@
-/** In: an EXIF orientation. Out: the smallest TIFF block that tells it. Trap: the byte order is the block's own. */
+/** Writes the smallest TIFF block with an EXIF orientation, in either byte order. */
 export function orientationBlock(orientation: number, littleEndian: boolean): Buffer {
   const block = Buffer.alloc(26);
   const view = new DataView(block.buffer, block.byteOffset, block.length);

@@ -1,6 +1,6 @@
 /**
- * In: a TCP port on this machine. Out: the same behind TLS, with a certificate made for the occasion.
- * Trap: making a certificate needs the openssl command; without it there is no proxy and its test is skipped.
+ * Puts TLS in front of a TCP port on this machine, with a certificate made for the test. Without the openssl command
+ * there is no proxy and the test is skipped.
  */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,9 +11,9 @@ import { createServer } from 'node:tls';
 
 export interface TlsProxy {
   readonly port: number;
-  /** File with the certificate, for NODE_EXTRA_CA_CERTS. */
+  /** The file with the certificate, for NODE_EXTRA_CA_CERTS. */
   readonly certificate: string;
-  /** Connections that have spoken TLS so far. */
+  /** The number of TLS connections so far. */
   accepted(): number;
   close(): Promise<void>;
 }

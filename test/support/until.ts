@@ -1,4 +1,4 @@
-/** In: a condition. Out: it holds, or the test fails at the deadline. */
+/** Waits until a condition holds, or fails the test at the deadline. */
 const PAUSE_MS = 20;
 
 export async function until(condition: () => Promise<boolean> | boolean, deadlineMs = 90_000): Promise<void> {

@@ -1,4 +1,4 @@
-/** In: messages. Out: a local stack in whose bucket the dead-letter function has archived them. */
+/** A local stack with messages that the dead-letter function has archived in its bucket. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** In: a point and its time. Out: a measurement as the command would have made it. */
+/** Measurements as the command would make them, from a point and its time. */
 import type { Door, MeasuredPoint } from '../../../cli/tune/points.ts';
 
 export interface Extra {

@@ -1,6 +1,4 @@
-/**
- * In: tensors by key. Out: the files of a TensorFlow variables bundle; a LevelDB table of any entries.
- */
+/** Builds the files of a TensorFlow variables bundle from tensors by key, and LevelDB tables from any entries. */
 import { crc32c, maskCrc } from '../../../convert/tensorflow/files/bundle/crc32c.ts';
 import { bytes, fixed32, int, varint } from './protobuf.ts';
 import { DT, shape } from './tensorflow.ts';

@@ -1,4 +1,4 @@
-/** In: files by their path. Out: a directory with them, removed after the test. */
+/** Creates a directory with the given files and removes it after the test. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** In: a shape and numbers. Out: the bytes of a .npy file, version 1. */
+/** Writes a .npy file (version 1) from a shape and numbers. */
 const CODES = new Map<unknown, string>([
   [Float32Array, '<f4'],
   [Int32Array, '<i4'],

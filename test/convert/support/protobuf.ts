@@ -1,8 +1,6 @@
-/**
- * In: field numbers and values. Out: protobuf bytes; for tests that need a small file, or a broken one.
- */
+/** Writes protobuf bytes from field numbers and values, for small files and broken ones. */
 
-/** A varint of up to 64 bits; negative numbers as protobuf writes them. */
+/** A varint of up to 64 bits, with negative numbers as in protobuf. */
 export function varint(value: number | bigint): Buffer {
   let rest = BigInt.asUintN(64, BigInt(value));
   const groups: number[] = [];

@@ -1,6 +1,4 @@
-/**
- * In: nodes, functions, signatures in few words. Out: TensorFlow's messages as bytes, for tests that need a small file.
- */
+/** Writes TensorFlow's messages as bytes from short descriptions of nodes, functions and signatures. */
 import { bytes, float, floats, int, ints } from './protobuf.ts';
 
 export const DT = {

@@ -1,7 +1,7 @@
 /**
- * In: the whole local stack with records on their way. Out: each has its result although its redis-server is killed.
- * Trap: a record whose result could not be written comes again when its visibility ends, which is six times the time
- * limit of its function.
+ * Kills the redis-server of the whole local stack while records are in flight: each must still get its result. A
+ * record whose result could not be written is redelivered when its visibility ends, after six times its function's
+ * time limit.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,8 +1,7 @@
 /**
- * F3: the batch worker dies. In: a named moment, a seed. Out: after the queue has delivered again, every uri has its
- * one outcome.
- * Trap: nothing inside the function knows of the moments. They are seen from outside, by the requests and commands it
- * makes through the proxies; the packaged bundle is the one that is deployed.
+ * F3: kills the batch worker at a named moment, with a seed. After redelivery every uri has exactly one outcome. The
+ * packaged bundle is tested as deployed, so moments are detected from outside, by the requests and commands that pass
+ * the proxies.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,7 +1,7 @@
 /**
- * F14: a dead-letter queue with one message in ten that nobody can be told about. In: how many messages. Out: each is
- * archived with its body, each uri has failed exactly once, and a uri that had its result keeps it.
- * Trap: the messages get there by the queue's own redrive, as those whose worker died each time.
+ * F14: a dead-letter queue in which one message in ten has no readable uri. Each message is archived with its body,
+ * each uri fails exactly once, and a uri with a result keeps it. The messages get there by the queue's own redrive,
+ * like those whose worker died each time.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

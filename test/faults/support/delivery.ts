@@ -1,7 +1,7 @@
 /**
- * F1 and F2: duplicate, reordered and late deliveries. In: how many messages and seeds. Out: a clean history for each.
- * Trap: the queue is filled once with the real protocol; each seed then delivers what was received in its own way
- * into a job of its own, for receiving 10,000 messages a hundred times would test the queue and not us.
+ * F1 and F2: duplicate, reordered and late deliveries, with a clean history for each seed. The queue is filled once
+ * over the real protocol; each seed then delivers the received messages in its own order to its own job, because
+ * receiving 10,000 messages a hundred times would test the queue rather than the service.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

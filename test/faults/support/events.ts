@@ -1,8 +1,7 @@
 /**
- * In: a queue and a handler. Out: what Lambda's event source does with them, one step at a time: receive, invoke,
- * delete what succeeded, let the rest come again.
- * Trap: waiting for a visibility to end is replaced by ending it, so that a test of a hundred redeliveries takes no
- * minutes; everything else is the real protocol.
+ * Does what Lambda's event source does with a queue and a handler, one step at a time: receive, invoke, delete the
+ * successful messages, let the others come again. Instead of waiting for a visibility timeout it ends it, so that a
+ * hundred redeliveries do not take minutes; everything else is the real protocol.
  */
 import {
   ChangeMessageVisibilityBatchCommand,

@@ -1,7 +1,7 @@
 /**
- * In: what was enqueued, what the service told. Out: every way in which the two do not fit.
- * Trap: a doubled outcome can hide in a store that keeps one value per key, so outcomes are counted twice: as they
- * are announced (one message on a uri's channel each time one is written) and as a reader takes them.
+ * Finds every contradiction between what was enqueued and what the service reported. A store with one value per key
+ * can hide a doubled outcome, so outcomes are counted twice: as announced (one message on a uri's channel per write)
+ * and as taken by a reader.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

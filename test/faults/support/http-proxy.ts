@@ -1,6 +1,6 @@
 /**
- * In: an HTTP service (SQS, S3), and a word for each request. Out: a url at which the fault happens to that request.
- * Trap: an answer that is cut has to be announced whole, or the client sees a short answer and no fault.
+ * An HTTP proxy in front of SQS or S3 that injects a fault into chosen requests. A truncated answer must announce its
+ * full length, or the client sees a short answer and no fault.
  */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 
 export interface SeenRequest {
   readonly method: string;
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string;
   /** `AmazonSQS.SendMessageBatch` and the like; '' for S3. */
   readonly action: string;

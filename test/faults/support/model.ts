@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: the model of the fault tests: `y = 2 x + 1`, and what it makes of a record.
- * Trap: it must be able to fail for one record of a run, so `k` looks into a table of ten; 99 is outside.
+ * The model of the fault tests: `y = 2 x + 1`. It must be able to fail for one record of a run, so `k` is an index
+ * into a table of ten, and 99 is out of range.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

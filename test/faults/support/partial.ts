@@ -1,7 +1,7 @@
 /**
- * F4: partial failure. In: how many random masks. Out: for each mask over ten messages, the answer names exactly the
- * messages that must come again, and every other uri has its outcome.
- * Trap: there are four ways to be bad, and only two of them go back: a record that can never work is told so at once.
+ * F4: partial failure, with random masks over ten messages. The response names exactly the messages to redeliver, and
+ * every other uri has its outcome. Of four kinds of bad messages only two go back: a record that can never work fails
+ * at once.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -1,7 +1,7 @@
 /**
- * In: a test that provokes errors on purpose. Out: our log lines while it runs, kept for it and out of the report.
- * Trap: the test runner itself speaks over stdout, so only lines of our own log are taken; and tests may overlap, so
- * stdout is wrapped once and each test has its own list.
+ * Collects the service's log lines of a test that provokes errors, and keeps them out of the report. The test runner
+ * also writes to stdout, so only log lines are taken; tests may overlap, so stdout is wrapped once and each test has
+ * its own list.
  */
 import type { TestContext } from 'node:test';
 

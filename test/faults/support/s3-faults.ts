@@ -1,7 +1,7 @@
 /**
- * F8: faults of S3 for claim checks, model and dead letters. In: nothing. Out: for each fault, what may be told
- * while it lasts, and all is well when it is over.
- * Trap: the cases wait for time limits most of their time, so those of one test run at once, each behind a proxy.
+ * F8: faults of S3 for large records, model and dead letters. For each, the errors during the fault are checked, and
+ * that everything works afterwards. The cases mostly wait for time limits, so those of one test run in parallel, each
+ * behind its own proxy.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';

@@ -1,9 +1,9 @@
 /**
- * In: a seed. Out: random choices that are the same every time the seed is.
- * Trap: a fault that is found once must be found again, so nothing in this folder asks Math.random.
+ * Random choices that depend only on a seed. A fault that was found must be found again, so nothing in this folder
+ * uses Math.random.
  */
 
-/** 0 to 1, without 1: mulberry32. */
+/** Returns numbers in [0, 1), by mulberry32. */
 export type Random = () => number;
 
 export function seeded(seed: number): Random {

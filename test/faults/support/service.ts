@@ -1,6 +1,6 @@
 /**
- * In: a test. Out: the parts of the service it asks for: queue and bucket, Redis, batch workers in this process.
- * Trap: the handlers are the deployed ones and every worker has a connection of its own, as every environment has.
+ * The parts of the service that a test needs: queue and bucket, Redis, batch workers in this process. The handlers
+ * are the deployed ones, and every worker has its own connection, as every environment does.
  */
 import type { TestContext } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';

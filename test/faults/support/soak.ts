@@ -1,8 +1,7 @@
 /**
- * The soak: records go in, are served and are counted while workers and Redis are killed at random.
- * In: how many records, a seed. Out: none lost, none doubled, none wrong; and how much was killed.
- * Trap: the kills follow progress and not the clock, so that a run of any length on any machine has its share of
- * them; what the seed cannot fix is where exactly in a worker's work a kill falls.
+ * The soak test: records are sent, served and counted while workers and Redis are killed at random. None may be lost,
+ * doubled or wrong. Kills depend on progress, not on time, so that a run of any length on any machine has its share;
+ * the seed cannot fix where exactly in a worker's work a kill happens.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,8 +1,7 @@
 /**
- * F9: SendMessageBatch calls of which SQS takes a part. In: which of the 1,023 subsets of ten. Out: for each, exactly the
- * entries that were refused reject, and the queue holds every other one once.
- * Trap: the emulator behind the proxy refuses nothing by itself, so the proxy takes the refused entries out of the
- * request and puts them into the answer: what is queued is what a real queue would have.
+ * F9: SendMessageBatch calls of which SQS accepts only a part, for each of the 1,023 subsets of ten. Exactly the
+ * refused entries reject, and the queue holds every other one once. The emulator refuses nothing, so the proxy moves
+ * refused entries from the request into the answer.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

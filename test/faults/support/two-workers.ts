@@ -1,8 +1,7 @@
 /**
- * F5: the visibility ends while a worker runs, and a second one gets the same message. In: rounds. Out: after each,
- * every field of the stored result comes from one worker alone.
- * Trap: two workers that make the same result cannot be told apart, so each has a model version of its own whose
- * numbers, output names and number of outputs are its own too.
+ * F5: the visibility timeout ends while a worker runs, and a second worker gets the same message. Afterwards every
+ * field of the stored result comes from one worker. To tell them apart, each worker has its own model version with
+ * its own numbers, output names and number of outputs.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -1,8 +1,7 @@
 /**
- * In: the folder of a packaged function, then events one by one from the parent. Out: "ready" when the module has
- * loaded, each event's answer, and a "pong" for each "ping".
- * Trap: it stands for Lambda's runtime and imports nothing but the bundle; a ping that has no pong is a thread that
- * is inside the model.
+ * Stands for Lambda's runtime: loads the folder of a packaged function, reports "ready", answers events from the
+ * parent one by one, and a "pong" for each "ping". It imports nothing but the bundle. A ping without a pong means
+ * that the thread is inside the model.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 const [folder, timeoutMs] = process.argv.slice(2);
 const { handler } = await import(pathToFileURL(join(folder, 'index.mjs')).href);
 
-/** The clock of an invocation, as Lambda's runtime makes it. */
+/** The clock of an invocation, as in Lambda's runtime. */
 const context = () => {
   const endAt = Date.now() + Number(timeoutMs);
   return { getRemainingTimeInMillis: () => endAt - Date.now() };

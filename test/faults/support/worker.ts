@@ -1,6 +1,6 @@
 /**
- * In: a packaged function and its environment. Out: it in a process of its own, which can be killed at any moment.
- * Trap: an environment that died leaves /tmp behind, and Lambda may give it to the next one: so does this.
+ * Runs a packaged function in a separate process that can be killed at any moment. An environment that died leaves
+ * /tmp behind, and Lambda may give it to the next one, so this does too.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * In: a stack whose model adds (models.ts). Out: requests that are always in flight, and what came of every one.
- * Trap: a request that fails is kept, not thrown: the others go on, and the test says how many there were.
+ * Keeps requests in flight to a stack whose model adds (models.ts), and returns all outcomes. A failed request is
+ * recorded, not thrown, so that the others continue and the test can count the failures.
  */
 
 import type { Stack } from '../../../local/stack.ts';

@@ -1,6 +1,6 @@
 /**
- * In: a number. Out: a model that adds it, in a folder and in a bucket; and what its answers say of it.
- * Trap: x stays below STEP, so that the sum alone says which model answered.
+ * Models that add a given number, in a folder and in a bucket. x stays below STEP, so the sum alone shows which model
+ * answered.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * In: a bucket whose model serves, and the files of another version. Out: the ways an upload of these can be torn.
- * Trap: `publishModel` tears none of them (the pointer goes last); a copy by hand, or another tool, does.
+ * The ways in which an upload of a new version can be torn in a bucket whose model serves. `publishModel` causes none
+ * of them, because it writes the pointer last; a copy by hand or another tool does.
  */
 import { createHash } from 'node:crypto';
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
@@ -9,7 +9,7 @@ import { LOCATION } from './models.ts';
 
 export interface Torn {
   readonly name: string;
-  /** What is reported. */
+  /** The expected report. */
   readonly message: RegExp;
   readonly tear: (s3: S3Client, model: Uint8Array, location?: typeof LOCATION) => Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * In: nothing. Out: an S3 that keeps conditions (If-Match, If-None-Match) and checksums, as the real one does and the
- * emulator does not: one bucket in memory, objects put whole.
+ * An S3 with conditions (If-Match, If-None-Match) and checksums, which the emulator lacks: one bucket in memory,
+ * objects written whole.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

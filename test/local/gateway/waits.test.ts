@@ -1,4 +1,6 @@
-/** In: a thousand clients that wait for results which never come, on the whole local stack. Out: who is still served. */
+/**
+ * A thousand clients wait for results that never come, on the whole local stack: other requests must still be served.
+ */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
@@ -9,7 +11,7 @@ import { until } from '../../support/until.ts';
 const WAITS = 1_000;
 
 test('a thousand waits keep nobody from /ready, and nobody from anything once their clients left', async (t) => {
-  // The waits that are left behind find Redis closed in the end.
+  // The remaining waits find Redis closed in the end.
   quietLog(t);
   const stack = await testStack(t);
   const { port } = new URL(stack.url);

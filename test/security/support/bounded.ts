@@ -1,6 +1,6 @@
 /**
- * In: a script of this folder and its arguments. Out: what it printed, from a process with bounded memory and time.
- * Trap: onnxruntime's memory is not V8's, so V8's limit does not hold it; the address space's does.
+ * Runs a script of this folder in a process with bounded memory and time, and returns its output. V8's limit does not
+ * cover onnxruntime's memory, so the address space is limited.
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

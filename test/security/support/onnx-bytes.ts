@@ -1,6 +1,6 @@
 /**
- * In: parts of an ONNX file, right or wrong. Out: its bytes. For what no exporter writes, so nothing is checked here.
- * Trap: the numbers are those of onnx.proto; a wrong one makes a file that is refused for another reason than meant.
+ * Writes ONNX files that no exporter would write, without any checks. The field numbers are those of onnx.proto; a
+ * wrong one makes a file that is refused for another reason than intended.
  */
 
 type Bytes = Uint8Array | string;

@@ -1,6 +1,6 @@
 /**
- * In: a good model file, then a folder of model files. Out: one line of JSON for each: what happened, and that the good
- * model still answers in this very process.
+ * Opens each model file of a folder and prints one line of JSON per file: what happened, and that a good model still
+ * answers in this process.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

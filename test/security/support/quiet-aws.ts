@@ -1,4 +1,4 @@
-/** In: a test. Out: an S3 of its own with one empty bucket, gone after the test. */
+/** An S3 with one empty bucket for a test, gone afterwards. */
 import type { TestContext } from 'node:test';
 import { PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { startAws } from '../../../local/aws/aws.ts';

@@ -1,6 +1,6 @@
 /**
- * Small Caffe nets for tests. In: a net's text, weights and inputs. Out: what onnxruntime makes of the conversion.
- * The binary writer here is the test's own, so that reader and writer cannot share a mistake.
+ * Converts small Caffe nets (text, weights, inputs) and runs them in onnxruntime. The binary writer here is
+ * independent, so that reader and writer cannot share a mistake.
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

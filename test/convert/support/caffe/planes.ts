@@ -1,4 +1,4 @@
-/** Planes for plain loops. In: an N,C,H,W shape or tensor. Out: a tensor from a function of its indices, and back. */
+/** Converts between N,C,H,W tensors and functions of their indices, so that tests can use plain loops. */
 import type { Tensor } from '../../../../lib/contract/tensor.ts';
 import { tensor } from './net.ts';
 

@@ -1,6 +1,6 @@
 /**
- * In: TensorFlow nodes written in a test, and tensors to feed. Out: what onnxruntime makes of the converted graph.
- * Trap: an operation may be right for fixed sizes and wrong for free ones; `run` does both and compares them.
+ * Converts TensorFlow nodes written in a test and runs them in onnxruntime. An operation may be right for fixed sizes
+ * and wrong for free ones, so `run` does both and compares them.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * In: the folder of a packaged function, then events with their time. Out: "ready" when INIT is over, and the answers.
- * Trap: it stands for Lambda's runtime and imports nothing but the bundle.
+ * Stands for Lambda's runtime: loads the folder of a packaged function, reports "ready" when INIT is over, then
+ * answers events within their time. It imports nothing but the bundle.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

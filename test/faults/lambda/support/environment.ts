@@ -1,7 +1,7 @@
 /**
- * In: a packaged function, a /tmp and variables. Out: one execution environment as Lambda has it: INIT, events one by
- * one, frozen between them, ended when an event outlives its time.
- * Trap: Lambda keeps /tmp when it ends a process and starts the next one in the same environment; so `temp` is given.
+ * An execution environment as on Lambda, for a packaged function: INIT, events one by one, frozen between them, ended
+ * when an event exceeds its time. Lambda keeps /tmp when it restarts the process of an environment, so `temp` is a
+ * parameter.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,4 @@
-/**
- * In: a test and the packaged functions. Out: a bucket, a Redis and faults in front of both, and environments on them.
- */
+/** A bucket and a Redis with faults in front of both, and environments of the packaged functions that use them. */
 import type { TestContext } from 'node:test';
 import type { SQSBatchResponse } from 'aws-lambda';
 import { encodeMessage } from '../../../../lib/codecs/message.ts';

@@ -1,7 +1,7 @@
 /**
- * A process of its own. In: one load as JSON. Out: what became of every request, as JSON on stdout.
- * Trap: a request is due at its time, whatever the ones before do, and its clock starts when it was due: a generator
- * that waits for slow answers measures only the fast ones.
+ * A separate process that sends a load (JSON) and prints the outcome of every request as JSON. Each request is sent
+ * at its scheduled time, and its latency counts from then; a generator that waits for slow answers would measure only
+ * the fast ones.
  */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import type { Load, LoadReport } from './load.ts';

@@ -1,8 +1,8 @@
-/** In: what came of an overload. Out: an error where a promise was broken, times aside. */
+/** Asserts what must hold after an overload, apart from times. */
 import assert from 'node:assert/strict';
 import type { OverloadReport } from './overload.ts';
 
-/** More than before an overload that is over. */
+/** More than before the overload. */
 const MEMORY_MB = 256;
 
 /** More were refused than served. */
@@ -10,7 +10,7 @@ export function isOverload({ overloaded: { sent, statuses } }: OverloadReport): 
   return (statuses[429] ?? 0) > sent / 2;
 }
 
-/** @param mustBeOverload false: where fewer were refused nothing else may be broken either */
+/** @param mustBeOverload false: if few were refused, nothing else may be broken either */
 export function assertSound(report: OverloadReport, mustBeOverload = true): void {
   const { overloaded, records, lost, memoryBeforeMb, memoryAfterMb } = report;
   const { sent, statuses, withoutRetryAfter, wrong } = overloaded;

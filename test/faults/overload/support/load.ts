@@ -1,19 +1,19 @@
 /**
- * In: a load. Out: it made by a process of its own, and what came of it.
- * Trap: the service must not share a thread with what measures it.
+ * Runs a load in a separate process and returns its results, because the service must not share a thread with its
+ * measurement.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 export interface Load {
-  /** Begins the uris of its records. */
+  /** The prefix of the uris of its records. */
   readonly name: string;
   readonly url: string;
   readonly door: 'predict' | 'queue';
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** What a request asks of the model (test/support/endless.ts): how long it runs. */
+  /** How long a request keeps the model busy (test/support/endless.ts). */
   readonly rounds: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * F13. In: a service and how long. Out: what became of every request and record under ten times of what it can serve,
- * and how it stood before and after.
- * Trap: what can be served is measured on the spot; a number for another machine would be no overload here, or ruin.
+ * F13: runs a service under ten times its capacity and returns the outcome of every request and record, with its
+ * state before and after. The capacity is measured first, because a number from another machine would be no overload
+ * here, or far too much.
  */
 import { InputQueue } from '../../../../sdk/input-queue.ts';
 import { OutputQueue } from '../../../../sdk/output-queue.ts';
@@ -10,7 +10,7 @@ import { type LoadReport, makeLoad } from './load.ts';
 import { JOB, type Service } from './service.ts';
 
 export interface OverloadPlan {
-  /** What one request asks of the model. */
+  /** How long one request keeps the model busy. */
   readonly rounds: number;
   readonly measureSeconds: number;
   readonly overloadSeconds: number;

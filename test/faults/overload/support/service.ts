@@ -1,6 +1,4 @@
-/**
- * In: a test and settings. Out: the service as `npm start` runs it, with a model that takes as long as it is told.
- */
+/** Runs the service as `npm start` does, with a model that takes as long as each record asks for. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';

@@ -1,9 +1,7 @@
 /**
- * F6: faults of Redis against each thing we ask of it. In: a fault, an operation. Out: while it lasts nothing but
- * `results_unavailable` is told and the queue keeps its messages; when it is over, the same connection object serves
- * and nothing is lost, doubled or mixed.
- * Trap: an environment lives for hours. A connection that never recovers from a fault that has passed is the loss of
- * every record this environment is given from then on.
+ * F6: injects faults of Redis into each operation. During a fault the only error is `results_unavailable` and the
+ * queue keeps its messages; afterwards the same connection object works and nothing is lost, doubled or mixed. An
+ * environment lives for hours, so a connection that never recovers would lose every record it gets from then on.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -1,7 +1,7 @@
 /**
- * F7: a Redis that loses what it has acknowledged. In: how often. Out: what still holds then.
- * Trap: no worker can heal this: the message is deleted when Redis says that it has the result. What is promised is
- * less: a result is whole or gone, a uri that lost it is not told another's, and the same record sent again gets it.
+ * F7: a Redis that loses acknowledged writes. No worker can repair that, because a message is deleted once Redis has
+ * acknowledged its result. The promise is weaker: a result is complete or gone, a uri never gets another's result,
+ * and sending the record again works.
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -1,7 +1,6 @@
 /**
- * In: a test. Out: a redis-server of its own that can be frozen, killed and started again on its data and its port.
- * Trap: it is the Redis of the local stack, appendonly; without an installed redis-server there is
- * no process to kill, and the test is skipped.
+ * A redis-server for one test that can be frozen, killed and restarted on its data and port, configured as in the
+ * local stack (appendonly). Without an installed redis-server the test is skipped.
  */
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
@@ -11,7 +10,7 @@ import { temporaryFolder } from '../../../support/runner.ts';
 export interface RedisProcess {
   readonly url: string;
   readonly port: number;
-  /** For the test's own questions; gone after a kill. */
+  /** A client for the test itself; gone after a kill. */
   ask(...command: string[]): Promise<unknown>;
   freeze(): void;
   thaw(): void;

@@ -1,17 +1,16 @@
 /**
- * In: a Redis, and a word for each command that passes. Out: a url at which the fault happens to that very command.
- * Trap: commands are told apart, not chunks of bytes: a pipeline is one chunk, and a fault "in the middle" of it has
- * to know where a command ends.
+ * A proxy in front of Redis that injects a fault into chosen commands. It parses commands rather than chunks of
+ * bytes: a pipeline is one chunk, and a fault "in the middle" of it needs to know where a command ends.
  */
 import net from 'node:net';
 import type { TestContext } from 'node:test';
 
 export interface SeenCommand {
-  /** Upper case. */
+  /** In upper case. */
   readonly name: string;
-  /** From 0, over all connections of this proxy. */
+  /** Counted from 0 over all connections of this proxy. */
   readonly index: number;
-  /** As it came, arguments included. */
+  /** The raw command with its arguments. */
   readonly bytes: Buffer;
 }
 

@@ -1,6 +1,6 @@
 /**
- * In: values. Out: request records as other programs write them, made by the npm package apache-arrow.
- * Trap: `vectorFromArray` guesses types when none is given; every column here names its own.
+ * Request records as other programs write them, made with the npm package apache-arrow. `vectorFromArray` guesses
+ * types when none is given, so every column here names its type.
  */
 import assert from 'node:assert/strict';
 import {
