@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
-import type { Inputs, Value } from '../../../lib/contract/values.ts';
+import type { Inputs, Outcome, Value } from '../../../lib/contract/values.ts';
 import { type BatchSettings, runBatch } from '../../../lib/pipeline/batch.ts';
-import type { Feeds } from '../../../lib/pipeline/bind.ts';
+import { type Feeds, imageBytes } from '../../../lib/pipeline/bind.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
+import { densify } from '../../../lib/pipeline/sparse.ts';
 
 const SETTINGS: BatchSettings = { maxRows: 8, maxBytes: 1_000, separable: true };
 
@@ -125,4 +127,91 @@ test('no more input bytes are bound at once than one run takes', async () => {
     ],
   );
   assert.ok(outcomes.every((outcome, i) => outcome.ok && outcome.outputs[0]?.data[0] === i));
+});
+
+test('records of different shapes do not share a run, and each gets its own rows', async () => {
+  const { rows, run } = identity();
+  const records = [feeds(1, 1, 2), feeds(1, 3, 4, 5), feeds(1, 6, 7)];
+  const outcomes = await runBatch(records, SETTINGS, run);
+  assert.deepEqual(rows, [2, 1]);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.ok && [...(outcome.outputs[0]?.data as Float32Array)]),
+    [
+      [1, 2],
+      [3, 4, 5],
+      [6, 7],
+    ],
+  );
+});
+
+test('a model whose outputs do not follow its rows runs one record at a time', async () => {
+  const { rows, run } = identity();
+  await runBatch([feeds(1, 1), feeds(1, 2)], { ...SETTINGS, separable: false }, run);
+  assert.deepEqual(rows, [1, 1]);
+});
+
+const SPECS = [{ name: 'x', dtype: 'float32' as const, shape: ['N', 1] }];
+const BINDING = { ...SETTINGS, inputAlreadyBatched: false, image: {} };
+const json = (value: unknown): Inputs => new Map([['x', { kind: 'json', value }]]);
+const codesOf = (outcomes: readonly Outcome[]) =>
+  outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.code));
+
+test('without time no record is decoded, and no run begins', async () => {
+  const { rows, run } = identity();
+  const wrong = json('no number');
+  const late = await infer([wrong, json([1])], SPECS, BINDING, run, { isOver: () => true });
+  assert.deepEqual(codesOf(late), ['timeout', 'timeout']);
+  let asked = 0;
+  // There is time to decode both, and none to run them.
+  const isOver = () => ++asked > 2;
+  assert.deepEqual(codesOf(await infer([json([1]), json([2])], SPECS, BINDING, run, { isOver })), [
+    'timeout',
+    'timeout',
+  ]);
+  assert.deepEqual(rows, []);
+});
+
+test('a request that fails at once neither decodes nor runs what comes behind its first failure', async () => {
+  const { rows, run } = identity();
+  let isDecoded = false;
+  const behind: Inputs = Object.assign(new Map([['x', { kind: 'json', value: [1] }]]) as Inputs, {
+    get: () => {
+      isDecoded = true;
+      return undefined;
+    },
+  });
+  const failing = infer([json([1]), json('no number'), behind], SPECS, BINDING, run, { failFast: true });
+  await assert.rejects(failing, { code: 'bad_input', message: /^instances\[1\]: / });
+  assert.deepEqual([isDecoded, rows], [false, []]);
+});
+
+test('an encoded image over its limit is refused by its characters, before it is decoded', () => {
+  assert.throws(() => imageBytes('A'.repeat(45_000_000)), {
+    code: 'too_large',
+    message: /^an image of 45000000 characters is over the limit/,
+  });
+});
+
+test('a square sparse tensor of the SDK has one row of indices per dimension', async () => {
+  const { run } = identity();
+  const sparse: Value = {
+    kind: 'sparse',
+    shape: [2, 3],
+    indices: Int32Array.of(0, 1, 2, 0),
+    indicesShape: [2, 2],
+    values: { dtype: 'float32', shape: [2], data: Float32Array.of(5, 6) },
+  };
+  const specs = [{ name: 'x', dtype: 'float32' as const, shape: ['N', 2, 3] }];
+  const [outcome] = await infer([new Map([['x', sparse]])], specs, BINDING, run);
+  assert.ok(outcome?.ok);
+  // The first row has the indices of dimension 0: the points are (0,2) and (1,0).
+  assert.deepEqual([...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 5, 6, 0, 0]);
+});
+
+test('more sparse values than the limit are refused before their indices are looked at', () => {
+  const values = { dtype: 'float32', shape: [LIMITS.sparseValues + 1] } as const;
+  const data = new Float32Array(LIMITS.sparseValues + 1);
+  const indices = new Int32Array(0);
+  const sparse = { shape: [8], indices, indicesShape: [0, 0], values: { ...values, data } };
+  assert.throws(() => densify(sparse, 'float32', false), { code: 'too_large', message: /sparse values/ });
 });

@@ -4,7 +4,7 @@ import { encodeMessage } from '../../../lib/codecs/message.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import type { OnnxSettings } from '../../../lib/inference/runner.ts';
-import { withScratch } from '../../../lib/pipeline/buffer-pool.ts';
+import { Scratch, withScratch } from '../../../lib/pipeline/buffer-pool.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
 import { type RunRecords, runMessages } from '../../../lib/pipeline/serve.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
@@ -159,4 +159,16 @@ test('a failure gives the memory back', async () => {
   const held = first;
   await assert.rejects(fail, /no/);
   assert.equal(first?.buffer, held?.buffer);
+});
+
+test('no more than 16 MiB of a scratch are kept for the next borrower', () => {
+  const scratch = new Scratch();
+  const MiB = 1_048_576;
+  for (const bytes of [16 * MiB, 16 * MiB + 1]) {
+    scratch.take(bytes);
+    scratch.clear();
+  }
+  assert.equal(scratch.owns(scratch.take(16 * MiB)), true);
+  scratch.clear();
+  assert.equal(scratch.owns(scratch.take(16 * MiB + 1)), false);
 });

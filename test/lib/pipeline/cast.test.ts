@@ -42,3 +42,41 @@ for (const from of DTYPES) {
     }
   });
 }
+
+const OUTSIDE: readonly (readonly [dtype: NumericDType, below: number, above: number])[] = [
+  ['bool', -1, 2],
+  ['uint8', -1, 256],
+  ['uint16', -1, 65_536],
+  ['uint32', -1, 4_294_967_296],
+  ['uint64', -1, 2 ** 64],
+  ['int8', -129, 128],
+  ['int16', -32_769, 32_768],
+  ['int32', -2_147_483_649, 2_147_483_648],
+  ['int64', -(2 ** 63) - 2_048, 2 ** 63],
+  ['float16', -70_000, 70_000],
+  ['float32', -1e39, 1e39],
+];
+
+for (const [dtype, below, above] of OUTSIDE) {
+  test(`${dtype} takes its least and its greatest value, and refuses ${below} and ${above}`, () => {
+    for (const value of VALUES[dtype]) {
+      const out = allocate(dtype, 1);
+      storeFor(dtype)(dtype === 'float16' ? float16Value(value as number) : value, out, 0);
+      assert.ok(Object.is(out[0], value), String(value));
+    }
+    for (const value of [below, above]) {
+      const tensor = { dtype: 'float64', shape: [1], data: Float64Array.of(value) } as const;
+      assert.throws(() => castTensor(tensor, dtype), { code: 'bad_input' }, String(value));
+    }
+  });
+}
+
+test('a fraction becomes no whole number, and texts become no numbers, nor numbers texts', () => {
+  const half = { dtype: 'float32', shape: [1], data: Float32Array.of(0.5) } as const;
+  for (const dtype of ['int8', 'uint32', 'int64', 'uint64', 'bool'] as const) {
+    assert.throws(() => castTensor(half, dtype), /expected a whole number/);
+  }
+  assert.throws(() => castTensor(half, 'string'), /expected string, got float32/);
+  const text = { dtype: 'string', shape: [1], data: ['1'] } as const;
+  assert.throws(() => castTensor(text, 'float32'), /expected float32, got string/);
+});

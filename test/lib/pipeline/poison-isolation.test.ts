@@ -161,3 +161,32 @@ test('a tenth of the time, at most three seconds, is kept for saving the results
   );
   assert.equal(deadlineOf(left(100)).remainingMs(), 90);
 });
+
+test('behind an endless record that does not come first, the others still get their turn', async () => {
+  const { verdicts } = world();
+  assert.deepEqual(await verdicts(['good', 'endless', 'good'], 3), ['ok', 'timeout', 'ok']);
+});
+
+test('after a record that ended the process, the start of the next one is not the time of the next record', async () => {
+  const { verdicts } = world({ fullMs: 1_500, startMs: 600 });
+  assert.deepEqual(await verdicts(['deadly', 'good'], 3), ['model_failed', 'ok']);
+});
+
+test('a record that hardly any time is left for does not run', async () => {
+  const { verdicts, runs } = world({ fullMs: 100, startMs: 10 });
+  assert.deepEqual(await verdicts(['good', 'good'], 3), ['ok', 'timeout']);
+  assert.deepEqual(runs, [1]);
+});
+
+test('records whose model goes away while they run together are not run alone: nothing is decided', async () => {
+  const gone = new ServingError('model_unavailable', 'gone');
+  const time = { remainingMs: () => FULL_MS, fullMs: FULL_MS };
+  const runs: number[] = [];
+  const run = async (records: readonly Inputs[]): Promise<Outcome[]> => {
+    runs.push(records.length);
+    if (records.length > 1) throw gone;
+    return records.map(() => ({ ok: true, outputs: [] }));
+  };
+  await assert.rejects(runRedelivered([new Map(), new Map()], run, time, 2), gone);
+  assert.deepEqual(runs, [0, 2]);
+});

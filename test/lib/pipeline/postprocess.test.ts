@@ -193,3 +193,16 @@ test('the original post-processing cases hold, with the commas it forgot', async
   }
   assert.equal(checked, 6);
 });
+
+test('topN never takes a value that is no number for the largest', () => {
+  assert.equal(filtered('topN(2)', floats([Number.NaN, 1, 2])), '[[2,2.0],[1,1.0]]');
+  assert.equal(filtered('topN(2)', floats([1, 2, Number.NaN])), '[[1,2.0],[0,1.0]]');
+  assert.equal(filtered('topN(1)', floats([1, Number.NaN, 2])), '[[2,2.0]]');
+});
+
+test('topN of text and pickTopN of a scalar fail the record, with the reason', () => {
+  const text: Tensor = { dtype: 'string', shape: [2], data: ['b', 'a'] };
+  assert.throws(() => filtered('topN(1)', text), { code: 'model_failed', message: /cannot order text/ });
+  const scalar = floats([1], []);
+  assert.throws(() => filtered('pickTopN(1)', scalar), { code: 'model_failed', message: /rank >= 1/ });
+});

@@ -5,11 +5,11 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../../functions/batch.ts';
 import { predict } from '../../../functions/predict.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
-import { ServingError } from '../../../lib/contract/errors.ts';
+import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/values.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
-import type { Sink } from '../../../lib/pipeline/serve.ts';
+import { problemsOf, type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -127,4 +127,85 @@ test('timers are delivered with an event of which nothing can be saved, and not 
     await batch({ ...parts, sink })(eventOf([1]), { getRemainingTimeInMillis: () => leftMs });
   }
   assert.deepEqual(saves, [0]);
+});
+
+/** Fails each record with the code that its number stands for. */
+function failing(...codes: (ErrorCode | undefined)[]): Runner {
+  return {
+    ...code,
+    run: async (records) =>
+      records.map((record): Outcome => {
+        const error = codes[numberOf(record)];
+        return error ? { ok: false, error: new ServingError(error, 'no') } : { ok: true, outputs: [] };
+      }),
+  };
+}
+
+test('exactly the records whose failure may pass come again, the others are saved', async () => {
+  const parts = deps(failing('model_unavailable', 'bad_input', undefined, 'timeout'));
+  const { batchItemFailures } = await batch(parts)(eventOf([0, 1, 2, 3]));
+  assert.deepEqual(
+    batchItemFailures.map(({ itemIdentifier }) => itemIdentifier),
+    ['m-0', 'm-3'],
+  );
+  assert.deepEqual(
+    parts.saved.map(({ uri }) => uri),
+    ['record-1', 'record-2'],
+  );
+});
+
+test('a record that is done is saved although there was no time for the one beside it', async () => {
+  const parts = deps(failing('timeout', undefined));
+  const { batchItemFailures } = await batch(parts)(eventOf([0, 1]));
+  assert.deepEqual([batchItemFailures.length, parts.saved.length], [1, 1]);
+});
+
+test('messages whose results could not be saved come again', async () => {
+  const parts = deps();
+  const sink = { save: async (finished: readonly FinishedRecord[]) => finished.slice(1).map(({ id }) => id) };
+  const { batchItemFailures } = await batch({ ...parts, sink })(eventOf([1, 2, 3]));
+  assert.deepEqual(
+    batchItemFailures.map(({ itemIdentifier }) => itemIdentifier),
+    ['m-1', 'm-2'],
+  );
+});
+
+test('a record runs in an isolated process from its second delivery on, and not at its first', async () => {
+  for (const [count, expected] of [
+    ['1', 'shared'],
+    ['2', 'isolated'],
+    ['3', 'isolated'],
+  ] as const) {
+    const used = new Set<string>();
+    const runner: Runner = {
+      ...code,
+      run: (records) => (used.add('shared'), code.run(records)),
+      runIsolated: (records) => (used.add('isolated'), code.run(records)),
+    };
+    const event = eventOf([1, 2]);
+    for (const { attributes } of event.Records) attributes.ApproximateReceiveCount = count;
+    await batch(deps(runner))(event);
+    assert.deepEqual([...used], [expected], `delivery ${count}`);
+  }
+});
+
+test('a request fails at its first failure, with its place, whatever the run stage does', async () => {
+  const runner = failing('bad_input', undefined);
+  const records = [1, 0, 0].map((value): Inputs => new Map([['x', { kind: 'json', value }]]));
+  await assert.rejects(serveRequest(records, runner, {}), {
+    code: 'bad_input',
+    message: 'instances[1]: no',
+  });
+});
+
+test('an operator reads of what comes again, and of final failures from status 500 on', () => {
+  const outcome = (name: ErrorCode): Outcome => ({ ok: false, error: new ServingError(name, 'no') });
+  const finished = (['bad_config', 'bad_input', 'model_failed'] as const).map((name) => {
+    return { id: name, uri: name, outcome: outcome(name) };
+  });
+  const returned = [{ id: 'm', error: new ServingError('timeout', 'late') }];
+  assert.deepEqual(
+    problemsOf({ finished, returned }).map(({ error }) => error.code),
+    ['timeout', 'bad_config'],
+  );
 });

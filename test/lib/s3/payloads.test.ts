@@ -194,7 +194,7 @@ test('what came back is read and run after what is new, in parts of its own', as
   const { reader } = store({ a: 1, b: 1 });
   const parts: (readonly string[])[] = [];
   const records = [
-    ...delivered([pointer('a')], '3'),
+    ...delivered([pointer('a')], '2'),
     ...delivered([pointer('b')]).map((one) => ({ ...one, messageId: 'new' })),
   ];
   await runParts(

@@ -1,6 +1,7 @@
 /** Bugs in the Lua scripts of the result store (lib/redis/scripts.ts), one for each of their conditions. */
 import type { Suite } from '../mutant.ts';
 
+const SCRIPTS = 'test/lib/redis/scripts.test.ts';
 const RESULTS = 'test/lib/redis/results.test.ts';
 const INDEX = 'test/lib/redis/results-index.test.ts';
 const LEASES = 'test/lib/redis/leases.test.ts';
@@ -12,7 +13,7 @@ const EMBEDDED_TOO = '^the embedded Redis';
 export const REDIS_SCRIPTS: readonly Suite[] = [
   {
     file: 'lib/redis/scripts.ts',
-    tests: [RESULTS, LEASES, INDEX, STATES],
+    tests: [SCRIPTS, RESULTS, LEASES, INDEX, STATES],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -54,6 +55,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         guarantee: 'SAVE: counting stops at the first refusal',
         find: "if type(counted) == 'table' then break end",
         replace: '',
+        survives:
+          'Equivalent for the case it is for: of a foreign key every pair is refused, and the script only ends sooner.',
       },
       {
         guarantee: 'SAVE: a foreign index is reported before anything is written',
@@ -79,6 +82,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         guarantee: 'SAVE: an error other than a wrong type is not taken for one',
         find: "if string.sub(there.err, 1, 9) ~= 'WRONGTYPE' then return there end",
         replace: '',
+        survives:
+          'Accepted: it takes a Redis whose ACL refuses HEXISTS inside of a script that it lets run; such a user cannot use the service at all.',
       },
       {
         guarantee: 'SAVE: a message whose result was taken gets no second one',

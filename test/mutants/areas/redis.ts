@@ -1,6 +1,7 @@
 /** Bugs in lib/redis beside the scripts of scripts.ts: claims, replacements, leases, waits, the rate limiter. */
 import type { Suite } from '../mutant.ts';
 
+const SCRIPTS = 'test/lib/redis/scripts.test.ts';
 const RESULTS = 'test/lib/redis/results.test.ts';
 const LEASES = 'test/lib/redis/leases.test.ts';
 const STATES = 'test/lib/redis/record-states.test.ts';
@@ -247,7 +248,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/leases.ts',
-    tests: [LEASES, RESULTS],
+    tests: [LEASES, SCRIPTS, RESULTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -442,7 +443,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/result/fields.ts',
-    tests: [RESULTS],
+    tests: [SCRIPTS, RESULTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -459,7 +460,7 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a failed record has the value NaN, which old clients read',
         find: "status: 'failed', value: 'NaN'",
         replace: "status: 'failed', value: ''",
-        tests: [RESULTS, 'test/e2e/both-paths.test.ts'],
+        tests: [SCRIPTS],
       },
       {
         guarantee: 'a cancelled record throws its error when it is read',
@@ -471,7 +472,7 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'NaN of the old server is a failure',
         find: " || (status === undefined && value === 'NaN')",
         replace: '',
-        tests: [LEASES, RESULTS, STATES],
+        tests: [SCRIPTS],
       },
     ],
   },

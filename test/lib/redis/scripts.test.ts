@@ -1,0 +1,252 @@
+/** The conditions of the Lua scripts that other tests do not meet, against a real Redis. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { indexKey, metricsKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
+import type { Outcome } from '../../../lib/contract/values.ts';
+import { Timers } from '../../../lib/metrics/timers.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { ResultLeases } from '../../../lib/redis/leases.ts';
+import { RecordStates } from '../../../lib/redis/record-states.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import type { Finished } from '../../../lib/redis/result/writer.ts';
+import { ResultStore } from '../../../lib/redis/results.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
+
+const JOB = 'job';
+const DAY_MS = 86_400_000;
+const KEY = { a: resultKey(JOB, 'a'), b: resultKey(JOB, 'b') };
+
+async function open(t: TestContext) {
+  const clock = { ms: 1_700_000_000_000 };
+  const connection = new RedisConnection(await redisUrl(t));
+  const options = { job: JOB, ttlSeconds: 60, redeliveryMs: 60_000, now: () => clock.ms };
+  const results = new ResultStore(connection, options);
+  t.after(() => results.close());
+  await results.ping();
+  const { redis } = connection;
+  return { clock, connection, results, redis, leases: new ResultLeases(connection, JOB) };
+}
+
+const saved = (uri: string, outcome: Outcome, message = ''): Finished => ({
+  uri,
+  fields: serializeResult(outcome, undefined),
+  ...(message === '' ? {} : { message }),
+});
+const number = (value: number): Outcome => ({
+  ok: true,
+  outputs: [{ name: 'y', dtype: 'float32', shape: [1], data: Float32Array.of(value) }],
+});
+const exact = (value: bigint): Outcome => ({
+  ok: true,
+  outputs: [{ name: 'y', dtype: 'int64', shape: [1], data: BigInt64Array.of(value) }],
+});
+const failure: Outcome = { ok: false, error: new ServingError('bad_input', 'no') };
+
+function measured(): Timers {
+  const timers = new Timers();
+  timers.record('zoo.serving.redis.put', 5);
+  return timers;
+}
+
+async function drained(results: ResultStore): Promise<string[]> {
+  const found: string[] = [];
+  for await (const one of results.drain()) {
+    found.push(`${one.uri} ${'error' in one ? one.error.code : one.result.outputs[0]?.data[0]}`);
+  }
+  return found.sort();
+}
+
+test('metrics say since when they count, whatever is measured later', async (t) => {
+  const { clock, results, redis } = await open(t);
+  await results.save([], '', measured());
+  const first = clock.ms;
+  clock.ms += 5_000;
+  await results.save([], '', measured());
+  assert.equal(await redis.hget(metricsKey(JOB), 'since'), String(first));
+});
+
+test('a foreign metrics key costs the metrics, stays as it is, and costs no result', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.set(metricsKey(JOB), 'foreign');
+  assert.equal(await results.save([saved('a', number(1))], 'v', measured()), 1);
+  assert.deepEqual([await redis.get(metricsKey(JOB)), await redis.pttl(metricsKey(JOB))], ['foreign', -1]);
+});
+
+test('a foreign index is an error before anything is written, and none where only metrics are', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.set(indexKey(JOB), 'foreign');
+  await assert.rejects(results.save([saved('a', number(1))], 'v', measured()), {
+    code: 'results_unavailable',
+  });
+  assert.equal(await redis.exists(KEY.a, metricsKey(JOB)), 0);
+  await results.save([], '', measured());
+  assert.equal(await redis.exists(metricsKey(JOB)), 1);
+});
+
+test('a foreign key costs its own record, by its uri, and the neighbours are saved', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.set(KEY.b, 'foreign');
+  const blocked: string[] = [];
+  const finished = ['a', 'b', 'c'].map((uri) => saved(uri, number(1)));
+  assert.equal(await results.save(finished, 'v', undefined, (uri) => void blocked.push(uri)), 2);
+  assert.deepEqual(blocked, ['b']);
+  assert.equal(await redis.get(KEY.b), 'foreign');
+  await assert.rejects(results.save([saved('b', number(1))], 'v'), { code: 'results_unavailable', uri: 'b' });
+});
+
+test('a foreign state key costs no result', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.set(stateKey(JOB, 'a'), 'foreign');
+  assert.equal(await results.save([saved('a', number(1))], 'v'), 1);
+  assert.equal(await redis.get(stateKey(JOB, 'a')), 'foreign');
+});
+
+test('the fields of one record do not reach the next of the same call', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', failure, 'm1'), saved('b', number(1))], 'v');
+  assert.deepEqual(Object.keys(await redis.hgetall(KEY.b)).sort(), [
+    'finishedAt',
+    'model',
+    'outputs',
+    'status',
+    'value',
+  ]);
+  // Old clients read "NaN" of a failure.
+  assert.equal(await redis.hget(KEY.a, 'value'), 'NaN');
+});
+
+test('whoever waits hears of a result at once, and does not find it by looking again', async (t) => {
+  const { results } = await open(t);
+  // It looks again after 5 s.
+  const waiting = results.wait('a', { timeoutMs: 4_000 });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await results.save([saved('a', number(7))], 'v');
+  assert.equal((await waiting).outputs[0]?.data[0], 7);
+});
+
+test('a message that comes again is remembered for as long again', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', number(1), 'm1')], 'v');
+  await results.take('a');
+  const [note] = await redis.keys('cluster-serving-seen_*');
+  assert.ok(note);
+  await redis.pexpire(note, 1_000);
+  assert.equal(await results.save([saved('a', number(1), 'm1')], 'v'), 0);
+  assert.ok((await redis.pttl(note)) > 50_000);
+});
+
+test('a foreign key is dequeued once as an error of its own uri, beside the result of another', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
+  await redis.del(KEY.a);
+  await redis.set(KEY.a, 'foreign');
+  assert.deepEqual(await drained(results), ['a results_unavailable', 'b 2']);
+  assert.equal(await redis.exists(indexKey(JOB)), 0);
+});
+
+test('a result of exactly the bytes of a page is taken, and one byte less is too little', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', number(1))], 'v');
+  const bytes = await redis.hstrlen(KEY.a, 'value');
+  const codes = async (limit: number) =>
+    (await results.takePage(1, limit))?.map((one) => ('error' in one ? one.error.code : 'taken'));
+  assert.deepEqual(await codes(bytes), ['taken']);
+  await results.save([saved('b', number(1))], 'v');
+  assert.deepEqual(await codes(bytes - 1), ['too_large']);
+});
+
+test('the first of several results is taken however large it is, and the exact values and errors of all count', async (t) => {
+  const { results, redis, leases } = await open(t);
+  for (const [uri, outcome] of [
+    ['a', exact(1n)],
+    ['b', failure],
+    ['c', number(1)],
+  ] as const)
+    await results.save([saved(uri, outcome)], 'v');
+  const sizes = await Promise.all(
+    ['a', 'b', 'c'].map(async (uri) => {
+      const fields = ['value', 'exact', 'error'];
+      const bytes = await Promise.all(fields.map((field) => redis.hstrlen(resultKey(JOB, uri), field)));
+      return bytes.reduce((sum, one) => sum + one, 0);
+    }),
+  );
+  const [a = 0, b = 0] = sizes;
+  const take = async (maxBytes: number) => {
+    const taken = await leases.take(['a', 'b', 'c'], { maxBytes });
+    await leases.release(taken);
+    return taken.length;
+  };
+  assert.deepEqual([await take(1), await take(a + b - 1), await take(a + b)], [1, 1, 2]);
+});
+
+test('what was taken is kept for ten minutes for whom asks again, and no longer', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', number(1))], 'v');
+  await results.take('a');
+  const [held] = await redis.keys('cluster-serving-held_*');
+  const leftMs = await redis.pttl(held as string);
+  assert.ok(leftMs > 590_000 && leftMs <= 600_000, `${leftMs}`);
+});
+
+test('a result that came after the taking is not overwritten by the one that is put back', async (t) => {
+  const { results, leases } = await open(t);
+  await results.save([saved('a', number(1))], 'v');
+  const taken = await leases.take(['a']);
+  await results.save([saved('a', number(2))], 'v');
+  await leases.release(taken);
+  assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
+});
+
+test('only a cancellation is listed again when nothing was set aside, and a foreign key is no error', async (t) => {
+  const { connection, results, redis, leases } = await open(t);
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  await states.cancel('c');
+  await results.save([saved('a', number(1)), saved('b', number(2))], 'v');
+  const taken = await leases.take(['a', 'b', 'c']);
+  // What was set aside has expired; one uri has a result that is too large to be listed, one something foreign.
+  for (const key of await redis.keys('cluster-serving-held_*')) await redis.del(key);
+  await results.save([saved('a', number(3))], 'v');
+  await redis.zrem(indexKey(JOB), 'a');
+  await redis.set(KEY.b, 'foreign');
+  await leases.release(taken);
+  assert.deepEqual(await redis.zrange(indexKey(JOB), '0', '-1'), ['c']);
+});
+
+test('a result without an end, as the old server wrote it, is put back without an end', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.hset(KEY.a, 'value', '[[1,0.5]]');
+  const failed = results.take('a', () => {
+    throw new Error('cannot be used');
+  });
+  await assert.rejects(failed, /cannot be used/);
+  assert.deepEqual([await redis.pttl(KEY.a), await redis.hget(KEY.a, 'value')], [-1, '[[1,0.5]]']);
+});
+
+test('a full Redis is emptied of results whose messages may come again', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', number(1), 'm1'), saved('b', number(2), 'm2')], 'v');
+  if (!/redis_mode/.test(await redis.info('server')) || /embedded:1/.test(await redis.info('server'))) {
+    return t.skip('the embedded Redis has no limit of memory');
+  }
+  await redis.config('SET', 'maxmemory', '1');
+  assert.deepEqual(await drained(results), ['a 1', 'b 2']);
+  await redis.config('SET', 'maxmemory', '0');
+  await until(async () => (await results.save([saved('c', number(3))], 'v')) === 1);
+});
+
+test('a cancellation, a claim and the index of a longer job outlive a short result', async (t) => {
+  const { connection, results, redis } = await open(t);
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  await states.cancel('c');
+  await results.save([saved('a', number(1))], 'v');
+  assert.ok((await redis.pttl(indexKey(JOB))) > 4 * DAY_MS);
+  assert.ok((await redis.pttl(resultKey(JOB, 'c'))) > 4 * DAY_MS);
+});
+
+test('NaN that the old server stored is a failure of the record', async (t) => {
+  const { results, redis } = await open(t);
+  await redis.hset(KEY.a, 'value', 'NaN');
+  await assert.rejects(results.get('a'), { code: 'internal', uri: 'a', message: 'the record failed' });
+});
