@@ -238,8 +238,8 @@ test('exactly the budget of elements is one request, and one element more is too
   };
   const MiB = 1_048_576;
   const four = [64, 64, 64, 32].map((size) => vector(size * MiB));
-  assertExpansion([...four, vector(32 * MiB)], specs, {}, 'request');
-  assert.throws(() => assertExpansion([...four, vector(32 * MiB + 1)], specs, {}, 'request'), {
+  assertDecodedSize([...four, vector(32 * MiB)], specs, {}, 'request');
+  assert.throws(() => assertDecodedSize([...four, vector(32 * MiB + 1)], specs, {}, 'request'), {
     code: 'too_large',
     message: /268435457 elements together/,
   });
@@ -249,7 +249,7 @@ test('images that come as {"b64"} count like others', () => {
   const specs: TensorSpec[] = [{ name: 'x', dtype: 'float32', shape: ['N', 3, 'h', 'w'] }];
   const b64 = Buffer.from(headerPng(SIDE, SIDE)).toString('base64');
   const five = Array.from({ length: 5 }, (): Inputs => new Map([['x', { kind: 'json', value: { b64 } }]]));
-  assert.throws(() => assertExpansion(five, specs, {}, 'request'), {
+  assert.throws(() => assertDecodedSize(five, specs, {}, 'request'), {
     code: 'too_large',
     message: pixels(5 * SIDE * SIDE, 'request'),
   });
