@@ -58,9 +58,7 @@ export async function listenError(error: unknown, wanted: WantedPort): Promise<S
   }
   const reason = error instanceof Error ? error.message : String(error);
   const where = `${wanted.host ?? '127.0.0.1'}:${wanted.port}`;
-  return badConfig(`cannot listen on ${where} (${wanted.option}): ${reason}`, {
-    cause: error,
-  });
+  return badConfig(`cannot listen on ${where} (${wanted.option}): ${reason}`, { cause: error });
 }
 
 /** @throws one error with all ports that are in use or requested twice */

@@ -1,7 +1,16 @@
 /** Composes what puts records into the queue. Nothing is opened before the first record. */
+import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AcceptDeps } from '../http/accept.ts';
-import { queue } from './queue.ts';
+import { openSqs, QueueSender } from '../queue/sender.ts';
 import type { Scope } from './scope.ts';
+
+export function sqsClient({ environment }: Scope): SQSClient {
+  return openSqs(environment.aws);
+}
+
+function queue(scope: Scope): QueueSender {
+  return new QueueSender(scope.get(sqsClient), { queueUrl: scope.environment.queueUrl });
+}
 
 export function accept(scope: Scope): Pick<AcceptDeps, 'queue' | 'payloads'> {
   return {

@@ -47,9 +47,7 @@ export function readConfig(path: string): ConfigReading {
   try {
     bytes = readBytes(path);
   } catch (error) {
-    throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
+    throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   assertLength(bytes.length, path);
   let content: string;

@@ -125,6 +125,18 @@ const TOKENS = 'the token bucket of `POST /predict`';
 
 const batchRows = works('batchSize', 'the guide: "the batch size you use for model inference"');
 
+/** Options of the HTTP front end that each of its servables has too. */
+const FRONT_END = {
+  redisHost: replaced(OWN_REDIS),
+  redisPort: replaced(OWN_REDIS),
+  redisInputQueue: works('jobName', 'it was the name of the job'),
+  redisOutputQueue: replaced(RESULT_KEYS),
+  timeWindow: replaced(WINDOW_MS),
+  countWindow: replaced(WINDOW_COUNT),
+  tokenBucketEnabled: works('http.tokenBucketEnabled', TOKENS),
+  tokensPerSecond: works('http.tokensPerSecond', TOKENS),
+};
+
 /** Keys as the old files spell them; case, `_` and `-` do not count. */
 export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
   Object.entries({
@@ -207,17 +219,10 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     httpsEnabled: replaced(HTTPS),
     httpsKeyStorePath: replaced(HTTPS),
     httpsKeyStoreToken: replaced(HTTPS),
-    redisHost: replaced(OWN_REDIS),
-    redisPort: replaced(OWN_REDIS),
-    redisInputQueue: works('jobName', 'it was the name of the job'),
-    redisOutputQueue: replaced(RESULT_KEYS),
+    ...FRONT_END,
     redissTrustStorePath: replaced(NO_TRUST_STORE),
     redissTrustStoreToken: replaced(NO_TRUST_STORE),
     parallelism: replaced('every request under way has a Lambda environment to itself'),
-    timeWindow: replaced(WINDOW_MS),
-    countWindow: replaced(WINDOW_COUNT),
-    tokenBucketEnabled: works('http.tokenBucketEnabled', TOKENS),
-    tokensPerSecond: works('http.tokensPerSecond', TOKENS),
     tokenAcquireTimeout: works('http.tokenAcquireTimeoutMs', `${TOKENS}, in ms`),
     servableManagerConfPath: replaced(ONE_MODEL),
 
@@ -231,14 +236,7 @@ export const LEGACY: ReadonlyMap<string, LegacyKey> = new Map(
     'modelMetaDataList.modelConCurrentNum': replaced(CONCURRENCY),
     'modelMetaDataList.inputCompileType': replaced(READ_OFF_VALUE),
     'modelMetaDataList.features': replaced('inputs bind by name, or by position'),
-    'modelMetaDataList.redisHost': replaced(OWN_REDIS),
-    'modelMetaDataList.redisPort': replaced(OWN_REDIS),
-    'modelMetaDataList.redisInputQueue': works('jobName', 'it was the name of the job'),
-    'modelMetaDataList.redisOutputQueue': replaced(RESULT_KEYS),
-    'modelMetaDataList.timeWindow': replaced(WINDOW_MS),
-    'modelMetaDataList.countWindow': replaced(WINDOW_COUNT),
-    'modelMetaDataList.tokenBucketEnabled': works('http.tokenBucketEnabled', TOKENS),
-    'modelMetaDataList.tokensPerSecond': works('http.tokensPerSecond', TOKENS),
+    ...Object.fromEntries(Object.entries(FRONT_END).map(([key, rule]) => [`modelMetaDataList.${key}`, rule])),
     'modelMetaDataList.redisSecureEnabled': replaced(REDIS_TLS),
     'modelMetaDataList.redisTrustStorePath': replaced(NO_TRUST_STORE),
     'modelMetaDataList.redisTrustStoreToken': replaced(NO_TRUST_STORE),

@@ -20,10 +20,7 @@ interface CodeFacts {
  * what to do.
  */
 export const ERRORS = {
-  /**
-   * The request is not what the contract says: not JSON, no instances, an unreadable record. Correct what the message
-   * names.
-   */
+  /** The request breaks the contract: no JSON, no instances, an unreadable record. Correct what the message names. */
   bad_request: { status: 400, retryable: false },
   /** An input does not fit the model: its name, shape, type or encoding. Send what the message expects. */
   bad_input: { status: 400, retryable: false },
@@ -31,35 +28,17 @@ export const ERRORS = {
   unauthorized: { status: 401, retryable: false },
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: { status: 404, retryable: false },
-  /**
-   * The uri is in use for another payload, it is too late to cancel, or another model version was published meanwhile.
-   * Use another uri, or look at what is there now.
-   */
+  /** The uri is in use, it is too late to cancel, or another model version came first. Look at what is there now. */
   conflict: { status: 409, retryable: false },
-  /**
-   * A size or a count is over a limit, which the message names. Send less at a time, or have less answered with
-   * `postProcessing`.
-   */
+  /** A size or count is over a limit, which the message names. Send less, or shorten answers with `postProcessing`. */
   too_large: { status: 413, retryable: false },
-  /**
-   * An image format or a content encoding that is not served. Send JPEG or PNG with 8 bits a sample; send the body as
-   * it is or gzipped.
-   */
+  /** An image format or content encoding that is not served. Send JPEG or PNG with 8 bits, plain or gzipped. */
   unsupported_media_type: { status: 415, retryable: false },
-  /**
-   * The files of a model cannot be read or converted, which only an import or an upload of a model reports. Correct the
-   * file that the message names.
-   */
+  /** The files of a model cannot be read or converted at import or upload. Correct the file that the message names. */
   bad_model: { status: 422, retryable: false },
-  /**
-   * The model failed on this record. Compare the record's values with what the model expects; the message is that of
-   * ONNX Runtime.
-   */
+  /** The model failed on this record; the message is from ONNX Runtime. Compare the values with its inputs. */
   model_failed: { status: 422, retryable: false },
-  /**
-   * More requests came than `http.tokensPerSecond`, or, on one machine, more than it can serve. Try again after
-   * `Retry-After` seconds.
-   */
+  /** More requests came than `http.tokensPerSecond` or the machine allows. Try again after `Retry-After` seconds. */
   rate_limited: { status: 429, retryable: true },
   /** The record was cancelled; in the body of a 200 this is its outcome. Nothing has to be done. */
   cancelled: { status: 409, retryable: false },
@@ -77,20 +56,14 @@ export const ERRORS = {
     retryable: true,
     shown: 'the queue cannot take the record; the log says why',
   },
-  /**
-   * There was no answer in time: the model was still loading, a run took too long, or no token came. Try again, send
-   * fewer rows, or raise `function.timeoutSeconds`.
-   */
+  /** No answer in time: the model was loading, or a run took long. Try again, or raise `function.timeoutSeconds`. */
   timeout: { status: 504, retryable: true },
   /**
    * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
    * the log, then run it again with `cluster-serving dlq replay`.
    */
   max_receives_exceeded: { status: 500, retryable: false },
-  /**
-   * A setting or an environment variable is wrong. Correct the one that the message names; over HTTP only the log names
-   * it.
-   */
+  /** A setting or an environment variable is wrong. Correct the one that the message or, over HTTP, the log names. */
   bad_config: { status: 500, retryable: false, shown: 'a setting is wrong; the log says which' },
   /** An error that the service does not know. The log has it whole; please report it. */
   internal: { status: 500, retryable: true, shown: 'Internal error' },

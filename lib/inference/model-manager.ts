@@ -160,7 +160,5 @@ export class ModelManager<R extends Runner = Runner> {
 function asModelError(error: unknown): ServingError {
   const known = ServingError.from(error);
   if (known.code !== 'internal') return known;
-  return modelUnavailable(`the model cannot be loaded: ${known.message}`, {
-    cause: error,
-  });
+  return modelUnavailable(`the model cannot be loaded: ${known.message}`, { cause: error });
 }

@@ -6,10 +6,6 @@ import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
-export interface SenderOptions {
-  readonly queueUrl: string;
-}
-
 interface Pending {
   readonly body: string;
   readonly bytes: number;
@@ -45,9 +41,9 @@ export class QueueSender {
   #calls = 0;
   #scheduled = false;
 
-  constructor(sqs: SQSClient, options: SenderOptions) {
+  constructor(sqs: SQSClient, { queueUrl }: { readonly queueUrl: string }) {
     this.#sqs = sqs;
-    this.#queueUrl = options.queueUrl;
+    this.#queueUrl = queueUrl;
   }
 
   /**

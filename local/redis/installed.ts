@@ -59,9 +59,7 @@ export async function startInstalled(options: InstalledOptions): Promise<Install
   try {
     fs.mkdirSync(options.dataDir, { recursive: true });
   } catch (error) {
-    throw badConfig(`Redis cannot use ${options.dataDir}: ${String(error)}`, {
-      cause: error,
-    });
+    throw badConfig(`Redis cannot use ${options.dataDir}: ${String(error)}`, { cause: error });
   }
   for (let attempts = 1; ; attempts += 1) {
     const port = options.port === 0 ? await freePort(options.host) : options.port;
