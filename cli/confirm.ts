@@ -8,7 +8,7 @@ export function canAsk(): boolean {
 
 /** @param what as in "this deletes 3 messages". @throws bad_config without a terminal */
 export async function confirmed(what: string): Promise<boolean> {
-  if (!canAsk()) throw wrongUse(`this ${what}, and there is no terminal to ask at; say --yes`);
+  if (!canAsk()) throw wrongUse(`this ${what}, and there is no terminal to ask at; pass --yes`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await terminal.question(`This ${what}. Type yes to do it: `);

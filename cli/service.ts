@@ -57,7 +57,7 @@ function localService(record: StackRecord, { job, bucket }: ServiceValues): Serv
   const places = record.jobs.find((each) => each.job === (job ?? record.job));
   if (!places) {
     const names = record.jobs.map((each) => each.job).join(', ');
-    throw wrongUse(`the service of this folder serves ${names}, not the job ${job}; say --data-dir`);
+    throw wrongUse(`the service of this folder serves ${names}, not the job ${job}; pass --data-dir`);
   }
   setVariables({ AWS_PROFILE: undefined, AWS_SESSION_TOKEN: undefined, ...record.environment });
   const { job: name, http, queueUrl } = places;

@@ -53,7 +53,7 @@ export async function modelOnTheWay(directory: string, options: OnTheWayOptions)
     const useless = Object.keys(convert).length > 0;
     return {
       directory,
-      notes: useless ? ['import: no effect; the model is ONNX and is taken as it is'] : [],
+      notes: useless ? ['import: no effect; the model is ONNX and is used unchanged'] : [],
     };
   }
   try {

@@ -22,7 +22,7 @@ export interface FileFacts {
 export interface PortFacts {
   readonly name: string;
   readonly dtype: string;
-  /** A text is a free size. Null: the model says nothing of it, not even how many dimensions. */
+  /** A text is a free size. Null: the model declares no shape, not even a rank. */
   readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;

@@ -33,7 +33,7 @@ const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
   if (kind === 'onnx' && given.length > 0) {
-    return `an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`;
+    return `an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`;
   }
   const useless = kind === 'tf_saved_model' ? [] : OF_SAVED_MODELS.filter((name) => given.includes(name));
   if (useless.length === 0) return undefined;

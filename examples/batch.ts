@@ -1,6 +1,6 @@
 /**
- * Many records: a generator makes them, `enqueueMany` sends them ten a call, and `drain` takes the results as they come.
- * Memory stays the same however many there are.
+ * Processes many records: a generator creates them, `enqueueMany` sends them ten per call, and `drain` yields the
+ * results as they arrive, in constant memory.
  */
 import { InputQueue, OutputQueue } from 'cluster-serving';
 
@@ -23,7 +23,7 @@ try {
   const deadline = Date.now() + 60_000;
   for (let got = 0; got < COUNT && Date.now() < deadline; ) {
     for await (const one of output.drain()) {
-      // Results of others lie in the same job.
+      // The job may hold results of others.
       if (!one.uri.startsWith(run)) continue;
       if ('error' in one) throw one.error;
       const values = Array.from(one.result.outputs[0]?.data ?? [], Number);

@@ -1,6 +1,7 @@
 /**
- * Tensors as bytes over HTTP, in and out, with nothing but `fetch`: the Open Inference Protocol (KServe V2, Triton) that
- * is served beside POST /predict. A request is JSON that describes its tensors, then their bytes; so is the answer.
+ * Sends and receives tensors as bytes over HTTP with `fetch` alone, in the Open Inference Protocol (KServe V2,
+ * Triton), which is served beside POST /predict. Requests and responses are JSON that describes the tensors, followed
+ * by their bytes.
  */
 const url = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
 
@@ -11,14 +12,14 @@ interface Described {
   readonly parameters?: { readonly binary_data_size?: number };
 }
 
-/** Model and version are what GET /v2/models/<job> says; -1 is a dimension that is free: here the rows. */
+/** Model and version are from GET /v2/models/<job>; -1 is a free dimension, here the rows. */
 const job = process.env['CLUSTER_SERVING_JOB'] ?? 'serving_stream';
 const model = (await (await fetch(`${url}/v2/models/${job}`)).json()) as { inputs: Described[] };
 const [input] = model.inputs;
 if (input?.datatype !== 'FP32')
   throw new Error(`${job} is not what this example is for: ${JSON.stringify(model)}`);
 
-/** One tensor of floats in, all outputs out. */
+/** Sends one tensor of floats and returns all outputs. */
 async function infer(
   shape: readonly number[],
   values: Float32Array<ArrayBuffer>,
@@ -44,7 +45,7 @@ async function infer(
   const { outputs } = JSON.parse(new TextDecoder().decode(bytes.slice(0, at))) as { outputs: Described[] };
   return new Map(
     outputs.map(({ name, parameters: { binary_data_size: size = 0 } = {} }) => {
-      // A view, not a copy: the service begins its bytes on a boundary of 8.
+      // A view, not a copy, because the service aligns its bytes to 8.
       const data = new Float32Array(bytes, at, size / Float32Array.BYTES_PER_ELEMENT);
       at += size;
       return [name, data];
@@ -59,7 +60,7 @@ const pixels = Float32Array.from({ length }, (_, i) => ((i * 31) % 97) * 2.6);
 const outputs = await infer(shape, pixels);
 for (const [name, data] of outputs) console.log(`${name}: ${rows} rows of ${data.length / rows}`);
 
-// The same as JSON: more bytes, and both sides turn each number into digits and back.
+// The same as JSON: more bytes, and both sides convert numbers to and from text.
 const body = JSON.stringify({
   inputs: [{ name: input.name, datatype: 'FP32', shape, data: Array.from(pixels) }],
 });

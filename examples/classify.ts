@@ -1,6 +1,6 @@
 /**
- * Image classification through the queue: every picture of examples/digits is enqueued, then waited for.
- * Prints, as the quick start of Cluster Serving did, the shape of the prediction and the class of each image.
+ * Classifies images through the queue: enqueues every image of examples/digits and waits for the results. Prints the
+ * shape of the prediction and the class of each image, as the quick start of Cluster Serving did.
  */
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -13,7 +13,7 @@ const input = new InputQueue();
 const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
 try {
   const names = (await readdir(IMAGES)).filter((name) => name.endsWith('.png')).sort();
-  // A uri is used once: its first result stays.
+  // Use a uri once, because its first result stays.
   const run = Date.now().toString(36);
   const uris = names.map((name) => `${basename(name, '.png')}-${run}`);
   await Promise.all(

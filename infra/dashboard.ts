@@ -3,7 +3,7 @@
  */
 import { type MonitoringRequest, OURS, type Resource, redisNode, watchedFunctions } from './watched.ts';
 
-/** A metric of a widget: namespace, name, names and values of dimensions, then how to draw it. */
+/** A metric of a widget: namespace, name, dimensions as names and values, then how to draw it. */
 type Line = readonly unknown[];
 
 interface Widget {

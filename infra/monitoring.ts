@@ -1,6 +1,7 @@
 /**
- * Alarms and dashboard for `--param monitoring=full`; the three alarms of alarms.yml are always there. Lambda's Errors
- * count crashes, timeouts and failed INITs only: our handlers answer known errors and count them in lib/metrics/emf.ts.
+ * Alarms and dashboard for `--param monitoring=full`; the three alarms of alarms.yml always exist. Lambda's Errors
+ * metric counts only crashes, timeouts and failed INITs: the handlers answer known errors and count them in
+ * lib/metrics/emf.ts.
  */
 import { dashboard } from './dashboard.ts';
 import {

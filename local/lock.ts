@@ -39,7 +39,7 @@ async function takeOver(path: string, own: string, dataDir: string): Promise<() 
     }
     await rm(path, { force: true });
   }
-  throw badConfig(`cannot lock the folder ${dataDir}: others keep taking it`);
+  throw badConfig(`cannot lock the folder ${dataDir}: other processes keep locking it`);
 }
 
 async function readHolder(path: string): Promise<ProcessIdentity | undefined> {

@@ -107,5 +107,5 @@ function assertDifferent(jobs: readonly ServedJob[]): void {
   const names = jobs.map(({ job }) => job.jobName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice === undefined) return;
-  throw badConfig(`two configs have the jobName ${twice}; jobs side by side need different ones`);
+  throw badConfig(`two configs have the jobName ${twice}; each job needs its own`);
 }

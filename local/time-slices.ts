@@ -1,7 +1,8 @@
 /**
  * Runs the queue's batches in slices of bounded time, each of which waits in the run queue, so that a request waits
- * for a slice and not for a batch. The size of a slice follows from the time per record of the last one. Waiting
- * in the run queue does not count as function time; otherwise good records would run out of time and of attempts.
+ * for a slice rather than for a batch. The size of a slice follows from the time per record in the previous one.
+ * Waiting in the run queue does not count as function time; otherwise good records would run out of time and
+ * attempts.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Inputs, Outcome, Runner, RunPolicy } from '../lib/contract/values.ts';

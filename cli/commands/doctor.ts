@@ -39,7 +39,7 @@ Exit code: 0 no error (with --strict: no warning either), 1 some, 2 wrong use or
   async run(values, output) {
     const parameters = parametersOf(values.param ?? []);
     if (values.config !== undefined && parameters['config'] !== undefined)
-      throw wrongUse('doctor: --config and --param config say the same; give one of them');
+      throw wrongUse('doctor: --config and --param config are the same option; give one of them');
     const config = values.config ?? parameters['config'];
     const { stage, template, package: folder, strict = false } = values;
     const root = process.cwd();
@@ -51,7 +51,7 @@ Exit code: 0 no error (with --strict: no warning either), 1 some, 2 wrong use or
       throw wrongUse(
         'doctor: --package-now makes the package; --template and --package name an existing one',
       );
-    output.note('packaging, which takes some seconds');
+    output.note('packaging, which takes a few seconds');
     await packageNow(request);
     return examined({ ...request, packageFolder: '.serverless' }, strict, output);
   },

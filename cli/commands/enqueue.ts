@@ -108,7 +108,7 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(body: string, { http }: Service, output: Output): Promise<number> {
-  if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: say --url');
+  if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: pass --url');
   const url = `${http}/predictions`;
   const answer = ((await postJson(url, body)) ?? {}) as { uri?: string; uris?: string[] };
   const uris = answer.uris ?? (answer.uri === undefined ? [] : [answer.uri]);

@@ -29,7 +29,7 @@ predictions.`,
     if (paths.length === 0) throw wrongUse('predict what? Give images, a JSON file, or - for stdin');
     const service = await findService(values);
     if (!service) return notRunning(values, output);
-    if (service.http === undefined) throw wrongUse('predict needs the HTTPS API: say --url');
+    if (service.http === undefined) throw wrongUse('predict needs the HTTPS API: pass --url');
     const predictions: string[] = [];
     const lines: string[] = [];
     for await (const request of requests(paths, input)) {
@@ -74,7 +74,7 @@ async function* requests(paths: readonly string[], input: string): AsyncGenerato
   for (const path of paths) {
     const content = await readInput(path);
     if (isJson(content)) {
-      if (paths.length > 1) throw wrongUse(`${path} is a JSON request, which goes alone`);
+      if (paths.length > 1) throw wrongUse(`${path} is a JSON request, which must be sent alone`);
       yield { names, instances, body: content.toString('utf8') };
       return;
     }

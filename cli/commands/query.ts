@@ -38,7 +38,7 @@ has no result (yet).`,
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --redis-url');
     const url = service.redisUrl ?? service.http;
-    if (!url) throw wrongUse('query needs to know where the results are: say --url or --redis-url');
+    if (!url) throw wrongUse('query needs to know where the results are: pass --url or --redis-url');
     const queue = new OutputQueue({ name: service.job, url });
     try {
       const waitMs = wait * 1000;

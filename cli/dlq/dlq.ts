@@ -1,6 +1,6 @@
 /**
- * `cluster-serving dlq`: the records that were delivered too often, archived in a job's bucket. replay and purge change what is
- * there, so both need to be told which messages; no selection does not mean all.
+ * `cluster-serving dlq`: lists, replays and purges the records that were delivered too often, which are archived in a
+ * job's bucket. replay and purge change the archive, so they need a selection; none does not mean all.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { queueName } from '../../lib/contract/names.ts';

@@ -33,7 +33,7 @@ export async function list(place: DlqPlace, where: Where, options: ListOptions, 
   }
   if (output.json) document.end({ count, next });
   else if (count === 0) output.piece('there are no dead letters, or none that match\n');
-  else if (next !== undefined) output.note(`and more: --after ${next} goes on, --limit 0 lists all`);
+  else if (next !== undefined) output.note(`and more: --after ${next} continues, --limit 0 lists all`);
   return EXIT.ok;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Opens a job's dead letters and results. --bucket means an account of its own: nothing of the local service, neither
- * its endpoint nor its credentials nor its Redis, is used then. A record must run with the job's own settings, or it
- * fails here and not there.
+ * Opens a job's dead letters and results. With --bucket, nothing of the local service is used: not its endpoint,
+ * credentials or Redis, because the bucket may be in another account. A record must run with the job's own settings;
+ * otherwise it may fail here although it works there.
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -28,7 +28,7 @@ type Place = { readonly job: JobConfig; readonly bucket: string } & {
 
 export type DlqPlace = NonNullable<Awaited<ReturnType<typeof openDlq>>>;
 
-/** For each command; a bucket may be far away. */
+/** The limit of each Redis command; the Redis may be far away. */
 const REDIS_MS = 5_000;
 
 /** @returns undefined when none was named and none runs here. @throws bad_config */
@@ -45,7 +45,7 @@ export async function openDlq(values: DlqValues) {
     ...where,
     s3,
     deadLetters: new DeadLetters(s3, bucket, job.jobName),
-    /** Undefined where no Redis is known. */
+    /** Undefined when no Redis is known. */
     results: connection && new ResultReplacer(connection, settings),
     async close(): Promise<void> {
       s3.destroy();
@@ -60,7 +60,7 @@ function bucketPlace(values: DlqValues, bucket: string): Place {
   return { ...settingsOf(values), bucket, endpoint, region: undefined, queueUrl, redisUrl };
 }
 
-/** Those of --config, else of ./config.yaml when it is this job's. */
+/** The settings of --config, else of ./config.yaml if it belongs to this job. */
 function settingsOf({ config, job }: DlqValues): Pick<Place, 'job' | 'config'> {
   if (job !== undefined) assertJobName(job);
   if (config !== undefined) return { job: namedJob(config, job), config };

@@ -1,7 +1,7 @@
 /**
- * Prints a replay: progress while it runs, then a table of what failed and why, or with --json one document. Failures are
- * written as they come, so that a hundred thousand of them need no memory, and the document that has begun is completed
- * even when the replay breaks off.
+ * Prints a replay: progress while it runs, then a table of failures with reasons, or one document with --json.
+ * Failures are written as they occur, so that a hundred thousand need no memory, and the document is completed even
+ * if the replay is interrupted.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { wrongUse } from '../command.ts';
@@ -18,17 +18,20 @@ const SHOWN_RECORDS = 20;
 
 interface Failures {
   count: number;
-  /** By code. */
+  /** Failures by code. */
   readonly reasons: Map<string, { records: number; readonly first: string }>;
-  /** The first ones. */
+  /** The first failures. */
   readonly shown: Unreplayed[];
 }
 
-/** @returns the exit code. @throws bad_config when the results cannot be stored anywhere, and what ends a replay at once */
+/**
+ * @returns the exit code. @throws bad_config when there is no place for results, and errors that end the replay at
+ * once
+ */
 export async function reportReplay(place: DlqPlace, where: Where, chosen: Chosen, output: Output) {
   if (!chosen.dryRun && !chosen.send && !place.results) {
     throw wrongUse(
-      'where are the results? Say --redis-url; --enqueue puts records back into the queue instead',
+      'where are the results? Pass --redis-url; --enqueue puts records back into the queue instead',
     );
   }
   assertRedis(where, place.results);
@@ -52,7 +55,7 @@ export async function reportReplay(place: DlqPlace, where: Where, chosen: Chosen
   let stopped: true | undefined;
   const onSignal = () => {
     stopped = true;
-    output.note('stopping after the records that are under way; again stops at once');
+    output.note('stopping after the current records; interrupt again to stop at once');
   };
   process.once('SIGINT', onSignal);
   try {
@@ -65,8 +68,8 @@ export async function reportReplay(place: DlqPlace, where: Where, chosen: Chosen
     });
     progress.end();
     const { succeeded, over, failed } = counts;
-    if (stopped) output.note('stopped: what was not looked at stays as it is');
-    // JSON leaves out what is undefined.
+    if (stopped) output.note('stopped: the remaining dead letters are unchanged');
+    // JSON omits undefined values.
     if (output.json) document.end({ model, stopped, succeeded, over, stillFailing: failed });
     else output.answer({}, textOf(model, counts, failures, chosen, place));
     return failed === 0 && !stopped ? EXIT.ok : EXIT.failed;

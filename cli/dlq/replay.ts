@@ -23,7 +23,7 @@ export interface Unreplayed {
 
 export interface Counts {
   succeeded: number;
-  /** Had a result already, or were cancelled. */
+  /** Records that had a result already, or were cancelled. */
   over: number;
   failed: number;
 }
@@ -33,21 +33,24 @@ export interface ReplayOptions {
   readonly dryRun: boolean;
   /** Sends what works back into the queue; undefined stores its result. */
   readonly send: ((body: string) => Promise<void>) | undefined;
-  /** Longest time of one record. Default the job's function.timeoutSeconds. */
+  /** The time limit of one record. Default: the job's function.timeoutSeconds. */
   readonly limitMs?: number | undefined;
   readonly onStart?: (version: string) => void;
   readonly onFailed: (failed: Unreplayed) => void;
-  /** Asked between parts: true ends the replay there. */
+  /** Called between parts; true ends the replay there. */
   readonly isStopped?: () => boolean;
-  /** Hears how many were looked at. */
+  /** Called with the number of messages examined so far. */
   readonly onProgress: (looked: number) => void;
 }
 
-/** Of the messages that run together; their payloads may be 32 MiB each. */
+/** The limit of the messages that run together; their payloads may be 32 MiB each. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PART_RECORDS = 64;
 
-/** @throws model_unavailable, queue_unavailable, results_unavailable: what was replayed until then is, the rest stays */
+/**
+ * Records replayed before the error stay replayed, the rest is unchanged.
+ * @throws model_unavailable, queue_unavailable, results_unavailable
+ */
 export function replay(place: DlqPlace, where: Where, options: ReplayOptions): Promise<Counts> {
   return withRunner(place, options.limitMs, async (runner) => {
     const work = new Replay(place, runner, options);
@@ -101,7 +104,7 @@ class Replay {
     const found = (await deadLetters.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
-      // The id is the file's name, not what the message says: that file is what gets removed.
+      // The id is the file's name, not the one in the message, because that file is removed.
       return message && !(message instanceof ServingError) ? [{ id, sent: message.body }] : [];
     });
     const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
@@ -118,7 +121,7 @@ class Replay {
         if (await this.#replace({ uri, messageId: id, message: body }, sent, outcome)) done.push(id);
       }),
     );
-    // Those that are done are removed even if another one failed.
+    // Finished messages are removed even if another one failed.
     if (done.length > 0 && !this.#options.dryRun) await deadLetters.remove(done);
     const failed = ends.find((end) => end.status === 'rejected');
     if (failed) throw failed.reason;

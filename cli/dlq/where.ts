@@ -1,7 +1,7 @@
 /**
- * Finds the dead letters that conditions select, such as `code=max_receives_exceeded`, `uri=day1/*` or `since=2h`. The time is
- * known from the listing alone, so it is checked first; then the uri, which needs the message; then the code, which needs
- * Redis.
+ * Finds the dead letters that match conditions such as `code=max_receives_exceeded`, `uri=day1/*` or `since=2h`. The
+ * listing alone gives the time, so it is checked first; then the uri, which needs the message; then the code, which
+ * needs Redis.
  */
 import { errorCodeOf } from '../../lib/contract/errors.ts';
 import type { ResultReplacer, StoredOutcome } from '../../lib/redis/replace-result.ts';
@@ -9,9 +9,9 @@ import type { DeadLetterEntry, DeadLetterHead, DeadLetters } from '../../lib/s3/
 import { wrongUse } from '../command.ts';
 
 export interface Where {
-  /** By the listing alone. */
+  /** Matches by the listing alone. */
   readonly entry: (entry: DeadLetterEntry) => boolean;
-  /** Undefined when no uri is asked for. */
+  /** Undefined without a condition on the uri. */
   readonly uri: ((uri: string | undefined) => boolean) | undefined;
   readonly code: string | undefined;
 }
@@ -21,7 +21,7 @@ const DATE = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:
 
 /**
  * @param now ms since 1970
- * @param ids only these, when there are any
+ * @param ids selects only these, if any
  * @throws bad_config naming the condition
  */
 export function parseWhere(texts: readonly string[], now: number, ids: readonly string[] = []): Where {
@@ -74,10 +74,10 @@ export interface Source {
   readonly results: Pick<ResultReplacer, 'outcomes'> | undefined;
 }
 
-/** Read and yielded together. */
+/** How many are read and yielded together. */
 const PART = 100;
 
-/** In the order of ids, part by part. @throws bad_config when a code is asked for and no Redis is known */
+/** Yields in the order of ids. @throws bad_config for a condition on the code without a Redis */
 export async function* findDeadLetters({ deadLetters, results }: Source, where: Where, after?: string) {
   assertRedis(where, results);
   for await (const page of deadLetters.pages(after)) {
@@ -92,7 +92,7 @@ export async function* findDeadLetters({ deadLetters, results }: Source, where: 
   }
 }
 
-/** The same without what they are: a message is not read where the listing alone decides. */
+/** Like findDeadLetters but without the content: a message is not read if the listing decides. */
 export async function* findEntries(source: Source, where: Where): AsyncGenerator<readonly DeadLetterEntry[]> {
   if (where.uri !== undefined || where.code !== undefined) return yield* findDeadLetters(source, where);
   for await (const page of source.deadLetters.pages()) {
@@ -103,7 +103,7 @@ export async function* findEntries(source: Source, where: Where): AsyncGenerator
 
 export function assertRedis(where: Where, results: Source['results']): void {
   if (where.code === undefined || results) return;
-  throw wrongUse('code= is the code of the stored failure; say where it is stored with --redis-url');
+  throw wrongUse('code= matches the stored failure; pass --redis-url to say where results are stored');
 }
 
 async function withOutcomes(heads: readonly DeadLetterHead[], results: Source['results']): Promise<Found[]> {

@@ -79,7 +79,8 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     }
     if (action === 'list' || action === 'rollback' || action === 'prune') {
       const { keep, yes = false } = values;
-      if (action === 'prune' && keep === undefined) throw wrongUse('model prune: how many stay? Say --keep');
+      if (action === 'prune' && keep === undefined)
+        throw wrongUse('model prune: how many versions to keep? Pass --keep');
       const { list, rollback, prune } = await import('./versions.ts');
       return withPlace(values, output, (place) => {
         if (action === 'list') return list(place, output);

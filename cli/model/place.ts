@@ -30,7 +30,7 @@ type Work = (place: OpenPlace) => Promise<number>;
 export async function importPlace(values: PlaceValues): Promise<Place | undefined> {
   const { to, job, bucket, 'data-dir': dataDir } = values;
   if (to !== undefined && (job ?? bucket) !== undefined) {
-    throw wrongUse('--to says bucket and prefix; --job and --bucket are another way to say where');
+    throw wrongUse('--to names bucket and prefix; use it without --job and --bucket');
   }
   if (job === undefined && (bucket ?? dataDir) !== undefined) {
     throw wrongUse(`--${bucket === undefined ? 'data-dir' : 'bucket'} goes with --job`);
@@ -44,9 +44,7 @@ export async function importPlace(values: PlaceValues): Promise<Place | undefine
 /** Calls `work` with the place, or reports that there is none. @throws bad_config for conflicting options */
 export async function withPlace(values: PlaceValues, output: Output, work: Work): Promise<number> {
   if (values.to !== undefined && (values.job ?? values.bucket ?? values['data-dir']) !== undefined) {
-    throw wrongUse(
-      '--to says bucket and prefix; --job, --bucket and --data-dir are another way to say where',
-    );
+    throw wrongUse('--to names bucket and prefix; use it without --job, --bucket and --data-dir');
   }
   const place = await findPlace(values);
   return place ? withS3(place, work) : notRunning(values, output, '--to or --bucket');

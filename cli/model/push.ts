@@ -73,7 +73,7 @@ async function withOnnx<T>(
   }
   const given = Object.keys(options.convert ?? {});
   if (given.length > 0) {
-    throw wrongUse(`an ONNX model is taken as it is; ${given.join(', ')} cannot be changed here`);
+    throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
   await assertRuns(folder, options);
   return work(folder, await sourceOf(folder));

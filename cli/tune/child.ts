@@ -1,7 +1,7 @@
 /**
- * The process of one point: it opens the model, then measures calls for as long as it is asked to. onnxruntime holds the
- * thread, so a thread of its own watches for the parent's end. In the installed package this file is part of a chunk, so
- * only it can say where it is.
+ * The process that measures one point: opens the model, then measures calls for as long as requested. onnxruntime
+ * blocks the thread, so a separate thread watches for the parent's end. In the installed package this file is part of
+ * a chunk, so it exports its own URL.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
@@ -10,12 +10,12 @@ import type { OpenPoint, OpenRequest } from './run.ts';
 
 export type ChildQuestion =
   | { readonly open: OpenRequest }
-  /** Calls for about so long, some at least. */
+  /** Measures for about this long, at least a few calls. */
   | { readonly measureMs: number };
 
 export interface Measured {
   readonly block: Block;
-  /** What the process grew by, at most, and what it takes now. */
+  /** The peak growth of the process, and its current size. */
   readonly peakBytes: number;
   readonly residentBytes: number;
 }
@@ -25,7 +25,7 @@ export type ChildAnswer =
   | { readonly measured: Measured }
   | { readonly failed: ErrorRecord };
 
-/** What to start, and the argument that makes it this process. */
+/** The script to start, and the argument that selects this role. */
 export const SCRIPT = import.meta.url;
 export const ROLE = 'cluster-serving-tune-point';
 
@@ -37,7 +37,7 @@ let before = 0;
 async function answer(question: ChildQuestion): Promise<ChildAnswer> {
   try {
     if ('measureMs' in question) return { measured: await measure(question.measureMs) };
-    // On demand: the parent imports this file, too, and needs no onnxruntime.
+    // Loaded on demand, because the parent imports this file too and needs no onnxruntime.
     const { openPoint } = await import('./run.ts');
     before = process.memoryUsage.rss();
     point = await openPoint(question.open);
@@ -68,7 +68,7 @@ async function measure(forMs: number): Promise<Measured> {
 
 if (import.meta.main && process.send && process.argv[2] === ROLE) {
   endWithParent();
-  // Ctrl-C goes to every process of a terminal; the parent decides what it means, and ends this one.
+  // Ctrl-C reaches every process of a terminal; the parent decides what it means and ends this one.
   process.on('SIGINT', () => undefined);
   process.on('disconnect', () => process.exit());
   process.on('message', (question) => {

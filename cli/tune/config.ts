@@ -1,7 +1,7 @@
 /**
- * Writes settings into a config.yaml and changes nothing else: values are replaced where they stand, under an old key or
- * in another spelling, and comments and order stay. The result is read again, and refused if it says anything else than
- * what was wanted.
+ * Writes settings into a config.yaml and changes nothing else: values are replaced in place, also under an old key or
+ * in another spelling, and comments and order stay. The result is parsed again, and refused if it differs from the
+ * intended settings.
  */
 import { chmod, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { diff } from 'node:util';
@@ -15,7 +15,7 @@ import { confirmed } from '../confirm.ts';
 import type { Output } from '../output.ts';
 import type { ConfigChange } from './recommend.ts';
 
-/** @returns the lines that changed; undefined where the user declined */
+/** @returns the changed lines; undefined when the user declined */
 export async function writeConfig(
   path: string,
   change: ConfigChange,
@@ -44,7 +44,7 @@ async function textOf(path: string): Promise<string> {
   });
 }
 
-/** In one step: a reader sees the old file or the new one, whole. A link stays a link. */
+/** Replaces the file atomically, so that a reader sees the old or the new one. A link stays a link. */
 async function replace(path: string, text: string): Promise<void> {
   const file = await realpath(path);
   const partial = `${file}.${process.pid}.partial`;
@@ -60,8 +60,8 @@ async function replace(path: string, text: string): Promise<void> {
 }
 
 /**
- * @param name what errors call the text
- * @throws bad_config when the text is not a config, or cannot be changed safely; the message has the lines to write
+ * @param name of the text in errors
+ * @throws bad_config with the lines to write, when the text is not a config or cannot be changed safely
  */
 export function changedConfig(text: string, change: ConfigChange, name: string): string {
   const { job } = readConfigText(text, name);
@@ -90,7 +90,7 @@ function jobIn(text: string, name: string): JobConfig | undefined {
   }
 }
 
-/** The lines of a config.yaml that say this. */
+/** The lines of a config.yaml with these settings. */
 export function linesOf(change: ConfigChange): string {
   const groups = Map.groupBy(Object.entries(change), ([path]) => path.split('.').at(-2) ?? '');
   const lines = [...groups].flatMap(([group, entries]) => [
@@ -106,7 +106,9 @@ export function diffOf(before: string, after: string): string[] {
   return entries.flatMap(([side, line]) => (side === 0 ? [] : [`${side > 0 ? '-' : '+'} ${line}`]));
 }
 
-/** Under each key that sets it as a plain number, ours (`batchSize`) or an old one (`params.core_number`). */
+/**
+ * Sets a value under each key that holds it as a plain number, current (`batchSize`) or old (`params.core_number`).
+ */
 function withSetting(text: string, path: string, value: number): string {
   const options = { schema: 'failsafe', resolveKnownTags: false, uniqueKeys: false } as const;
   const { contents } = parseDocument(text, options);
@@ -116,7 +118,7 @@ function withSetting(text: string, path: string, value: number): string {
   );
   const pairs = root ? [...new Set([path, ...old])].flatMap((name) => pairOf(root, name) ?? []) : [];
   if (pairs.length === 0) return withNewKey(text, root, path, value);
-  // From the end, so that the places before it stay right.
+  // From the end, so that earlier positions stay valid.
   return pairs
     .toSorted((a, b) => startOf(b) - startOf(a))
     .reduce((edited, pair) => withValue(edited, pair, value), text);
@@ -140,7 +142,7 @@ function startOf({ key }: Pair): number {
 function withValue(text: string, { key, value }: Pair, number: number): string {
   const range = isScalar(value) ? value.range : undefined;
   if (range && range[1] > range[0]) return `${text.slice(0, range[0])}${number}${text.slice(range[1])}`;
-  // `batchSize:` without a value: right after the colon.
+  // For `batchSize:` without a value, right after the colon.
   const colon = text.indexOf(':', isScalar(key) ? key.range?.[1] : 0);
   return colon < 0 ? text : `${text.slice(0, colon + 1)} ${number}${text.slice(colon + 1)}`;
 }
@@ -156,7 +158,7 @@ function withNewKey(text: string, root: YAMLMap | undefined, path: string, value
   if (!pair) {
     const lines = ended.split('\n');
     const comment = lines.findIndex((line) => new RegExp(`^# *${key}:`).test(line));
-    // Behind its own commented default, which `init` writes; else at the end.
+    // After its commented default, which `init` writes; else at the end.
     if (comment >= 0) return lines.toSpliced(comment + 1, 0, entry).join('\n');
   }
   if (!isMap(map) || !map.flow) return `${ended}${entry}\n`;
@@ -165,7 +167,7 @@ function withNewKey(text: string, root: YAMLMap | undefined, path: string, value
   return `${before}${comma} ${entry}${map.items.length === 0 ? ' ' : ''}${text.slice(before.length)}`;
 }
 
-/** Behind its commented default, else as the first of its group; with the indent that the group has. */
+/** Inserts after its commented default, else as the first of its group, with the group's indent. */
 function insertedInGroup(text: string, pair: Pair, key: string, entry: string): string {
   const lines = text.split('\n');
   const lineOf = (at: Pair) => text.slice(0, startOf(at)).split('\n').length - 1;
@@ -173,7 +175,7 @@ function insertedInGroup(text: string, pair: Pair, key: string, entry: string): 
   const first = isMap(pair.value) ? pair.value.items[0] : undefined;
   const firstLine = first && lineOf(first) >= from ? lines[lineOf(first)] : undefined;
   const indent = /^ */.exec(firstLine ?? '  ')?.[0] ?? '';
-  // The group ends where something begins that is not indented.
+  // The group ends at the next line that is not indented.
   const next = lines.findIndex((line, i) => i >= from && /^\S/.test(line) && !line.startsWith('#'));
   const within = lines.slice(from, next < 0 ? undefined : next);
   const comment = within.findIndex((line) => new RegExp(`^ +# *${key}:`).test(line));

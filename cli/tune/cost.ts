@@ -1,7 +1,7 @@
 /**
- * Computes how long a call takes at a memory setting and what a million predictions cost. Lambda gives processor time in
- * proportion to memory: below one vCPU the measured time is divided by the share, which is arithmetic and not a
- * measurement; above the cores of this machine there is nothing to compute from.
+ * Computes the time of a call and the cost of a million predictions at a memory setting. Lambda's processor time is
+ * proportional to memory: below one vCPU the measured time is divided by the share, which is computed, not measured.
+ * Above the cores of this machine there is no data to compute from.
  */
 
 import type { Architecture } from '../../infra/prices.ts';
@@ -14,7 +14,7 @@ import type { MeasuredPoint, ModelFacts } from './points.ts';
 interface Cost {
   /** GB-seconds of Lambda. */
   readonly time: number;
-  /** Invocations, and the requests of the way there: HTTP API, or SQS and S3. */
+  /** Invocations, and requests of the HTTP API, or of SQS and S3. */
   readonly requests: number;
   readonly total: number;
 }
@@ -22,12 +22,12 @@ interface Cost {
 export interface Setting {
   /** function.memoryMB */
   readonly memoryMB: number;
-  /** Of one run; 0 for threadPerModel where it is one per vCPU. */
+  /** Threads of one run; 0 is threadPerModel's one per vCPU. */
   readonly threads: number;
   readonly vCpus: number;
   /**
-   * measured: as it ran here. scaled: below one vCPU, divided by the share. fewer cores: with as many as this machine
-   * has, which are fewer than Lambda would give.
+   * measured: as measured here. scaled: below one vCPU, divided by the share. fewer cores: with the cores of this
+   * machine, which are fewer than Lambda would give.
    */
   readonly basis: 'measured' | 'scaled' | 'fewer cores';
 }
@@ -52,19 +52,19 @@ export interface SettingResult {
 
 export interface CostSettings {
   readonly memories: readonly number[];
-  /** Of this machine. */
+  /** The cores of this machine. */
   readonly cores: number;
-  /** What Lambda and Redis add to each call. */
+  /** The time that Lambda and Redis add to each call. */
   readonly overheadMs: number;
   readonly timeoutSeconds: number;
 }
 
 const MB_PER_VCPU = 1_769;
 const MILLION = 1_000_000;
-/** A call that takes more of its time limit than this would fail on a slower day. */
+/** A call above this share of its time limit may fail when Lambda is slower. */
 const MOST_OF_TIMEOUT = 0.5;
 
-/** Each memory setting with each thread count that was measured and has a vCPU there. */
+/** Each memory setting with each measured thread count that has a vCPU there. */
 export function settingResults(
   points: readonly MeasuredPoint[],
   facts: Pick<ModelFacts, 'messageBytes' | 'requestBytes'>,
@@ -115,13 +115,13 @@ function callResult(
   return { records, ms, p99Ms, perSecond: (records * 1000) / ms, costs: Object.fromEntries(costs) as Costs };
 }
 
-/** Lambda counts whole milliseconds, rounded up. */
+/** Lambda bills whole milliseconds, rounded up. */
 export function billedMs(ms: number): number {
-  // 4.000000000001 is 4: what arithmetic leaves behind is nothing to pay for.
+  // Ignores rounding errors: 4.000000000001 is 4.
   return Math.ceil(Number(ms.toFixed(6)));
 }
 
-/** GB-seconds of so many calls. */
+/** The GB-seconds of these calls. */
 export function gigabyteSeconds(calls: number, ms: number, memoryMB: number): number {
   return calls * (ms / 1000) * (memoryMB / 1024);
 }
@@ -148,9 +148,9 @@ export function batchCost(
   return { time, requests, total: time + requests };
 }
 
-/** Sends and receives in tens where ten fit into one call, deletes in tens; of a million messages. */
+/** Requests per message: sends and receives in batches of up to ten that fit into one call, deletes in tens. */
 function queueCost(records: number, messageBytes: number): number {
-  // The pointer in place of a record that is too large.
+  // A record that is too large is sent as a pointer.
   const bytes = messageBytes > LIMITS.messageBytes ? 1_000 : messageBytes;
   const fitting = Math.max(1, Math.min(LIMITS.sendEntries, Math.floor(LIMITS.messageBytes / bytes)));
   const units = (count: number) => Math.max(1, Math.ceil((count * bytes) / QUEUE_UNIT_BYTES)) / count;

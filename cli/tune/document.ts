@@ -25,7 +25,7 @@ export function documentOf(model: TuneModel, measurement: Measurement, job: JobC
     overheadMs,
     timeoutSeconds,
   });
-  // A request that is too large for POST /predict leaves the queue.
+  // If requests are too large for POST /predict, only the queue was measured.
   const doors = new Set(points.map(({ door }) => door));
   const [only = 'batch'] = doors;
   const wishes: Wishes = {
@@ -62,7 +62,7 @@ export function documentOf(model: TuneModel, measurement: Measurement, job: JobC
   };
 }
 
-/** Share of a call of one thread that it waited for the processor, above which every time is too long. */
+/** If single-threaded calls waited for the processor more than this share, all times are too long. */
 const BUSY_SHARE = 0.1;
 const TMP_BYTES = 512 * 1024 * 1024;
 const LARGE_REQUEST_BYTES = 100_000;
@@ -85,19 +85,19 @@ function notesOf(
       recommendations.every(({ aim }) => aim !== 'latency') &&
       `no setting that was measured has a p99 of at most ${limitMs} ms`,
     recommendations.length === 0 &&
-      'no memory setting holds the model within its time limit; --memory names others',
+      'the model exceeds its time limit at every memory setting; --memory selects others',
     options.traffic !== traffic && `${other} could not be measured, so the settings are for ${traffic} alone`,
     !shared &&
-      'records run one by one, as the outputs do not follow the batch: batchSize changes nothing, larger events only save invocations',
+      'records run one by one, as the outputs do not follow the batch: batchSize has no effect, and larger events only save invocations',
     shared &&
       rows > 0 &&
-      `the file fixes a run to ${rowsText(rows)}: batchSize changes nothing${rows > 1 ? ', and a request of one record is padded to them' : ''}`,
-    data === 'zeros' && 'the model takes no random numbers, so it ran on zeros; --data gives it real inputs',
+      `the file fixes a run to ${rowsText(rows)}: batchSize has no effect${rows > 1 ? ', and a request of one record is padded' : ''}`,
+    data === 'zeros' && 'the model rejects random numbers, so it ran on zeros; --data gives it real inputs',
     data !== 'given' &&
       requestBytes > LARGE_REQUEST_BYTES &&
-      `a request is ${bytesText(requestBytes)} of numbers; where clients send pictures, --data picture.jpg measures that`,
+      `a request is ${bytesText(requestBytes)} of numbers; if clients send images, measure with --data picture.jpg`,
     messageBytes > LIMITS.messageBytes &&
-      'a record is too large for a message and travels through S3: what that takes is not in the times, its requests are in the costs',
+      'a record is too large for a message and is sent through S3: the times exclude that, the costs include its requests',
     model.bytes > TMP_BYTES && `the model is ${bytesText(model.bytes)}, and /tmp of a function holds 512 MiB`,
     skipped.length > 0 &&
       points.every(({ door, records }) => door === 'predict' || records === 1) &&
@@ -110,7 +110,7 @@ export function rowsText(rows: number): string {
   return rows === 1 ? 'one row' : `${rows} rows`;
 }
 
-/** How much of a call of one thread was not processor time, at the median of the points. */
+/** The share of single-threaded calls that was not processor time, at the median of the points. */
 function waitedShare(points: readonly MeasuredPoint[]): number {
   const shares = points
     .filter(({ threads }) => threads === 1)

@@ -1,6 +1,6 @@
 /**
- * Makes the events with which Lambda would call the functions, as the JSON that Lambda sends: its runtime parses that
- * JSON within the billed time, and 6 MB of it take longer than many models.
+ * Builds the events with which Lambda calls the functions, as JSON text: Lambda's runtime parses that within the
+ * billed time, and 6 MB of it take longer than many models.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
@@ -8,11 +8,11 @@ import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/t
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 
 const NAME = 'tune';
-/** As long as one of SQS. */
+/** As long as SQS's handles. */
 const RECEIPT_HANDLE = 'x'.repeat(400);
-/** A float32 has 9 digits; more would only be longer. */
+/** A float32 has at most 9 significant digits. */
 const DIGITS = 9;
-/** What an event holds for a record that is too large for a message; as long as a real pointer. */
+/** The message of a record that is too large, as long as a real pointer. */
 const POINTER = 'pointer:';
 const POINTER_BYTES = 200;
 
@@ -32,7 +32,7 @@ function jsonOf(value: Value): unknown {
   if (value.kind === 'json') return value.value;
   if (value.kind === 'image') return { b64: Buffer.from(value.bytes).toString('base64') };
   if (value.kind === 'text') return value.text;
-  // No sparse value is made up or read from a file here.
+  // Sparse values are neither generated nor read from files here.
   return value.kind === 'tensor' ? nested(value.tensor) : null;
 }
 
@@ -54,7 +54,7 @@ function nested({ dtype, shape, data }: Tensor): unknown {
   return build(0, 0);
 }
 
-/** POST /predict, as API Gateway's HTTP API sends it. @param name of the API and its caller */
+/** The event of POST /predict from API Gateway's HTTP API. @param name of the API and its caller */
 export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
   const host = `${name}.execute-api.us-east-1.amazonaws.com`;
   const [method, path, protocol, sourceIp] = ['POST', '/predict', 'HTTP/1.1', '192.0.2.1'] as const;
@@ -90,7 +90,7 @@ export function httpEvent(name: string, body: string): APIGatewayProxyEventV2 {
   };
 }
 
-/** Messages of a queue, as the event source mapping delivers them. @param name of the queue and its sender */
+/** The event with messages of a queue from the event source mapping. @param name of the queue and its sender */
 export function sqsEvent(name: string, bodies: readonly string[], receiptHandle: string): SQSEvent {
   return {
     Records: bodies.map((body, i) => ({
@@ -122,7 +122,10 @@ export function messageOf(records: readonly Inputs[], index: number): string {
   return encodeMessage(uri, records[index % records.length] as Inputs);
 }
 
-/** An event of so many messages, the records in turn. @param isPointing they are in S3; see `resolver` */
+/**
+ * An event of `count` messages that cycle through the records. @param isPointing the records are in S3; see
+ * `resolver`
+ */
 export function queueEvent(records: readonly Inputs[], count: number, isPointing = false): string {
   const bodies = Array.from({ length: count }, (_, i) =>
     isPointing ? `${POINTER}${i % records.length}`.padEnd(POINTER_BYTES) : messageOf(records, i),

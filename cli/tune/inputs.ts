@@ -1,6 +1,6 @@
 /**
- * Makes records as a client would send them, from a model's inputs, sizes of the command line, and perhaps files. A size
- * that the file leaves free decides the time, so it has to be given; the batch in front is what is measured.
+ * Creates records as a client would send them, from a model's inputs, the sizes on the command line, and optional
+ * files. A free size affects the time, so it must be given; the batch dimension is what is measured.
  */
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
@@ -16,26 +16,26 @@ import { wrongUse } from '../command.ts';
 export interface Sizes {
   /** Free sizes by name. */
   readonly dims: Readonly<Record<string, number>>;
-  /** Whole shapes by input, the batch in front. */
+  /** Full shapes by input, including the batch dimension. */
   readonly shapes: Readonly<Record<string, readonly number[]>>;
 }
 
 export interface DataFile {
-  /** Undefined: of the only input, or of all of them (JSON). */
+  /** Undefined: the only input, or all of them (JSON). */
   readonly input: string | undefined;
   /** Absolute. */
   readonly path: string;
 }
 
-/** Of made-up records, and of those of a file: more only take memory that a function would not. */
+/** Limits generated records and those of a file; more would take memory that a function does not need. */
 const MOST_RECORDS = 16;
 const IMAGE_ENDINGS = ['.jpg', '.jpeg', '.png'];
 export const DATA_ENDINGS: readonly string[] = ['.json', '.npy', ...IMAGE_ENDINGS];
 
 /**
- * The inputs with all sizes but the batch in front.
- * @param shapeless inputs of which the file does not even say the rank
- * @throws bad_config naming each size that is missing, and options for nothing
+ * The inputs with all sizes except the batch dimension.
+ * @param shapeless inputs of unknown rank
+ * @throws bad_config naming each missing size, and options without effect
  */
 export function sizedSpecs(
   specs: readonly TensorSpec[],
@@ -56,7 +56,7 @@ export function sizedSpecs(
     const picture = pictureSizes(spec, image);
     const shape = spec.shape.map((dim, axis) => {
       if (typeof dim === 'number' || axis === 0) return dim;
-      // A second dimension that counts the rows is 1 in a record.
+      // Another dimension with the name of the batch is 1 in a record.
       return sizes.dims[dim] ?? (dim !== '' && dim === batch ? 1 : (picture.get(axis) ?? dim));
     });
     if (shape.slice(1).some((dim) => typeof dim === 'string')) open.push({ ...spec, shape });
@@ -66,11 +66,11 @@ export function sizedSpecs(
   throw wrongUse(missingSizes(open));
 }
 
-/** What is free, and the options that say it. */
+/** Describes the free sizes and the options that set them. */
 function missingSizes(open: readonly TensorSpec[]): string {
   const shown = open.map(({ name, shape }) => `"${name}" ${formatShape(shape.map((dim) => dim || '?'))}`);
   const free = ({ shape }: TensorSpec) => shape.slice(1).filter((dim) => typeof dim === 'string');
-  // An unknown rank has `?` in front.
+  // An unknown rank starts with `?`.
   const isNamed = (spec: TensorSpec) => spec.shape[0] !== '?' && !free(spec).includes('');
   const dims = new Set(open.filter(isNamed).flatMap(free));
   const shapes = open.flatMap((spec) => (isNamed(spec) ? [] : exampleShape(spec)));
@@ -102,7 +102,7 @@ function namesOf(specs: readonly TensorSpec[]): string {
   return specs.map(({ name }) => `"${name}"`).join(', ');
 }
 
-/** @throws bad_config where the shape is not one of this input, with 1 for a free batch */
+/** @throws bad_config when the shape does not match the input; a free batch must be 1 */
 function withShape({ name, shape }: TensorSpec, given: readonly number[]): (number | string)[] {
   const expected = shape.map((dim, axis) => (axis === 0 && typeof dim === 'string' ? 1 : dim));
   const isRight = expected.every((dim, axis) => typeof dim === 'string' || dim === given[axis]);
@@ -113,7 +113,7 @@ function withShape({ name, shape }: TensorSpec, given: readonly number[]): (numb
   );
 }
 
-/** Height and width that the config scales pictures to. */
+/** The height and width to which the config scales images. */
 function pictureSizes(spec: TensorSpec, image: ImageChoice): Map<number, number> {
   const sizes = new Map<number, number>();
   if (spec.shape.length !== 4 || spec.dtype === 'string') return sizes;
@@ -124,12 +124,12 @@ function pictureSizes(spec: TensorSpec, image: ImageChoice): Map<number, number>
   return sizes;
 }
 
-/** Whether each input is in the files, so that nothing has to be made up. */
+/** Whether the files cover each input, so that nothing is generated. */
 export function coversAll(specs: readonly TensorSpec[], data: readonly DataFile[]): boolean {
   return data.some(({ path }) => extname(path).toLowerCase() === '.json') || data.length === specs.length;
 }
 
-/** Records with random numbers from seeds, or zeros; as clients send them, without the batch in front. */
+/** Records of seeded random numbers, or of zeros, as clients send them, without the batch dimension. */
 export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: boolean, filling: Filling) {
   const sizes = FREE_SIZES[0] as (typeof FREE_SIZES)[number];
   return Array.from({ length: MOST_RECORDS }, (_, row): Inputs => {
@@ -142,16 +142,16 @@ export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: bool
   });
 }
 
-/** @param keepsBatch as a batch of one */
+/** @param keepsBatch returns a batch of one */
 function rowOf({ dtype, shape, data }: Tensor, row: number, keepsBatch: boolean): Tensor {
   const rest = shape.slice(1);
   const width = elementCount(rest);
-  // slice, not a view: a record has its own bytes.
+  // A copy, because a record has its own bytes.
   const part = (data as TypedArray).slice(row * width, (row + 1) * width);
   return { dtype, shape: keepsBatch ? [1, ...rest] : rest, data: part };
 }
 
-/** @throws bad_config for a file that is none of these, or for no input of the model */
+/** @throws bad_config for a file of another kind, or for no input of the model */
 export async function recordsOfFiles(
   files: readonly DataFile[],
   specs: readonly TensorSpec[],
@@ -198,10 +198,10 @@ function specOf(specs: readonly TensorSpec[], input: string | undefined, path: s
   if (found) return found;
   const names = namesOf(specs);
   if (input !== undefined) throw wrong(path, `the model has no input "${input}"; it has ${names}`);
-  throw wrong(path, `the model has the inputs ${names}; say --data <input>=${basename(path)} for each`);
+  throw wrong(path, `the model has the inputs ${names}; pass --data <input>=${basename(path)} for each`);
 }
 
-/** An array with the batch in front is as many records. */
+/** An array with a batch dimension is several records. */
 function rowsOf(tensor: Tensor, { shape }: TensorSpec, alreadyBatched: boolean): Value[] {
   if (shape.length === 0 || tensor.shape.length !== shape.length) return [{ kind: 'tensor', tensor }];
   return Array.from({ length: Math.min(tensor.shape[0] ?? 1, MOST_RECORDS) }, (_, row) => ({

@@ -1,7 +1,7 @@
 /**
- * Measures a model at each point (function, threads, records of an event) within a time limit, and says why a point was
- * skipped. Machines drift, so points take turns, in another order each round. Each has its own process, which stays for
- * its next turn where memory allows; a point that would not fit memory or time is never started.
+ * Measures a model at each point (function, threads, records of an event) within a time limit, and records why a
+ * point was skipped. Machines drift, so points take turns in a different order each round. Each has its own process,
+ * which is kept for its next turn if memory allows; a point that would exceed memory or time is never started.
  */
 import { loadavg } from 'node:os';
 import { neededMB } from '../../convert/lambda-fit.ts';
@@ -28,7 +28,7 @@ interface MeasureRequest {
   readonly doors: readonly Door[];
   /** Most records of an event. */
   readonly maxBatch: number;
-  /** No function in question has more memory. */
+  /** The most memory of any function considered. */
   readonly mostMB: number;
   readonly limitMs: number;
   readonly signal: AbortSignal;
@@ -41,7 +41,7 @@ export type Measurement = Awaited<ReturnType<typeof measurePoints>>;
 /** A point while it is measured. */
 interface Running {
   readonly point: Point;
-  /** Undefined once it was ended to make room. */
+  /** Undefined after it was ended to free memory. */
   process: TuneProcess | undefined;
   readonly blocks: Block[];
   callMs: number;
@@ -56,12 +56,12 @@ const WARM_MS = 150;
 export const SMALLER_FAILED = 'a smaller one was not measured';
 /** The first point of each door is measured however long it takes, up to this. */
 const FIRST_LIMIT_MS = 120_000;
-/** What an answer may take beyond what was expected. */
+/** The time that an answer may take beyond the expected one. */
 const GRACE_MS = 5_000;
-/** Share of the free memory that processes may take. */
+/** The share of free memory that the processes may use. */
 const MOST_OF_FREE = 0.6;
 
-/** @throws what the model cannot be opened or run with; the signal's reason */
+/** @throws the error of opening or running the model; the signal's reason */
 export async function measurePoints(request: MeasureRequest) {
   const campaign = new Campaign(request);
   const end = () => void campaign.end();
@@ -77,7 +77,7 @@ export async function measurePoints(request: MeasureRequest) {
   }
 }
 
-/** How many records an event may have: powers of two of what one run takes. */
+/** The numbers of records to measure: powers of two of the rows of one run. */
 export function batchSizes(facts: ModelFacts, maxBatch: number) {
   const room = Math.max(1, Math.floor(LIMITS.httpBodyBytes / facts.eventBytes));
   const unit = Math.min(room, facts.shared ? (facts.fixedRows ?? 1) : 1);
@@ -95,7 +95,7 @@ class Campaign {
   readonly #running: Running[] = [];
   readonly #skipped: SkippedPoint[] = [];
   #facts: ModelFacts | undefined;
-  /** From the start of the last process to its first call. */
+  /** The time from the last process's start to its first call. */
   #startMs = 500;
 
   constructor(request: MeasureRequest) {
@@ -125,7 +125,7 @@ class Campaign {
       facts,
       points: this.#running.map(measuredPoint),
       skipped: this.#skipped,
-      /** Why batches end where they do, unless --max-batch ends them. */
+      /** What limits the batches, unless --max-batch does. */
       batchLimit: isBatching ? limit : undefined,
       rounds,
       tookMs: performance.now() - this.#start,
@@ -138,7 +138,7 @@ class Campaign {
     for (const { process } of this.#running) await process?.end();
   }
 
-  /** A point's first turn, in a new process, unless it had one. @param isFirst it is measured whatever it takes */
+  /** A point's first turn, in a new process, unless it had one. @param isFirst measures it however long it takes */
   async #begin(point: Point, isFirst = false): Promise<void> {
     this.#request.signal.throwIfAborted();
     const name = pointName(point);
@@ -159,7 +159,7 @@ class Campaign {
     }
     this.#facts ??= answer.facts;
     this.#startMs = performance.now() - begin;
-    // V8 compiles a function after some hundred calls; a slow model has its two.
+    // V8 compiles a function after some hundred calls; a slow model gets two.
     const warm = await this.#ask(running, WARM_MS, limitMs);
     if (!warm) return;
     running.callMs = warm.block.callMs.at(-1) as number;
@@ -167,7 +167,7 @@ class Campaign {
     await this.#makeRoom();
   }
 
-  /** By what a smaller one took. */
+  /** Judges by the results of a smaller point. */
   #reasonAgainst({ door, threads, records }: Point): string | undefined {
     const { mostMB, limitMs } = this.#request;
     const isSmaller = (other: Point) =>
@@ -218,7 +218,7 @@ class Campaign {
     running.residentBytes = measured.residentBytes;
   }
 
-  /** Undefined where the point fails, which is then dropped. */
+  /** Returns undefined when the point fails, and drops it. */
   async #ask(running: Running, measureMs: number, limitMs: number): Promise<Measured | undefined> {
     const answer = await (running.process as TuneProcess).ask({ measureMs }, limitMs);
     if ('measured' in answer) return answer.measured;
@@ -226,7 +226,7 @@ class Campaign {
     return undefined;
   }
 
-  /** Ends the processes that take most; their points have had their only turn. */
+  /** Ends the largest processes; their points get no further turn. */
   async #makeRoom(): Promise<void> {
     const alive = this.#running.filter(({ process }) => process !== undefined);
     let taken = alive.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
@@ -250,7 +250,7 @@ class Campaign {
   }
 }
 
-/** The error of an answer that is not what was asked for. */
+/** The error of an unexpected answer. */
 function failureOf(answer: ChildAnswer): ServingError {
   if (!('failed' in answer))
     return new ServingError('internal', 'the process that measures answered out of turn');

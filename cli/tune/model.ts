@@ -7,15 +7,15 @@ import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 
 export interface TuneModel {
-  /** As the user named it. */
+  /** The name that the user gave. */
   readonly name: string;
   readonly file: string;
   readonly bytes: number;
-  /** Inputs whose rank the file does not say. */
+  /** Inputs of unknown rank. */
   readonly shapeless: readonly string[];
 }
 
-/** Calls `work` with the model. @throws bad_config, bad_model: there is none, or it cannot be read or converted */
+/** Calls `work` with the model. @throws bad_config, bad_model when there is none or it cannot be read or converted */
 export async function withModel<T>(
   name: string,
   job: JobConfig,

@@ -6,7 +6,7 @@ import { YES } from '../service.ts';
 import { DATA_ENDINGS, type DataFile, type Sizes } from './inputs.ts';
 import type { Aim } from './recommend.ts';
 
-/** Common values below one vCPU, whole vCPUs, and the most there is. */
+/** Common values below one vCPU, whole vCPUs, and the maximum. */
 const MEMORIES = '512,1024,1769,3538,5307,7076,8845,10240';
 const MEMORY_RANGE = [128, 10_240] as const;
 const MOST_MEMORIES = 20;
@@ -127,7 +127,7 @@ function recordOf<T>(
 }
 
 function dataFile(text: string): DataFile {
-  // The first `=` ends a name; those of the path come after it.
+  // The first `=` ends the name; others belong to the path.
   const equals = text.indexOf('=');
   const path = equals > 0 ? text.slice(equals + 1) : text;
   const isKnown = DATA_ENDINGS.some((ending) => path.toLowerCase().endsWith(ending));

@@ -1,17 +1,17 @@
 /**
- * What a point of a measurement is. Samples of one block share whatever else the machine did meanwhile, so the median is
- * that of the blocks' medians, and the spread is theirs.
+ * The types and statistics of measured points. Samples of one block share the machine's other load, so the median is
+ * that of the blocks' medians, and the spread is that between blocks.
  */
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
-/** Which function: POST /predict with one record, or the queue's with an event of them. */
+/** The measured function: POST /predict with one record, or the batch function with an event. */
 export type Door = 'predict' | 'batch';
 
 export interface Point {
   readonly door: Door;
-  /** Of one run of the model. */
+  /** Threads of one run of the model. */
   readonly threads: number;
-  /** Of one event; 1 at `predict`. */
+  /** Records of one event; 1 for `predict`. */
   readonly records: number;
 }
 
@@ -22,24 +22,24 @@ export interface Times {
   /** The lowest and the highest of the blocks' medians. */
   readonly low: number;
   readonly high: number;
-  /** Nearest rank over all calls: the slowest one where there are fewer than 100. */
+  /** The nearest rank over all calls; below 100 calls the slowest one. */
   readonly p99: number;
   readonly calls: number;
 }
 
 export interface MeasuredPoint extends Point {
-  /** The model's own share of a call: onnxruntime's runs. */
+  /** The model's share of a call: onnxruntime's runs. */
   readonly model: Times;
   /** The whole call of the function, without Redis and what Lambda adds. */
   readonly call: Times;
-  /** Means of a call; all threads' processor time, and the clock's. */
+  /** Means per call: processor time of all threads, and elapsed time. */
   readonly cpuMs: number;
   readonly meanMs: number;
-  /** Turns the point had. */
+  /** The turns of the point. */
   readonly blocks: number;
-  /** What its process grew by, at most. */
+  /** The peak growth of its process. */
   readonly peakBytes: number;
-  /** Of a function that does this. */
+  /** The memory that a function needs for this. */
   readonly neededMB: number;
 }
 
@@ -47,27 +47,27 @@ export interface SkippedPoint extends Point {
   readonly reason: string;
 }
 
-/** One turn of a point. In ms, one per call. */
+/** One turn of a point, in ms per call. */
 export interface Block {
   readonly modelMs: readonly number[];
   readonly callMs: readonly number[];
-  /** Of the whole turn: all threads' processor time, and the clock's. */
+  /** For the whole turn: processor time of all threads, and elapsed time. */
   readonly cpuMs: number;
   readonly wallMs: number;
 }
 
-/** What opening the model showed. */
+/** What was found when the model was opened. */
 export interface ModelFacts {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
-  /** Of one record, by input. */
+  /** The shapes of one record, by input. */
   readonly shapes: readonly (readonly number[])[];
-  /** Rows that the file fixes a run to. */
+  /** The rows that the file fixes for a run. */
   readonly fixedRows: number | null;
   /** Whether records share a run. */
   readonly shared: boolean;
   readonly loadMs: number;
-  /** Of one record: its message, its place in an event, and as a body of POST /predict. */
+  /** The sizes of one record: its message, its share of an event, and its body for POST /predict. */
   readonly messageBytes: number;
   readonly eventBytes: number;
   readonly requestBytes: number;
@@ -83,7 +83,7 @@ export function timesOf(blocks: readonly (readonly number[])[]): Times {
   return { median, low, high, p99: rank(all, 0.99), calls: all.length };
 }
 
-/** The nearest rank. */
+/** The value at the nearest rank. */
 function rank(values: readonly number[], share: number): number {
   const ascending = values.toSorted((a, b) => a - b);
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] as number;

@@ -1,6 +1,6 @@
 /**
- * The process of one point, seen from outside. A model may crash its process or never answer: either is an answer here,
- * not an error.
+ * Controls the process that measures one point. A model may crash its process or never answer; both are results here,
+ * not errors.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,30 +18,30 @@ export class TuneProcess {
   constructor() {
     this.#child = fork(fileURLToPath(script()), [ROLE], {
       execArgv: [],
-      // The functions log to stdout, and in an environment of Lambda they would open what they need there.
+      // Without this variable the functions open no dependencies. They log to stdout, which is ignored.
       env: { ...variables, AWS_LAMBDA_RUNTIME_API: undefined },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       if (this.#errors.length < MAX_STDERR) this.#errors += chunk.toString();
     });
-    // A process that cannot be started or reached ends, which is what `ask` looks at.
+    // A process that cannot be started or reached ends, which `ask` detects.
     this.#child.on('error', () => undefined);
   }
 
-  /** Its answer, or its end, or a failure after `limitMs`; after either of those two the process is gone. */
+  /** Returns its answer, or a failure after its end or `limitMs`; the process has then ended. */
   async ask(question: ChildQuestion, limitMs: number): Promise<ChildAnswer> {
     const failed = (message: string): ChildAnswer => ({ failed: { code: 'model_failed', message } });
     if (this.#hasEnded()) return failed('its process has ended');
     const stop = new AbortController();
     const late = Promise.withResolvers<ChildAnswer>();
-    const message = `it was not done after ${Math.round(limitMs / 1000)} s`;
+    const message = `it did not finish within ${Math.round(limitMs / 1000)} s`;
     const timer = setTimeout(() => late.resolve(failed(message)), limitMs);
     this.#child.send(question, () => undefined);
     const answered = once(this.#child, 'message', stop).then(([answer]) => answer as ChildAnswer);
     const ended = once(this.#child, 'close', stop).then(([code, signal]): ChildAnswer => {
       const how = signal === null ? `exit code ${code}` : String(signal);
-      return failed(`it took its process down (${how})${this.#errors && `: ${this.#errors.trim()}`}`);
+      return failed(`it ended its process (${how})${this.#errors && `: ${this.#errors.trim()}`}`);
     });
     try {
       const answer = await Promise.race([answered, ended, late.promise]).catch((error: Error) =>
@@ -68,7 +68,7 @@ export class TuneProcess {
   }
 }
 
-/** The source in the repository; in the installed package the chunk that holds it. */
+/** The source in a checkout, else the chunk of the installed package. */
 function script(): string {
   const source = new URL('./child.ts', import.meta.url).href;
   return process.features.typescript && existsSync(fileURLToPath(source)) ? source : SCRIPT;

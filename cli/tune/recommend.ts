@@ -1,7 +1,7 @@
 /**
- * Chooses what config.yaml should say for two aims, and why. predict and batch share function.memoryMB, threadPerModel
- * and batchSize, so they are chosen together. The cheapest setting is often the smallest and slowest by a hair, so one
- * that costs up to 5 % more and is at least 1.2 times as fast is preferred.
+ * Recommends settings for config.yaml for two aims, with reasons. predict and batch share function.memoryMB,
+ * threadPerModel and batchSize, so these are chosen together. The cheapest setting is often only slightly cheaper
+ * than a much faster one, so a setting that costs up to 5 % more and is at least 1.2 times as fast is preferred.
  */
 import type { Architecture } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
@@ -16,9 +16,9 @@ export interface Wishes {
   readonly traffic: Traffic;
   /** p99 of a call, in ms. */
   readonly limitMs: number | undefined;
-  /** The job as it is: what need not change stays. */
+  /** The current job, whose settings stay if they need no change. */
   readonly job: Pick<JobConfig, 'batchSize' | 'queue'>;
-  /** False where records run one by one or the file fixes the rows: batchSize changes nothing then. */
+  /** False when records run one by one or the file fixes the rows, so that batchSize has no effect. */
   readonly hasFreeBatch: boolean;
 }
 
@@ -27,11 +27,11 @@ export type ConfigChange = Readonly<Record<string, number>>;
 
 export type Recommendation = NonNullable<ReturnType<typeof recommend>>;
 
-/** What is worth paying for being faster. */
+/** The price worth paying for a faster setting. */
 const TOLERANCE = 1.05;
-/** What is worth calling faster. */
+/** The speed-up that makes a setting faster. */
 const FASTER = 1.2;
-/** SQS gathers more only in a window. */
+/** SQS collects more messages only with a window. */
 const MOST_WITHOUT_WINDOW = 10;
 
 interface Candidate {
@@ -43,7 +43,7 @@ interface Candidate {
   readonly p99Ms: number;
 }
 
-/** Undefined where no setting meets the limit, or nothing that is asked for was measured. */
+/** Returns undefined when no setting meets the limit, or nothing relevant was measured. */
 export function recommend(aim: Aim, results: readonly SettingResult[], wishes: Wishes) {
   const all = results.flatMap((result) => candidateOf(aim, result, wishes) ?? []);
   const candidates = trusted(aim, all);
@@ -62,8 +62,8 @@ export function recommend(aim: Aim, results: readonly SettingResult[], wishes: W
 }
 
 /**
- * What was run with fewer cores than it would have is only better than nothing. And below one vCPU Lambda takes the
- * processor away for parts of the time: what that does to the slowest calls cannot be computed.
+ * Prefers reliable results: those measured with fewer cores than Lambda gives count only if there are no others.
+ * Below one vCPU Lambda pauses the process, and the effect on the slowest calls cannot be computed.
  */
 function trusted(aim: Aim, all: readonly Candidate[]): readonly Candidate[] {
   const known = all.filter(({ setting }) => setting.basis !== 'fewer cores');
@@ -72,19 +72,19 @@ function trusted(aim: Aim, all: readonly Candidate[]): readonly Candidate[] {
   return known.length > 0 ? known : all;
 }
 
-/** The setting with the batch it would take. */
+/** The setting with its best batch. */
 function candidateOf(aim: Aim, result: SettingResult, wishes: Wishes): Candidate | undefined {
   const { arch, traffic } = wishes;
   const predict = traffic === 'batch' ? undefined : result.predict;
   const batch = traffic === 'predict' ? undefined : batchOf(aim, result, wishes);
-  // A client of predict waits for its answer; a record of the queue waits anyway.
+  // A client of predict waits for its answer, so its time counts; a record of the queue waits anyway.
   const first = traffic === 'batch' ? batch : predict;
   if (!first || (traffic === 'both' && !batch)) return undefined;
   const cost = (predict?.costs[arch].total ?? 0) + (batch?.costs[arch].total ?? 0);
   return { setting: result.setting, predict, batch, cost, ms: first.ms, p99Ms: first.p99Ms };
 }
 
-/** As many records as it takes until more save less than the tolerance. */
+/** The smallest batch beyond which the savings are below the tolerance. */
 function batchOf(
   aim: Aim,
   { batches }: SettingResult,
@@ -102,7 +102,7 @@ function least<T>(items: readonly T[], number: (item: T) => number): T | undefin
   return items.find((item) => number(item) === lowest);
 }
 
-/** The cheapest, or what costs hardly more and is faster by more than that. */
+/** The cheapest setting, or one that is hardly more expensive but much faster. */
 function worthPaying(fitting: readonly Candidate[], cheapest: Candidate): Candidate {
   const faster = within(fitting, ({ cost }) => cost).filter(({ ms }) => ms * FASTER <= cheapest.ms);
   return least(faster, ({ cost, ms }) => cost * ms) ?? cheapest;

@@ -41,7 +41,7 @@ function headLines({ model, machine, method, points }: TuneDocument): string[] {
   ];
 }
 
-/** A row for each point, with what it costs at each memory setting that can be judged on this machine. */
+/** A row per point, with its cost at each memory setting that this machine can judge. */
 function tableRows({ points, settings, method }: TuneDocument): string[][] {
   const known = settings.filter(({ setting }) => setting.basis !== 'fewer cores');
   const byMemory = Map.groupBy(known.length > 0 ? known : settings, ({ setting }) => setting.memoryMB);
@@ -65,7 +65,7 @@ function tableRows({ points, settings, method }: TuneDocument): string[][] {
   return [['measured', 'model ms', 'call ms', 'p99', 'records/s', 'memory', ...heads], ...rows];
 }
 
-/** The first column to the left, numbers to the right. */
+/** Aligns the first column left and numbers right. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
@@ -78,7 +78,7 @@ function table(rows: readonly (readonly string[])[]): string[] {
 function legendLines({ settings, excluded, method, skipped }: TuneDocument): string[] {
   const bases = settings.map(({ setting }) => setting.basis);
   const reasons = Map.groupBy(skipped, ({ reason }) => reason);
-  // Points after a failed one are not listed, but for "and larger".
+  // Points after a failed one are only listed as "and larger".
   const rest = reasons.get(SMALLER_FAILED) ?? [];
   reasons.delete(SMALLER_FAILED);
   const skippedLines = [...reasons].map(([reason, points]) => {
@@ -116,7 +116,7 @@ function recommendationLines(recommendation: Recommendation, arch: Architecture)
   ];
 }
 
-/** Three digits, at most three of them behind the point. */
+/** Three significant digits, with at most three decimals. */
 function threeDigits(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(value >= 1 ? 2 : 3);
 }

@@ -1,7 +1,7 @@
 /**
- * Calls the functions that Lambda runs, from the event's JSON to that of the answer, and measures each call and the
- * model's share of it. A record that fails is answered fast and would look like a fast model, so every answer is checked.
- * Nothing is stored: Redis and what Lambda adds are not in these times (docs/how-to/tune.md).
+ * Calls the functions that Lambda runs, from the event's JSON to the answer's, and measures each call and the model's
+ * share of it. A failing record is answered fast and would look like a fast model, so every answer is checked.
+ * Nothing is stored: the times exclude Redis and Lambda's overhead (docs/how-to/tune.md).
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
@@ -21,12 +21,12 @@ import { messageOf, predictEvent, queueEvent, requestBody, resolver } from './ev
 import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, sizedSpecs } from './inputs.ts';
 import type { ModelFacts, Point } from './points.ts';
 
-/** The settings of a job that change the time. */
+/** The settings of a job that affect the time. */
 type TuneJob = Pick<JobConfig, 'inputAlreadyBatched' | 'image' | 'postProcessing'>;
 
 export interface OpenRequest {
   readonly file: string;
-  /** Inputs whose rank the file does not say. */
+  /** Inputs of unknown rank. */
   readonly shapeless: readonly string[];
   readonly point: Point;
   readonly sizes: Sizes;
@@ -36,14 +36,14 @@ export interface OpenRequest {
 
 export interface OpenPoint {
   readonly facts: ModelFacts;
-  /** @returns ms of the call, and of it in the model. @throws what the function failed with */
+  /** @returns the time of the call in ms, and the model's share. @throws the function's error */
   call(): Promise<{ readonly callMs: number; readonly modelMs: number }>;
 }
 
-/** No call is cut short here; the process is ended from outside. */
+/** Calls have no time limit here; the parent ends the process. */
 const CONTEXT = { getRemainingTimeInMillis: () => 900_000 };
 
-/** @throws model_unavailable, bad_config for sizes or data that are missing, model_failed when no record runs */
+/** @throws model_unavailable, bad_config for missing sizes or data, model_failed when no record runs */
 export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
   const { file, point, job } = request;
   const begin = performance.now();
@@ -53,7 +53,7 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
   const { records, data, specs } = await recordsFor(request, session, served.runner);
   const first = records[0] as Inputs;
   const messageBytes = Buffer.byteLength(messageOf(records, 0));
-  // Too large for a message: the event has a pointer, and S3 the record.
+  // A record that is too large for a message is in S3, and the event has a pointer.
   const isPointing = messageBytes > LIMITS.messageBytes;
   if (isPointing) served.stored.resolve = resolver(records);
   const one = (JSON.parse(queueEvent(records, 1, isPointing)) as SQSEvent).Records[0];
@@ -75,7 +75,7 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
 
 type Served = Awaited<ReturnType<typeof serve>>;
 
-/** The functions around the session, as openOnnx makes a runner of it, with a clock around the model. */
+/** The functions around the session, with the runner of openOnnx and a clock around the model. */
 async function serve(session: Session, maxRows: number, job: TuneJob) {
   const { image, inputAlreadyBatched } = job;
   const fixedRows = fixedBatch(session.inputs);
@@ -131,7 +131,7 @@ function failureIn(outcomes: readonly Outcome[]): ServingError | undefined {
   return outcomes.find((outcome) => !outcome.ok)?.error;
 }
 
-/** Those of the files, or made-up ones that the model takes: random numbers, else zeros. */
+/** The records of the files, or generated ones that the model accepts: random numbers, else zeros. */
 async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session: Session, runner: Runner) {
   const { inputs } = session;
   const failureOf = async (records: readonly Inputs[]) => failureIn(await runner.run(records.slice(0, 1)));
@@ -152,7 +152,7 @@ async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session:
     const records = madeUpRecords(specs, job.inputAlreadyBatched, filling);
     const failure = await failureOf(records);
     if (!failure) return { records, data: filling, specs } as const;
-    // Of two reasons the first one: it is about the likelier values.
+    // The first of two reasons belongs to the likelier values.
     reason ||= failure.message;
   }
   throw new ServingError(

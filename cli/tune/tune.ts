@@ -1,6 +1,7 @@
 /**
- * `cluster-serving tune`: measures a model by batch size and threads, prices each memory setting, and recommends settings
- * for config.yaml. Times are of this machine, with whatever else it does; docs/how-to/tune.md says what they are good for.
+ * `cluster-serving tune`: measures a model by batch size and threads, computes the cost of each memory setting, and
+ * recommends settings for config.yaml. Times include the other load of this machine; docs/how-to/tune.md explains how
+ * far they can be trusted.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -42,10 +43,10 @@ memory setting of Lambda and which settings are the cheapest and the fastest. Ea
     }
     const options = tuneOptionsOf(values);
     const config = configPath(argument ?? values.config, values.model, write);
-    // Before a minute of measuring, not after it.
+    // Checked before a minute of measuring.
     if (write && !yes && !canAsk())
       throw wrongUse(
-        'tune: --write asks before it changes the file, and there is no terminal to ask at; say --yes',
+        'tune: --write asks before it changes the file, and there is no terminal to ask at; pass --yes',
       );
     const job = jobOf(config, output);
     const path = values.model ?? (config && resolve(dirname(config), job.modelPath));

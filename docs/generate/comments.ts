@@ -1,9 +1,9 @@
 /**
- * Reads the doc comments of a declaration from its source, so that the text of a reference stands once, beside what it
- * describes. The formatter's layout is relied on: one property a line, two spaces for each level.
+ * Reads the doc comments of a declaration from its source, so that a reference is written once, beside what it
+ * describes. Relies on the formatter's layout: one property per line, two spaces per level.
  */
 
-/** @returns the comment of each property of a declaration, by its path: `queue.batchSize`. @throws when there is none */
+/** @returns the comment of each property by its path: `queue.batchSize`. @throws when there is no such declaration */
 export function commentsIn(source: string, declaration: string): ReadonlyMap<string, string> {
   const lines = source.split('\n');
   const first = lines.findIndex((line) => line.includes(`${declaration} {`));
@@ -28,7 +28,10 @@ export function commentsIn(source: string, declaration: string): ReadonlyMap<str
   return comments;
 }
 
-/** A constant's number and the comment above it. @throws when there is no such constant, comment or plain product */
+/**
+ * A constant's number and the comment above it. @throws when the constant or comment is missing, or the value is not
+ * a product of numbers
+ */
 export function numberIn(source: string, name: string): { readonly value: number; readonly comment: string } {
   const lines = source.split('\n');
   const at = lines.findIndex((line) => new RegExp(`^(?:export )?const ${name} = `).test(line));
@@ -46,13 +49,13 @@ export function numberIn(source: string, name: string): { readonly value: number
   return { value, comment };
 }
 
-/** `What it is. What to do.`: the first sentence without its full stop, and the others. */
+/** Splits `What it is. What to do.` into the first sentence without its full stop, and the others. */
 export function sentences(comment: string): readonly [first: string, others: string] {
   const [, first = comment, others = ''] = /^(.*?)\.(?: ([A-Z`].*))?$/s.exec(comment) ?? [];
   return [first, others];
 }
 
-/** What a line of a doc comment says; undefined for any other line. */
+/** The text of a line of a doc comment; undefined for any other line. */
 function commentText(line: string): string | undefined {
   const [, text] = /^ *(?:\/\*\*|\*)(?: (.*?))?(?: ?\*\/)?$/.exec(line) ?? [];
   if (text !== undefined) return text;

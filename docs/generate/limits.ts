@@ -1,9 +1,9 @@
-/** The tables of docs/reference/limits.md: those of a request and a record, and the limits that other parts have. */
+/** The tables of docs/reference/limits.md: the limits of requests and records, and those of other parts. */
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { commentsIn, numberIn, sentences } from './comments.ts';
 import { code, table, thousands } from './table.ts';
 
-/** What users can meet. Each constant has a comment: what it limits, and what happens above it. */
+/** Other limits that users meet. The comment of each constant says what it limits, and what happens above it. */
 export const OTHERS: readonly (readonly [file: string, ...constants: string[]])[] = [
   ['lib/config/file.ts', 'MAX_CONFIG_BYTES', 'MAX_TOKENS', 'MAX_ALIASES', 'MAX_DEPTH'],
   ['lib/http/predictions.ts', 'MAX_WAIT_SECONDS'],

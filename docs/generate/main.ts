@@ -1,6 +1,6 @@
 /**
- * Writes what code knows into the pages of docs/reference, between markers: `npm run docs`. A test fails when a page is
- * out of date.
+ * Writes what the code defines into the pages of docs/reference, between markers: `npm run docs`. A test fails when a
+ * page is out of date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../cli/main.ts';
@@ -9,12 +9,12 @@ import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { oldKeysTable, settingsTable, variablesTable } from './settings.ts';
 
-/** Texts by the names of their blocks. */
+/** Texts by block name. */
 type Blocks = Readonly<Record<string, string>>;
 
 const END = '<!-- end of generated text -->';
 
-/** The pages, each with what its blocks hold. */
+/** The pages with their blocks. */
 export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
   'docs/reference/cli.md': helpTexts,
   'docs/reference/config.md': async () => ({

@@ -33,7 +33,7 @@ function defaultOf(path: string): string {
   return value === '' || Array.isArray(value) ? 'none' : code(String(value));
 }
 
-/** Other names under which old files set it. */
+/** Other keys of old files for it. */
 function oldKeys(path: string): string {
   const keys = [...LEGACY].filter(([key, rule]) => {
     return key !== path && rule.outcome === 'works' && rule.sets.split(', ').includes(path);

@@ -1,4 +1,4 @@
-/** A table of Markdown. A bar inside a cell would end it. */
+/** Writes a Markdown table. A bar in a cell is escaped, because it would end the cell. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;

@@ -1,4 +1,4 @@
-/** Runs every rule over the facts, and lists its findings by topic, the most severe first and at most 20 of a rule. */
+/** Runs every rule on the facts and lists the findings by topic, the most severe first and at most 20 per rule. */
 import { type Facts, type Finding, type Rule, type Severity, TOPICS, type Topic } from './rule.ts';
 import { RULES } from './rules.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Reads the settings, parameters, template and archives that the rules look at. A missing package is fine unless it was
- * named on the command line.
+ * Reads the settings, parameters, template and archives that the rules need. A missing package is an error only if it
+ * was named on the command line.
  */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';

@@ -123,7 +123,7 @@ const provisioned = settingsRule({
   },
 });
 
-/** Names of secrets; the ARN or the name of a secret is none. */
+/** Names of secrets, but not of their ARNs or names. */
 const SECRET_NAME =
   /(passw(or)?d|passphrase|secret|token|api_?key|private_?key|access_?key|credentials?)(?!.*_(arn|id|name|url)$)/i;
 const SECRET_VALUES: readonly (readonly [RegExp, string])[] = [
@@ -134,7 +134,7 @@ const SECRET_VALUES: readonly (readonly [RegExp, string])[] = [
   [/\{\{resolve:(secretsmanager|ssm-secure):/, 'a secret that CloudFormation resolves to plain text'],
 ];
 
-/** Kept for those who add variables to serverless.yml. A finding never contains a character of the value. */
+/** For users who add variables to serverless.yml. A finding never contains a character of the value. */
 const secrets = templateRule({
   id: 'secrets-in-environment',
   topic: 'Access',

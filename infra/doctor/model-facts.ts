@@ -12,7 +12,7 @@ import { listOf, numberOf, recordOf, textOf } from './template.ts';
 
 const MAX_FILES = 10_000;
 const MAX_REPORT_BYTES = 4 * 1024 * 1024;
-/** Growth of tensors by base64 in a message. */
+/** The growth of tensors by base64. */
 const BASE64 = 4 / 3;
 
 /** @param directory absolute */
@@ -92,7 +92,7 @@ function memoryOf(byRows: readonly unknown[], lambda: Readonly<Record<string, un
   if (points.length === 0) return {};
   const rows = numberOf(lambda['rows']);
   const isWhole = numberOf(lambda['batchSize']) === undefined;
-  // Fewer than the default batchSize: the model, or the size of its rows, allows no more.
+  // Fewer rows than the default batchSize: the model or the size of its rows allows no more.
   const isMost = isWhole && rows !== undefined && rows < DEFAULT_JOB.batchSize;
   return { memory: { points, mostRows: isMost ? rows : undefined } };
 }

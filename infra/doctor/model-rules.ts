@@ -1,6 +1,6 @@
 /**
- * Rules about the model directory of the settings. A deployment without a model succeeds, and the first caller finds that
- * nothing serves.
+ * Rules about the model directory of the settings. A deployment without a model succeeds, and only the first request
+ * shows that no model serves.
  */
 import { KINDS } from '../../convert/kinds.ts';
 import { type Finding, isProduction, megabytes, settingsRule } from './rule.ts';

@@ -41,7 +41,7 @@ const maxReceiveCount = settingsRule({
   },
 });
 
-/** Kept for those who remove the dead letters from the stack by hand: nothing else reports the records that are lost. */
+/** For users who remove the dead-letter queue from the stack: nothing else reports lost records. */
 const redriveMissing = templateRule({
   id: 'queue-redrive-missing',
   topic: 'Queue',
@@ -111,7 +111,7 @@ const batchDuration = settingsRule({
   },
 });
 
-/** Kept because reservedConcurrency in serverless.yml is the usual way to cap a function, and is wrong here. */
+/** reservedConcurrency in serverless.yml is the usual way to limit a function, and is wrong here. */
 const reservedConcurrency = templateRule({
   id: 'queue-reserved-concurrency',
   topic: 'Queue',

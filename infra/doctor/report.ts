@@ -1,12 +1,12 @@
-/** Formats an examination as text, by topic. Colours add nothing that symbols and words do not say as well. */
+/** Formats an examination as text, by topic. Colours only repeat what symbols and words say. */
 import type { Diagnosis, Examination } from './examine.ts';
 import { counted, type Severity, TOPICS } from './rule.ts';
 
 export interface ReportOptions {
   readonly colours: boolean;
-  /** Of the terminal. */
+  /** The width of the terminal. */
   readonly columns: number;
-  /** First line: what was examined. */
+  /** The first line: what was examined. */
   readonly title: string;
 }
 

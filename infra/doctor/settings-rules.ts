@@ -1,6 +1,6 @@
 /**
- * Rules about config.yaml as a whole, the parameters of the deployment, and whether the template still matches them. The
- * parameters that concern one topic only are judged with that topic.
+ * Rules about config.yaml as a whole, the parameters of the deployment, and whether the template still matches them.
+ * Parameters of a single topic are checked with that topic.
  */
 import { visibilityTimeoutSeconds } from '../../lib/config/job.ts';
 import { type Finding, isProduction, listed, settingsRule, templateRule } from './rule.ts';

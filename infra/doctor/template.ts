@@ -1,6 +1,6 @@
 /**
- * Reads what the rules need from a packaged CloudFormation template. Nothing in it is trusted: a property may be missing,
- * of another type, or a reference that only AWS can resolve, for which numberOf returns undefined.
+ * Reads what the rules need from a packaged CloudFormation template. Nothing in it is trusted: a property may be
+ * missing, have another type, or be a reference that only AWS can resolve, for which numberOf returns undefined.
  */
 export type Properties = Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,7 @@ import { booleanOf, numberOf, type Value } from './value.ts';
 interface Reader<T> {
   /** For messages: "expected …". */
   readonly expected: string;
-  /** Undefined, or an error of ours, for a value that is not right. */
+  /** Returns undefined, or throws a ServingError, for an invalid value. */
   readonly read: (value: Value) => T | undefined;
 }
 
@@ -38,7 +38,7 @@ const listOf = (value: Value): readonly Value[] => (Array.isArray(value) ? value
 const flag: Reader<boolean> = { expected: 'true or false', read: booleanOf };
 const number: Reader<number> = { expected: 'a number', read: numberOf };
 
-/** @param why the range is as it is, where nobody would guess it */
+/** @param why the reason for an unexpected range */
 const whole = (min: number, max: number, why?: string): Reader<number> => ({
   expected: `a whole number from ${min} to ${max}${why === undefined ? '' : ` (${why})`}`,
   read: (value) => {

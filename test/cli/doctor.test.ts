@@ -148,7 +148,7 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a parameter without a value', ['--param', 'auth'], /--param: expected <name>=<value>, got "auth"/],
   ['a stage that cannot be one', ['--stage', 'a b'], /stage "a b": expected/],
   ['a config that is missing', ['-c', 'nowhere.yaml'], /nowhere\.yaml cannot be read/],
-  ['two configs', ['-c', 'a.yaml', '--param', 'config=b.yaml'], /say the same; give one of them/],
+  ['two configs', ['-c', 'a.yaml', '--param', 'config=b.yaml'], /are the same option; give one of them/],
   ['a template that is missing', ['--template', 'nowhere.json'], /template .*nowhere\.json cannot be read/],
   ['a template that is no JSON', ['--template', 'config.yaml'], /config\.yaml is not JSON/],
   ['JSON that is no template', ['--template', 'list.json'], /expected CloudFormation's Resources/],

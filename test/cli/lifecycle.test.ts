@@ -324,7 +324,7 @@ test('shutdown wants a yes, then stops the service and deletes what it made, and
   const { json: started } = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<Started>;
   const unasked = await cli(['shutdown'], { cwd });
   assert.equal(unasked.code, 2);
-  assert.match(unasked.stderr, /no terminal to ask at; say --yes/);
+  assert.match(unasked.stderr, /no terminal to ask at; pass --yes/);
   if (hasScript())
     assert.match(atTerminal('shutdown', 'no', cwd), /Type yes to do it: [\s\S]*nothing was stopped/);
   assert.ok(await isAlive(started));

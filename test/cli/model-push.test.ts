@@ -100,7 +100,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
   assert.deepEqual([asked.code, asked.json.code], [2, 'bad_config']);
   assert.match(
     asked.json.error,
-    new RegExp(`deletes 1 of the versions .*: ${caffe.json.version}, .* say --yes`),
+    new RegExp(`deletes 1 of the versions .*: ${caffe.json.version}, .* pass --yes`),
   );
   const pruned = await call<{ deleted: string[] }>('prune', '--keep', '1', '-y');
   assert.deepEqual([pruned.code, pruned.json.deleted], [0, [caffe.json.version]]);
@@ -178,13 +178,13 @@ test('without a place it is the service of this folder: --no-activate changes no
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
   ['a push of nothing', ['push', ...TO], /model push: which directory\?/],
   ['a list of a directory', ['list', 'net', ...TO], /model list: unexpected "net"/],
-  ['a prune to no number', ['prune', ...TO], /how many stay\? Say --keep/],
+  ['a prune to no number', ['prune', ...TO], /how many versions to keep\? Pass --keep/],
   ['a prune to a wrong one', ['prune', '--keep', '-1', ...TO], /--keep.*(ambiguous|whole number)/s],
   ['an option of another action', ['rollback', '--keep', '3', ...TO], /--keep belongs to model prune/],
   ['an output for a push', ['push', 'net', '--out', 'x', ...TO], /--out belongs to model import/],
-  ['two places', ['list', ...TO, '--job', 'a'], /another way to say where/],
+  ['two places', ['list', ...TO, '--job', 'a'], /use it without --job/],
   ['a place that is no bucket', ['list', '--to', '/tmp/x'], /--to: expected s3:\/\/bucket\/prefix/],
-  ['a shape for an ONNX model', ['push', MODEL, '--output', 'y', ...TO], /an ONNX model is taken as it is/],
+  ['a shape for an ONNX model', ['push', MODEL, '--output', 'y', ...TO], /an ONNX model is used unchanged/],
 ];
 for (const [what, args, message] of WRONG) {
   test(`${what} is exit code 2 and says what to do`, async () => {

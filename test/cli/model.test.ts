@@ -359,7 +359,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     ['import', 'net', '--to', '/tmp/x'],
     /--to: expected s3:\/\/bucket\/prefix/,
   ],
-  ['two places', ['import', 'net', '--to', 's3://abc', '--job', 'a'], /another way to say where/],
+  ['two places', ['import', 'net', '--to', 's3://abc', '--job', 'a'], /use it without --job/],
   ['a job without a service', ['import', 'net', '--job', 'a'], /no local service runs here; --bucket/],
   ['a place for a check', ['check', 'net', '--out', 'x'], /model check writes nothing; --out/],
   [

@@ -125,7 +125,7 @@ test('purge asks, deletes what is meant with its payloads, and nothing else', as
   await archive([encodePointer('old/large', key), loopMessage('old/b', 2), loopMessage('new', 3), 'no JSON']);
   const asked = await dlq('purge', 'uri=old/*');
   assert.deepEqual([asked.code, (await archived()).length], [2, 4]);
-  assert.match(asked.stderr, /deletes 2 dead letters of loops .* no terminal to ask at; say --yes/);
+  assert.match(asked.stderr, /deletes 2 dead letters of loops .* no terminal to ask at; pass --yes/);
   const purged = await dlqJson<{ purged: number }>('purge', 'uri=old/*', '-y');
   assert.deepEqual([purged.code, purged.json], [0, { purged: 2 }]);
   assert.equal((await archived()).length, 2);
@@ -244,7 +244,11 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
     ['show', '../../models/x', '--bucket', 'b'],
     /expected the id of a dead letter/,
   ],
-  ['a code without Redis', ['list', 'code=x', '--bucket', 'b'], /say where it is stored with --redis-url/],
+  [
+    'a code without Redis',
+    ['list', 'code=x', '--bucket', 'b'],
+    /pass --redis-url to say where results are stored/,
+  ],
   ['a replay whose results have no place', ['replay', '--all', '--bucket', 'b'], /where are the results\?/],
 ];
 for (const [what, args, message] of WRONG) {

@@ -119,7 +119,7 @@ test('an array file with the batch in front is as many records', async (t) => {
   const two = [...specs, spec('y', ['N'])];
   await assert.rejects(
     recordsOfFiles([{ input: undefined, path }], two, false),
-    /say --data <input>=x\.npy for each/,
+    /pass --data <input>=x\.npy for each/,
   );
   await assert.rejects(recordsOfFiles([{ input: 'z', path }], two, false), /no input "z"; it has "x", "y"/);
   await assert.rejects(recordsOfFiles([{ input: 'x', path }], two, false), /--data: nothing for input "y"/);

@@ -157,7 +157,7 @@ test('where POST /predict refuses the request for its size, the reason is told a
   assert.ok(told.recommendations[0]?.config['queue.batchSize'] !== undefined);
   const notes = told.notes.join('\n');
   assert.match(notes, /predict could not be measured, so the settings are for batch alone/);
-  assert.match(notes, /too large for a message and travels through S3/);
+  assert.match(notes, /too large for a message and is sent through S3/);
 });
 
 test('free sizes are asked for by name, and --dim or --shape gives them', async (t) => {
@@ -236,7 +236,7 @@ const REFUSED: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['--write', '--yes'],
     /There is no config\.yaml here; `cluster-serving init` writes one/,
   ],
-  ['--write where nobody can be asked', ['--write', 'c.yaml'], /there is no terminal to ask at; say --yes/],
+  ['--write where nobody can be asked', ['--write', 'c.yaml'], /there is no terminal to ask at; pass --yes/],
 ];
 test('what cannot be measured is exit code 2 and one line that says what to do', async (t) => {
   const cwd = await temporaryFolder(t);
@@ -264,7 +264,7 @@ test('a model that never ends is given up, and its process with it', async (t) =
     const answer = await child.ask({ open }, limitMs);
     assert.deepEqual(Object.keys(answer), [expected]);
     if ('failed' in answer) {
-      assert.deepEqual(answer.failed, { code: 'model_failed', message: 'it was not done after 2 s' });
+      assert.deepEqual(answer.failed, { code: 'model_failed', message: 'it did not finish within 2 s' });
       const after = await child.ask({ measureMs: 1 }, 60_000);
       assert.match('failed' in after ? after.failed.message : '', /process has ended/);
     }
@@ -287,7 +287,7 @@ test('a process that is killed is an answer, with the signal', async (t) => {
   const answer = await asked;
   assert.deepEqual('failed' in answer && answer.failed, {
     code: 'model_failed',
-    message: 'it took its process down (SIGKILL)',
+    message: 'it ended its process (SIGKILL)',
   });
 });
 

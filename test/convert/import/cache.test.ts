@@ -201,7 +201,7 @@ test('an ONNX directory is taken as it is, and settings of an import are told to
   const options = { cacheDir: join(folder, 'cache'), version: '1' };
   assert.deepEqual(await modelOnTheWay(folder, { ...options, import: {} }), { directory: folder, notes: [] });
   const { notes } = await modelOnTheWay(folder, { ...options, import: { signature: 'predict' } });
-  assert.deepEqual(notes, ['import: no effect; the model is ONNX and is taken as it is']);
+  assert.deepEqual(notes, ['import: no effect; the model is ONNX and is used unchanged']);
   assert.ok(!existsSync(options.cacheDir));
 });
 

@@ -441,7 +441,7 @@ describe('an ONNX model', () => {
     const options = { out, version: '1', convert: { outputNames: ['y'] } };
     await assert.rejects(importModel(directory, options), {
       code: 'bad_config',
-      message: /taken as it is; outputNames/,
+      message: /used unchanged; outputNames/,
     });
   });
 });
