@@ -59,6 +59,8 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
     'assertDecodedSize, DecodedSize, DecodedSizeBudget',
   ],
   [/\b[rR]unningNotices\b|\bTELL_[A-Z]|\btellIdle\b|#tell\b|\bTold\b</, 'RunningReports, REPORT_…, report'],
+  [/\b[dD]oors?\b|\b[a-z]+Doors?\b/, 'endpoint'],
+  [/\b[sS]trangers?\b/, 'untrusted caller, unknown, other'],
   [/\bownPlaces\b/, 'ownSlots'],
   [/\bnobody's\b/, 'say who or what, or that it is ignored'],
   [/in nobody's way/, 'never blocks'],

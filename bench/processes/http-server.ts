@@ -30,9 +30,9 @@ interface Opened {
   close(): Promise<void>;
 }
 
-type Door = readonly [port: number, close: () => Promise<void>];
+type OpenServer = readonly [port: number, close: () => Promise<void>];
 
-async function openGateway(model: BenchModel, redisUrl: string, batchSize: number): Promise<Door> {
+async function openGateway(model: BenchModel, redisUrl: string, batchSize: number): Promise<OpenServer> {
   const served = serve(model, redisUrl, batchSize);
   const gateway = await startGateway({
     port: 0,
@@ -47,7 +47,7 @@ async function openGateway(model: BenchModel, redisUrl: string, batchSize: numbe
 }
 
 /** What a person writes in ten lines: no limits, no checks, no errors, no shapes. */
-async function openBare(model: BenchModel, raw: RawModel): Promise<Door> {
+async function openBare(model: BenchModel, raw: RawModel): Promise<OpenServer> {
   const predict = async (body: string) => {
     const { instances } = JSON.parse(body) as { instances: Record<string, number[]>[] };
     const rows = instances.map((each) =>

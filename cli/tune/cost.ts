@@ -88,9 +88,13 @@ export function settingResults(
       const calls = here.map((point) => [point, callResult(point, setting, facts, overheadMs)] as const);
       const mostMs = timeoutSeconds * 1000 * MOST_OF_TIMEOUT;
       const batches = calls
-        .flatMap(([{ door }, result]) => (door === 'batch' && result.ms <= mostMs ? [result] : []))
+        .flatMap(([{ endpoint }, result]) => (endpoint === 'batch' && result.ms <= mostMs ? [result] : []))
         .toSorted((a, b) => a.records - b.records);
-      results.push({ setting, predict: calls.find(([{ door }]) => door === 'predict')?.[1], batches });
+      results.push({
+        setting,
+        predict: calls.find(([{ endpoint }]) => endpoint === 'predict')?.[1],
+        batches,
+      });
     }
     if (whole > cores) {
       excluded.push({ memoryMB, reason: `${whole} vCPUs, this machine has ${cores}: not measured` });
@@ -100,7 +104,7 @@ export function settingResults(
 }
 
 function callResult(
-  { door, call, records }: MeasuredPoint,
+  { endpoint, call, records }: MeasuredPoint,
   { vCpus, memoryMB }: Setting,
   { requestBytes, messageBytes }: Pick<ModelFacts, 'messageBytes' | 'requestBytes'>,
   overheadMs: number,
@@ -110,7 +114,7 @@ function callResult(
   const p99Ms = call.p99 / share + overheadMs;
   const costs = ARCHITECTURES.map((arch) => {
     const batch = () => batchCost({ ms, memoryMB, records, messageBytes }, arch);
-    return [arch, door === 'predict' ? predictCost(ms, memoryMB, requestBytes, arch) : batch()] as const;
+    return [arch, endpoint === 'predict' ? predictCost(ms, memoryMB, requestBytes, arch) : batch()] as const;
   });
   return { records, ms, p99Ms, perSecond: (records * 1000) / ms, costs: Object.fromEntries(costs) as Costs };
 }

@@ -26,11 +26,11 @@ export function documentOf(model: TuneModel, measurement: Measurement, job: JobC
     timeoutSeconds,
   });
   // If requests are too large for POST /predict, only the queue was measured.
-  const doors = new Set(points.map(({ door }) => door));
-  const [only = 'batch'] = doors;
+  const endpoints = new Set(points.map(({ endpoint }) => endpoint));
+  const [only = 'batch'] = endpoints;
   const wishes: Wishes = {
     arch,
-    traffic: options.traffic === 'both' && doors.size === 1 ? only : options.traffic,
+    traffic: options.traffic === 'both' && endpoints.size === 1 ? only : options.traffic,
     limitMs: latencyMs,
     job,
     hasFreeBatch: facts.shared && facts.fixedRows === null,
@@ -100,7 +100,7 @@ function notesOf(
       'a record is too large for a message and is sent through S3: the times exclude that, the costs include its requests',
     model.bytes > TMP_BYTES && `the model is ${bytesText(model.bytes)}, and /tmp of a function holds 512 MiB`,
     skipped.length > 0 &&
-      points.every(({ door, records }) => door === 'predict' || records === 1) &&
+      points.every(({ endpoint, records }) => endpoint === 'predict' || records === 1) &&
       'only single records were measured: --seconds gives more time',
   ];
   return notes.filter((note) => note !== false);

@@ -10,7 +10,7 @@ import { LIMITS } from '../../lib/contract/limits.ts';
 import type { ChildAnswer, Measured } from './child.ts';
 import {
   type Block,
-  type Door,
+  type Endpoint,
   type MeasuredPoint,
   type ModelFacts,
   type Point,
@@ -25,7 +25,7 @@ interface MeasureRequest {
   readonly open: Omit<OpenRequest, 'point'>;
   /** Ascending; 1 first. */
   readonly threads: readonly number[];
-  readonly doors: readonly Door[];
+  readonly endpoints: readonly Endpoint[];
   /** Most records of an event. */
   readonly maxBatch: number;
   /** The most memory of any function considered. */
@@ -54,7 +54,7 @@ const LEAST_TURN_MS = 40;
 const MOST_TURN_MS = 400;
 const WARM_MS = 150;
 export const SMALLER_FAILED = 'a smaller one was not measured';
-/** The first point of each door is measured however long it takes, up to this. */
+/** The first point of each endpoint is measured however long it takes, up to this. */
 const FIRST_LIMIT_MS = 120_000;
 /** The time that an answer may take beyond the expected one. */
 const GRACE_MS = 5_000;
@@ -104,17 +104,17 @@ class Campaign {
   }
 
   async run() {
-    const { threads: counts, doors, maxBatch } = this.#request;
+    const { threads: counts, endpoints, maxBatch } = this.#request;
     const before = loadavg()[0] ?? 0;
     const [threads = 1] = counts;
-    const [door = 'batch'] = doors;
-    await this.#begin({ door, threads, records: 1 }, true);
+    const [endpoint = 'batch'] = endpoints;
+    await this.#begin({ endpoint, threads, records: 1 }, true);
     const facts = this.#facts as ModelFacts;
     const { sizes, limit } = batchSizes(facts, maxBatch);
-    const isBatching = doors.includes('batch');
-    const events = isBatching ? sizes.map((records) => ({ door: 'batch', records }) as const) : [];
-    if (door === 'predict' && events[0]) await this.#begin({ ...events[0], threads }, true);
-    for (const each of [...(door === 'predict' ? [{ door, records: 1 }] : []), ...events]) {
+    const isBatching = endpoints.includes('batch');
+    const events = isBatching ? sizes.map((records) => ({ endpoint: 'batch', records }) as const) : [];
+    if (endpoint === 'predict' && events[0]) await this.#begin({ ...events[0], threads }, true);
+    for (const each of [...(endpoint === 'predict' ? [{ endpoint, records: 1 }] : []), ...events]) {
       for (const count of counts) await this.#begin({ ...each, threads: count });
     }
     const rounds = await this.#rounds();
@@ -168,14 +168,14 @@ class Campaign {
   }
 
   /** Judges by the results of a smaller point. */
-  #reasonAgainst({ door, threads, records }: Point): string | undefined {
+  #reasonAgainst({ endpoint, threads, records }: Point): string | undefined {
     const { mostMB, limitMs } = this.#request;
     const isSmaller = (other: Point) =>
-      other.door === door && other.threads === threads && other.records < records;
+      other.endpoint === endpoint && other.threads === threads && other.records < records;
     if (this.#skipped.some(isSmaller)) return SMALLER_FAILED;
     const smaller = this.#running.findLast(
       ({ point, blocks }) =>
-        point.door === door && blocks.length > 0 && (point.threads === threads || records === 1),
+        point.endpoint === endpoint && blocks.length > 0 && (point.threads === threads || records === 1),
     );
     const growth = smaller ? records / smaller.point.records : 1;
     const expectedMs = this.#startMs + 5 * (smaller?.callMs ?? 0) * growth;

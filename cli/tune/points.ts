@@ -5,10 +5,10 @@
 import type { TensorSpec } from '../../lib/contract/values.ts';
 
 /** The measured function: POST /predict with one record, or the batch function with an event. */
-export type Door = 'predict' | 'batch';
+export type Endpoint = 'predict' | 'batch';
 
 export interface Point {
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   /** Threads of one run of the model. */
   readonly threads: number;
   /** Records of one event; 1 for `predict`. */
@@ -89,8 +89,8 @@ function rank(values: readonly number[], share: number): number {
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] as number;
 }
 
-export function pointName({ door, threads, records }: Point): string {
-  return `${door === 'predict' ? door : `batch of ${records}`}, ${threadsText(threads)}`;
+export function pointName({ endpoint, threads, records }: Point): string {
+  return `${endpoint === 'predict' ? endpoint : `batch of ${records}`}, ${threadsText(threads)}`;
 }
 
 export function threadsText(threads: number): string {

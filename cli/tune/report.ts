@@ -50,12 +50,12 @@ function tableRows({ points, settings, method }: TuneDocument): string[][] {
     return one ? [`$ ${one.setting.memoryMB} MB${MARKS[one.setting.basis]}`] : [];
   });
   const order = (a: Point, b: Point) =>
-    b.door.localeCompare(a.door) || a.records - b.records || a.threads - b.threads;
+    b.endpoint.localeCompare(a.endpoint) || a.records - b.records || a.threads - b.threads;
   const rows = points.toSorted(order).map(({ model, call, neededMB, ...point }) => {
     const costs = memories.map((group) => {
       const { predict, batches = [] } = group.find(({ setting }) => setting.threads === point.threads) ?? {};
       const batch = batches.find(({ records }) => records === point.records);
-      const result = point.door === 'predict' ? predict : batch;
+      const result = point.endpoint === 'predict' ? predict : batch;
       return result ? threeDigits(result.costs[method.architecture].total) : '-';
     });
     const perSecond = Math.round((point.records * 1000) / call.median).toLocaleString('en');

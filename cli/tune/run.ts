@@ -162,14 +162,14 @@ async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session:
 }
 
 function caller(
-  { door }: Point,
+  { endpoint }: Point,
   event: string,
   body: string,
   { seen, predict: onPredict, batch: onBatch }: Served,
 ) {
   const request = predictEvent(body);
   const call = async () => {
-    if (door === 'predict') {
+    if (endpoint === 'predict') {
       const answer = await onPredict(JSON.parse(request) as APIGatewayProxyEventV2, CONTEXT);
       JSON.stringify(answer);
       const text = `POST /predict answers ${answer.statusCode}: ${String(answer.body).slice(0, 300)}`;

@@ -96,7 +96,7 @@ function measure(
   return measurePoints({
     open: { file, shapeless, sizes, data, job: { inputAlreadyBatched, image, postProcessing } },
     threads: [...threads].toSorted((a, b) => a - b),
-    doors: traffic === 'both' ? ['predict', 'batch'] : [traffic],
+    endpoints: traffic === 'both' ? ['predict', 'batch'] : [traffic],
     maxBatch,
     mostMB: Math.max(...memories),
     limitMs,

@@ -71,11 +71,11 @@ export async function runReference(
   tolerance: Tolerance,
   shapeless: readonly string[],
 ): Promise<{ readonly report: ReferenceReport; readonly feeds: readonly Tensor[] }> {
-  const { found: given, strangers } = matched(inputs, session.inputs);
+  const { found: given, unmatched } = matched(inputs, session.inputs);
   const missing = session.inputs.filter(({ name }) => !given.has(name));
   // An extra input file alone is one that the import replaced by a constant. With a missing input, it is a misspelled
   // name.
-  if (missing.length > 0 && strangers.length > 0) throw stranger(strangers, session.inputs, 'input');
+  if (missing.length > 0 && unmatched.length > 0) throw unknownFile(unmatched, session.inputs, 'input');
   if (missing.length > 0) {
     throw bad(`no file for ${missing.map(({ name }) => `input "${name}"`).join(', ')} among in*.npy`);
   }
@@ -83,8 +83,8 @@ export async function runReference(
     fitted(spec, given.get(spec.name) as Tensor, shapeless.includes(spec.name)),
   );
   const produced = await runOn(session, feeds);
-  const { found: wanted, strangers: others } = matched(outputs, session.outputs);
-  if (others.length > 0) throw stranger(others, session.outputs, 'output');
+  const { found: wanted, unmatched: others } = matched(outputs, session.outputs);
+  if (others.length > 0) throw unknownFile(others, session.outputs, 'output');
   const compared = produced
     .filter(({ name }) => wanted.has(name))
     .map((actual) => {
@@ -114,14 +114,14 @@ function sizesOf({ shape }: Tensor): string {
 interface Matched {
   readonly found: ReadonlyMap<string, Tensor>;
   /** Files without a match. */
-  readonly strangers: readonly string[];
+  readonly unmatched: readonly string[];
 }
 
 /** Matches by name, then by position; a single file matches a single input. */
 function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[]): Matched {
   const byName = new Map(specs.map((spec) => [letters(spec.name), spec.name]));
   const found = new Map<string, Tensor>();
-  const strangers: string[] = [];
+  const unmatched: string[] = [];
   for (const [file, tensor] of files) {
     const position = /^_?(\d*)$/.exec(file)?.[1];
     const name =
@@ -130,13 +130,13 @@ function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[
       byName.get(letters(`${file}_output`)) ??
       (position === undefined ? undefined : specs[Number(position || 0)]?.name) ??
       (files.size === 1 && specs.length === 1 ? specs[0]?.name : undefined);
-    if (name === undefined) strangers.push(file.replace(/^_/, ''));
+    if (name === undefined) unmatched.push(file.replace(/^_/, ''));
     else found.set(name, tensor);
   }
-  return { found, strangers };
+  return { found, unmatched };
 }
 
-function stranger(files: readonly string[], specs: readonly TensorSpec[], side: string): ServingError {
+function unknownFile(files: readonly string[], specs: readonly TensorSpec[], side: string): ServingError {
   const names = specs.map((spec) => spec.name).join(', ');
   return bad(`"${files.join('", "')}" is not an ${side} of the model; its ${side}s: ${names}`);
 }

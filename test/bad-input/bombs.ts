@@ -10,8 +10,8 @@ import { gzipSync } from 'node:zlib';
 import { decodeMessage } from '../../lib/codecs/message.ts';
 import { openOnnx } from '../../lib/compose/onnx.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { type Door, predictDoor, predictionsDoor } from './doors.ts';
 import { b64, flatPng, headerJpeg, withImage } from './encoded-images.ts';
+import { type Endpoint, predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, modelBytes } from './models.ts';
 import { endlessColumn, sharedBody } from './tables/arrow.ts';
 import { sharedFile } from './tables/safetensors.ts';
@@ -27,16 +27,16 @@ export interface Bomb {
 /** A folder for the models, which whoever starts the process removes, however it ends. */
 const folder = process.argv[2] ?? '';
 
-async function doorOf(model: ModelName): Promise<Door> {
+async function endpointOf(model: ModelName): Promise<Endpoint> {
   const file = join(folder, `${model}.onnx`);
   await writeFile(file, modelBytes(model));
-  return predictDoor(
+  return predictEndpoint(
     await openOnnx(file, 'test', { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} }),
   );
 }
 
-/** The queue's codec, as a door. */
-const queue: Door = async (body) => {
+/** The queue's codec, as an endpoint. */
+const queue: Endpoint = async (body) => {
   const { inputs } = decodeMessage(String(body));
   const error = inputs instanceof ServingError ? inputs : undefined;
   return { status: error?.status ?? 200, headers: {}, body: {}, error: error?.message ?? '' };
@@ -48,13 +48,13 @@ const maxMiB = () => process.resourceUsage().maxRSS / 1024;
 
 async function explode(
   name: string,
-  door: Door,
+  endpoint: Endpoint,
   make: () => string | Uint8Array,
   gzip = false,
 ): Promise<void> {
   const body = make();
   const before = maxMiB();
-  const answer = await door(body, gzip ? { headers: { 'content-encoding': 'gzip' } } : {});
+  const answer = await endpoint(body, gzip ? { headers: { 'content-encoding': 'gzip' } } : {});
   const bomb: Bomb = {
     name,
     sentBytes: body.length,
@@ -66,15 +66,15 @@ async function explode(
 }
 
 async function main(): Promise<void> {
-  const [image, pair, grid] = [await doorOf('image'), await doorOf('pair'), await doorOf('grid')];
+  const [image, pair, grid] = [await endpointOf('image'), await endpointOf('pair'), await endpointOf('grid')];
   const largest = withImage(flatPng(4096, 4096, 1));
   // What the handlers load and warm up is no bomb's.
-  for (const [door, model] of [
+  for (const [endpoint, model] of [
     [image, 'image'],
     [pair, 'pair'],
     [grid, 'grid'],
   ] as const)
-    await door(of(GOOD[model]));
+    await endpoint(of(GOOD[model]));
   await explode('a PNG of 800 MB', image, () => of(withImage(flatPng(14_000, 19_000))));
   await explode('a JPEG header of 65500x65500', image, () => of(withImage(headerJpeg(65_500, 65_500))));
   await explode('300 PNGs of 4096x4096', image, () => of(Array<string>(300).fill(largest).join()));
@@ -90,8 +90,8 @@ async function main(): Promise<void> {
   await explode('objects a million deep', pair, () => `${'{"a":'.repeat(1e6)}1${'}'.repeat(1e6)}`);
   const deep = (levels: number) => of(`{"x":${'['.repeat(levels)}${']'.repeat(levels)}}`);
   await explode('arrays three million deep', pair, () => deep(3e6));
-  const { door } = predictionsDoor();
-  await explode('arrays three million deep, to be queued', door, () => deep(3e6));
+  const { endpoint } = predictionsEndpoint();
+  await explode('arrays three million deep, to be queued', endpoint, () => deep(3e6));
   await explode('arrays eight million deep, in the queue', queue, () =>
     JSON.stringify({ uri: 'u', serde: 'stream', data: deep(8e6) }),
   );
@@ -100,7 +100,7 @@ async function main(): Promise<void> {
 
 /** Shows that growth is seen: for a model that takes images of any size these pixels become 192 MiB. */
 async function control(): Promise<void> {
-  const anyImage = await doorOf('anyImage');
+  const anyImage = await endpointOf('anyImage');
   await anyImage(of(GOOD.anyImage));
   await explode('an image that is decoded', anyImage, () => of(withImage(flatPng(4096, 4096, 1))));
 }

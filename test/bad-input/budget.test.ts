@@ -11,8 +11,8 @@ import { infer } from '../../lib/pipeline/infer.ts';
 import { identityModel } from '../support/onnx.ts';
 import { openModelBytes } from '../support/runner.ts';
 import { assertRefusal, type Refusal } from './cases.ts';
-import { deliver, openStore, predictDoor, predictionsDoor, storedFailure } from './doors.ts';
 import { flatPng, greyPng, headerPng, withImage } from './encoded-images.ts';
+import { deliver, openStore, predictEndpoint, predictionsEndpoint, storedFailure } from './endpoints.ts';
 import { GOOD, Models } from './models.ts';
 
 const SIDE = 4096;
@@ -24,53 +24,53 @@ const pixels = (count: number, what: string) =>
   );
 
 test('four images of the largest size are one request, and a pixel more is too much', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
   const four = Array<string>(4).fill(withImage(largest));
-  const { status, body } = await door(bodyOf(four));
+  const { status, body } = await endpoint(bodyOf(four));
   assert.equal(status, 200);
   assert.equal((body['predictions'] as string[]).length, 4);
   const more = bodyOf([...four, withImage(greyPng(1, 1))]);
-  assertRefusal(await door(more), 'too_large', pixels(4 * SIDE * SIDE + 1, 'request'));
+  assertRefusal(await endpoint(more), 'too_large', pixels(4 * SIDE * SIDE + 1, 'request'));
 });
 
 test('a request of 300 images that are five gigapixels is refused by their headers alone', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
   const real = bodyOf(Array<string>(300).fill(withImage(largest)));
   assert.ok(real.length < 1_000_000, `${real.length} bytes`);
-  assertRefusal(await door(real), 'too_large', pixels(300 * SIDE * SIDE, 'request'));
+  assertRefusal(await endpoint(real), 'too_large', pixels(300 * SIDE * SIDE, 'request'));
   // These end right behind their header: decoding any of them would be another error.
   const headers = bodyOf(Array<string>(300).fill(withImage(headerPng(SIDE, SIDE))));
-  assertRefusal(await door(headers), 'too_large', pixels(300 * SIDE * SIDE, 'request'));
-  assert.equal((await door(bodyOf([GOOD.image]))).status, 200);
+  assertRefusal(await endpoint(headers), 'too_large', pixels(300 * SIDE * SIDE, 'request'));
+  assert.equal((await endpoint(bodyOf([GOOD.image]))).status, 200);
 });
 
 test('a thousand thumbnails are one request', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
-  const { status, body } = await door(bodyOf(Array<string>(1000).fill(withImage(greyPng(16, 16)))));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
+  const { status, body } = await endpoint(bodyOf(Array<string>(1000).fill(withImage(greyPng(16, 16)))));
   assert.equal(status, 200);
   assert.equal((body['predictions'] as string[]).length, 1000);
 });
 
 test('an image over its own limit is refused for that, among however many others', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
   const bodies = [...Array<string>(9).fill(GOOD.image), withImage(headerPng(14_000, 14_000))];
   assertRefusal(
-    await door(bodyOf(bodies)),
+    await endpoint(bodyOf(bodies)),
     'too_large',
     /^instances\[9\]: input "x": an image of 14000x14000 pixels/,
   );
 });
 
 test('images that cannot be read count nothing, and the first of them is named', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
   const bodies = [GOOD.image, '{"x":"*"}', ...Array<string>(300).fill('{"x":"%"}')];
-  assertRefusal(await door(bodyOf(bodies)), 'bad_input', /^instances\[1\]: .* unexpected "\*"/);
+  assertRefusal(await endpoint(bodyOf(bodies)), 'bad_input', /^instances\[1\]: .* unexpected "\*"/);
 });
 
 test('text that happens to be an image counts nothing for a model of texts', async (t) => {
-  const door = predictDoor(await new Models(t).runner('texts'));
+  const endpoint = predictEndpoint(await new Models(t).runner('texts'));
   const { x } = JSON.parse(withImage(largest)) as { x: string };
-  const { status } = await door(bodyOf(Array<string>(300).fill(JSON.stringify({ x: [x] }))));
+  const { status } = await endpoint(bodyOf(Array<string>(300).fill(JSON.stringify({ x: [x] }))));
   assert.equal(status, 200);
 });
 
@@ -110,17 +110,17 @@ test('sparse tensors are counted by what they become', async (t) => {
   const message =
     /^the images and sparse tensors of this request become 268435457 elements together, over the limit of 268435456 \(elementsPerRequest\)$/;
   assertRefusal(refused, 'too_large', message);
-  const door = predictDoor(await new Models(t).runner('grid'));
+  const endpoint = predictEndpoint(await new Models(t).runner('grid'));
   const one = '{"x":{"shape":[8192,8192],"data":[1],"indices":[[0,0]]}}';
   assertRefusal(
-    await door(bodyOf(Array<string>(1000).fill(one))),
+    await endpoint(bodyOf(Array<string>(1000).fill(one))),
     'too_large',
     /become 67108864000 elements/,
   );
   // 10^18 is no shape that any tensor may have: it counts nothing, and is refused where it is bound.
   const huge = '{"x":{"shape":[1e9,1e9],"data":[1],"indices":[[0,0]]}}';
   assertRefusal(
-    await door(bodyOf(Array<string>(1000).fill(huge))),
+    await endpoint(bodyOf(Array<string>(1000).fill(huge))),
     'too_large',
     /^instances\[0\]: input "x": shape \[1000000000,1000000000\] is over the limit of 67108864 elements/,
   );
@@ -173,8 +173,8 @@ test('a queued record has the budget of a request, and an event of many records 
 });
 
 test('POST /predictions takes what may be too much: each record is judged when it runs', async () => {
-  const { door, sent } = predictionsDoor();
-  const { status } = await door(bodyOf(Array<string>(300).fill(withImage(largest))));
+  const { endpoint, sent } = predictionsEndpoint();
+  const { status } = await endpoint(bodyOf(Array<string>(300).fill(withImage(largest))));
   assert.equal(status, 202);
   assert.equal(sent.length, 300);
 });

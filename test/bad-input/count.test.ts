@@ -10,7 +10,7 @@ import { MODELS } from './tables/models.ts';
 import { SAFETENSORS, SAFETENSORS_UNFIT } from './tables/safetensors.ts';
 import { SPARSE } from './tables/sparse.ts';
 import { STRUCTURE, SYNTAX } from './tables/syntax.ts';
-import { DOOR, URIS } from './tables/uris.ts';
+import { ENDPOINT_CASES, URIS } from './tables/uris.ts';
 import { VALUES } from './tables/values.ts';
 
 type Named = readonly [name: string, ...unknown[]];
@@ -27,7 +27,7 @@ const GROUPS: Readonly<Record<string, readonly Named[]>> = {
   'queue messages and pointers': [...ENVELOPES, ...POINTERS, ...UNADDRESSED],
   'encodings and sizes': [...ENCODINGS],
   'requests on a socket': SOCKET,
-  uris: [...URIS, ...DOOR],
+  uris: [...URIS, ...ENDPOINT_CASES],
   'model files': MODELS,
 };
 

@@ -5,18 +5,18 @@ import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type Gateway, startGateway } from '../../local/gateway/gateway.ts';
 import { assertRefusal, watchMemory } from './cases.ts';
-import { type Door, predictDoor, predictHandler, predictionsDoor } from './doors.ts';
+import { type Endpoint, predictEndpoint, predictHandler, predictionsEndpoint } from './endpoints.ts';
 import { Models } from './models.ts';
 import { ENVELOPES, GOOD_ENVELOPES, GOOD_SOCKET, SOCKET } from './tables/envelopes.ts';
 
-async function assertEnvelopes(t: TestContext, door: Door, served: number): Promise<void> {
+async function assertEnvelopes(t: TestContext, endpoint: Endpoint, served: number): Promise<void> {
   const assertMemory = watchMemory();
   for (const [name, headers, body, code, message] of ENVELOPES) {
-    await t.test(name, async () => assertRefusal(await door(body(), { headers }), code, message));
+    await t.test(name, async () => assertRefusal(await endpoint(body(), { headers }), code, message));
   }
   for (const [name, headers, body] of GOOD_ENVELOPES) {
     await t.test(name, async () => {
-      const answer = await door(body(), { headers });
+      const answer = await endpoint(body(), { headers });
       assert.equal(answer.status, served, String(answer.error));
     });
   }
@@ -24,12 +24,12 @@ async function assertEnvelopes(t: TestContext, door: Door, served: number): Prom
 }
 
 test('POST /predict refuses what is encoded wrongly or too large, and serves the rest', async (t) => {
-  await assertEnvelopes(t, predictDoor(await new Models(t).runner('pair')), 200);
+  await assertEnvelopes(t, predictEndpoint(await new Models(t).runner('pair')), 200);
 });
 
 test('POST /predictions refuses what is encoded wrongly or too large, and takes the rest', async (t) => {
-  const { door, sent } = predictionsDoor();
-  await assertEnvelopes(t, door, 202);
+  const { endpoint, sent } = predictionsEndpoint();
+  await assertEnvelopes(t, endpoint, 202);
   assert.equal(sent.length, GOOD_ENVELOPES.length);
 });
 
@@ -53,7 +53,7 @@ async function talk(gateway: Gateway, text: string): Promise<{ status: number; b
 
 test('the gateway answers every broken request with its status, and the next one is served', async (t) => {
   const handler = predictHandler(await new Models(t).runner('pair'));
-  const { handle } = predictionsDoor();
+  const { handle } = predictionsEndpoint();
   const gateway = await startGateway({
     port: 0,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },

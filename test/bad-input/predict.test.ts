@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext, test } from 'node:test';
 import { assertRefusal, type BodyCase, bodyOf, type InstanceCase, textOf, watchMemory } from './cases.ts';
-import { type Door, predictDoor } from './doors.ts';
 import { withImage } from './encoded-images.ts';
+import { type Endpoint, predictEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 import { BASE64, CUT_IMAGES, IMAGES } from './tables/images.ts';
 import { SPARSE } from './tables/sparse.ts';
@@ -12,20 +12,20 @@ import { VALUES } from './tables/values.ts';
 
 const around = (instance: string) => `{"instances":[${instance}]}`;
 
-async function assertServes(door: Door, model: ModelName): Promise<void> {
-  const { status, body } = await door(around(GOOD[model]));
+async function assertServes(endpoint: Endpoint, model: ModelName): Promise<void> {
+  const { status, body } = await endpoint(around(GOOD[model]));
   assert.equal(status, 200, JSON.stringify(body).slice(0, 300));
   assert.equal((body['predictions'] as string[]).length, 1);
 }
 
 function bodies(title: string, cases: readonly BodyCase[]): void {
   test(title, async (t: TestContext) => {
-    const door = predictDoor(await new Models(t).runner('pair'));
+    const endpoint = predictEndpoint(await new Models(t).runner('pair'));
     const assertMemory = watchMemory();
     for (const [name, body, code, message] of cases) {
-      await t.test(name, async () => assertRefusal(await door(bodyOf(body)), code, message));
+      await t.test(name, async () => assertRefusal(await endpoint(bodyOf(body)), code, message));
     }
-    await assertServes(door, 'pair');
+    await assertServes(endpoint, 'pair');
     assertMemory();
   });
 }
@@ -37,12 +37,12 @@ function instances(title: string, cases: readonly InstanceCase[]): void {
     const used = new Set<ModelName>();
     for (const [name, model, instance, code, message] of cases) {
       used.add(model);
-      const door = predictDoor(await models.runner(model));
+      const endpoint = predictEndpoint(await models.runner(model));
       await t.test(name, async () => {
-        assertRefusal(await door(around(textOf(instance))), code, message);
+        assertRefusal(await endpoint(around(textOf(instance))), code, message);
       });
     }
-    for (const model of used) await assertServes(predictDoor(await models.runner(model)), model);
+    for (const model of used) await assertServes(predictEndpoint(await models.runner(model)), model);
     assertMemory();
   });
 }
@@ -55,21 +55,21 @@ instances('broken base64 is refused, and the next image is served', BASE64);
 instances('an image that cannot be decoded is refused, and the next is served', IMAGES);
 
 test('a good body that is cut at any byte is refused', async (t) => {
-  const door = predictDoor(await new Models(t).runner('pair'));
-  for (const cut of CUTS) assertRefusal(await door(cut), 'bad_request', /^the body is (not JSON|empty)/);
-  await assertServes(door, 'pair');
+  const endpoint = predictEndpoint(await new Models(t).runner('pair'));
+  for (const cut of CUTS) assertRefusal(await endpoint(cut), 'bad_request', /^the body is (not JSON|empty)/);
+  await assertServes(endpoint, 'pair');
 });
 
 test('a good image that is cut at any of 50 places is refused', async (t) => {
-  const door = predictDoor(await new Models(t).runner('image'));
+  const endpoint = predictEndpoint(await new Models(t).runner('image'));
   for (const cut of CUT_IMAGES) {
     assertRefusal(
-      await door(around(withImage(cut))),
+      await endpoint(around(withImage(cut))),
       'bad_input',
       /broken (PNG|JPEG): |expected a JPEG or PNG image, got \d+ bytes/,
     );
   }
-  await assertServes(door, 'image');
+  await assertServes(endpoint, 'image');
 });
 
 describe('what only looks wrong is served', () => {
@@ -124,7 +124,7 @@ describe('what only looks wrong is served', () => {
   ];
   for (const [name, model, body, prediction] of SERVED) {
     it(name, async (t) => {
-      const answer = await predictDoor(await new Models(t).runner(model))(body);
+      const answer = await predictEndpoint(await new Models(t).runner(model))(body);
       if (prediction === 'refused') return assertRefusal(answer, 'bad_input', /got shape \[1,1,/);
       assert.deepEqual(answer.body, { predictions: [prediction] });
     });
@@ -132,17 +132,17 @@ describe('what only looks wrong is served', () => {
 });
 
 test('the first bad instance is named, and fails its request', async (t) => {
-  const door = predictDoor(await new Models(t).runner('pair'));
+  const endpoint = predictEndpoint(await new Models(t).runner('pair'));
   const good = GOOD.pair;
   for (const index of [0, 1, 499, 999]) {
     const list = Array.from({ length: 1000 }, (_, i) => (i < index ? good : '{"x":[1]}'));
-    const answer = await door(`{"instances":[${list.join()}]}`);
+    const answer = await endpoint(`{"instances":[${list.join()}]}`);
     assertRefusal(
       answer,
       'bad_input',
       new RegExp(`^instances\\[${index}\\]: input "x": expected float32 \\[2\\]`),
     );
   }
-  const { body } = await door(`{"instances":[${Array(1000).fill(good).join()}]}`);
+  const { body } = await endpoint(`{"instances":[${Array(1000).fill(good).join()}]}`);
   assert.equal((body['predictions'] as string[]).length, 1000);
 });

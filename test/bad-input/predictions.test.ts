@@ -4,25 +4,25 @@ import { type TestContext, test } from 'node:test';
 import { decodeMessage } from '../../lib/codecs/message.ts';
 import type { ErrorCode } from '../../lib/contract/errors.ts';
 import { assertRefusal, bodyOf, type DataCase, watchMemory } from './cases.ts';
-import { deliver, openStore, predictionsDoor } from './doors.ts';
+import { deliver, openStore, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, Models } from './models.ts';
 import { ARROW, ARROW_UNFIT, goodArrow } from './tables/arrow.ts';
 import { ENVELOPES } from './tables/messages.ts';
 import { goodFile, SAFETENSORS } from './tables/safetensors.ts';
 import { STRUCTURE, SYNTAX } from './tables/syntax.ts';
-import { DOOR, ODD_URIS, URIS } from './tables/uris.ts';
+import { ENDPOINT_CASES, ODD_URIS, URIS } from './tables/uris.ts';
 
 type Case = readonly [name: string, body: () => string | Uint8Array, code: ErrorCode, message: RegExp];
 
 function group(title: string, cases: readonly Case[]): void {
   test(title, async (t: TestContext) => {
-    const { door, sent } = predictionsDoor();
+    const { endpoint, sent } = predictionsEndpoint();
     const assertMemory = watchMemory();
     for (const [name, body, code, message] of cases) {
-      await t.test(name, async () => assertRefusal(await door(body()), code, message));
+      await t.test(name, async () => assertRefusal(await endpoint(body()), code, message));
     }
     assert.deepEqual(sent, [], 'nothing of it went into the queue');
-    const { status, body } = await door(`{"uri":"next","instances":[${GOOD.pair}]}`);
+    const { status, body } = await endpoint(`{"uri":"next","instances":[${GOOD.pair}]}`);
     assert.deepEqual([status, body, sent.length], [202, { uri: 'next' }, 1]);
     assertMemory();
   });
@@ -55,7 +55,7 @@ group(
 
 group(
   'uris that do not fit their instances, and instances that no message can hold, are refused',
-  DOOR.map(([name, body, code, message]): Case => [name, () => bodyOf(body), code, message]),
+  ENDPOINT_CASES.map(([name, body, code, message]): Case => [name, () => bodyOf(body), code, message]),
 );
 
 group(
@@ -73,7 +73,7 @@ group(
 );
 
 test('a bad uri is refused by every route that takes one', async (t) => {
-  const { door } = predictionsDoor(await openStore(t));
+  const { endpoint } = predictionsEndpoint(await openStore(t));
   for (const [name, uri, message] of URIS) {
     // A query holds texts, and no lone surrogates; what is none arrives as nothing.
     if (typeof uri !== 'string') continue;
@@ -83,10 +83,10 @@ test('a bad uri is refused by every route that takes one', async (t) => {
         ['GET', '/status'],
         ['POST', '/cancel'],
       ] as const) {
-        assertRefusal(await door('', { method, path, query: { uri } }), 'bad_request', message);
+        assertRefusal(await endpoint('', { method, path, query: { uri } }), 'bad_request', message);
       }
       for (const method of ['GET', 'DELETE']) {
-        const answer = await door('', { method, path: '/predictions/x', pathParameters: { uri } });
+        const answer = await endpoint('', { method, path: '/predictions/x', pathParameters: { uri } });
         assertRefusal(answer, 'bad_request', message);
       }
     });
@@ -96,13 +96,13 @@ test('a bad uri is refused by every route that takes one', async (t) => {
     ['GET', '/status'],
     ['POST', '/cancel'],
   ] as const) {
-    assertRefusal(await door('', { method, path }), 'bad_request', /^uri: .* got nothing/);
+    assertRefusal(await endpoint('', { method, path }), 'bad_request', /^uri: .* got nothing/);
   }
 });
 
 test('an odd uri has its own result, and never that of another uri or job', async (t) => {
   const store = await openStore(t);
-  const { door } = predictionsDoor(store);
+  const { endpoint } = predictionsEndpoint(store);
   const runner = await new Models(t).runner('pair');
   const messages = ODD_URIS.map((uri, i) => ({
     id: String(i),
@@ -112,20 +112,20 @@ test('an odd uri has its own result, and never that of another uri or job', asyn
   await store.connection.redis.hset('cluster-serving_other:u', { status: 'succeeded', value: '[[1,2]]' });
   for (const [i, uri] of ODD_URIS.entries()) {
     await t.test(JSON.stringify(uri).slice(0, 40), async () => {
-      const { status, body } = await door('', { method: 'GET', path: '/predictions', query: { uri } });
+      const { status, body } = await endpoint('', { method: 'GET', path: '/predictions', query: { uri } });
       assert.equal(status, 200);
       assert.equal(body['uri'], uri);
       assert.deepEqual((body['outputs'] as { data: number[] }[])[0]?.data, [i, 0]);
     });
   }
   for (const uri of ['other:u', '*:u', '../other:u', 'bad-input:a:b', 'A:B', 'a:b ', 'cat-1']) {
-    const answer = await door('', { method: 'GET', path: '/predictions', query: { uri } });
+    const answer = await endpoint('', { method: 'GET', path: '/predictions', query: { uri } });
     assertRefusal(answer, 'not_found', /no result under this uri/);
   }
 });
 
 test('what no model is needed for is refused at once; the rest is its result', async () => {
-  const { door, sent } = predictionsDoor();
+  const { endpoint, sent } = predictionsEndpoint();
   const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64');
   const accepted = [
     { serde: 'arrow', data: base64(goodArrow()) },
@@ -134,7 +134,7 @@ test('what no model is needed for is refused at once; the rest is its result', a
     { serde: 'stream', data: '{"instances":[{"x":"no image, or a text"}]}' },
   ];
   for (const fields of accepted) {
-    const { status } = await door(JSON.stringify({ uri: 'u', ...fields }));
+    const { status } = await endpoint(JSON.stringify({ uri: 'u', ...fields }));
     assert.equal(status, 202);
   }
   assert.equal(sent.length, accepted.length);

@@ -17,7 +17,7 @@ import {
   textOf,
   watchMemory,
 } from './cases.ts';
-import { deliver, type Message, openStore, type Store, storedFailure, storedUris } from './doors.ts';
+import { deliver, type Message, openStore, type Store, storedFailure, storedUris } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 import { ARROW, ARROW_UNFIT, goodArrow } from './tables/arrow.ts';
 import { BASE64, IMAGES } from './tables/images.ts';

@@ -148,8 +148,8 @@ test('the processor time of a server is that of all it started, whatever their n
   const worker = line(101, 'a) R 7 (b', 100, 101);
   const workersOwn = line(102, 'thread pool', 101, 101);
   const orphan = line(103, 'daemon', 1, 100);
-  const stranger = line(200, 'other', 1, 200);
-  const family = familyOf([leader, worker, workersOwn, orphan, stranger], 100);
+  const outsider = line(200, 'other', 1, 200);
+  const family = familyOf([leader, worker, workersOwn, orphan, outsider], 100);
   assert.deepEqual(
     family.map(({ pid }) => pid),
     [100, 101, 102, 103],

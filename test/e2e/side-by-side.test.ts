@@ -51,10 +51,10 @@ test('two jobs on one machine each have their queue, results and model, and the 
     const { outputs } = await output.wait(`of ${name}`);
     results.set(name, Array.from(outputs[0]?.data ?? [], Number));
     const other = name === 'serving2' ? 'serving_stream' : 'serving2';
-    const stranger = new OutputQueue({ name: other, url: stack.redisUrl });
-    t.after(() => stranger.close());
-    assert.equal(await stranger.query(`of ${name}`), undefined);
-    assert.deepEqual([...(await stranger.dequeue()).keys()], []);
+    const outsider = new OutputQueue({ name: other, url: stack.redisUrl });
+    t.after(() => outsider.close());
+    assert.equal(await outsider.query(`of ${name}`), undefined);
+    assert.deepEqual([...(await outsider.dequeue()).keys()], []);
     await output.queryAndDelete(`of ${name}`);
   }
   assert.deepEqual(results.get('serving_stream'), [-0, -1]);

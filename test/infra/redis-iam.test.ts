@@ -136,10 +136,10 @@ test('a connection presents the password that its environment signs', async (t) 
   const connection = new Scope(environment).get(openConnection);
   t.after(() => connection.close());
   assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
-  const stranger = new RedisConnection(server.url);
-  t.after(() => stranger.close());
+  const outsider = new RedisConnection(server.url);
+  t.after(() => outsider.close());
   await assert.rejects(
-    stranger.use((redis) => redis.ping(), true),
+    outsider.use((redis) => redis.ping(), true),
     { code: 'results_unavailable' },
   );
 });

@@ -38,7 +38,7 @@ before(async () => {
   serverless = parse(text, { logLevel: 'silent', merge: true }) as Serverless;
 });
 
-test('only signed requests come in by default, in every stage and at every door', () => {
+test('only signed requests come in by default, in every stage and at every endpoint', () => {
   assert.equal(serverless.params['default']?.['auth'], 'iam');
   for (const [stage, { auth = 'iam' }] of Object.entries(serverless.params))
     assert.notEqual(auth, 'none', stage);
@@ -60,7 +60,7 @@ test('only signed requests come in by default, in every stage and at every door'
       );
   }
   for (const [name, { url }] of Object.entries(serverless.functions))
-    assert.equal(url, undefined, `${name} has no door of its own beside the API`);
+    assert.equal(url, undefined, `${name} has no endpoint of its own beside the API`);
 });
 
 test('a rate of requests is set in every stage', () => {
@@ -69,7 +69,7 @@ test('a rate of requests is set in every stage', () => {
     assert.ok(Number(requestsPerSecond) > 0, stage);
 });
 
-test('the environment of a function holds addresses and settings, nothing that opens a door', async (t) => {
+test('the environment of a function holds addresses and settings, no secret', async (t) => {
   const root = await temporaryFolder(t);
   const stages = Object.keys(serverless.params).map((stage) => (stage === 'default' ? 'dev' : stage));
   for (const stage of stages) {

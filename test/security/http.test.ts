@@ -100,13 +100,13 @@ test('whatever is asked for, the answer has one of two content types and is not 
         await handle(event(method, path, { queryStringParameters: { uri } })),
         `${method} ${uri}`,
       );
-  const door = status({
+  const endpoint = status({
     results: { ping: async () => undefined, metrics: async () => [] },
     modelVersion: async () => 'v',
     reporter: quietReporter(),
   });
   for (const path of ['/', '/metrics', '/ready', ...SHARP.map((sharp) => `/${sharp}`)])
-    assertHeaders(await door(event('GET', path, {})), path);
+    assertHeaders(await endpoint(event('GET', path, {})), path);
   for (const made of [json(200, {}), jsonText(200, '{}'), text(200, '')]) assertHeaders(made, 'made');
 });
 

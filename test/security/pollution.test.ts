@@ -1,10 +1,10 @@
-/** Keys named like parts of a prototype are keys like others, at every door; nothing is ever merged by their name. */
+/** Keys named like parts of a prototype are keys like others, at every endpoint; nothing is ever merged by their name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePointer, encodePointer } from '../../lib/codecs/pointer.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { parseResult } from '../../lib/redis/result/fields.ts';
-import { deliver, predictDoor, predictionsDoor } from '../bad-input/doors.ts';
+import { deliver, predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { Models } from '../bad-input/models.ts';
 
 const WORDS = [
@@ -51,11 +51,11 @@ function prototypes(): string {
     .join(';');
 }
 
-test('no body changes a prototype at any door, and the next good request is answered', async (t) => {
+test('no body changes a prototype at any endpoint, and the next good request is answered', async (t) => {
   const before = prototypes();
   const runner = await new Models(t).runner('pair');
-  const predict = predictDoor(runner);
-  const { door: submit } = predictionsDoor();
+  const predict = predictEndpoint(runner);
+  const { endpoint: submit } = predictionsEndpoint();
   const results = { save: async () => undefined } as never;
   for (const word of WORDS) {
     for (const body of bodiesOf(word)) {

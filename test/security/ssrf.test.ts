@@ -17,7 +17,7 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
-import { predictDoor, predictionsDoor } from '../bad-input/doors.ts';
+import { predictEndpoint, predictionsEndpoint } from '../bad-input/endpoints.ts';
 import { DOT, type ModelName, Models } from '../bad-input/models.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
 import { quietReporter } from '../support/reporter.ts';
@@ -120,7 +120,7 @@ async function runnersOf(t: TestContext): Promise<OnnxRunner[]> {
   const models = new Models(t);
   const runners = await Promise.all(TAKERS.map((name) => models.runner(name)));
   // What is loaded with the first image is loaded now.
-  await predictDoor(runners[0] as OnnxRunner)(JSON.stringify({ instances: [{ x: DOT }] }));
+  await predictEndpoint(runners[0] as OnnxRunner)(JSON.stringify({ instances: [{ x: DOT }] }));
   return runners;
 }
 
@@ -128,12 +128,12 @@ test('POST /predict opens nothing that an instance names', async (t) => {
   const { texts, connections } = await layBait(t);
   const statuses = new Set<number>();
   for (const runner of await runnersOf(t)) {
-    const door = predictDoor(runner);
+    const endpoint = predictEndpoint(runner);
     const bodies = texts.flatMap((text) =>
       INSTANCES.map((make) => JSON.stringify({ instances: [make(text)] })),
     );
     const opened = await openedBy(async () => {
-      for (const body of bodies) statuses.add((await door(body)).status);
+      for (const body of bodies) statuses.add((await endpoint(body)).status);
     });
     assert.deepEqual(opened, []);
   }
@@ -146,13 +146,13 @@ test('POST /predict opens nothing that an instance names', async (t) => {
 
 test('POST /predictions opens nothing that a record names', async (t) => {
   const { texts, connections } = await layBait(t);
-  const { door, sent } = predictionsDoor();
+  const { endpoint, sent } = predictionsEndpoint();
   const opened = await openedBy(async () => {
     for (const text of texts)
       for (const make of INSTANCES) {
-        await door(JSON.stringify({ instances: [make(text)], uri: text.slice(0, 100) }));
-        await door(JSON.stringify({ uri: 'u', data: text, serde: text.slice(0, 20) }));
-        await door(JSON.stringify({ uri: 'u', pointer: text, data: text }));
+        await endpoint(JSON.stringify({ instances: [make(text)], uri: text.slice(0, 100) }));
+        await endpoint(JSON.stringify({ uri: 'u', data: text, serde: text.slice(0, 20) }));
+        await endpoint(JSON.stringify({ uri: 'u', pointer: text, data: text }));
       }
   });
   assert.deepEqual(opened, []);

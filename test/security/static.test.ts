@@ -52,7 +52,7 @@ test('processes are started by these files only, never through a shell', () => {
     'cli/background.ts',
     // The same command line, on the Node that came with the package.
     'cli/bin/launch.mjs',
-    // `serverless package`, to see whether it would work: this very Node, no word of a stranger.
+    // `serverless package`, to see whether it would work: this very Node, no word of a caller.
     'cli/commands/doctor.ts',
     // Measures a point of `tune`: this very program.
     'cli/tune/process.ts',

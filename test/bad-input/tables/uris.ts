@@ -53,7 +53,7 @@ export const ODD_URIS: readonly string[] = [
   'u'.repeat(1024),
 ];
 
-export const DOOR: readonly BodyCase[] = [
+export const ENDPOINT_CASES: readonly BodyCase[] = [
   [
     'uris: one for two',
     () => `{"uris":["u"],"instances":[${GOOD.pair},${GOOD.pair}]}`,

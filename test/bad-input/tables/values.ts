@@ -372,15 +372,15 @@ const NAMES: readonly InstanceCase[] = [
     /^missing input "b", unknown input "B"; the model expects/,
   ],
   [
-    'three strangers for two',
+    'three unknown inputs for two',
     'two',
     '{"p":1,"q":2,"r":3}',
     'bad_input',
     /^missing input "a", "b", unknown input "p", "q", "r"/,
   ],
-  ['one stranger for two', 'two', '{"p":1}', 'bad_input', /^missing input "a", "b", unknown input "p"/],
+  ['one unknown input for two', 'two', '{"p":1}', 'bad_input', /^missing input "a", "b", unknown input "p"/],
   [
-    'a hundred strangers',
+    'a hundred unknown inputs',
     'two',
     () => `{${Array.from({ length: 100 }, (_, i) => `"s${i}":0`).join()}}`,
     'bad_input',

@@ -1,5 +1,5 @@
 /** Measurements as the command would make them, from a point and its time. */
-import type { Door, MeasuredPoint } from '../../../cli/tune/points.ts';
+import type { Endpoint, MeasuredPoint } from '../../../cli/tune/points.ts';
 
 export interface Extra {
   readonly p99?: number;
@@ -7,7 +7,7 @@ export interface Extra {
 }
 
 export function measuredAt(
-  door: Door,
+  endpoint: Endpoint,
   threads: number,
   records: number,
   ms: number,
@@ -15,7 +15,7 @@ export function measuredAt(
 ): MeasuredPoint {
   const times = { median: ms, low: ms, high: ms, p99, calls: 100 };
   return {
-    door,
+    endpoint,
     threads,
     records,
     model: times,

@@ -58,7 +58,7 @@ function assertOrdered({ low, median, high, p99, calls }: Times): void {
   assert.ok(p99 >= low && Number.isFinite(p99) && calls >= 2);
 }
 
-test('the sample is measured at both doors, priced, and its settings are written into config.yaml', async (t) => {
+test('the sample is measured at both endpoints, priced, and its settings are written into config.yaml', async (t) => {
   const cwd = await temporaryFolder(t);
   const config = '# mine\nmodelPath: model # here\nqueue:\n  batchSize: 3 # few\n';
   await writeFile(join(cwd, 'config.yaml'), config);
@@ -66,8 +66,8 @@ test('the sample is measured at both doors, priced, and its settings are written
   const told = await tuned(args, cwd);
   assert.equal(told.model.shared, true);
   assert.deepEqual(told.model.shapes, [[1, 3, 8, 8]]);
-  const doors = new Set(told.points.map(({ door }) => door));
-  assert.deepEqual(doors, new Set(['predict', 'batch']));
+  const endpoints = new Set(told.points.map(({ endpoint }) => endpoint));
+  assert.deepEqual(endpoints, new Set(['predict', 'batch']));
   for (const { model, call, neededMB, peakBytes } of told.points) {
     assertOrdered(call);
     assert.ok(model.median <= call.median, 'the model is a part of the call');
@@ -140,7 +140,7 @@ test('a file that fixes a run to 4 rows is measured in fours, and batchSize is l
   const cwd = await modelFolder(t, [4, 3]);
   const told = await tuned(['--model', 'net/model.onnx', ...SHORT, '--seconds', '3'], cwd);
   assert.equal(told.model.fixedRows, 4);
-  const sizes = told.points.filter(({ door }) => door === 'batch').map(({ records }) => records);
+  const sizes = told.points.filter(({ endpoint }) => endpoint === 'batch').map(({ records }) => records);
   assert.deepEqual([...new Set(sizes)], [4]);
   assert.equal(told.recommendations[0]?.config['batchSize'], undefined);
   assert.ok(told.notes.some((note) => note.startsWith('the file fixes a run to 4 rows')));
@@ -149,9 +149,9 @@ test('a file that fixes a run to 4 rows is measured in fours, and batchSize is l
 test('where POST /predict refuses the request for its size, the reason is told and the queue is measured', async (t) => {
   const cwd = await modelFolder(t, ['N', 800_000]);
   const told = await tuned(['--model', 'net', ...SHORT, '--max-batch', '2', '--seconds', '5'], cwd);
-  const refused = told.skipped.find(({ door }) => door === 'predict');
+  const refused = told.skipped.find(({ endpoint }) => endpoint === 'predict');
   assert.match(refused?.reason ?? '', /^POST \/predict answers 413: /);
-  assert.ok(told.points.length > 0 && told.points.every(({ door }) => door === 'batch'));
+  assert.ok(told.points.length > 0 && told.points.every(({ endpoint }) => endpoint === 'batch'));
   assert.ok(told.model.messageBytes > 1024 ** 2 && told.model.eventBytes < 10_000);
   assert.equal(told.recommendations[0]?.predict, undefined);
   assert.ok(told.recommendations[0]?.config['queue.batchSize'] !== undefined);
@@ -303,7 +303,7 @@ function openLoop(file: string, data: string): OpenRequest {
   return {
     file,
     shapeless: [],
-    point: { door: 'batch', threads: 1, records: 1 },
+    point: { endpoint: 'batch', threads: 1, records: 1 },
     sizes: { dims: {}, shapes: {} },
     data: [{ input: undefined, path: data }],
     job: { inputAlreadyBatched: false, image: {}, postProcessing: '' },

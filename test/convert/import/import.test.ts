@@ -334,8 +334,8 @@ describe('a reference', () => {
   });
 
   test('that fits no input, or is none, is refused by name', async (t) => {
-    const strangers = give(t, { 'in_z.npy': input, 'in_q.npy': input, 'out.npy': input });
-    await assert.rejects(strangers, {
+    const unmatched = give(t, { 'in_z.npy': input, 'in_q.npy': input, 'out.npy': input });
+    await assert.rejects(unmatched, {
       code: 'bad_model',
       message: /"q", "z" is not an input of the model; its inputs: x/,
     });

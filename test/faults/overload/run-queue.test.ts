@@ -102,7 +102,7 @@ test('while more comes than can be served it stays so, and once less comes reque
   assert.ok(served.length > 200);
 });
 
-test('refusals at the door count as arrivals: they alone keep the queue closed', async () => {
+test('requests refused at once count as arrivals: they alone keep the queue closed', async () => {
   const { runs, ask, finish, running, refused } = queue(1);
   for (let i = 0; i < 3; i++) await ask();
   for (let i = 0; i < 300; i++) {

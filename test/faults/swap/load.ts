@@ -13,7 +13,7 @@ const INSTANCES = 3;
 const X_LIMIT = 1_000;
 
 export interface Answer {
-  readonly door: 'predict' | 'queue';
+  readonly endpoint: 'predict' | 'queue';
   /** Of the model, by the answer's numbers: one for each instance. */
   readonly numbers: readonly number[];
   /** Version of the model, where the answer tells it. */
@@ -29,7 +29,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Keeps so many requests of each door in flight until it is stopped. */
+/** Keeps so many requests of each endpoint in flight until it is stopped. */
 export function startLoad(
   stack: Stack,
   inFlight: { readonly predict: number; readonly queue: number },
@@ -52,14 +52,14 @@ export function startLoad(
     if (response.status !== 200) throw new Error(`${response.status} ${text}`);
     const { predictions } = JSON.parse(text) as { predictions: string[] };
     if (predictions.length !== xs.length) throw new Error(`${predictions.length} answers for ${xs.length}`);
-    return { door: 'predict', numbers: xs.map((x, i) => numberOf(x, valueOf(predictions[i] as string))) };
+    return { endpoint: 'predict', numbers: xs.map((x, i) => numberOf(x, valueOf(predictions[i] as string))) };
   };
   const queue = async (): Promise<Answer> => {
     const uri = `swap-${sent++}`;
     const x = sent % X_LIMIT;
     await inputQueue.enqueue(uri, { x: Float32Array.of(x) });
     const { outputs, model } = await outputQueue.wait(uri, { timeoutMs: 600_000 });
-    return { door: 'queue', numbers: [numberOf(x, Number(outputs[0]?.data[0]))], model };
+    return { endpoint: 'queue', numbers: [numberOf(x, Number(outputs[0]?.data[0]))], model };
   };
   const worker = async (ask: () => Promise<Answer>) => {
     while (state.going) {

@@ -1,4 +1,4 @@
-/** F12: the model changes under 1,000 requests in flight, through both doors of the whole local stack. */
+/** F12: the model changes under 1,000 requests in flight, through both endpoints of the whole local stack. */
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,12 +40,14 @@ test('1,000 requests in flight, a swap, torn uploads, a roll-back, a swap: none 
   t.after(() => clearInterval(watch));
 
   const load = startLoad(stack, IN_FLIGHT);
-  /** Both doors have answered with this model, from here on. */
+  /** Both endpoints have answered with this model, from here on. */
   const serves = async (number: number) => {
     const from = load.answers.length;
     await until(() => {
-      const doors = load.answers.slice(from).filter(({ numbers }) => numbers[0] === number);
-      return ['predict', 'queue'].every((door) => doors.some((answer) => answer.door === door));
+      const endpoints = load.answers.slice(from).filter(({ numbers }) => numbers[0] === number);
+      return ['predict', 'queue'].every((endpoint) =>
+        endpoints.some((answer) => answer.endpoint === endpoint),
+      );
     });
   };
   const swapTo = async (folder: string, number: number) => {
@@ -77,7 +79,7 @@ test('1,000 requests in flight, a swap, torn uploads, a roll-back, a swap: none 
   const known = [...versions.values()];
   const strange = load.answers.filter(({ numbers }) => !known.includes(numbers[0] as number));
   assert.deepEqual(strange.slice(0, 3), [], `${strange.length} answers of no model`);
-  const queued = load.answers.filter(({ door }) => door === 'queue');
+  const queued = load.answers.filter(({ endpoint }) => endpoint === 'queue');
   const untrue = queued.filter(({ numbers, model }) => versions.get(model ?? '') !== numbers[0]);
   assert.deepEqual(untrue.slice(0, 3), [], `${untrue.length} results name another model`);
   assert.ok(most.length <= 2, `${most.join()} lay in the data folder together`);

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import { type ModelName, Models } from '../../bad-input/models.ts';
-import { ALL_BINARY, doorOf, pairs } from '../../support/inference-door.ts';
+import { ALL_BINARY, endpointOf, pairs } from '../../support/inference-endpoint.ts';
 import { inferRequest, type SentRequest } from '../../support/open-inference.ts';
 
 describe('a request that does not fit the model is refused', () => {
@@ -144,7 +144,7 @@ describe('a request that does not fit the model is refused', () => {
   ];
   for (const [name, model, request, status, message] of cases) {
     it(name, async (t) => {
-      const answer = await doorOf(await new Models(t).runner(model))(request);
+      const answer = await endpointOf(await new Models(t).runner(model))(request);
       assert.match(answer.error().error, message);
       assert.equal(answer.status, status);
       assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
@@ -155,7 +155,7 @@ describe('a request that does not fit the model is refused', () => {
 test('whatever comes is answered with outputs or with the reason, and the next request is served', async (t) => {
   const models = new Models(t);
   const names: readonly ModelName[] = ['pair', 'texts', 'two', 'bool', 'grid'];
-  const doors = await Promise.all(names.map(async (model) => doorOf(await models.runner(model))));
+  const endpoints = await Promise.all(names.map(async (model) => endpointOf(await models.runner(model))));
   const often = (arbitrary: fc.Arbitrary<unknown>, seldom: fc.Arbitrary<unknown>) =>
     fc.oneof({ weight: 5, arbitrary }, { weight: 1, arbitrary: seldom });
   const twoOrThree = <T>(of: fc.Arbitrary<T>) => fc.array(of, { minLength: 2, maxLength: 3 });
@@ -190,8 +190,8 @@ test('whatever comes is answered with outputs or with the reason, and the next r
       const length = { 'inference-header-content-length': String(head.length + wrongBy) };
       const headers = { 'content-type': 'application/octet-stream', ...(hasHeader ? length : {}) };
       const body = hasHeader ? Buffer.concat([head, bytes]) : head;
-      for (const door of doors) {
-        const answer = await door({ body, headers });
+      for (const endpoint of endpoints) {
+        const answer = await endpoint({ body, headers });
         if (answer.status === 200) served += answer.received().outputs.length;
         else {
           assert.ok([400, 413].includes(answer.status), `${answer.status}: ${answer.bytes.toString()}`);
@@ -203,6 +203,6 @@ test('whatever comes is answered with outputs or with the reason, and the next r
     { seed: 20_261_121, numRuns: 1_000 },
   );
   assert.ok(served > 50, `only ${served} outputs`);
-  const { status } = await (doors[0] as (typeof doors)[number])(inferRequest([pairs(1, 2)]));
+  const { status } = await (endpoints[0] as (typeof endpoints)[number])(inferRequest([pairs(1, 2)]));
   assert.equal(status, 200);
 });

@@ -11,7 +11,7 @@ import type { Inputs, Runner } from '../../../lib/contract/values.ts';
 import { SERVER_VERSION } from '../../../lib/http/open-inference/endpoint.ts';
 import { measured } from '../../../lib/metrics/emf.ts';
 import { type ModelName, Models } from '../../bad-input/models.ts';
-import { ALL_BINARY, doorOf, floats, handlerOf, pairs } from '../../support/inference-door.ts';
+import { ALL_BINARY, endpointOf, floats, handlerOf, pairs } from '../../support/inference-endpoint.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import {
   answerOf,
@@ -61,7 +61,7 @@ test('every datatype comes back from a model that gives back its input, binary a
   const models = new Models(t);
   for (const [model, datatype, bytes, data] of DTYPES) {
     await t.test(datatype, async () => {
-      const ask = doorOf(await models.runner(model));
+      const ask = endpointOf(await models.runner(model));
       const input = { name: 'x', datatype, shape: [2, 2] };
       const nested = [data.slice(0, 2), data.slice(2)];
       for (const sent of [{ bytes }, { data }, { data: nested }]) {
@@ -82,7 +82,7 @@ test('every datatype comes back from a model that gives back its input, binary a
 });
 
 test('an integer beyond 2^53 is written with all its digits, and refused where JSON has lost them', async (t) => {
-  const ask = doorOf(await new Models(t).runner('int64'));
+  const ask = endpointOf(await new Models(t).runner('int64'));
   const input = { name: 'x', datatype: 'INT64', shape: [1, 2] };
   const extremes = BigInt64Array.of(-(2n ** 63n), 2n ** 63n - 1n);
   const { bytes } = await ask(inferRequest([{ ...input, bytes: bytesOf(extremes) }]));
@@ -93,7 +93,7 @@ test('an integer beyond 2^53 is written with all its digits, and refused where J
 });
 
 test('what JSON has no word for is null there, and exact as bytes', async (t) => {
-  const ask = doorOf(await new Models(t).runner('pair'));
+  const ask = endpointOf(await new Models(t).runner('pair'));
   const input = pairs(Number.NaN, Number.POSITIVE_INFINITY);
   assert.deepEqual((await ask(inferRequest([input]))).received().outputs[0]?.data, [null, null]);
   const { received } = await ask(inferRequest([input], ALL_BINARY));
@@ -102,7 +102,7 @@ test('what JSON has no word for is null there, and exact as bytes', async (t) =>
 
 test('the answer names model, version and id, and its binary outputs begin on a boundary of 8', async (t) => {
   const runner = await new Models(t).runner('two');
-  const ask = doorOf(runner, { jobName: 'job' });
+  const ask = endpointOf(runner, { jobName: 'job' });
   const inputs: SentTensor[] = [
     { name: 'b', datatype: 'INT64', shape: [3, 1], bytes: bytesOf(BigInt64Array.of(1n, 2n, 3n)) },
     { name: 'a', datatype: 'FP32', shape: [3, 2], bytes: floats(1, 2, 3, 4, 5, 6) },
@@ -130,7 +130,7 @@ test('the answer names model, version and id, and its binary outputs begin on a 
 });
 
 test('outputs come in the order they were asked for, each as it was asked for', async (t) => {
-  const ask = doorOf(await new Models(t).runner('two'));
+  const ask = endpointOf(await new Models(t).runner('two'));
   const inputs: SentTensor[] = [
     { name: 'a', datatype: 'FP32', shape: [1, 2], data: [1, 2] },
     { name: 'b', datatype: 'INT64', shape: [1, 1], data: [3] },
@@ -149,7 +149,7 @@ describe('a shape has the batch dimension, whatever the job says of its instance
   for (const inputAlreadyBatched of [true, false]) {
     it(`inputAlreadyBatched: ${inputAlreadyBatched}`, async (t) => {
       const bytes = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 2] }]);
-      const ask = doorOf(await openModelBytes(t, bytes, { inputAlreadyBatched, batchSize: 2 }));
+      const ask = endpointOf(await openModelBytes(t, bytes, { inputAlreadyBatched, batchSize: 2 }));
       for (const rows of [1, 2, 3, 1_001]) {
         const input = pairs(...Array.from({ length: rows * 2 }, (_, i) => i));
         const [output] = (await ask(inferRequest([input], ALL_BINARY))).received().outputs;
@@ -164,7 +164,7 @@ describe('a shape has the batch dimension, whatever the job says of its instance
   }
 
   it('a batch that the model fixes is taken as it is, and no other', async (t) => {
-    const ask = doorOf(await new Models(t).runner('fixed'));
+    const ask = endpointOf(await new Models(t).runner('fixed'));
     const input = pairs(1, 2, 3, 4, 5, 6, 7, 8);
     const [output] = (await ask(inferRequest([input], ALL_BINARY))).received().outputs;
     assert.deepEqual(output?.bytes, input.bytes);
@@ -181,14 +181,14 @@ describe('a shape has the batch dimension, whatever the job says of its instance
       outputs: [{ name: 'sum', dtype: 'float32', shape: [] }],
       nodes: [{ op: 'ReduceSum', inputs: ['x'], outputs: ['sum'], attributes: { keepdims: 0 } }],
     });
-    const ask = doorOf(await openModelBytes(t, model));
+    const ask = endpointOf(await openModelBytes(t, model));
     const [output] = (await ask(inferRequest([pairs(1, 2, 3, 4)]))).received().outputs;
     assert.deepEqual(output, { name: 'sum', datatype: 'FP32', shape: [], data: [10] });
   });
 });
 
 test('numbers of another datatype are taken where each of them fits', async (t) => {
-  const ask = doorOf(await new Models(t).runner('pair'));
+  const ask = endpointOf(await new Models(t).runner('pair'));
   const small = { name: 'x', datatype: 'UINT8', shape: [1, 2], bytes: Uint8Array.of(7, 255) };
   assert.deepEqual((await ask(inferRequest([small]))).received().outputs[0]?.data, [7, 255]);
   const large = { name: 'x', datatype: 'FP64', shape: [1, 2], data: [1, 1e39] };
@@ -212,7 +212,7 @@ describe('a body of one tensor without JSON', () => {
   ];
   for (const [model, bytes, shape] of served) {
     it(`${model}: its shape is [${shape.join()}], and its outputs are binary`, async (t) => {
-      const { received } = await doorOf(await new Models(t).runner(model))(raw(bytes));
+      const { received } = await endpointOf(await new Models(t).runner(model))(raw(bytes));
       const [output] = received().outputs;
       assert.deepEqual(output?.shape, shape);
       assert.deepEqual(output.bytes, Buffer.from(bytes));
@@ -251,7 +251,7 @@ describe('a body of one tensor without JSON', () => {
   ];
   for (const [name, model, request, message] of refused) {
     it(`is refused: ${name}`, async (t) => {
-      const { status, error } = await doorOf(await new Models(t).runner(model))(request);
+      const { status, error } = await endpointOf(await new Models(t).runner(model))(request);
       assert.match(error().error, message);
       assert.equal(status, 400);
     });
@@ -259,7 +259,7 @@ describe('a body of one tensor without JSON', () => {
 });
 
 test('a gzipped body is read, and its header counts the bytes of the JSON before', async (t) => {
-  const ask = doorOf(await new Models(t).runner('pair'));
+  const ask = endpointOf(await new Models(t).runner('pair'));
   const { body, headers } = inferRequest([pairs(1, 2)]);
   const zipped = { body: gzipSync(body), headers: { ...headers, 'content-encoding': 'gzip' } };
   assert.deepEqual((await ask(zipped)).received().outputs[0]?.data, [1, 2]);
@@ -278,7 +278,7 @@ test('the tensors of a base64 body begin on a boundary of 8 and share its memory
     },
     close: async () => undefined,
   };
-  const ask = doorOf(runner);
+  const ask = endpointOf(runner);
   for (let length = 1; length < 20; length++) {
     const { status } = await ask(
       inferRequest([
@@ -300,7 +300,7 @@ test('an answer that Lambda would not carry is refused, with its size', async (t
     nodes: [{ op: 'Tile', inputs: ['x', 'times'], outputs: ['y'] }],
     weights: [{ name: 'times', dtype: 'int64', shape: [2], data: BigInt64Array.of(1n, 1_200_000n) }],
   });
-  const ask = doorOf(await openModelBytes(t, model));
+  const ask = endpointOf(await openModelBytes(t, model));
   const input = { name: 'x', datatype: 'FP32', shape: [1, 1], data: [0.125] };
   for (const rest of [ALL_BINARY, {}]) {
     const { status, error } = await ask(inferRequest([input], rest));
@@ -408,7 +408,7 @@ test('infer takes a token, and what only asks takes none', async (t) => {
   for (const path of ['/v2', '/v2/health/ready', '/v2/models/serving_stream'])
     assert.equal((await get(runner, { limiter })(path)).status, 200);
   assert.equal(asked, 0);
-  const { status, headers, error } = await doorOf(runner, { limiter })(inferRequest([pairs(1, 2)]));
+  const { status, headers, error } = await endpointOf(runner, { limiter })(inferRequest([pairs(1, 2)]));
   assert.deepEqual([asked, status, headers['retry-after']], [1, 429, '2']);
   assert.equal(error().error, 'over 1 requests per second');
 });

@@ -195,7 +195,7 @@ test('measurements of two environments add up', async (t) => {
   assert.ok(Math.abs(predict._75thPercentile - 20) < 20 * 0.05);
 });
 
-/** A door that takes connections and never answers: what a frozen function finds of its old connection. */
+/** A server that takes connections and never answers: what a frozen function finds of its old connection. */
 async function silentServer(t: TestContext): Promise<string> {
   const server: Server = createServer(() => undefined);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -2,7 +2,7 @@
 import type { Suite } from '../mutant.ts';
 
 const RESPONSE = 'test/lib/http/response.test.ts';
-const ENDPOINT = 'test/lib/http/predictions-door.test.ts';
+const ENDPOINT = 'test/lib/http/predictions-endpoint.test.ts';
 const ENVELOPES = 'test/bad-input/envelopes.test.ts';
 const SECURITY = 'test/security/http.test.ts';
 const INFERENCE = 'test/lib/http/inference.test.ts';

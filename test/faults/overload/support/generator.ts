@@ -27,8 +27,8 @@ async function run(load: Load): Promise<LoadReport> {
     statuses[status] = (statuses[status] ?? 0) + 1;
     if (status === '200' || status === '202') {
       acceptedMs.push(tookMs);
-      if (load.door === 'predict' && !text.includes(`${load.rounds}`)) wrong.push(text.slice(0, 200));
-      if (load.door === 'queue') uris.push((JSON.parse(text) as { uri: string }).uri);
+      if (load.endpoint === 'predict' && !text.includes(`${load.rounds}`)) wrong.push(text.slice(0, 200));
+      if (load.endpoint === 'queue') uris.push((JSON.parse(text) as { uri: string }).uri);
     } else {
       if (status === '429') refusedMs.push(tookMs);
       if (status === '429' && !(Number(headers['retry-after']) >= 1)) withoutRetryAfter++;
@@ -40,13 +40,13 @@ async function run(load: Load): Promise<LoadReport> {
       lateMs.push(performance.now() - dueMs(i));
       const uri = `${load.name}-${i}`;
       const instances = [{ rounds: load.rounds }];
-      const body = JSON.stringify(load.door === 'queue' ? { uri, instances } : { instances });
+      const body = JSON.stringify(load.endpoint === 'queue' ? { uri, instances } : { instances });
       const end = (status: string, headers: IncomingMessage['headers'], text: string) => {
         tell(i, status, headers, text);
         done();
       };
       const call = request(
-        load.url + (load.door === 'queue' ? '/predictions' : '/predict'),
+        load.url + (load.endpoint === 'queue' ? '/predictions' : '/predict'),
         {
           method: 'POST',
           agent,

@@ -10,7 +10,7 @@ export interface Load {
   /** The prefix of the uris of its records. */
   readonly name: string;
   readonly url: string;
-  readonly door: 'predict' | 'queue';
+  readonly endpoint: 'predict' | 'queue';
   readonly requestsPerSecond: number;
   readonly seconds: number;
   /** How long a request keeps the model busy (test/support/endless.ts). */

@@ -42,7 +42,7 @@ const RESULT_WITHIN_MS = 600_000;
 
 export async function overload(service: Service, plan: OverloadPlan): Promise<OverloadReport> {
   const { rounds, times, measureSeconds } = plan;
-  const predict = { url: service.url, door: 'predict' as const, rounds };
+  const predict = { url: service.url, endpoint: 'predict' as const, rounds };
   // Where there is a limit per second, eight callers would only find that.
   const capacityPerSecond = plan.limitPerSecond ?? (await capacity(service, rounds, measureSeconds));
   const unloaded = await makeLoad({
@@ -63,7 +63,7 @@ export async function overload(service: Service, plan: OverloadPlan): Promise<Ov
     makeLoad({
       ...predict,
       name: 'record',
-      door: 'queue',
+      endpoint: 'queue',
       requestsPerSecond: plan.recordsPerSecond,
       seconds: plan.overloadSeconds,
     }),
@@ -131,7 +131,7 @@ async function drained(service: Service, uris: readonly string[], rounds: number
   return lost;
 }
 
-/** One caller after the other is served, through both doors. */
+/** One caller after the other is served, through both endpoints. */
 async function servesAgain(service: Service, rounds: number, pauseMs: number): Promise<void> {
   let inRow = 0;
   await until(async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { runMessages } from '../../lib/pipeline/serve.ts';
-import { predictDoor, predictionsDoor } from './doors.ts';
+import { predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 
 const RUNS = { seed: 20_261_121, numRuns: 400 } as const;
@@ -29,11 +29,13 @@ const body = fc.oneof(fc.string(), fc.json(), {
 
 test('POST /predict answers every body with predictions or with the reason, and is never at a loss', async (t) => {
   const models = new Models(t);
-  const doors = await Promise.all(MODELS.map(async (model) => predictDoor(await models.runner(model))));
+  const endpoints = await Promise.all(
+    MODELS.map(async (model) => predictEndpoint(await models.runner(model))),
+  );
   await fc.assert(
     fc.asyncProperty(body, fc.boolean(), async (text, asBytes) => {
-      for (const door of doors) {
-        const { status, body: answer, error } = await door(asBytes ? Buffer.from(text) : text);
+      for (const endpoint of endpoints) {
+        const { status, body: answer, error } = await endpoint(asBytes ? Buffer.from(text) : text);
         assert.ok([200, 400, 413, 415].includes(status), `${status}: ${String(error)}`);
         if (status === 200) {
           const { instances } = JSON.parse(text) as { instances: unknown[] };
@@ -43,8 +45,8 @@ test('POST /predict answers every body with predictions or with the reason, and 
     }),
     RUNS,
   );
-  for (const [i, door] of doors.entries()) {
-    const { status } = await door(`{"instances":[${GOOD[MODELS[i] as ModelName]}]}`);
+  for (const [i, endpoint] of endpoints.entries()) {
+    const { status } = await endpoint(`{"instances":[${GOOD[MODELS[i] as ModelName]}]}`);
     assert.equal(status, 200);
   }
 });
@@ -62,8 +64,8 @@ test('POST /predictions sends a message per instance, or none and says why', asy
   );
   await fc.assert(
     fc.asyncProperty(posted, async (text) => {
-      const { door, sent } = predictionsDoor();
-      const { status, body: answer, error } = await door(text);
+      const { endpoint, sent } = predictionsEndpoint();
+      const { status, body: answer, error } = await endpoint(text);
       if (status === 202) {
         const uris = (answer['uris'] ?? [answer['uri']]) as unknown[];
         assert.deepEqual(

@@ -13,7 +13,7 @@ export function handlerOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
   });
 }
 
-export function doorOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
+export function endpointOf(runner: Runner, deps: Partial<PredictDeps> = {}) {
   const handle = handlerOf(runner, deps);
   return async (request: SentRequest, path?: string) => answerOf(await handle(eventOf(request, path)));
 }

@@ -35,7 +35,7 @@ export interface Answer extends Refusal {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export type Door = (body: string | Uint8Array, envelope?: Envelope) => Promise<Answer>;
+export type Endpoint = (body: string | Uint8Array, envelope?: Envelope) => Promise<Answer>;
 
 /** Bytes come base64-encoded, texts as they are: both ways API Gateway has. */
 function eventOf(body: string | Uint8Array, envelope: Envelope): APIGatewayProxyEventV2 {
@@ -69,7 +69,7 @@ export function predictHandler(runner: Runner) {
   });
 }
 
-export function predictDoor(runner: Runner): Door {
+export function predictEndpoint(runner: Runner): Endpoint {
   const handle = predictHandler(runner);
   return async (body, envelope = {}) => answerOf(await handle(eventOf(body, envelope)));
 }
@@ -89,17 +89,17 @@ export async function openStore(t: TestContext): Promise<Store> {
   return { results, connection, job };
 }
 
-export interface PredictionsDoor {
-  readonly door: Door;
+export interface PredictionsEndpoint {
+  readonly endpoint: Endpoint;
   readonly handle: ReturnType<typeof predictions>;
   /** Messages that went into the queue. */
   readonly sent: string[];
 }
 
-export function predictionsDoor(store?: Store): PredictionsDoor {
+export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
   const sent: string[] = [];
   const none = () => {
-    throw new Error('there is no Redis behind this door');
+    throw new Error('there is no Redis behind this endpoint');
   };
   const states = store && new RecordStates(store.connection, { job: store.job, now: Date.now });
   const handle = predictions({
@@ -114,9 +114,9 @@ export function predictionsDoor(store?: Store): PredictionsDoor {
     states: () => states ?? none(),
     reporter: quietReporter,
   });
-  const door: Door = async (body, envelope = {}) =>
+  const endpoint: Endpoint = async (body, envelope = {}) =>
     answerOf(await handle(eventOf(body, { path: '/predictions', ...envelope })));
-  return { door, handle, sent };
+  return { endpoint, handle, sent };
 }
 
 export interface Message {

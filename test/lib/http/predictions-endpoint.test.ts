@@ -42,7 +42,7 @@ function tooLarge(uri: string): Finished {
 }
 
 /** The handler behind the local gateway. `afterReading` happens when a request has read a result, before it goes on. */
-async function openDoor(t: TestContext, preferEmbedded = false) {
+async function openEndpoint(t: TestContext, preferEmbedded = false) {
   const url = await redisUrl(t, preferEmbedded);
   const { connection, results } = openStore(t, url);
   const other = openStore(t, url);
@@ -107,7 +107,7 @@ for (const preferEmbedded of [false, true]) {
     ['a failure', FAILURE],
   ] as const) {
     test(`${kind}: a DELETE that read ${what} which another took answers with what it deleted itself`, async (t) => {
-      const { place, ask } = await openDoor(t, preferEmbedded);
+      const { place, ask } = await openEndpoint(t, preferEmbedded);
       await place.results.save([saved('a', first, 'm1')], 'v');
       place.afterReading = async () => {
         await place.results.take('a').catch(() => undefined);
@@ -119,7 +119,7 @@ for (const preferEmbedded of [false, true]) {
     });
 
     test(`${kind}: a DELETE that read ${what} which another took, and nothing came after, finds none`, async (t) => {
-      const { place, ask } = await openDoor(t, preferEmbedded);
+      const { place, ask } = await openEndpoint(t, preferEmbedded);
       await place.results.save([saved('a', first, 'm1')], 'v');
       place.afterReading = () => place.results.take('a').catch(() => undefined);
       const { status, body } = await ask('DELETE', '/predictions?uri=a');
@@ -128,7 +128,7 @@ for (const preferEmbedded of [false, true]) {
   }
 
   test(`${kind}: a DELETE of a failure, and of a result that became one meanwhile, tells it and deletes it`, async (t) => {
-    const { place, ask } = await openDoor(t, preferEmbedded);
+    const { place, ask } = await openEndpoint(t, preferEmbedded);
     await place.results.save([saved('a', FAILURE, 'm1'), saved('b', numbers(1), 'm2')], 'v');
     const failed = (uri: string) => ({ uri, status: 'failed', error: 'no', code: 'bad_input' });
     assert.deepEqual(await ask('DELETE', '/predictions?uri=a'), { status: 200, body: failed('a') });
@@ -142,7 +142,7 @@ for (const preferEmbedded of [false, true]) {
   });
 
   test(`${kind}: a DELETE never destroys a result that is too large to answer, also one that came after it had read`, async (t) => {
-    const { place, ask } = await openDoor(t, preferEmbedded);
+    const { place, ask } = await openEndpoint(t, preferEmbedded);
     await place.results.save([tooLarge('a'), saved('b', numbers(1), 'm1')], 'v');
     const refused = async (uri: string) => {
       const { status, body } = await ask('DELETE', `/predictions?uri=${uri}`);
@@ -164,7 +164,7 @@ for (const preferEmbedded of [false, true]) {
 }
 
 test('a bool output is written as /predict writes it', async (t) => {
-  const { place, ask } = await openDoor(t);
+  const { place, ask } = await openEndpoint(t);
   const data = Uint8Array.of(1, 0);
   const outcome: Outcome = { ok: true, outputs: [{ name: 'y', dtype: 'bool', shape: [2], data }] };
   await place.results.save([saved('a', outcome, 'm1')], 'v');
@@ -190,7 +190,7 @@ test('a wait of any number of digits is capped at 20 s', () => {
 });
 
 test('a uri whose bytes are no UTF-8 is refused by every route, and one that is U+FFFD is a uri', async (t) => {
-  const { ask } = await openDoor(t);
+  const { ask } = await openEndpoint(t);
   const routes = [
     'GET /status?uri=',
     'POST /cancel?uri=',
