@@ -11,7 +11,7 @@ import type { Result } from '../../../lib/contract/result.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 
-/** What a record may come to: the number its model makes of it, or the code of its failure. */
+/** The outcome of a record: the number from its model, or the code of its failure. */
 export type Stored = number | string;
 
 export interface Findings {
