@@ -267,3 +267,74 @@ describe('a killed process', () => {
     assert.equal(open().run('GET small'), 'v');
   });
 });
+
+describe('a log that is read again', () => {
+  it('counts a time to live from when it was given', () => {
+    const first = open();
+    first.run('SET a 1');
+    first.run('PEXPIRE a 1000');
+    nowMs += 600;
+    const { run } = open();
+    assert.equal(run('PTTL a'), 400);
+    nowMs += 600;
+    assert.equal(open().run('EXISTS a'), 0);
+  });
+
+  it('sees each key as the command did that wrote it, though its time has come since', () => {
+    const first = open();
+    first.run('SET a 1 PX 1000');
+    first.run('RENAME a b');
+    first.run('PERSIST b');
+    nowMs += 5_000;
+    assert.equal(open().run('GET b'), '1');
+  });
+
+  it('does not grow by commands that change nothing', () => {
+    const { run, engine } = open();
+    run('SET a 1');
+    const bytes = engine.serverInfo()['Persistence']?.['aof_current_size'];
+    run('DEL missing');
+    run('SET a 2 NX');
+    run('HDEL missing field');
+    assert.equal(engine.serverInfo()['Persistence']?.['aof_current_size'], bytes);
+  });
+});
+
+describe('a disk', () => {
+  it('that takes a write in pieces gets it whole', (t) => {
+    const write = fs.writeSync as (descriptor: number, piece: Buffer) => number;
+    t.mock.method(fs, 'writeSync', (descriptor: number, piece: Buffer) =>
+      write(descriptor, piece.subarray(0, Math.ceil(piece.length / 2))),
+    );
+    open().run(`SET a ${'x'.repeat(1_000)}`);
+    t.mock.restoreAll();
+    assert.equal(open().run('STRLEN a'), 1_000);
+  });
+
+  it('that was full takes writes again once it has room, and the commands of that time are in the log', (t) => {
+    const { run, engine } = open();
+    t.mock.method(fs, 'writeSync', () => {
+      throw new Error('ENOSPC: no space left');
+    });
+    run('SET a 1');
+    assert.deepEqual(run('SET b 1'), {
+      error: 'MISCONF Errors writing to the AOF file: ENOSPC: no space left',
+    });
+    assert.equal(run('GET a'), '1');
+    t.mock.restoreAll();
+    engine.flush();
+    assert.deepEqual(run('SET b 2'), { status: 'OK' });
+    assert.deepEqual(
+      ['a', 'b'].map((key) => open().run(`GET ${key}`)),
+      ['1', '2'],
+    );
+  });
+});
+
+it('a transaction queues at most 10,000 commands', () => {
+  const { run } = open();
+  run('MULTI');
+  for (let i = 0; i < 10_000; i++) assert.deepEqual(run('PING'), { status: 'QUEUED' });
+  assert.deepEqual(run('PING'), { error: 'ERR MULTI queues at most 10000 commands' });
+  assert.match(JSON.stringify(run('EXEC')), /EXECABORT/);
+});

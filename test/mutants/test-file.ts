@@ -61,15 +61,16 @@ export async function runTestFile(
     endGroup();
   }, timeoutMs);
   signal.addEventListener('abort', endGroup);
-  // Not "close": a process that the test left behind may hold the pipes.
+  const closed = new Promise((resolve) => child.on('close', resolve));
   const code = await new Promise<number | null>((resolve, reject) => {
     child.on('error', reject);
     child.on('exit', resolve);
   });
-  await new Promise((resolve) => setImmediate(resolve));
   clearTimeout(timer);
   signal.removeEventListener('abort', endGroup);
+  // A process that the test left behind holds the pipes, which end with it.
   endGroup();
+  await closed;
   signal.throwIfAborted();
   const ran = countTests(output);
   const isGreen = code === 0 && ran.failed === undefined;

@@ -253,6 +253,8 @@ test('hidden files and folders, as git and downloads leave them, stay at home', 
   await writeFile(join(folder, '.git', 'config'), 'url = https://user:password@host/');
   await symlink('/etc', join(folder, '.git', 'hooks', 'link'));
   await writeFile(join(folder, '.env'), 'KEY=1');
+  await mkdir(join(folder, 'notes', '.cache'), { recursive: true });
+  await writeFile(join(folder, 'notes', '.cache', 'draft'), 'KEY=2');
   const { files } = await publishModel(s3, LOCATION, folder);
   assert.deepEqual(
     files.map(({ path }) => path),

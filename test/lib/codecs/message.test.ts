@@ -278,3 +278,41 @@ test('every record that the old Python client wrote is read through the message'
     'image_two: img1 text, img2 text',
   ]);
 });
+
+test('a large message whose data is escaped, or not the first "data" of its text, is read as JSON reads it', () => {
+  const bytes = Buffer.from(
+    encodeTensors(
+      new Map([['x', { dtype: 'uint8', shape: [3_000], data: new Uint8Array(3_000).fill(255) }]]),
+    ),
+  );
+  const base64 = bytes.toString('base64');
+  assert.ok(base64.includes('/') && base64.length > 2_048);
+  const whole = (body: string) => {
+    const { inputs } = decodeMessage(body);
+    if (inputs instanceof ServingError) throw inputs;
+    return tensorOf(inputs, 'x').data.length;
+  };
+  // Some writers escape the slash, as JSON allows.
+  const escaped = JSON.stringify({ uri: 'a', serde: 'safetensors', data: base64 }).replaceAll('/', '\\/');
+  assert.equal(whole(escaped), 3_000);
+  const nested = JSON.stringify({ uri: 'a', more: { data: 'AAAA' }, serde: 'safetensors', data: base64 });
+  assert.equal(whole(nested), 3_000);
+});
+
+test('an input may be called __proto__, and a header that is no UTF-8 is refused', () => {
+  const tensor: Tensor = { dtype: 'uint8', shape: [1], data: Uint8Array.of(7) };
+  assert.deepEqual(
+    [...decodeTensors(encodeTensors(new Map([['__proto__', tensor]])))],
+    [['__proto__', tensor]],
+  );
+  const file = Buffer.from(encodeTensors(new Map([['é', tensor]])));
+  // The second byte of the é is no byte that may follow the first.
+  file[file.indexOf(0xc3) + 1] = 0x28;
+  assert.throws(() => decodeTensors(file), { code: 'bad_request' });
+});
+
+test('a body that is longer than any pointer is a record', () => {
+  const pointer = encodePointer('u', 'payloads/job/abc');
+  assert.ok(decodePointer(`${pointer}${' '.repeat(100)}`, 'job'));
+  assert.equal(decodePointer(`${pointer}${' '.repeat(10_000)}`, 'job'), undefined);
+});

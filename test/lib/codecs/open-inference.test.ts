@@ -406,3 +406,14 @@ test('a request that is cut, or has any of its bytes changed, is read or refused
   );
   assert.ok(readable > 50, `${readable} were readable`);
 });
+
+test('a binary tensor takes exactly the bytes of its shape: one element more or less is refused', () => {
+  const bytes = (count: number) => bytesOf(new Float32Array(count));
+  const ask = (count: number) =>
+    decode(inferRequest([{ name: 'x', datatype: 'FP32', shape: [2], bytes: bytes(count) }]));
+  assert.equal(ask(2).inputs.length, 1);
+  for (const count of [1, 3]) {
+    const message = new RegExp(`FP32 \\[2\\] takes 8 bytes, binary_data_size is ${4 * count}`);
+    assert.throws(() => ask(count), { code: 'bad_input', message });
+  }
+});

@@ -7,7 +7,9 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
+import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
 import { failureBody, pageText, predictionTexts, resultText } from '../../../lib/http/predictions.ts';
+import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
@@ -119,4 +121,34 @@ test('a run of a request is asked to end when the function has no time left', as
   assert.equal(policy.isOver?.(), false);
   leftMs = 0;
   assert.equal(policy.isOver?.(), true);
+});
+
+test('no browser takes a text, a JSON or a binary answer for a page', () => {
+  for (const { headers } of [text(200, 'x'), json(200, {}), jsonText(200, '{}'), binary(200, 'AAAA')])
+    assert.equal(headers?.['x-content-type-options'], 'nosniff');
+});
+
+test('POST /predict and POST /v2 take a token each, and are answered with 429 and when to come back without one', async () => {
+  let taken = 0;
+  const limiter = {
+    acquire: async () => {
+      taken++;
+      throw new ServingError('rate_limited', 'too many', { retryAfterSeconds: 7 });
+    },
+  };
+  const model = { use: () => assert.fail('the model is not asked') };
+  const handler = predict({ model, filter: undefined, limiter, reporter: quietReporter() });
+  for (const path of ['/predict', '/v2/models/serving_stream/infer']) {
+    const { statusCode, headers } = await handler(event('POST', path, ONE));
+    assert.deepEqual([statusCode, headers?.['retry-after']], [429, '7'], path);
+  }
+  assert.equal(taken, 2);
+});
+
+test('binary outputs that cannot fit into an answer take no memory for it', () => {
+  const data = new Float32Array(LIMITS.httpBodyBytes / 4);
+  const tensor: NamedTensor = { name: 'y', dtype: 'float32', shape: [data.length], data };
+  const answer = { model: 'm', version: 'v', id: undefined, outputs: [{ tensor, binary: true }] };
+  const allocate = () => assert.fail('nothing is written');
+  assert.throws(() => inferenceAnswer(answer, allocate), { code: 'too_large' });
 });

@@ -117,3 +117,62 @@ test('an entry that is refused again and again rejects in the end, with the reas
   await assert.rejects(sender.send('m'), { code: 'queue_unavailable', message: /ServiceUnavailable: no/ });
   assert.equal(attempts.get('m'), 4);
 });
+
+test('messages that are 1 MiB together are one call, a byte more is two, counted as UTF-8', async (t) => {
+  const { sender, calls } = await sqsThat(t, () => undefined);
+  const half = 'x'.repeat(524_288);
+  await Promise.all([sender.send(half), sender.send(half)]);
+  await Promise.all([sender.send(half), sender.send(`${half}x`)]);
+  const wide = 'é'.repeat(300_000);
+  await Promise.all([sender.send(wide), sender.send(wide)]);
+  assert.deepEqual(
+    calls.map((call) => call.length),
+    [2, 1, 1, 1, 1],
+  );
+});
+
+test('a message of more than 1 MiB is sent alone: SQS says what is wrong, and the others go on', async (t) => {
+  const large = 'x'.repeat(1_048_577);
+  const { sender, calls } = await sqsThat(t, (body) =>
+    body === large ? { code: 'BatchRequestTooLong', senderFault: true } : undefined,
+  );
+  const [first, second] = await Promise.allSettled([sender.send(large), sender.send('m')]);
+  assert.deepEqual([first.status, second.status, calls.length], ['rejected', 'fulfilled', 2]);
+});
+
+test('an entry that is refused for a fault of ours is sent once', async (t) => {
+  const { sender, attempts } = await sqsThat(t, () => ({
+    code: 'InvalidMessageContents',
+    senderFault: true,
+  }));
+  await assert.rejects(sender.send('m'), { code: 'queue_unavailable', message: /InvalidMessageContents/ });
+  assert.equal(attempts.get('m'), 1);
+});
+
+/** An SQS in this process, without its protocol. */
+function senderTo(send: (entries: readonly Entry[]) => Promise<unknown>): QueueSender {
+  const sqs = { send: ({ input }: { input: { Entries: Entry[] } }) => send(input.Entries) };
+  return new QueueSender(sqs as unknown as SQSClient, { queueUrl: 'http://sqs.example/0/q' });
+}
+
+test('a call that fails rejects every message of it, and one that SQS does not name is not sent', async () => {
+  const messages = ['a', 'b', 'c'];
+  const down = senderTo(() => Promise.reject(new Error('down')));
+  const failed = await Promise.allSettled(messages.map((body) => down.send(body)));
+  assert.ok(failed.every(({ status }) => status === 'rejected'));
+  const silent = senderTo(async () => ({}));
+  await assert.rejects(silent.send('a'), { code: 'queue_unavailable', message: /no word/ });
+});
+
+test('at most sixteen calls are under way, and what waits is sent when one has ended', async () => {
+  let calls = 0;
+  let most = 0;
+  const sender = senderTo(async (entries) => {
+    most = Math.max(most, ++calls);
+    await new Promise((resolve) => setImmediate(resolve));
+    calls--;
+    return { Successful: entries.map(({ Id }) => ({ Id })) };
+  });
+  await Promise.all(Array.from({ length: 400 }, (_, i) => sender.send(`m${i}`)));
+  assert.equal(most, 16);
+});

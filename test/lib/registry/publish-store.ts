@@ -20,6 +20,10 @@ export interface StrictStore {
   losesAnswer: (key: string) => boolean;
   /** What the store makes of a body, should it be faulty. */
   stored: (key: string, body: Buffer) => Buffer;
+  /** False: it keeps no checksums, as some stores do. */
+  keepsChecksums: boolean;
+  /** Asked before a put: true hangs, without an answer, until the client gives up. */
+  hangs: () => boolean;
 }
 
 const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
@@ -42,17 +46,21 @@ export async function strictStore(t: TestContext): Promise<StrictStore> {
     beforePut: () => undefined,
     losesAnswer: () => false,
     stored: (_, body) => body,
+    keepsChecksums: true,
+    hangs: () => false,
   };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = decodeURIComponent(new URL(request.url ?? '', endpoint).pathname);
     const key = path.split('/').slice(2).join('/');
     const body = await buffer(request);
+    if (request.method === 'PUT' && store.hangs()) return;
     if (request.method === 'PUT') return put(key, body, request, response);
     const object = objects.get(key);
     if (!object) return refuse(response, 404, 'NoSuchKey');
     response.setHeader('etag', etagOf(object));
-    response.setHeader('x-amz-checksum-sha256', createHash('sha256').update(object).digest('base64'));
+    if (store.keepsChecksums)
+      response.setHeader('x-amz-checksum-sha256', createHash('sha256').update(object).digest('base64'));
     response.setHeader('content-length', object.length);
     if (request.method === 'HEAD') return void response.end();
     const [, from = '0', to = `${object.length}`] =

@@ -8,7 +8,13 @@ import { DeleteObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-s
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import { promote, readCurrent } from '../../../lib/registry/pointer.ts';
 import { type PublishOptions, publishModel } from '../../../lib/registry/publish.ts';
-import { listVersions, removeVersion, rollBack, surplus } from '../../../lib/registry/versions.ts';
+import {
+  listVersions,
+  readManifest,
+  removeVersion,
+  rollBack,
+  surplus,
+} from '../../../lib/registry/versions.ts';
 import { openS3, type S3Client } from '../../../lib/s3/objects.ts';
 import { uploadFile } from '../../../lib/s3/upload.ts';
 import { startAws } from '../../../local/aws/aws.ts';
@@ -153,8 +159,28 @@ test('what S3 holds after an upload is compared by size and by checksum', async 
   await assert.rejects(uploadFile(store.s3, address, file), /expected 7 bytes, got 3/);
   store.stored = () => Buffer.from('CONTENT');
   await assert.rejects(uploadFile(store.s3, address, file), /expected SHA-256 .*, got /);
+  // A store without checksums is read.
+  store.keepsChecksums = false;
+  await assert.rejects(uploadFile(store.s3, address, file), /expected SHA-256 .*, got /);
   store.stored = (_, body) => body;
   await uploadFile(store.s3, address, file);
+  store.keepsChecksums = true;
+  await uploadFile(store.s3, address, file);
+});
+
+test('a part that has no answer within its time is sent again', async (t) => {
+  const store = await strictStore(t);
+  const path = join(await temporaryFolder(t), 'file.bin');
+  await writeFile(path, 'content');
+  const file = { path, bytes: 7, sha256: createHash('sha256').update('content').digest('hex') };
+  const address = { bucket: 'models', key: 'file.bin' };
+  // Its fifteen seconds are over at once.
+  const original = AbortSignal.timeout.bind(AbortSignal);
+  t.mock.method(AbortSignal, 'timeout', (ms: number) => original(ms >= 15_000 ? 300 : ms));
+  let puts = 0;
+  store.hangs = () => ++puts === 1;
+  await uploadFile(store.s3, address, file);
+  assert.equal(puts, 2);
 });
 
 test('files that are there are passed over, and the same model twice is one version and one turn', async (t) => {
@@ -359,4 +385,88 @@ test('S3 that cannot be reached is said to be that, with its address', async (t)
   await assert.rejects(publish(t, s3, 'a'), expected);
   await assert.rejects(listVersions(s3, LOCATION), expected);
   await assert.rejects(rollBack(s3, LOCATION, undefined), expected);
+});
+
+test('a model whose smoke test fails leaves nothing in S3, and one that is there is not tested again', async (t) => {
+  const store = await strictStore(t);
+  const folder = await modelFolder(t, 'a');
+  const broken = new Error('never ready');
+  const failing = publishModel(store.s3, LOCATION, folder, { smokeTest: () => Promise.reject(broken) });
+  await assert.rejects(failing, /never ready/);
+  assert.deepEqual([...store.objects.keys()], []);
+  const tested: string[] = [];
+  const smokeTest = async (file: string) => void tested.push(file);
+  await publishModel(store.s3, LOCATION, folder, { smokeTest });
+  await publishModel(store.s3, LOCATION, folder, { smokeTest });
+  assert.deepEqual(tested, [join(folder, 'model.onnx')]);
+});
+
+test('a file that is there in another size is uploaded again, and the same files are the same version', async (t) => {
+  const store = await strictStore(t);
+  const folder = await modelFolder(t, 'a');
+  for (const name of ['b.bin', 'a.bin', 'c.bin', 'd.bin', 'e.bin']) await writeFile(join(folder, name), name);
+  const { version, files } = await publishModel(store.s3, LOCATION, folder);
+  assert.deepEqual(
+    files.map(({ path }) => path),
+    ['a.bin', 'b.bin', 'c.bin', 'd.bin', 'e.bin', 'model.onnx'],
+  );
+  const [first] = files;
+  assert.ok(first);
+  const whole = store.objects.get(first.key);
+  store.objects.set(first.key, Buffer.from('torn'));
+  const again = await publishModel(store.s3, LOCATION, folder);
+  assert.deepEqual([again.version, again.skipped], [version, 5]);
+  assert.deepEqual(store.objects.get(first.key), whole);
+});
+
+test('the pointer keeps the last fifty turns', async (t) => {
+  const store = await strictStore(t);
+  const { version } = await publish(t, store.s3, 'a');
+  const current = await readCurrent(store.s3, LOCATION);
+  const turns = Array.from({ length: 60 }, (_, i) => ({ version: `v${i}`, at: new Date(i).toISOString() }));
+  await promote(store.s3, LOCATION, current, [], turns);
+  const { history } = await readCurrent(store.s3, LOCATION);
+  assert.deepEqual([history.length, history[0]?.version, history.at(-1)?.version], [50, 'v10', 'v59']);
+  assert.notEqual(history.at(-1)?.version, version);
+});
+
+test('a pointer that changed after it was read is not replaced, also by a store that keeps no conditions', async (t) => {
+  const store = await strictStore(t);
+  await publish(t, store.s3, 'a');
+  const current = await readCurrent(store.s3, LOCATION);
+  await publish(t, store.s3, 'b');
+  const serves = await serving(store.s3);
+  const puts: unknown[] = [];
+  const careless = Object.assign(Object.create(store.s3) as S3Client, {
+    send: (command: unknown, ...rest: unknown[]) => {
+      if (command instanceof PutObjectCommand) {
+        puts.push(command.input.IfMatch);
+        delete command.input.IfMatch;
+      }
+      return (store.s3.send as (...all: unknown[]) => Promise<unknown>).call(store.s3, command, ...rest);
+    },
+  });
+  const turn = { version: 'v1', at: '' };
+  await assert.rejects(promote(careless, LOCATION, current, [], [turn]), { code: 'conflict' });
+  assert.deepEqual([puts, await serving(store.s3)], [[], serves]);
+  // Whatever is written, is written on the condition of what was read.
+  const now = await readCurrent(store.s3, LOCATION);
+  await promote(careless, LOCATION, now, [], [turn]);
+  assert.deepEqual(puts, [now.etag]);
+});
+
+test('a version whose manifest does not name whole files cannot be gone back to', async (t) => {
+  const { s3 } = await bucket(t);
+  const { version: a } = await publish(t, s3, 'a');
+  const { version: b } = await publish(t, s3, 'b');
+  const address = { Bucket: LOCATION.bucket, Key: `${LOCATION.prefix}manifests/${a}.json` };
+  const manifest = await readManifest(s3, LOCATION, a);
+  assert.ok(manifest);
+  const [file] = manifest.files;
+  for (const files of [[], [{ ...file, sha256: 'none' }], [{ ...file, path: '../x' }]]) {
+    const Body = JSON.stringify({ ...manifest, files });
+    await s3.send(new PutObjectCommand({ ...address, Body }));
+    await assert.rejects(rollBack(s3, LOCATION, a), { code: 'not_found' });
+  }
+  assert.equal(await serving(s3), b);
 });

@@ -153,11 +153,11 @@ test('a payload that is missing, refused or over what its pointer says fails onl
 
 test('a size that makes no sense is as good as none: the payload is read up to its limit', async () => {
   const { reader, seen } = store({ a: 10 });
-  for (const bytes of ['10', -1, 1.5, LIMITS.payloadBytes + 1, null, {}]) {
+  for (const bytes of ['10', -1, 1.5, LIMITS.payloadBytes + 1, 2 ** 40, null, {}]) {
     const body = JSON.stringify({ uri: 'u', pointer: 'payloads/job/a', bytes });
     assert.deepEqual(await reader.resolve([body]), ['xxxxxxxxxx']);
   }
-  assert.equal(seen.asked.length, 6);
+  assert.equal(seen.asked.length, 7);
 });
 
 test('a part that would not end in time is not read: its records come again', async () => {
@@ -204,4 +204,25 @@ test('what came back is read and run after what is new, in parts of its own', as
     ENDLESS,
   );
   assert.deepEqual(parts, [['new'], ['m-0']]);
+});
+
+test('of an object no more is asked for than its pointer says, and a byte to see that there is more', async () => {
+  const { reader, seen } = store({ a: 1_000 });
+  const [read] = await reader.resolve([pointer('a', 10)]);
+  assert.ok(read instanceof ServingError);
+  assert.equal(seen.bytes, 11);
+});
+
+test('a record of more than 32 MiB is refused before S3 is asked', async () => {
+  const sent: number[] = [];
+  const s3 = {
+    async send({ input }: { input: { Body: string } }) {
+      sent.push(input.Body.length);
+      return {};
+    },
+  } as unknown as S3Client;
+  const payloads = new PayloadStore(s3, 'bucket', 'job');
+  await assert.rejects(payloads.put('x'.repeat(LIMITS.payloadBytes + 1)), { code: 'too_large' });
+  assert.match(await payloads.put('x'.repeat(LIMITS.payloadBytes)), /^payloads\/job\//);
+  assert.deepEqual(sent, [LIMITS.payloadBytes]);
 });

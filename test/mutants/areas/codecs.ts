@@ -63,16 +63,19 @@ export const CODECS: readonly Suite[] = [
         guarantee: 'brackets within a text do not count as depth',
         find: 'if (byte === QUOTE) at = endOfString(bytes, at);',
         replace: '',
+        tests: ['test/lib/codecs/json.test.ts'],
       },
       {
         guarantee: 'an escaped quote does not end a text',
         find: 'while (isEscaped(bytes, end));',
         replace: 'while (false);',
+        tests: ['test/lib/codecs/json.test.ts'],
       },
       {
         guarantee: 'a closing bracket takes one level off',
         find: 'byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth--;',
         replace: 'byte === CLOSE_ARRAY) depth--;',
+        tests: ['test/lib/codecs/json.test.ts'],
       },
     ],
   },
@@ -412,6 +415,8 @@ export const CODECS: readonly Suite[] = [
         guarantee: 'the Paeth filter takes the left first',
         find: 'if (toLeft <= toTop && toLeft <= toCorner) return left;',
         replace: 'if (toLeft < toTop && toLeft <= toCorner) return left;',
+        survives:
+          'Equivalent: where both distances are equal, left and top are equal, or the corner is nearer.',
       },
     ],
   },
@@ -629,6 +634,7 @@ export const CODECS: readonly Suite[] = [
         guarantee: 'a compressed body is refused',
         find: 'if (compressionAt !== 0) {',
         replace: 'if (compressionAt === -1) {',
+        tests: ['test/lib/codecs/arrow/pyarrow.test.ts'],
       },
       {
         guarantee: 'a stream has at most 1,024 batches',

@@ -26,6 +26,8 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'an empty id fails the whole batch',
         find: "typeof id !== 'string' || id === ''",
         replace: "typeof id !== 'string'",
+        survives:
+          'Equivalent: an empty id is no message of the batch, which the next check refuses in the same way.',
       },
       {
         guarantee: 'an answer that is no object fails the whole batch',
@@ -171,6 +173,7 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'never more than maximumConcurrency invocations run',
         find: 'while (this.#running < this.#options.maximumConcurrency) {',
         replace: 'while (this.#running <= this.#options.maximumConcurrency) {',
+        tests: ['test/local/event-source/concurrency.test.ts'],
       },
       {
         guarantee: 'what was received and not invoked is given back at close',
@@ -205,11 +208,13 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'a batch of more than ten needs a window, as on Lambda',
         find: 'options.batchSize > 10 && options.windowSeconds < 1',
         replace: 'options.batchSize > 10_000 && options.windowSeconds < 1',
+        tests: ['test/local/event-source/options.test.ts'],
       },
       {
         guarantee: 'a FIFO queue is refused',
         find: "options.queueUrl.endsWith('.fifo')",
         replace: "options.queueUrl.endsWith('.lifo')",
+        tests: ['test/local/event-source/options.test.ts'],
       },
     ],
   },
@@ -254,11 +259,13 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'an announced body over 10 MiB is refused before it is read',
         find: 'if (announcedBytes !== undefined && announcedBytes > MAX_BODY_BYTES) {',
         replace: 'if (announcedBytes === -1) {',
+        tests: ['test/local/gateway/body.test.ts'],
       },
       {
         guarantee: 'a chunked body over 10 MiB is refused while it is read',
         find: "if (length > MAX_BODY_BYTES) end({ kind: 'too_large' });\n      else ",
         replace: '',
+        tests: ['test/local/gateway/body.test.ts'],
       },
       {
         guarantee: 'a body that there is no memory for is refused',
@@ -269,7 +276,7 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'a client that sends without an end is cut',
         find: 'if (dropped > MAX_DROPPED_BYTES) request.socket.destroy();',
         replace: '',
-        tests: [LIMITS],
+        tests: ['test/local/gateway/body.test.ts'],
       },
     ],
   },
@@ -355,6 +362,8 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'a header with a line break is refused',
         find: 'if (!HEADER_VALUE.test(String(value)))',
         replace: "if (String(value) === '')",
+        survives:
+          'Equivalent for the client: node refuses to write such a header, and the gateway answers 500 as well; only the words in the log differ.',
       },
       {
         guarantee: 'a response over the limit is a 500',
@@ -420,6 +429,7 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'a literal route goes before one with a parameter',
         find: 'patterns: patterns.sort(bySpecificity)',
         replace: 'patterns',
+        tests: ['test/local/gateway/routes.test.ts'],
       },
       {
         guarantee: 'an encoded question mark ends the path',
@@ -430,6 +440,7 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'an empty parameter matches nothing',
         find: "if (value === '') return undefined;",
         replace: '',
+        tests: ['test/local/gateway/routes.test.ts'],
       },
     ],
   },

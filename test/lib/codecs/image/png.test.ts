@@ -268,6 +268,7 @@ describe('a PNG is refused', () => {
       /first chunk/,
     ],
     ['width 0', header((data) => data.writeUInt32BE(0, 0)), /0x7 pixels/],
+    ['height 0', header((data) => data.writeUInt32BE(0, 4)), /9x0 pixels/],
     ['3 bits', header((data) => data.writeUInt8(3, 8)), /colour type 2 with 3 bits/],
     ['colour type 1', header((data) => data.writeUInt8(1, 9)), /colour type 1 /],
     ['compression method 1', header((data) => data.writeUInt8(1, 10)), /unknown compression 1/],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { Float64, vectorFromArray } from 'apache-arrow';
 import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../../../../lib/codecs/base64.ts';
@@ -135,4 +135,11 @@ describe('decodeArrowRecord and memory', () => {
       );
     }
   });
+});
+
+test('a sparse tensor without values stays sparse', () => {
+  const bytes = record({ x: fourRows(tensorType(), [], [0, 2], [], [2, 3]) });
+  const value = decodeArrowRecord(bytes).get('x');
+  assert.ok(value?.kind === 'sparse');
+  assert.deepEqual([value.shape, value.indicesShape, value.values.data.length], [[2, 3], [0, 2], 0]);
 });

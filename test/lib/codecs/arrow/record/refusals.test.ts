@@ -157,6 +157,26 @@ describe('decodeArrowRecord refuses', () => {
     assertRefused(record({ y }), 'bad_request', /expected a list in "data", got float32/);
   });
 
+  it('a struct with two fields of one name', () => {
+    const floats = listOf(new Float32());
+    const children = ['data', 'data', 'shape'].map((name) => new Field(name, floats, true));
+    const data = makeData({
+      type: new Struct(children),
+      length: 1,
+      children: children.map(() => vectorFromArray([[1]], floats).data[0]).filter((one) => one !== undefined),
+    });
+    const schema = new Schema([new Field('x', data.type, true)]);
+    const table = new Table([
+      new RecordBatch(schema, makeData({ type: new Struct(schema.fields), children: [data] })),
+    ]);
+    assertRefused(
+      tableToIPC(table, 'stream'),
+      'bad_request',
+      /column "x"/,
+      /expected one field "data", got two/,
+    );
+  });
+
   it('two columns of one name', () => {
     const schema = new Schema([new Field('x', new Float32(), true), new Field('x', new Float32(), true)]);
     const column = makeData({ type: new Float32(), length: 1, data: Float32Array.of(1) });
