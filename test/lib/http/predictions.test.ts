@@ -32,8 +32,8 @@ test('outputs that cannot fit into an answer are refused before they are written
 
 test('an integer beyond 2^53 is written as a text, and one below as a number', () => {
   const data = BigInt64Array.of(2n ** 53n + 1n, 7n);
-  const text = resultText(resultOf({ name: 'y', dtype: 'int64', shape: [2], data }));
-  assert.deepEqual(JSON.parse(text).outputs[0].data, ['9007199254740993', 7]);
+  const answer = resultText(resultOf({ name: 'y', dtype: 'int64', shape: [2], data }));
+  assert.deepEqual(JSON.parse(answer).outputs[0].data, ['9007199254740993', 7]);
 });
 
 test('a cancelled record is answered as cancelled, any other failure as failed', () => {
