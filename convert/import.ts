@@ -70,7 +70,8 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   options.signal?.throwIfAborted();
   const folder = await temporaryBeside(options.out);
   try {
-    const made = await makeModel(found, folder, options);
+    const make = found.kind === 'onnx' ? passThrough : convert;
+    const made = await make(found, folder, options);
     const importReport = await importReportOf(found, folder, made, options, start);
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
     await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
@@ -98,10 +99,6 @@ interface MadeModel {
   readonly notes: readonly string[];
   readonly config: readonly string[];
   readonly image: ImageProposal | undefined;
-}
-
-async function makeModel(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
-  return found.kind === 'onnx' ? passThrough(found, folder, options) : convert(found, folder, options);
 }
 
 /** Copies an ONNX model unchanged, with its external weights. */

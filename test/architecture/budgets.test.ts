@@ -1,0 +1,98 @@
+/** No part of the product grows unnoticed: each has a budget of lines, which is raised only with a reason in the docs. */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+interface Budget {
+  readonly folders: readonly string[];
+  /** Folders below them that have a budget of their own. */
+  readonly without?: readonly string[];
+  /** Most lines of TypeScript, as `wc -l` counts them, without tests. */
+  readonly lines: number;
+  /** What was planned. More needs a sentence in docs/explanation/architecture.md with a folder's name and the number. */
+  readonly planned: number;
+}
+
+const BUDGETS: readonly Budget[] = [
+  { folders: ['functions', 'lib'], lines: 13_500, planned: 13_500 },
+  { folders: ['sdk'], lines: 1_500, planned: 1_500 },
+  { folders: ['local'], lines: 4_500, planned: 4_500 },
+  { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
+  { folders: ['cli'], lines: 5_500, planned: 5_500 },
+  { folders: ['infra'], lines: 3_500, planned: 3_500 },
+  { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
+  { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
+  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 5_700, planned: 4_500 },
+];
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ARCHITECTURE = 'docs/explanation/architecture.md';
+
+async function linesOf({ folders, without = [] }: Budget): Promise<number> {
+  let lines = 0;
+  for (const folder of folders) {
+    const names = await readdir(join(ROOT, folder), { recursive: true });
+    const sources = names
+      .map((name) => `${folder}/${name}`)
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !path.includes('node_modules/'))
+      .filter((path) => !without.some((other) => path.startsWith(`${other}/`)));
+    for (const path of sources) lines += (await readFile(join(ROOT, path), 'utf8')).split('\n').length - 1;
+  }
+  return lines;
+}
+
+/** The folders of budgets above the plan that no sentence of the text explains. */
+function unexplained(budgets: readonly Budget[], text: string): string[] {
+  const sentences = text.replaceAll(/\s+/g, ' ').split(/(?<=[.:]) /);
+  return budgets
+    .filter(({ lines, planned }) => lines > planned)
+    .filter(({ folders, lines }) => {
+      const number = lines.toLocaleString('en-US');
+      return !sentences.some(
+        (sentence) =>
+          sentence.includes(number) && folders.some((folder) => sentence.includes(`\`${folder}\``)),
+      );
+    })
+    .map(({ folders }) => folders.join(' and '));
+}
+
+for (const budget of BUDGETS) {
+  const { folders, without = [], lines: most } = budget;
+  const rest = without.length > 0 ? ` without ${without.join(' and ')}` : '';
+  test(`${folders.join(' and ')}${rest} keep to ${most} lines`, async () => {
+    const lines = await linesOf(budget);
+    assert.ok(lines > 0);
+    assert.ok(
+      lines <= most,
+      `${lines} lines, ${lines - most} over the budget: delete what is dead or written twice, or raise the budget with a sentence in ${ARCHITECTURE}`,
+    );
+  });
+}
+
+test('a budget above the plan is explained in docs/explanation/architecture.md', async () => {
+  assert.deepEqual(unexplained(BUDGETS, await readFile(join(ROOT, ARCHITECTURE), 'utf8')), []);
+});
+
+test('a budget above the plan needs a sentence with its folder and its number', () => {
+  const budgets = [{ folders: ['a', 'b'], lines: 1_200, planned: 1_000 }];
+  const needed = ['a and b'];
+  assert.deepEqual(unexplained(budgets, ''), needed);
+  assert.deepEqual(unexplained(budgets, '`a` has 1,300 lines.'), needed);
+  assert.deepEqual(unexplained(budgets, 'The folder `a` is large. It has 1,200 lines.'), needed);
+  assert.deepEqual(unexplained(budgets, 'The folder `c` has 1,200 lines.'), needed);
+  assert.deepEqual(unexplained(budgets, 'The folder `b` has\n1,200 lines.'), []);
+  assert.deepEqual(unexplained([{ folders: ['a'], lines: 1_000, planned: 1_000 }], ''), []);
+});
+
+test('every workspace but the benchmarks has a budget', async () => {
+  const { workspaces } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+    workspaces: readonly string[];
+  };
+  const held = BUDGETS.flatMap(({ folders }) => folders);
+  assert.deepEqual(
+    workspaces.filter((folder) => folder !== 'bench' && !held.includes(folder)),
+    [],
+  );
+});
