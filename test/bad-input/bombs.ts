@@ -24,7 +24,7 @@ export interface Bomb {
   readonly grownMiB: number;
 }
 
-/** A folder for the models, which whoever starts the process removes, however it ends. */
+/** A folder for the models. The parent process removes it. */
 const folder = process.argv[2] ?? '';
 
 async function endpointOf(model: ModelName): Promise<Endpoint> {

@@ -124,7 +124,7 @@ test('a good record of every wire is served', async (t) => {
   }
 });
 
-test('a message that nobody can be told about goes back by its id, and its neighbours succeed', async (t) => {
+test('a message without a readable uri goes back by its id, and its neighbours succeed', async (t) => {
   const store = await openStore(t);
   const runner = await new Models(t).runner('pair');
   const bodies = UNADDRESSED.map(([, body]) => textOf(body));

@@ -1,4 +1,4 @@
-/** What the bench starts: that it ends, and that its end is told. */
+/** Tests that processes of the bench end, and that their end is reported. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('a peer that ends before it answers is told with its last words, and what it started ends too', async (t) => {
+test('a peer that ends before it answers is reported with its last output, and what it started ends too', async (t) => {
   const source = await temporaryFolder(t);
   const pidFile = join(source, 'pid');
   await writeFile(
@@ -57,7 +57,7 @@ process.exit(3);
   await until(async () => !isAlive(worker));
 });
 
-test('a peer that cannot be started is told, and nobody waits for its end', async (t) => {
+test('a peer that cannot be started is reported, and its end is not awaited', async (t) => {
   const folder = join(await temporaryFolder(t), 'nowhere');
   const peer = { name: 'fastify', folder, source: folder, versions: {} } as const;
   await assert.rejects(startPeer(peer, MODEL, { path: '/predict', body: '{}' }), /ENOENT/);
@@ -83,7 +83,7 @@ test('a child that is busy with an endless loop is ended at once', async (t) => 
   assert.equal(isAlive(child.pid), false);
 });
 
-test('whoever closes a bench that is closing already waits until its folder is gone', async () => {
+test('closing a bench that is closing already waits until its folder is gone', async () => {
   const bench = await Bench.open();
   const slow = Promise.withResolvers<void>();
   bench.onClose(() => slow.promise);

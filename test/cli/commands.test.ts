@@ -42,7 +42,7 @@ test('the commands are these, and help lists each', async () => {
   assert.equal((await cli(['--help'])).stdout, stdout);
 });
 
-test('help of a command is told after it, before it and by its old name, and starts nothing', async () => {
+test('help of a command is printed for --help after it, before it and for its old name, and starts nothing', async () => {
   const { help } = await (COMMANDS['stop'] as (typeof COMMANDS)[string]).load();
   const told = { code: 0, stdout: `${help}\n`, stderr: '' };
   assert.deepEqual(await cli(['stop', '--nonsense', '-h']), told);
@@ -206,7 +206,7 @@ function hasDefault(path: string): boolean {
   return !/^image\.|^import\.|^postProcessing$|^http\.timeoutMs$/.test(path);
 }
 
-test('a file of records is told what is wrong with it, and where', () => {
+test('errors of a file of records say what is wrong with it, and where', () => {
   const read = (text: string) => () => recordsOf(Buffer.from(text), 'f');
   assert.throws(read(''), { code: 'bad_request', message: 'f is empty' });
   assert.throws(read('{"uri": "a"}'), { message: /^f: record 0: expected .*, got \{"uri":"a"\}/ });

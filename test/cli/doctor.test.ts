@@ -188,7 +188,7 @@ function requestFor(root: string): FactsRequest {
   };
 }
 
-test('an import report gives memory, file and the size of a record; a broken one is told', async (t) => {
+test('an import report gives memory, file and the size of a record; a broken one is reported', async (t) => {
   const root = await temporaryFolder(t);
   await mkdir(join(root, 'model'));
   await writeFile(join(root, 'model', 'model.onnx'), Buffer.alloc(100, 1));

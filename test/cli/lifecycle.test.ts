@@ -126,7 +126,7 @@ test('restart, from any folder, keeps the options and what is stored; a broken c
   );
 });
 
-test('two configs start two jobs; each command finds the one it is told, and restart brings both back', async (t) => {
+test('two configs start two jobs; each command finds the one it names, and restart brings both back', async (t) => {
   const cwd = await serviceFolder(t);
   for (const name of ['cats', 'dogs'])
     await writeFile(join(cwd, `${name}.yaml`), `modelPath: ${MODEL}\nimageResize: 8,8\njobName: ${name}\n`);
@@ -371,7 +371,7 @@ test('the old commands do what they did: init, start -c, restart, stop, shutdown
   assert.deepEqual(await readdir(cwd), ['config.yaml']);
 });
 
-test('start --foreground stays until it is told to stop, and can be found meanwhile', async (t) => {
+test('start --foreground stays until it is stopped, and can be found meanwhile', async (t) => {
   const cwd = await serviceFolder(t);
   await writeConfig(cwd);
   const script = join(ROOT, 'cli/bin/cluster-serving.mjs');

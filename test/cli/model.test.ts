@@ -246,7 +246,7 @@ test('--to without region, credentials or bucket says what to set and where the 
   }
 });
 
-test('what S3 refuses is told as a right that is missing, and nothing of it as a defect of ours', () => {
+test('a refusal of S3 is reported as a missing permission, never as a defect of this program', () => {
   const location = { bucket: 'bucket', prefix: 'a/' };
   const place = { location, endpoint: undefined, region: undefined, text: 's3://bucket/a/' };
   const denied = Object.assign(new Error('UnknownError'), {

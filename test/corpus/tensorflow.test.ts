@@ -181,7 +181,7 @@ async function compareBatches(
   const two = await session.run(rows(2)).catch((error: unknown) => {
     if (!shapeless) throw error;
   });
-  // Without shapes in the file nobody says that another batch is possible.
+  // Without shapes in the file, another batch is not known to be possible.
   if (!two) return 'of 1 only';
   let compared = 0;
   for (const [i, alone] of one.entries()) {

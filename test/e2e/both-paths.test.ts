@@ -346,7 +346,7 @@ test('Prefer: respond-async on /predict answers 202 with a uri, and the result i
   assert.equal(data.indexOf(Math.max(...data)), 6);
 });
 
-test('a page of an allowed origin may call, others may not, and nobody may where no origin is configured', async (t) => {
+test('a page of an allowed origin may call, others may not, and none may without configured origins', async (t) => {
   const { stack } = await clients(t, 'imageResize: 8,8\nhttp: {corsOrigins: ["https://ours.example"]}');
   const preflight = (origin: string) =>
     fetch(`${stack.url}/predict`, {
@@ -563,7 +563,7 @@ test('an iterable or a progress that throws ends enqueueMany with nothing under 
     throw new Error('the source broke');
   }
   await assert.rejects(input.enqueueMany(breaking()), { message: 'the source broke' });
-  // All that had left was taken before the error was told.
+  // Everything sent was taken before the error was reported.
   for (let i = 0; i < 25; i++) await output.wait(`flown-${i}`);
   const one = [{ uri: 'progress', inputs: { image: { path: image(1) } } }];
   await assert.rejects(

@@ -84,7 +84,7 @@ test('a job serves its model under its own name, beside POST /predict', async (t
     }
   });
 
-  await t.test("what is not there is told in the protocol's form", async () => {
+  await t.test("what is not there is reported in the protocol's form", async () => {
     for (const [method, path] of [
       ['GET', '/v2/models/other'],
       ['POST', '/v2/models/other/infer'],

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
-/** The stack with a model that gives back its input, and a queue beside it that nobody reads. */
+/** The stack with a model that returns its input, and another queue without a consumer. */
 async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
   const modelDirectory = await temporaryFolder(t);
   const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 'n'] }]);

@@ -56,7 +56,7 @@ test('each file of the log is synced when it has grown, and not again until it g
   assert.deepEqual(others(), ['appendonly.aof', 'appendonly.aof.1.incr.aof', 'appendonly.aof.1.incr.aof']);
 });
 
-test('a disk that refuses is told of once, and synced when it works again', async (t) => {
+test('a disk error is reported once, and the disk is synced when it works again', async (t) => {
   const { seen, told, write, looked, fail } = await watched(t);
   fail(true);
   await write('appendonly.aof', 'a');

@@ -128,7 +128,7 @@ describe('the log of the embedded Redis', () => {
     assert.equal(open().run('EXISTS k'), 0);
   });
 
-  it('expired keys that nobody asks for are removed', async () => {
+  it('expired keys are removed without a request for them', async () => {
     const { run, engine } = open();
     for (let at = 0; at < 50; at += 1) run(`SET k${at} v PX 10`);
     nowMs += 11;

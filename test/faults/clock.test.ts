@@ -51,7 +51,7 @@ test('F10: messages that were sent in the future or at no time are served as any
     assert.ok(Number.isFinite(timer.mean) && timer.mean >= 0, JSON.stringify(timer));
 });
 
-test('F10: a cancellation by a client whose clock is a year behind is told to who dequeues', async (t) => {
+test('F10: dequeue returns a cancellation by a client whose clock is a year behind', async (t) => {
   quietLog(t);
   const url = await redisUrl(t);
   const connection = new RedisConnection(url);
@@ -73,7 +73,7 @@ async function shortLived(t: TestContext) {
   return { url, redis, worker, store: openStore(t, { redisUrl: url, ttlSeconds: 1 }) };
 }
 
-test('F10: whoever reads at the moment a result expires sees the whole result or none', async (t) => {
+test('F10: a read at the moment a result expires sees the whole result or none', async (t) => {
   const { redis, worker, store } = await shortLived(t);
   await worker(await eventOf([0]));
   let whole = 0;

@@ -3,7 +3,7 @@ import { claimChecks, deadLetters, modelDownloads } from './support/s3-faults.ts
 
 // They wait for time limits most of the time.
 describe('F8: faults of S3', { concurrency: 3 }, () => {
-  test('a payload S3 does not give (whole) comes again, or is told as gone, and the nine beside it have their results', (t) =>
+  test('a payload that S3 does not return (completely) comes again, or is reported as gone, and the nine others have their results', (t) =>
     claimChecks(t));
 
   test('a model S3 does not give (whole) never serves, and the next opening has it', (t) =>

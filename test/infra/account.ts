@@ -1,6 +1,6 @@
 /**
  * Runs `serverless` commands against a mocked AWS account: S3, CloudFormation and STS in this process, osls in a copy
- * of the project. Credentials and endpoints come only from the environment, because whoever runs the tests may have
+ * of the project. Credentials and endpoints come only from the environment, because the tests' user may have
  * real ones elsewhere.
  */
 import { rm } from 'node:fs/promises';
@@ -53,7 +53,7 @@ export async function startAccount(service?: string): Promise<Account> {
     AWS_SECRET_ACCESS_KEY: 'made-up',
     AWS_REGION: region,
     AWS_EC2_METADATA_DISABLED: 'true',
-    // Every service, so that a call nobody thought of ends here and not on the internet.
+    // Every service, so that an unexpected call ends here and not on the internet.
     AWS_ENDPOINT_URL: cloudFormation.url,
     AWS_ENDPOINT_URL_S3: aws.url,
     // Between two looks at the stack's events; osls's default is 5000.

@@ -204,7 +204,7 @@ const ACTIONS: Readonly<Record<string, (stacks: Stacks, fields: Fields) => Node 
   },
 };
 
-/** Ends when nothing is under way, whoever started it. */
+/** Resolves when no operation is in progress. */
 async function proceed(stack: Stack | undefined): Promise<void> {
   if (!stack) return;
   const { work } = stack;

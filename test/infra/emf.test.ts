@@ -131,7 +131,7 @@ test('only the first invocation is a cold start, and none is where the environme
   assert.deepEqual(metricsOf(parsed(warm.lines)[0]), { Requests: 1 });
 });
 
-test('the time of an opening is told once, by the first invocation that ends after it', async () => {
+test('the time of an opening is reported once, by the first invocation that ends after it', async () => {
   const { measuring, lines } = live();
   await measuring.opening(async () => 'opened');
   for (let i = 0; i < 2; i++) await measuring.invocation({}, IDS, async () => undefined);

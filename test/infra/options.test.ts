@@ -342,7 +342,7 @@ describe('the settings of a deployment', () => {
     assert.match(message, /stage "a_b": expected/);
   });
 
-  test('a parameter nobody knows is refused, with the one that was probably meant', () => {
+  test('an unknown parameter is refused, with the one that was probably meant', () => {
     assert.match(problemsOf({}, { named: ['redisNode'] }), /redisNode: unknown; did you mean redisNodes\?/);
     assert.equal(problemsOf({}, { named: ['config', 'arch'] }), '');
   });

@@ -229,7 +229,7 @@ interface ProtectedRedis {
   setPassword(password: string): Promise<void>;
 }
 
-/** A redis-server with the user and the rules of infra/stack/redis-auth/iam.yml; nobody else may do anything. */
+/** A redis-server with only the user and the rules of infra/stack/redis-auth/iam.yml. */
 async function protectedRedis(t: TestContext): Promise<ProtectedRedis | undefined> {
   const server = await startRedis({ dataDir: await temporaryFolder(t), port: 0, log: () => undefined });
   t.after(() => server.close());

@@ -213,7 +213,7 @@ export function templateTests(packaged: () => Packaged): void {
     });
   });
 
-  test('a dev stack is cheap: one small Redis, three alarms that tell nobody, no dashboard, nothing kept warm or traced', () => {
+  test('a dev stack is cheap: one small Redis, three alarms without a notification, no dashboard, nothing kept warm or traced', () => {
     const redis = propertiesOf(template, 'Redis');
     assert.deepEqual(
       [redis['CacheNodeType'], redis['NumCacheClusters'], redis['SnapshotRetentionLimit']],

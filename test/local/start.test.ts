@@ -123,7 +123,7 @@ for (const [name, options, expected] of REFUSED) {
   });
 }
 
-test('a config with problems, or without its model, is told before anything is served', async (t) => {
+test('a config with problems, or without its model, is refused before anything is served', async (t) => {
   const folder = await temporaryFolder(t);
   const config = join(folder, 'config.yaml');
   await writeFile(config, 'modelpth: x\nbatchSize: 0\n');

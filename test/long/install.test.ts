@@ -45,7 +45,7 @@ describe('both packages, installed by npm', () => {
     const path = (process.env['PATH'] ?? '')
       .split(delimiter)
       .filter((place) => !place.includes('node_modules'));
-    // onnxruntime-node fetches GPU libraries unless it is told not to, which may not be reached.
+    // By default onnxruntime-node downloads GPU libraries, which may be unreachable.
     const env = childEnvironment({
       PATH: [dirname(node), ...path].join(delimiter),
       ONNXRUNTIME_NODE_INSTALL: 'skip',
@@ -119,7 +119,7 @@ describe('both packages, installed by npm', () => {
     assert.ok(Object.keys(seen.bucket ?? {}).includes('models/serving_stream/current.json'), seen.output);
   });
 
-  test('without optional dependencies and install scripts an older Node is told what it needs, and can still package', async (t) => {
+  test('without optional dependencies and install scripts an older Node gets an error that says what it needs, and can still package', async (t) => {
     if (skipped(t)) return;
     if (node === process.execPath) return t.skip('no Node before 24 here');
     const bare = await installation('--omit=optional', '--ignore-scripts');

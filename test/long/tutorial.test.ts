@@ -72,7 +72,7 @@ async function shellOf(t: TestContext): Promise<Record<string, string>> {
     .filter((place) => !place.includes('node_modules'));
   return childEnvironment({
     PATH: [bin, node, ...path].join(delimiter),
-    // onnxruntime-node fetches GPU libraries unless it is told not to.
+    // By default onnxruntime-node downloads GPU libraries.
     ONNXRUNTIME_NODE_INSTALL: 'skip',
     npm_config_loglevel: 'error',
     npm_config_prefer_offline: 'true',

@@ -63,7 +63,7 @@ describe('serverless package into a network that is there, with a name, tokens a
     assert.equal(propertiesOf(template, 'RedisSecurityGroup')['VpcId'], VPC);
   });
 
-  test('the functions’ own group is left as it is, and Redis lets it in and nobody else', () => {
+  test('the functions’ own group is unchanged, and Redis admits only it', () => {
     const groups = resourcesOf(template, 'AWS::EC2::SecurityGroup').map(([name]) => name);
     assert.deepEqual(groups, ['RedisSecurityGroup']);
     assert.deepEqual(resourcesOf(template, 'AWS::EC2::SecurityGroupEgress'), []);
@@ -143,7 +143,7 @@ describe('serverless package into a network that is there, with a name, tokens a
     assert.equal(template.Resources['HttpApiIntegrationPredict']?.DependsOn, name);
   });
 
-  test('whoever reads or writes Redis may sign in as its user there, and is told its name and the cache’s', () => {
+  test('functions that read or write Redis may sign in as its user, and get its name and the cache’s', () => {
     const user = propertiesOf(template, 'RedisUser');
     assert.equal(user['UserId'], user['UserName']);
     assert.match(String(user['UserId']), /^[a-z][a-z0-9-]{0,39}$/);
@@ -166,7 +166,7 @@ describe('serverless package into a network that is there, with a name, tokens a
     }
   });
 
-  test('every function is told to write no metrics', () => {
+  test('every function is configured to write no metrics', () => {
     for (const [name, { Environment }] of resourcesOf(template, 'AWS::Lambda::Function')) {
       const { Variables } = Environment as { Variables: Record<string, unknown> };
       assert.equal(Variables['CLUSTER_SERVING_METRICS'], 'off', name);

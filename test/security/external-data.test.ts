@@ -206,7 +206,7 @@ test('what comes after a NUL in a location is not read', async (t) => {
   );
 });
 
-test('a weight that nobody uses is not read, wherever it lies', async (t) => {
+test('an unused weight is not read, wherever it is', async (t) => {
   const where = await place(t);
   const bytes = model(
     graph({ nodes: [node('Relu', ['x'], ['y'])], weights: [externalWeight(at('../secret.bin'))] }),

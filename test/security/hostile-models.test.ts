@@ -127,8 +127,8 @@ const REFUSED: Readonly<Record<string, Uint8Array>> = {
   ),
   'groups without an end': Buffer.alloc(200_000, 0x0b),
   'a length of 2^62': Buffer.concat([integer(1, 8), varint((7 << 3) | 2), varint(2 ** 62)]),
-  'an operator nobody knows': model(graph({ nodes: [node('Nonsense', ['x'], ['y'])] })),
-  'a domain nobody knows': model(graph({ nodes: [node('Relu', ['x'], ['y'], { domain: 'evil' })] })),
+  'an unknown operator': model(graph({ nodes: [node('Nonsense', ['x'], ['y'])] })),
+  'an unknown domain': model(graph({ nodes: [node('Relu', ['x'], ['y'], { domain: 'evil' })] })),
   'opset 999': model(graph({ nodes: [node('Relu', ['x'], ['y'])] }), { opset: 999 }),
   'opset 0': model(graph({ nodes: [node('Relu', ['x'], ['y'])] }), { opset: 0 }),
   'opset -1': model(graph({ nodes: [node('Relu', ['x'], ['y'])] }), { opset: -1 }),
@@ -168,7 +168,7 @@ const REFUSED: Readonly<Record<string, Uint8Array>> = {
   'a weight with fewer bytes than its shape': model(
     graph({ nodes: [node('Add', ['x', 'w'], ['y'])], weights: [floats('w', [2], 1)] }),
   ),
-  'a weight of a type nobody knows': model(
+  'a weight of an unknown type': model(
     graph({
       nodes: [node('Add', ['x', 'w'], ['y'])],
       weights: [weight('w', 99, [2], new Uint8Array(8))],
@@ -221,7 +221,7 @@ test('a model that wants more memory than there is fails its records, and no oth
     assert.equal(code, 'model_failed', `${name}: ${text}`);
 });
 
-test('a model whose input nobody could send refuses what is sent', async (t) => {
+test('a model whose input cannot be sent refuses what is sent', async (t) => {
   const wide = (dim: number) =>
     model(
       graph({

@@ -214,7 +214,7 @@ test('all of the local stack listens on this machine only', async (t) => {
   }
 });
 
-test('the parts by themselves listen on this machine only, where nobody says otherwise', async (t) => {
+test('by default the parts by themselves listen on this machine only', async (t) => {
   const gateway = await startGateway({ port: 0, routes: [], log: LOG });
   t.after(() => gateway.close());
   const aws = await startAws({ port: 0, log: LOG });

@@ -38,7 +38,7 @@ const failAtOnce = (): never => {
   throw secretError();
 };
 
-/** A reporter that cannot deliver may cost nobody an answer. */
+/** A reporter that cannot deliver must not cost an answer. */
 const failingReporter = () => new Reporter({ deliver: fail, now: () => 1e12, onError: () => undefined });
 
 function event(

@@ -105,7 +105,7 @@ test('the log of a request or of a batch holds nothing of what the records hold'
         Records,
       } as unknown as SQSEvent);
     });
-    assert.ok(log.includes('"messageId":"m0"'), 'what cannot be read is told of');
+    assert.ok(log.includes('"messageId":"m0"'), 'what cannot be read is logged');
     assert.ok(!log.includes(PRIVATE) && !log.includes('Erika') && !log.includes('Muster'), log);
   }
 });

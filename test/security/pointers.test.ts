@@ -1,5 +1,5 @@
 /**
- * A message may say where in S3 its record lies. It comes from whoever may send to the queue, so it leads to this job's
+ * A message may say where in S3 its record lies. Any sender to the queue can write it, so it leads to this job's
  * payloads and to nothing else: any other key is never asked for.
  */
 import assert from 'node:assert/strict';

@@ -95,7 +95,7 @@ async function layBait(t: TestContext): Promise<Bait> {
     `<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><svg>&b;</svg>`,
     `\${jndi:ldap://127.0.0.1:${port}/a}`,
   ];
-  // And the same as whoever sends an image would send it.
+  // The same, sent as an image.
   return {
     texts: [...texts, ...texts.map((text) => Buffer.from(text).toString('base64'))],
     connections: () => connections,

@@ -86,7 +86,7 @@ test('what is loaded on demand is written out, never put together from what come
   ]);
 });
 
-test('a pickle is told from other files and never executed', () => {
+test('a pickle is distinguished from other files and never executed', () => {
   assert.deepEqual(filesWith(/pickle\.loads?|unpickle\(|jpickle|from 'pickle/i), []);
 });
 

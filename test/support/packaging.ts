@@ -93,7 +93,7 @@ function run(
   cwd: string,
   variables: Readonly<Record<string, string>> = {},
 ) {
-  // PATH and HOME alone: no AWS_*, no NODE_PATH, no NODE_OPTIONS of whoever runs the tests.
+  // Only PATH and HOME: no AWS_*, NODE_PATH or NODE_OPTIONS of the tests' user.
   const env = { PATH: process.env['PATH'], HOME: cwd, ...variables };
   return new Promise<{ exitCode: number; output: string }>((resolve) => {
     const options = { cwd, env, timeout: MAX_SECONDS * 1000, maxBuffer: 16 * 1024 * 1024 };

@@ -235,6 +235,6 @@ export const GOOD_SOCKET: readonly (readonly [string, () => string])[] = [
     () => request('POST /predict HTTP/1.1', ['X-Twice: 1', 'X-Twice: 2', 'Accept: a', 'Accept: b']),
   ],
   ['a header called __proto__', () => request('POST /predict HTTP/1.1', ['__proto__: 1', 'constructor: 2'])],
-  ['a query nobody asked for', () => request('POST /predict?uri=%0d%0a&uri=x HTTP/1.1')],
+  ['an unexpected query', () => request('POST /predict?uri=%0d%0a&uri=x HTTP/1.1')],
   ['a fragment of percent escapes', () => request('POST /pred%69ct HTTP/1.1')],
 ];

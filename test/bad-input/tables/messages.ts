@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../../lib/contract/errors.ts';
 import { goodArrow } from './arrow.ts';
 import { goodFile } from './safetensors.ts';
 
-/** Nobody can be told of these: they go back by their id, until they are archived. */
+/** Messages without a readable uri: they go back by their id until they are archived. */
 export type Unaddressed = readonly [
   name: string,
   body: string | (() => string),

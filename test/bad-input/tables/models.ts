@@ -106,7 +106,11 @@ export const MODELS: readonly ModelCase[] = [
       }),
     /cannot load the model: .*opset.*export the model again with opset 13 or newer/is,
   ),
-  model('an output nobody makes', () => onnxModel({ inputs: [x], outputs: [y], nodes: [] }), NOT_LOADED),
+  model(
+    'an output without a producer',
+    () => onnxModel({ inputs: [x], outputs: [y], nodes: [] }),
+    NOT_LOADED,
+  ),
   model(
     'a node that feeds itself',
     () =>
@@ -114,7 +118,7 @@ export const MODELS: readonly ModelCase[] = [
     NOT_LOADED,
   ),
   model(
-    'an input nobody brings',
+    'an input without a source',
     () =>
       onnxModel({ inputs: [x], outputs: [y], nodes: [{ op: 'Add', inputs: ['x', 'z'], outputs: ['y'] }] }),
     NOT_LOADED,

@@ -25,7 +25,7 @@ export const URIS: readonly BadUri[] = [
   ['with the lower half of a pair', '\ude00a', /lone surrogates/],
 ];
 
-/** Odd, and fine: each has its own result and nobody else's. */
+/** Unusual but valid uris: each has its own result. */
 export const ODD_URIS: readonly string[] = [
   'a:b',
   '*',

@@ -24,7 +24,7 @@ interface Replayed {
   readonly failed: readonly { readonly id: string; readonly uri?: string; readonly code: string }[];
 }
 
-/** In turn: nobody can be told; wrong for the model; two that never end. */
+/** In turn: without a readable uri; wrong for the model; two that never end. */
 function poison(i: number): { readonly body: string; readonly uri?: string; readonly code: string } {
   const uri = `poison-${i}`;
   if (i < 2) return { uri, body: loopMessage(uri, ENDLESS), code: 'model_failed' };
@@ -156,7 +156,7 @@ test('--enqueue puts what works back into the queue, its failure gone, and the d
   assert.equal((await archived()).length, 1);
 });
 
-test('a replay that cannot delete what it has stored is told so, and the next one finds the results and ends it', async (t) => {
+test('a replay that cannot delete what it has stored says so, and the next one finds the results and ends it', async (t) => {
   const { archive, archived, stack, configFile, output } = await startDlq(t);
   await archive([loopMessage('a', 1), loopMessage('b', 2), '{"uri":"bad","data":"AAAA"}']);
   const proxy = await startHttpProxy(t, stack.aws.url);

@@ -123,7 +123,7 @@ test('lines of Windows stay lines of Windows', () => {
   assert.deepEqual(jobOf(changed), WANTED);
 });
 
-test('a value that others refer to is not changed behind their back: the lines to write are told', () => {
+test('a value that others refer to is not changed silently: the error has the lines to write', () => {
   const text = 'batchSize: &n 8\nqueue: {batchSize: *n}\n';
   assert.throws(
     () => changedConfig(text, { batchSize: 4 }, 'config.yaml'),

@@ -146,7 +146,7 @@ test('a file that fixes a run to 4 rows is measured in fours, and batchSize is l
   assert.ok(told.notes.some((note) => note.startsWith('the file fixes a run to 4 rows')));
 });
 
-test('where POST /predict refuses the request for its size, the reason is told and the queue is measured', async (t) => {
+test('where POST /predict refuses the request for its size, the reason is reported and the queue is measured', async (t) => {
   const cwd = await modelFolder(t, ['N', 800_000]);
   const told = await tuned(['--model', 'net', ...SHORT, '--max-batch', '2', '--seconds', '5'], cwd);
   const refused = told.skipped.find(({ endpoint }) => endpoint === 'predict');
@@ -236,7 +236,7 @@ const REFUSED: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['--write', '--yes'],
     /There is no config\.yaml here; `cluster-serving init` writes one/,
   ],
-  ['--write where nobody can be asked', ['--write', 'c.yaml'], /there is no terminal to ask at; pass --yes/],
+  ['--write without a terminal', ['--write', 'c.yaml'], /there is no terminal to ask at; pass --yes/],
 ];
 test('what cannot be measured is exit code 2 and one line that says what to do', async (t) => {
   const cwd = await temporaryFolder(t);

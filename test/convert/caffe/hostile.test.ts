@@ -1,4 +1,4 @@
-/** Files nobody should be able to hurt us with: every one of them ends in one bad_model error, or in a graph. */
+/** Malicious files: each ends in one bad_model error, or in a graph. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';

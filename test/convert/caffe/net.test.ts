@@ -177,7 +177,7 @@ test('an input without a shape is refused with the option that gives it', async 
   assert.deepEqual(await outputsOf(net, {}, { inputShapes: { data: [1, 3] } }), ['out']);
 });
 
-test('a bottom nobody makes becomes an input when the person gives it a shape', async () => {
+test('a bottom without a producer becomes an input when the user gives it a shape', async () => {
   const net = `layer { name: "r" type: "ReLU" bottom: "picture" top: "out" }`;
   await assert.rejects(convertNet(net), {
     code: 'bad_model',
@@ -238,7 +238,7 @@ test('a folder has one net and at most one file of weights', async () => {
   });
 });
 
-test('the fields of a fork that no table has are told', async () => {
+test('the fields of a fork that no table has are reported', async () => {
   const net = `${DATA} layer { name: "r" type: "ReLU" bottom: "data" top: "out" relu_param { upper_limit: 3 } }`;
   const { notes } = await convertNet(net);
   assert.match(notes.join(), /unknown field "upper_limit" was skipped \(line 2\)/);

@@ -99,7 +99,7 @@ test('what is kept is imported again when a part of it is gone or cut', async (t
   assert.equal(asked.length, 3);
 });
 
-test('what is kept and was changed since is not served: it is imported again, and that is told', async (t) => {
+test('what is kept and was changed since is not served: it is imported again, and that is reported', async (t) => {
   const { serve, asked } = await setUp(t);
   const { directory } = await serve();
   const path = join(directory, 'model.onnx');
@@ -135,7 +135,7 @@ test('what another converter made is not taken for this one', async (t) => {
   assert.notEqual(directory, join(cacheDir, withoutCode.digest('hex').slice(0, 16)));
 });
 
-test('a setting that does nothing for this kind of model is told', async (t) => {
+test('a setting without effect on this kind of model is reported', async (t) => {
   const { serve } = await setUp(t);
   const { notes } = await serve({ import: { signature: 'predict' } });
   assert.match(notes.join('\n'), /^import\.signature: no effect; only a SavedModel of TensorFlow has it/m);
@@ -162,7 +162,7 @@ test('an error on the way names the directory, and settings of config.yaml in pl
   assert.match(await said('name the outputs with --output'), /with import\.outputs in config\.yaml$/);
 });
 
-test('an error of a start names the job, too, and each stage is told', async (t) => {
+test('an error of a start names the job, too, and each stage is reported', async (t) => {
   const folder = await temporaryFolder(t);
   await writeFile(
     join(folder, 'net.prototxt'),
@@ -195,7 +195,7 @@ test('four imports are kept, the ones used last', async (t) => {
   for (const kept of [first, last]) assert.ok(existsSync(kept));
 });
 
-test('an ONNX directory is taken as it is, and settings of an import are told to do nothing', async (t) => {
+test('an ONNX directory is used unchanged, and settings of an import are reported to have no effect', async (t) => {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'model.onnx'), identityModel([{ name: 'x', dtype: 'float32', shape: ['N'] }]));
   const options = { cacheDir: join(folder, 'cache'), version: '1' };

@@ -227,7 +227,7 @@ test('short runs that wait are begun together, long ones and slices alone', asyn
   const done = [runs.run(work)];
   await settled();
   for (let i = 0; i < 40; i++) done.push(runs.run(work));
-  assert.equal(running.length, 1, 'nobody knows yet how long a run takes');
+  assert.equal(running.length, 1, 'the length of a run is not known yet');
   await finish(0.25);
   assert.equal(running.length, 4, 'as many as take a millisecond');
   done.push(runs.runSlice(work));

@@ -14,7 +14,7 @@ import { quietLog } from '../support/quiet.ts';
 
 const EACH = 150;
 
-test('a redis-server that is killed under the whole stack loses no record, and who waited is told', async (t) => {
+test('a redis-server that is killed under the whole stack loses no record, and waiting clients get an error', async (t) => {
   quietLog(t);
   const stack = await testStack(t, { functionSeconds: 1 });
   if (stack.redis.kind === 'embedded') return t.skip('needs redis-server on the PATH');

@@ -20,7 +20,7 @@ import { PASS, startRedisProxy } from './redis/proxy.ts';
 import { pick, seeded } from './seeds.ts';
 import { BUCKET, JOB, lineRunner, openDeadLetter, openWorker, type Queue, startQueue } from './service.ts';
 
-/** Nobody can be told about these; in turn. */
+/** Messages without a readable uri, used in turn. */
 const POISON = [
   'no JSON',
   '{"data":"no uri"}',

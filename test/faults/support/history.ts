@@ -19,7 +19,7 @@ export interface Findings {
   readonly lost: readonly string[];
   /** Told more than once. */
   readonly doubled: readonly string[];
-  /** An outcome of a uri that nobody enqueued. */
+  /** An outcome of a uri that was not enqueued. */
   readonly unasked: readonly string[];
   /** `uri: got, expected`. */
   readonly wrong: readonly string[];
@@ -94,7 +94,7 @@ export class History {
   }
 }
 
-/** What a reader who dequeues until nothing is left is told. */
+/** The outcomes that a reader gets who dequeues until nothing is left. */
 export async function takeAll(url: string, job: string): Promise<[uri: string, Stored][]> {
   const store = new ResultStore(new RedisConnection(url, { commandTimeoutMs: 10_000 }), {
     job,
@@ -117,7 +117,7 @@ export function numberOf(result: Result): number {
   return Number(result.outputs[0]?.data[0]);
 }
 
-/** A message of a hundred thousand uris helps nobody. */
+/** A message with a hundred thousand uris is unreadable. */
 function shortened(found: Findings): Findings {
   const first = (uris: readonly string[]) =>
     uris.length <= 5 ? uris : [...uris.slice(0, 5), `and ${uris.length - 5} more`];

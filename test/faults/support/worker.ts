@@ -73,7 +73,7 @@ export function startWorker(
     invoke: async (event) => {
       await ready;
       const answering = next(child, ended, (reply) => 'answer' in reply || 'error' in reply);
-      // A killed child is told of by its end, which `answering` hears; until then its channel may be closed already.
+      // `answering` detects a killed child by its end; its channel may be closed earlier.
       if (child.connected) child.send({ event }, () => undefined);
       const reply = await answering;
       if ('answer' in reply) return reply.answer;

@@ -104,7 +104,7 @@ test('an empty folder or a file in the place of a version is replaced by the ver
   }
 });
 
-test('a file in the place of the whole folder is told, and once it is gone the next request is served', async (t) => {
+test('a file in the place of the whole folder is reported, and once it is gone the next request is served', async (t) => {
   const s3 = await modelBucket(t);
   await publishModel(s3, LOCATION, await modelFolder(t, addModel(1)));
   const directory = join(await temporaryFolder(t), 'models');
@@ -183,7 +183,7 @@ test('a version that cannot be served keeps no memory, however often it is tried
   assert.equal(await serving(), 1);
 });
 
-test('an old version that cannot be removed is told, and the new one serves', async (t) => {
+test('an old version that cannot be removed is reported, and the new one serves', async (t) => {
   if (process.getuid?.() !== 0) return t.skip('needs root, to mount');
   const s3 = await modelBucket(t);
   const { version } = await publishModel(s3, LOCATION, await modelFolder(t, addModel(1)));

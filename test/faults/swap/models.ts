@@ -44,7 +44,7 @@ export async function modelBucket(t: TestContext) {
   return aws.s3;
 }
 
-/** A host that looks for a new version only when it is told to. */
+/** A model manager that looks for a new version only on request. */
 export async function openHost(t: TestContext, s3: Awaited<ReturnType<typeof modelBucket>>, folder?: string) {
   const errors: ServingError[] = [];
   const directory = folder ?? (await temporaryFolder(t));

@@ -33,7 +33,7 @@ for (const { name, message, tear } of TORN) {
     await until(async () => (await readdir(directory)).join() === next.version);
   });
 
-  test(`${name}, before anything served: requests are told so, and a whole one serves the next`, async (t) => {
+  test(`${name}, before anything served: requests get that error, and a complete upload serves the next`, async (t) => {
     const s3 = await modelBucket(t);
     await tear(s3, addModel(2));
     const { serving, directory } = await openHost(t, s3);

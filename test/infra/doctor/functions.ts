@@ -41,7 +41,7 @@ export const FUNCTIONS_CASES: readonly Case[] = [
   },
   {
     rule: 'model-foreign',
-    name: 'a PyTorch model, which nobody imports',
+    name: 'a PyTorch model, which cannot be imported',
     severity: 'error',
     found: /a PyTorch model/,
     change: (draft) => draft.model({ kind: 'pytorch' }),

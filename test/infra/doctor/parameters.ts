@@ -61,7 +61,7 @@ export const PARAMETER_CASES: readonly Case[] = [
   },
   {
     rule: 'alarm-actions',
-    name: 'alarms that notify nobody in prod',
+    name: 'alarms without a notification in prod',
     severity: 'warning',
     stage: 'prod',
     found: /no AlarmActions/,

@@ -71,7 +71,7 @@ test('a tensor that is aligned in the body is a view of it', () => {
   }
 });
 
-test('what is optional may be null, and parameters nobody knows are passed over', () => {
+test('what is optional may be null, and unknown parameters are ignored', () => {
   const parameters = { priority: 3, sequence_id: 'a', binary_data_output: null };
   const { body } = jsonBody({
     id: null,

@@ -5,7 +5,7 @@ import { composePredict } from '../../../lib/compose/predict.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
 
-test('a part is opened once, whoever asks, and may ask for others', () => {
+test('a part is opened once, at its first use, and may use others', () => {
   let opened = 0;
   const inner = () => ({ number: ++opened });
   const outer = (scope: Scope) => scope.get(inner);

@@ -176,7 +176,7 @@ describe('a key', () => {
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });
 
-  test('with a dot in it is told to stand under its group', () => {
+  test('with a dot in it gets the advice to put it under its group', () => {
     assert.match(lineOf('queue.batchSize: 5') ?? '', /write batchSize on a line of its own under queue:$/);
   });
 

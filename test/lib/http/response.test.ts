@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { json, respond, respondWithin } from '../../../lib/http/response.ts';
 
-test('an error of ours is told with its code and status, anything else only as an internal error', async () => {
+test('a ServingError is answered with its code and status, anything else only as an internal error', async () => {
   const logged: ServingError[] = [];
   const fail = (error: Error) =>
     respond(

@@ -68,7 +68,7 @@ test('a refresh before the first opening is done opens the model once', async ()
   assert.equal(opened.length, 1);
 });
 
-test('a third version waits until the first is closed, and is found by whoever comes then', async () => {
+test('a third version waits until the first is closed, and is found by the next request', async () => {
   const versions = { current: 'v0' };
   const { model, opened } = host(versions);
   await model.ready();

@@ -294,7 +294,7 @@ test('an already batched record brings its own rows and keeps its batch dimensio
   assert.match(messageOf(outcomes[2]), /expected float32 \[N,2\], got shape \[2\]/);
 });
 
-test('a record with a batch dimension nobody asked for is told how to send it', async (t) => {
+test('the error of a record with an unexpected batch dimension says how to send it', async (t) => {
   const runner = await openModelBytes(t, double);
   const [outcome] = await runner.run(json([{ x: [[1, 2]] }]));
   assert.match(messageOf(outcome), /got shape \[1,2\] \(send one record without the batch dimension/);

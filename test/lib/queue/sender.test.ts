@@ -11,7 +11,7 @@ interface Entry {
 
 type Refusal = { readonly code: string; readonly senderFault: boolean } | undefined;
 
-/** An SQS that refuses what it is told to, entry by entry, on the real protocol. */
+/** An SQS that refuses chosen entries, on the real protocol. */
 async function sqsThat(t: TestContext, refuse: (body: string, attempts: number) => Refusal) {
   const calls: Entry[][] = [];
   const attempts = new Map<string, number>();

@@ -144,7 +144,7 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual([...first, ...rest].sort(), all.map(({ uri }, i) => `${uri} ${i}`).sort());
   });
 
-  test(`${kind}: a page keeps to its bytes, and one result that is larger alone is told and stays`, async (t) => {
+  test(`${kind}: a page keeps to its bytes, and one result that is larger alone is reported and stays`, async (t) => {
     const { results } = open(t, await redisUrl(t, preferEmbedded));
     const text = (uri: string, length: number): Finished => ({
       uri,

@@ -104,7 +104,7 @@ for (const preferEmbedded of [false, true]) {
     assert.equal((await other()).send, true);
   });
 
-  test(`${kind}: a result that nobody claimed refuses every claim on its uri`, async (t) => {
+  test(`${kind}: a result without a claim refuses every claim on its uri`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
     await results.save([success('a', 1)], 'v');
     await assert.rejects(states.claim(record('a', 'one')), { code: 'conflict', uri: 'a' });
@@ -216,7 +216,7 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual(await drainSome(9), []);
   });
 
-  test(`${kind}: whoever waits hears of the cancellation`, async (t) => {
+  test(`${kind}: a waiting client is notified of the cancellation`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const waiting = open(t, url).results.wait('a', { timeoutMs: 10_000 });
     const refused = assert.rejects(waiting, { code: 'cancelled', uri: 'a' });

@@ -1,4 +1,4 @@
-/** What a model directory is told when it holds no ONNX file that could serve. */
+/** The errors about a model directory without an ONNX file that could serve. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ for (const [what, files, message] of REFUSED) {
   });
 }
 
-test('a file in place of the directory, a folder in place of the model, and no directory at all are told apart', async (t) => {
+test('a file in place of the directory, a folder in place of the model, and no directory at all have different errors', async (t) => {
   const folder = await folderWith(t, { 'm.onnx': 'x' });
   const refused = (path: string, message: RegExp) =>
     assert.rejects(findModelFile(path), { code: 'model_unavailable', message });

@@ -345,7 +345,7 @@ test('a pointer that makes no sense is replaced by a push, and a listing goes on
   }
 });
 
-test('a prune keeps the newest and the one that serves, and nobody can go back to what it deletes', async (t) => {
+test('a prune keeps the newest and the one that serves, and no rollback reaches what it deletes', async (t) => {
   const { s3 } = await bucket(t);
   const names = ['a', 'b', 'c', 'd'];
   const versions: string[] = [];

@@ -264,7 +264,7 @@ describe('gateway connections', () => {
 });
 
 describe('clients that went away', () => {
-  /** A gateway whose waits end when they are told to, and clients of it that may leave. */
+  /** A gateway whose waits end on request, and clients of it that may leave. */
   async function waitingGateway(options: Partial<GatewayOptions> = {}) {
     const waits: (() => void)[] = [];
     const wait = () => new Promise<string>((resolve) => waits.push(() => resolve('late')));

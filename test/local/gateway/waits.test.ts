@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 
 const WAITS = 1_000;
 
-test('a thousand waits keep nobody from /ready, and nobody from anything once their clients left', async (t) => {
+test('a thousand waits block no request to /ready, and no request at all once their clients left', async (t) => {
   // The remaining waits find Redis closed in the end.
   quietLog(t);
   const stack = await testStack(t);
@@ -26,7 +26,7 @@ test('a thousand waits keep nobody from /ready, and nobody from anything once th
   for (const path of ['/', '/ready', '/metrics']) assert.equal(await status(path), 200, path);
   const leftAt = performance.now();
   for (const socket of sockets) socket.destroy();
-  // Well before the waits are over, which nobody can end from outside.
+  // Well before the waits are over, which cannot be ended from outside.
   await until(async () => (await status('/status?uri=x')) !== 429, 10_000);
   t.diagnostic(`free ${Math.round(performance.now() - leftAt)} ms after the clients left`);
 });

@@ -82,7 +82,7 @@ test('frozen: graph_meta.json names inputs and outputs, and only what the output
   assert.deepEqual(weights && tensorAttribute(weights, 'value').data, new Float32Array([1, 2]));
 });
 
-test('frozen: without graph_meta.json placeholders are inputs and what nobody consumes are outputs', async (t) => {
+test('frozen: without graph_meta.json placeholders are inputs, and tensors without consumers are outputs', async (t) => {
   const leftovers = [
     node('HistogramSummary', 'summary', ['tag', 'dense']),
     node('Const', 'unused', [], { dtype: attr.type(DT.float) }),
@@ -850,7 +850,7 @@ test('SavedModel: tags and signatures are chosen, and the error says what there 
   await refuses(read({ 'other.pb': '' }), /neither saved_model\.pb nor saved_model\.pbtxt/);
 });
 
-test('checkpoint: files of variables that are missing, cut off or damaged are told of once, not by variable', async (t) => {
+test('checkpoint: files of variables that are missing, cut off or damaged are reported once, not by variable', async (t) => {
   const variable = (name: string) => node('VariableV2', name, [], { dtype: attr.type(DT.float) });
   const many = ['w', 'a', 'b', 'c', 'd', 'e', 'f'];
   const nodes = [

@@ -719,7 +719,7 @@ test('a function that calls itself is refused', () => {
   });
 });
 
-test('random numbers that only a side of a condition draws are told', () => {
+test('random numbers that only one branch of a condition draws are reported', () => {
   const side = (name: string, nodes: readonly NodeSpec[], output: string) =>
     makeFunction(name, { x: 'float32' }, nodes, [output]);
   const drawing: readonly NodeSpec[] = [

@@ -122,7 +122,7 @@ test('a hostile node of any operation is converted or refused, never crashed on'
   assert.ok(refused > 1000);
 });
 
-test('a node that takes what nobody gives is refused', () => {
+test('a node with an input that has no producer is refused', () => {
   const graph = graphOf(
     { inputs: { x: noisy([1]) }, nodes: [['y', 'Add', ['x', 'nowhere']]], outputs: ['y'] },
     'fixed',

@@ -318,7 +318,7 @@ test('lists are resized: by hand, and by the condition that older versions write
     );
 });
 
-test('the last item is popped, also of a list that nobody filled', async () => {
+test('the last item is popped, also of a list that was never filled', async () => {
   const spec = (list: NodeSpec) => ({
     inputs: { x: rows(1, 2, 3) },
     nodes: [
@@ -338,7 +338,7 @@ test('the last item is popped, also of a list that nobody filled', async () => {
   assertTensor(nothing as Tensor, floats([2], [0, 0]));
 });
 
-test('a list says of its items what it was told, and its length', async () => {
+test('a list has the declared shape of its items, and its length', async () => {
   const [shape, length, open] = await run({
     inputs: { x: rows(1, 2, 3) },
     nodes: [

@@ -432,7 +432,7 @@ test('lists tell their length, give rows, join and lose their last', async () =>
   assertTensor(lengths as Tensor, tensor('int64', [3], [2, 2, 2]));
   assertTensor(rest as Tensor, floats([2, 2, 2], v.slice(0, 8)));
   assertTensor(last as Tensor, floats([2, 2], v.slice(8)));
-  // What it was told, not what it has.
+  // The declared shape, not that of the items.
   assertTensor(shape as Tensor, int32s([2], [-1, 2]));
 });
 

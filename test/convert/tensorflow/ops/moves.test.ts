@@ -851,7 +851,7 @@ test('DynamicStitch takes the last of the rows for one place, however many there
   }
 });
 
-test('a place that TensorScatterUpdate may write twice is told, one that it surely writes once is not', () => {
+test('an index that TensorScatterUpdate may write twice is reported, one that it certainly writes once is not', () => {
   const notesFor = (rows: number, at: NodeSpec[]) => {
     const inputs = { x: floats([3], [1, 2, 3]), places: int32s([2, 1], [0, 1]), one: int32s([1, 1], [0]) };
     const nodes: NodeSpec[] = [

@@ -17,7 +17,7 @@ export function assertSound(report: OverloadReport, mustBeOverload = true): void
   const { 200: served = 0, 429: refused = 0, ...other } = statuses;
   assert.deepEqual(other, {}, `neither served nor refused: ${wrong.join()}`);
   assert.equal(served + refused, sent);
-  assert.ok(served > 0, 'nobody was served');
+  assert.ok(served > 0, 'no request was served');
   assert.ok(isOverload(report) || !mustBeOverload, `${refused} of ${sent} refused: no overload`);
   assert.equal(withoutRetryAfter, 0);
   assert.deepEqual(wrong, []);

@@ -92,7 +92,7 @@ export async function startRedisProxy(t: TestContext, targetUrl: string): Promis
   return proxy;
 }
 
-/** One connection: parses what the client sends, asks, and does as it was told. */
+/** One connection: parses the client's commands, asks for the fault of each, and applies it. */
 function join(
   client: net.Socket,
   upstream: net.Socket,
