@@ -37,7 +37,7 @@ export interface ModelLocation {
 const PART_BYTES = 8 * 1024 * 1024;
 const PARALLEL_PARTS = 8;
 
-// With paths of 256 characters their pointer stays below the 1 MiB that is read of it.
+// With paths of 256 characters, current.json stays under its read limit of 1 MiB.
 /** Files of one model version. Refused with `model_unavailable`. */
 export const MAX_MODEL_FILES = 1_000;
 /** A name that is valid in S3, in a file system and in a log, and cannot leave its folder. */
