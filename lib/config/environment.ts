@@ -1,6 +1,6 @@
 /**
- * Reads the settings of a function from its environment variables. A missing variable fails with its name when it is
- * first asked for, which is in INIT, and not in the first request with "undefined".
+ * Reads a function's settings from its environment variables. A missing variable fails with its name at its first
+ * use, which is in INIT, and not in the first request with "undefined".
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,43 +16,43 @@ export interface Environment {
   readonly bucket: string;
   /** URL of the job's queue: CLUSTER_SERVING_QUEUE_URL. */
   readonly queueUrl: string;
-  /** False where the function has no queue to send to. */
+  /** False if the function has no queue to send to. */
   readonly hasQueue: boolean;
   /** Address of Redis, `redis://` or `rediss://`: CLUSTER_SERVING_REDIS_URL. */
   readonly redisUrl: string;
-  /** False where the function has no Redis. */
+  /** False if the function has no Redis. */
   readonly hasRedis: boolean;
   /** User and cache to sign in with (`redisAuth=iam`): CLUSTER_SERVING_REDIS_USER, CLUSTER_SERVING_REDIS_CACHE. */
   readonly redisSignIn: RedisSignIn | undefined;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
   readonly memoryMB: number;
-  /** Threads of one run where the job leaves it open. Default: what Lambda gives for `memoryMB`. */
+  /** Threads of one run if the job does not set them. Default: the vCPUs that Lambda gives for `memoryMB`. */
   readonly cpus?: number | undefined;
-  /** True where Lambda runs us: then INIT opens what requests need. */
+  /** True on Lambda, where INIT opens dependencies. */
   readonly inLambda: boolean;
   /** `off` writes no metrics to CloudWatch: CLUSTER_SERVING_METRICS. */
   readonly hasMetrics: boolean;
   /** What log lines call the service, as with AWS Powertools: POWERTOOLS_SERVICE_NAME. Without it, the job's name. */
   readonly service: string;
-  /** Its name in AWS, stage included. */
+  /** The function's name in AWS, including the stage. */
   readonly functionName: string;
-  /** True where provisioned concurrency opened this environment before the first request. */
+  /** True if provisioned concurrency opened this environment before the first request. */
   readonly isProvisioned: boolean;
-  /** Id of the X-Ray trace of the invocation under way; read it anew in each. */
+  /** The X-Ray trace id of the current invocation; read it anew in each. */
   readonly traceId: string | undefined;
   /** Where models are downloaded to. */
   readonly modelDirectory: string;
 }
 
-/** How AWS is reached; what is undefined, the AWS SDK finds out as it always does. */
+/** How to reach AWS. The AWS SDK determines what is undefined. */
 interface AwsAccess {
   readonly endpoint: string | undefined;
   readonly region?: string | undefined;
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
 }
 
-/** What a function signs its way into Redis with; the credentials are those of its role, and Lambda's to renew. */
+/** How a function signs in to Redis. The credentials are those of its role, which Lambda renews. */
 interface RedisSignIn {
   readonly cache: string;
   readonly user: string;
@@ -64,7 +64,7 @@ interface RedisSignIn {
   };
 }
 
-/** Every field is read when it is asked for: a function needs only the variables of the parts it opens. */
+/** Every field is read at its first use, because a function needs only the variables of the parts it opens. */
 export function readEnvironment(variables: Variables = ownVariables): Environment {
   return {
     get job() {
@@ -121,7 +121,7 @@ function required(variables: Variables, name: string): string {
   return value;
 }
 
-/** The deployment writes this JSON from a config.yaml that was checked; absent means all defaults. */
+/** The deployment writes this JSON from a validated config.yaml. Without it all settings are the defaults. */
 function readJob(text: string | undefined): JobConfig {
   if (!text) return DEFAULT_JOB;
   try {

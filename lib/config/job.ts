@@ -1,16 +1,16 @@
 /**
- * A job's settings and their defaults; config.yaml is read into exactly this type. Functions import this file, which takes
- * only types from the schema, so no YAML or schema code reaches a bundle.
+ * A job's settings and their defaults; config.yaml is read into exactly this type. Functions import this file, which
+ * takes only types from the schema, so bundles contain no YAML or schema code.
  */
 import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 import type { GROUPS, ValuesOf } from './schema.ts';
 
 type Group<Name extends keyof typeof GROUPS> = ValuesOf<(typeof GROUPS)[Name]>;
 
-/** How a model that is no ONNX becomes one. What is left out follows from the model's own files. */
+/** How another model is converted to ONNX. Missing settings follow from the model's files. */
 export type ImportConfig = Partial<Group<'import'>>;
 
-/** What schema.ts says of each setting, as a type. Images: what is left out follows from the model's input. */
+/** The settings of schema.ts as a type. Missing image settings follow from the model's input. */
 export type JobConfig = Group<''> & {
   readonly image: Partial<Group<'image'>>;
   readonly import: ImportConfig;
@@ -19,7 +19,7 @@ export type JobConfig = Group<''> & {
   readonly http: Omit<Group<'http'>, 'timeoutMs'> & Partial<Pick<Group<'http'>, 'timeoutMs'>>;
 };
 
-/** API Gateway waits 30 s; the function ends first, so that the answer is ours. */
+/** API Gateway waits 30 s; the function ends earlier, so that the answer comes from it. */
 const MAX_PREDICT_SECONDS = 29;
 
 export const DEFAULT_JOB: JobConfig = {
@@ -38,12 +38,12 @@ export const DEFAULT_JOB: JobConfig = {
   http: { tokenBucketEnabled: false, tokensPerSecond: 100, tokenAcquireTimeoutMs: 100, corsOrigins: [] },
 };
 
-/** SQS must hide a message for six times what its function may take, or a slow batch is delivered twice. */
+/** SQS must hide a message for six times the function's timeout, or a slow batch is delivered twice. */
 export function visibilityTimeoutSeconds(job: JobConfig): number {
   return 6 * job.function.timeoutSeconds + job.queue.windowSeconds;
 }
 
-/** Of the predict function. Lambda counts whole seconds, so http.timeoutMs is rounded up. */
+/** The timeout of the predict function. Lambda has whole seconds, so http.timeoutMs is rounded up. */
 export function predictTimeoutSeconds({ http, function: { timeoutSeconds } }: JobConfig): number {
   const seconds = http.timeoutMs === undefined ? timeoutSeconds : Math.ceil(http.timeoutMs / 1000);
   return Math.min(seconds, MAX_PREDICT_SECONDS);

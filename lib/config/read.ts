@@ -1,11 +1,11 @@
-/** Makes a JobConfig of the settings of a config file, reporting every wrong value. */
+/** Reads a JobConfig from the settings of a config file and reports every wrong value. */
 import { ServingError } from '../contract/errors.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
 import { GROUPS, type SettingDefinition, type ValuesOf } from './schema.ts';
 import type { Problem, Setting } from './settings.ts';
 import { shown } from './value.ts';
 
-/** Only without problems is the job what the file says. Never throws. */
+/** The job matches the file only if there are no problems. Never throws. */
 export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfig; problems: Problem[] } {
   const problems: Problem[] = [];
   const read = <Name extends keyof typeof GROUPS>(name: Name) =>

@@ -1,6 +1,6 @@
 /**
- * Every setting of config.yaml, once: what it may be, what it means, and an example. JobConfig, the checks, the config.yaml
- * that `init` writes and docs/reference/config.md come from these tables; defaults are in DEFAULT_JOB.
+ * Every setting of config.yaml: its values, its meaning, and an example. JobConfig, the checks, the config.yaml of
+ * `init` and docs/reference/config.md are derived from these tables; defaults are in DEFAULT_JOB.
  */
 import { badConfig } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
@@ -17,13 +17,13 @@ interface Reader<T> {
 
 export interface SettingDefinition<T> extends Reader<T> {
   readonly about: string;
-  /** The default in words, where DEFAULT_JOB has none. */
+  /** The default in words, if DEFAULT_JOB has none. */
   readonly byDefault?: string;
-  /** A value to show, where the default is none. */
+  /** An example value, if there is no default. */
   readonly example?: string;
 }
 
-/** What the readers of a group read. */
+/** The values that the readers of a group return. */
 export type ValuesOf<Group> = {
   readonly [Key in keyof Group]: Group[Key] extends Reader<infer T> ? T : never;
 };
@@ -52,7 +52,7 @@ const choice = <T extends string>(...words: readonly T[]): Reader<T> => ({
   read: (value) => words.find((word) => word === textOf(value)?.trim().toLowerCase()),
 });
 
-/** @param check throws when the text is not right */
+/** @param check throws for an invalid text */
 const text = (check: (text: string) => unknown): Reader<string> => ({
   expected: 'text',
   read: (value) => {
@@ -71,7 +71,7 @@ const perChannel = (expected: string, isFit: (value: number) => boolean): Reader
   },
 });
 
-/** The old system took `file://` before a path; `s3://` and `hdfs://` were for Flink. */
+/** The old system accepted `file://` before a path; `s3://` and `hdfs://` were for Flink. */
 const folder: Reader<string> = {
   expected: 'the path of a folder on this machine (the model is uploaded from there)',
   read: (value) => {
@@ -191,7 +191,7 @@ const QUEUE = {
   maxReceiveCount: setting(whole(1, 1_000), 'Deliveries of a record before it becomes a dead letter.'),
 };
 
-/** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also what Lambda takes by default. */
+/** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also Lambda's default. */
 const LEAST_TIMEOUT_SECONDS = 3;
 
 const FUNCTION = {
@@ -225,7 +225,7 @@ const HTTP = {
   ),
 };
 
-/** By the key under which they stand; '' is the top of the file. */
+/** The settings by the key of their group; '' is the top of the file. */
 export const GROUPS = {
   '': JOB,
   image: IMAGE,
@@ -235,7 +235,7 @@ export const GROUPS = {
   http: HTTP,
 };
 
-/** Every setting of ours by its path, e.g. `queue.batchSize`. */
+/** Every setting by its path, e.g. `queue.batchSize`. */
 export const SETTINGS: ReadonlyMap<string, SettingDefinition<unknown>> = new Map(
   Object.entries(GROUPS).flatMap(([group, settings]) =>
     Object.entries(settings).map(([key, one]) => [group === '' ? key : `${group}.${key}`, one] as const),

@@ -9,15 +9,15 @@ interface CodeFacts {
   /** True when the same request may succeed later: SQS redelivers it, an HTTP client may try again. */
   readonly retryable: boolean;
   /**
-   * What an untrusted caller reads in place of the message, which may quote S3, SQS, Redis or the file system and so names
-   * hosts, roles and paths. The log has the message.
+   * The message for untrusted callers instead of one that may quote S3, SQS, Redis or the file system, and so reveal
+   * hosts, roles and paths. The log has the full message.
    */
   readonly shown?: string;
 }
 
 /**
- * Every code there is. docs/reference/errors.md is written from it: the first sentence says what it means, the others
- * what to do.
+ * Every code. docs/reference/errors.md is generated from it: the first sentence is the meaning, the others say what
+ * to do.
  */
 export const ERRORS = {
   /** The request breaks the contract: no JSON, no instances, an unreadable record. Correct what the message names. */
@@ -73,7 +73,7 @@ export type ErrorCode = keyof typeof ERRORS;
 
 const factsOf = (code: ErrorCode): CodeFacts => ERRORS[code];
 
-/** Said of a file that is named like a model and cannot be read as one. */
+/** Describes a file that has the name of a model but cannot be read as one. */
 export const DAMAGED = 'the file is damaged or cut off, or no ONNX model: fetch it again, or export it again';
 
 export interface ErrorRecord {
@@ -92,7 +92,7 @@ export class ServingError extends Error {
   /** The record this error is about, when there is one. */
   readonly uri: string | undefined;
 
-  /** When trying again makes sense, where that is known. */
+  /** When to try again, if that is known. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, options: ErrorDetails = {}) {
@@ -123,7 +123,7 @@ export class ServingError extends Error {
     return { code: this.code, message: this.publicMessage };
   }
 
-  /** Ours as it is; anything else becomes `internal` with the original as `cause`. */
+  /** Returns a ServingError unchanged; anything else becomes `internal` with the original as `cause`. */
   static from(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
     return new ServingError('internal', error instanceof Error ? error.message : String(error), {
