@@ -227,8 +227,8 @@ async function modelsBelow(folder: string): Promise<string[]> {
 }
 
 /**
- * Whether the directory holds a model that must be converted. Never throws: a missing or empty directory, or one with
- * only ONNX models, is left to the code that opens the model.
+ * Whether the directory holds something that cannot serve unchanged. Never throws: a missing or empty directory, or
+ * one with only ONNX models, is left to the code that opens the model.
  */
 export async function needsImport(directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);

@@ -110,7 +110,7 @@ function places(op: 'ArgMax' | 'ArgMin'): Rule {
   };
 }
 
-/** Sorts even if the node asks for no order, in which TensorFlow's order depends on version and machine. */
+/** Sorts even if the node requests no order; TensorFlow's order then depends on its version and the machine. */
 function topK(node: TfNode, x: Value, k: Value, g: GraphBuilder, { notes }: Context): Value[] {
   if (!flagAttribute(node, 'sorted', true) && k.elements?.[0] !== 1) {
     notes.push(
