@@ -61,6 +61,12 @@ const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegE
   [/\b[rR]unningNotices\b|\bTELL_[A-Z]|\btellIdle\b|#tell\b|\bTold\b</, 'RunningReports, REPORT_…, report'],
   [/\b[dD]oors?\b|\b[a-z]+Doors?\b/, 'endpoint'],
   [/\b[sS]trangers?\b/, 'untrusted caller, unknown, other'],
+  [/\b[wW]hoever\b/, 'say who', /^(bench|test\/bench|lib\/redis)\//],
+  [
+    /\b(is|are) told\b(?! (apart|not to|from))/,
+    'reported, logged, noted',
+    /^(bench|test\/bench|lib\/redis|docs\/growth)/,
+  ],
   [/\bownPlaces\b/, 'ownSlots'],
   [/\bnobody's\b/, 'say who or what, or that it is ignored'],
   [/in nobody's way/, 'never blocks'],

@@ -67,7 +67,7 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
       const [x, uri] = [round, `frozen-${round}`];
       assert.deepEqual(await deliver(environment, batchEvent({ [uri]: xMessage(uri, x) })), []);
       environment.freeze();
-      // Told of by a FIN or RST in its sleep; or not told at all, and the other side is simply gone.
+      // Notified by a FIN or RST in its sleep; or not notified at all, and the other side is simply gone.
       if (round % 2 === 0) redis.resetAll();
       else redis.onCommand = () => ({ kind: 'hold' });
       environment.thaw();

@@ -33,7 +33,7 @@ function outcomeOf(kind: Kind, x: number): Stored | undefined {
 }
 
 async function bodyOf(kind: Kind, uri: string, x: number): Promise<string> {
-  if (kind === 'nobody') return `{"data": "nobody can be told ${x}"}`;
+  if (kind === 'nobody') return `{"data": "no uri ${x}"}`;
   if (kind === 'no payload') return encodePointer(uri, `${payloadPrefix(JOB)}gone`);
   if (kind === 'payload away') return encodePointer(uri, `${payloadPrefix(JOB)}away`);
   const inputs = kind === 'mismatched' ? mismatched(x) : kind === 'poison' ? poison(x) : record(x);

@@ -18,7 +18,7 @@ interface Entry {
   readonly MessageBody: string;
 }
 
-/** A call of which some entries are refused, and some are not told of at all. */
+/** A call of which some entries are refused, and some are not mentioned at all. */
 export function partialAnswer(options: {
   readonly refused?: readonly number[];
   readonly forgotten?: readonly number[];

@@ -117,7 +117,7 @@ test('the fields of one record do not reach the next of the same call', async (t
   assert.equal(await redis.hget(KEY.a, 'value'), 'NaN');
 });
 
-test('whoever waits hears of a result at once, and does not find it by looking again', async (t) => {
+test('a waiting client gets a result at once, and does not find it by looking again', async (t) => {
   const { results } = await open(t);
   // It looks again after 5 s.
   const waiting = results.wait('a', { timeoutMs: 4_000 });

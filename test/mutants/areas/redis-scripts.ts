@@ -146,7 +146,7 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         replace: 'local replies, listed, expiry = {0}, {}, today',
       },
       {
-        guarantee: 'SAVE: whoever waits hears of the result',
+        guarantee: 'SAVE: a waiting client is notified of the result',
         find: "call('PUBLISH', channel .. uri, status)",
         replace: '',
       },

@@ -118,7 +118,7 @@ export const REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'CANCEL: whoever waits hears of the cancellation',
+        guarantee: 'CANCEL: a waiting client is notified of the cancellation',
         find: "redis.call('PUBLISH', ARGV[5], 'cancelled')",
         replace: '',
       },
@@ -220,7 +220,7 @@ export const REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'REPLACE: whoever waits hears of the new result',
+        guarantee: 'REPLACE: a waiting client is notified of the new result',
         find: "redis.call('PUBLISH', ARGV[12], ARGV[15])",
         replace: '',
       },
