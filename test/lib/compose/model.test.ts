@@ -5,7 +5,7 @@ import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
 import { useAws } from '../../support/environment.ts';
 
-test('a model that cannot be loaded does not keep a function from starting: its requests are told', async (t) => {
+test('a model that cannot be loaded does not keep a function from starting: its requests get the error', async (t) => {
   t.mock.method(process.stdout, 'write', () => true);
   useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x', AWS_REGION: 'local' });
   // Nothing listens there.
