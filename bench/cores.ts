@@ -1,7 +1,6 @@
 /**
- * In: what a process does. Out: the command that keeps it on a core of its own: servers on one, clients on the other.
- * Trap: a server that may use two cores beside one that may use one is no comparison; and a client on the server's
- * core measures itself. Without taskset, or with one core, nothing is pinned, and the report says so.
+ * Keeps servers on one core and clients on another: a client on the server's core measures itself. Without taskset, or with
+ * one core, nothing is pinned, and the report says so.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,6 @@
 /**
- * In: a seed and a size. Out: an image as PNG and JPEG, and the pixels that each of them holds.
- * Trap: JPEG loses, so its pixels are read back, with the package's own plain-JavaScript build and none of lib/: a
- * wrong reader of ours must not be compared with itself.
+ * Draws an image from a seed, as PNG and JPEG with the pixels that each of them holds. JPEG loses, so its pixels are read
+ * back with the package's own plain-JavaScript build: our reader must not be compared with itself.
  */
 import { createRequire } from 'node:module';
 import { writePng } from '../test/support/png.ts';
@@ -15,34 +14,22 @@ export interface BenchImage {
   readonly jpegPixels: Uint8Array;
 }
 
-interface Frame {
-  readonly width: number;
-  readonly height: number;
-  readonly bitsPerSample: number;
-  readonly componentCount: number;
-  readonly isSigned: boolean;
-  readonly isUsingColorTransform: boolean;
-}
-
-interface Encoder {
-  getDecodedBuffer(frame: Frame): Uint8Array;
-  setQuality(quality: number): void;
-  setSubSampling(sampling: number): void;
-  encode(): void;
-  getEncodedBuffer(): Uint8Array;
-  delete(): void;
-}
-
-interface Decoder {
-  getEncodedBuffer(length: number): Uint8Array;
-  decode(): void;
-  getDecodedBuffer(): Uint8Array;
-  delete(): void;
-}
-
+/** What is used of @cornerstonejs/codec-libjpeg-turbo-8bit. */
 interface Library {
-  readonly JPEGEncoder: new () => Encoder;
-  readonly JPEGDecoder: new () => Decoder;
+  readonly JPEGEncoder: new () => {
+    getDecodedBuffer(frame: object): Uint8Array;
+    setQuality(quality: number): void;
+    setSubSampling(sampling: number): void;
+    encode(): void;
+    getEncodedBuffer(): Uint8Array;
+    delete(): void;
+  };
+  readonly JPEGDecoder: new () => {
+    getEncodedBuffer(length: number): Uint8Array;
+    decode(): void;
+    getDecodedBuffer(): Uint8Array;
+    delete(): void;
+  };
 }
 
 const QUALITY = 85;
@@ -59,18 +46,13 @@ export async function makeImage(seed: number, width: number, height: number): Pr
   };
   // All five filters take turns, as an encoder that chooses by row would have them.
   const png = writePng({ width, height, depth: 8, colourType: 2, sample, filter: (row) => row % 5 });
-  const jpeg = await encodeJpeg(pixels, width, height);
-  return { png, jpeg, pngPixels: pixels, jpegPixels: await decodeJpeg(jpeg) };
+  return { png, pngPixels: pixels, ...(await throughJpeg(pixels, width, height)) };
 }
 
 /** Slopes and a little noise: compresses as a photograph does, not as noise or a drawing. */
 function drawPixels(seed: number, width: number, height: number): Uint8Array {
   const random = randomNumbers(seed);
-  const slopes = Array.from({ length: 3 }, () => ({
-    x: random() * 4,
-    y: random() * 4,
-    start: random() * 510,
-  }));
+  const slopes = [0, 1, 2].map(() => ({ x: random() * 4, y: random() * 4, start: random() * 510 }));
   const pixels = new Uint8Array(width * height * 3);
   let at = 0;
   for (let y = 0; y < height; y++) {
@@ -87,17 +69,14 @@ function drawPixels(seed: number, width: number, height: number): Uint8Array {
 
 function openLibrary(): Promise<Library> {
   const require = createRequire(import.meta.url);
-  type Factory = (options: object) => Promise<Library>;
-  const silent = () => undefined;
-  library ??= (require('@cornerstonejs/codec-libjpeg-turbo-8bit') as Factory)({
-    print: silent,
-    printErr: silent,
-  });
+  const open = require('@cornerstonejs/codec-libjpeg-turbo-8bit') as (options: object) => Promise<Library>;
+  library ??= open({ print: () => undefined, printErr: () => undefined });
   return library;
 }
 
-async function encodeJpeg(pixels: Uint8Array, width: number, height: number): Promise<Buffer> {
-  const encoder = new (await openLibrary()).JPEGEncoder();
+async function throughJpeg(pixels: Uint8Array, width: number, height: number) {
+  const { JPEGEncoder, JPEGDecoder } = await openLibrary();
+  const encoder = new JPEGEncoder();
   const frame = { width, height, bitsPerSample: 8, componentCount: 3, isSigned: false };
   encoder.getDecodedBuffer({ ...frame, isUsingColorTransform: true }).set(pixels);
   encoder.setQuality(QUALITY);
@@ -105,16 +84,12 @@ async function encodeJpeg(pixels: Uint8Array, width: number, height: number): Pr
   encoder.encode();
   const jpeg = Buffer.from(encoder.getEncodedBuffer());
   encoder.delete();
-  return jpeg;
-}
-
-async function decodeJpeg(jpeg: Buffer): Promise<Uint8Array> {
-  const decoder = new (await openLibrary()).JPEGDecoder();
+  const decoder = new JPEGDecoder();
   decoder.getEncodedBuffer(jpeg.length).set(jpeg);
   decoder.decode();
-  const pixels = Uint8Array.from(decoder.getDecodedBuffer());
+  const jpegPixels = Uint8Array.from(decoder.getDecodedBuffer());
   decoder.delete();
-  return pixels;
+  return { jpeg, jpegPixels };
 }
 
 /** The contract's default for a CHW model: float32 0 to 255, planes in the order blue, green, red. */

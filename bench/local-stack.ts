@@ -1,8 +1,4 @@
-/**
- * In: a job and inputs with their answers. Out: the local stack in a process of its own on the servers' core, and a
- * client of it on the other. Trap: a queue is filled while no stack runs, so that nothing is drained before the clock
- * starts; the emulator keeps the messages in the stack's folder.
- */
+/** The local stack in a process of its own on the servers' core, and a client of it on the other. */
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeMessage } from '../lib/codecs/message.ts';
@@ -10,28 +6,19 @@ import { DEFAULT_JOB, type JobConfig, visibilityTimeoutSeconds } from '../lib/co
 import { queueName } from '../lib/contract/names.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { startAws } from '../local/aws/aws.ts';
-import type { RecordInputs } from '../sdk/inputs.ts';
+import { type RecordInputs, toInputs } from '../sdk/inputs.ts';
 import type { Bench } from './bench.ts';
-import { inputsOf } from './messages.ts';
-import { type BenchModel, rowOfUri } from './models.ts';
-import { startChild } from './processes/child.ts';
-import type { QueueAnswer, QueueQuestion } from './processes/queue-client.ts';
-import type { StackAddresses, StackQuestion } from './processes/stack.ts';
+import { rowOfUri } from './models.ts';
+import { type Child, startChild } from './processes/child.ts';
+import type { QueueProcess } from './processes/queue-client.ts';
+import type { StackProcess } from './processes/stack.ts';
+import type { QueueWork } from './queue-work.ts';
 import { QUIET } from './quiet.ts';
 import { THREADS } from './raw.ts';
 
-/** The local stack's own; in another one a queue of the same name is another queue. */
-const REGION = 'local';
-
-export interface QueueWork {
-  readonly model: BenchModel;
-  readonly inputs: readonly RecordInputs[];
-  readonly answers: readonly Float32Array[];
-}
-
 export function jobOf(
   name: string,
-  queue: { readonly batchSize: number; readonly windowSeconds: number },
+  queue: Pick<JobConfig['queue'], 'batchSize' | 'windowSeconds'>,
 ): JobConfig {
   return {
     ...DEFAULT_JOB,
@@ -42,40 +29,22 @@ export function jobOf(
   };
 }
 
-export interface OpenStack {
-  ask(question: QueueQuestion): Promise<QueueAnswer>;
-  readonly redisKind: StackAddresses['redisKind'];
-}
-
 /** @param dataDir default: a new one */
 export async function withStack<T>(
   bench: Bench,
-  work: QueueWork,
+  { model, inputs, answers }: QueueWork,
   job: JobConfig,
-  measure: (stack: OpenStack) => Promise<T>,
+  measure: (client: Child<QueueProcess>, redisKind: string) => Promise<T>,
   dataDir = join(bench.folder, `stack-${job.jobName}`),
 ): Promise<T> {
-  const stack = await startChild<StackQuestion, StackAddresses>('stack', { role: 'server' });
+  const stack = await startChild<StackProcess>('stack', { role: 'server' });
   try {
-    const addresses = await stack.ask({ job, modelDirectory: work.model.folder, dataDir });
-    const { queueUrl, redisUrl, redisKind, endpoint, region, environment } = addresses;
-    const client = await startChild<QueueQuestion, QueueAnswer>('queue-client', {
-      environment,
-      role: 'client',
-    });
+    const jobs = [{ job, modelDirectory: model.folder }] as const;
+    const { environment, redisKind, ...addresses } = await stack.call('start', { jobs, dataDir });
+    const client = await startChild<QueueProcess>('queue-client', { environment, role: 'client' });
     try {
-      const { inputs, answers } = work;
-      await client.ask({
-        kind: 'open',
-        job: job.jobName,
-        queueUrl,
-        redisUrl,
-        endpoint,
-        region,
-        inputs,
-        answers,
-      });
-      return await measure({ ask: (question) => client.ask(question), redisKind });
+      await client.call('open', { job: job.jobName, inputs, answers, ...addresses });
+      return await measure(client, redisKind);
     } finally {
       await client.close();
     }
@@ -85,29 +54,32 @@ export async function withStack<T>(
   }
 }
 
-/** A folder whose queue holds so many records; each stack that is to drain them gets a copy of it. */
+/**
+ * A folder whose queue holds so many records; each stack that is to drain them gets a copy of it. It is filled while no
+ * stack runs, so that nothing is drained before the clock starts.
+ */
 export async function filledFolder(
   bench: Bench,
-  { model }: QueueWork,
-  rows: readonly Float32Array[],
+  { inputs }: QueueWork,
   job: JobConfig,
   records: number,
 ): Promise<() => Promise<string>> {
   const folder = join(bench.folder, `filled-${job.jobName}`);
-  const aws = await startAws({ dataDir: join(folder, 'aws'), port: 0, region: REGION, log: QUIET });
+  // The local stack's own region: in another one a queue of the same name is another queue.
+  const aws = await startAws({ dataDir: join(folder, 'aws'), port: 0, region: 'local', log: QUIET });
   try {
-    const { url } = await aws.createQueue({
+    const { url: queueUrl } = await aws.createQueue({
       name: queueName(job.jobName),
       visibilitySeconds: visibilityTimeoutSeconds(job),
       maxReceiveCount: job.queue.maxReceiveCount,
     });
-    const sender = new QueueSender(aws.sqs, { queueUrl: url });
-    const sent = Array.from({ length: records }, (_, record) => {
+    const sender = new QueueSender(aws.sqs, { queueUrl });
+    const send = async (_: unknown, record: number) => {
       const uri = `drain-${record}`;
-      const row = rows[rowOfUri(uri, rows.length)] as Float32Array;
-      return sender.send(encodeMessage(uri, inputsOf(model, row)));
-    });
-    await Promise.all(sent);
+      const row = inputs[rowOfUri(uri, inputs.length)] as RecordInputs;
+      await sender.send(encodeMessage(uri, await toInputs(row)));
+    };
+    await Promise.all(Array.from({ length: records }, send));
   } finally {
     await aws.close();
   }

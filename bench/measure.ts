@@ -1,10 +1,7 @@
 /**
- * In: contenders that do the same work in different ways. Out: the latency of every call, by contender and repeat.
- * Trap: machines drift (other processes, clock rates, caches). So contenders take turns in short blocks, in another
- * order every round (who runs after whom costs some per cent), and only what was measured side by side is compared.
+ * Measures contenders that do the same work in different ways. Machines drift (other processes, clock rates, caches), so
+ * contenders take turns in short blocks, in another order every round, and only what was measured side by side is compared.
  */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { randomNumbers } from './models.ts';
 
 /** One way to do the work. */
@@ -19,13 +16,14 @@ export interface Contender<Answer = unknown> {
 }
 
 interface Plan {
+  readonly repeats: number;
   /** Timed calls of one contender in one repeat, ms. */
   readonly repeatMs: number;
   /** Timed calls of one block, ms; default 20. */
   readonly blockMs?: number;
   /**
-   * Collects garbage before each block, not timed: for a `prepare` that makes much of it. Blocks must then be long
-   * enough that a contender's own garbage is collected in its own time.
+   * Collects garbage before each block, not timed: for a `prepare` that makes much of it. Needs --expose-gc. Blocks must then
+   * be long enough that a contender's own garbage is collected in its own time.
    */
   readonly collect?: boolean;
   /** Not timed: after each repeat. */
@@ -40,7 +38,6 @@ export interface Measured {
   readonly cpuMs: readonly number[];
 }
 
-export const REPEATS = 5;
 const BLOCK_MS = 20;
 const ORDER_SEED = 7;
 const MAX_BLOCK_CALLS = 2_000;
@@ -48,6 +45,7 @@ const WARM_UP_MS = 250;
 const MIN_WARM_UP_CALLS = 6;
 
 export async function interleave(contenders: readonly Contender[], plan: Plan): Promise<Measured[]> {
+  if (plan.collect && !globalThis.gc) throw new Error('this scenario needs node --expose-gc');
   const entries = [];
   for (const contender of contenders) {
     const callMs = await warmUp(contender);
@@ -58,7 +56,7 @@ export async function interleave(contenders: readonly Contender[], plan: Plan): 
   await plan.between?.();
   const random = randomNumbers(ORDER_SEED);
   const rounds = Math.max(...entries.map(({ blocks }) => blocks));
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
+  for (let repeat = 0; repeat < plan.repeats; repeat++) {
     const taken = new Map(entries.map(({ contender }) => [contender, { ms: [] as number[], cpuMs: 0 }]));
     for (let round = 0; round < rounds; round++) {
       for (const { contender, calls, blocks } of shuffled(entries, random)) {
@@ -87,16 +85,6 @@ export function shuffled<T>(items: readonly T[], random: () => number): T[] {
     .map(({ item }) => item);
 }
 
-let collector: (() => void) | undefined;
-
-function collectGarbage(): void {
-  if (!collector) {
-    setFlagsFromString('--expose-gc');
-    collector = runInNewContext('gc') as () => void;
-  }
-  collector();
-}
-
 /** @returns ms of one call, by the median of the warm second half */
 async function warmUp(contender: Contender): Promise<number> {
   const latencies: number[] = [];
@@ -118,7 +106,7 @@ interface Block {
 
 async function block(contender: Contender, calls: number, collect = false): Promise<Block> {
   await contender.prepare?.(calls);
-  if (collect) collectGarbage();
+  if (collect) globalThis.gc?.();
   const answers = new Array<unknown>(calls);
   const latencies = new Float64Array(calls);
   const cpuBegin = process.cpuUsage();
@@ -140,7 +128,7 @@ export function quantile(sorted: Float64Array, share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))] as number;
 }
 
-/** What the repeats say of one number. */
+/** One number over all repeats. */
 export interface Spread {
   readonly median: number;
   readonly low: number;
@@ -150,11 +138,6 @@ export interface Spread {
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = Float64Array.from(values).sort();
   return { median: quantile(sorted, 0.5), low: quantile(sorted, 0), high: quantile(sorted, 1) };
-}
-
-/** One number per repeat of one contender. */
-export function perRepeat(measured: Measured, number: (sortedMs: Float64Array) => number): readonly number[] {
-  return measured.repeats.map(number);
 }
 
 /** Calls a second while it was at work. */

@@ -1,12 +1,9 @@
-/**
- * In: a row of a model. Out: it as the inputs of a record, and as the message of an old client.
- * Trap: a template has its uri exactly once: what makes records of it puts another in its place.
- */
+/** A row of a model as the inputs of a record, and as the message of an old client. */
 import type { Inputs } from '../lib/contract/values.ts';
 import { encodeArrowRecord } from '../test/support/arrow-record.ts';
 import type { BenchModel } from './models.ts';
 
-/** Of a template. */
+/** Stands once in a template of a message; each record made of it gets its own. */
 export const URI = 'the-uri-of-a-record';
 
 /** The tensor of one record. */

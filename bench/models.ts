@@ -1,12 +1,11 @@
 /**
- * In: seeds. Out: the benchmark's models and inputs, the same bytes on every machine.
- * Trap: only operations that IEEE 754 rounds exactly (+ - * / sqrt) make the numbers, so that the sha256 of a model
- * does not depend on a libm.
+ * Makes the benchmark's models and inputs from seeds, the same bytes on every machine: only operations that IEEE 754 rounds
+ * exactly (+ - * / sqrt) make the numbers, so that the sha256 of a model does not depend on a math library.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
+import { type ModelSpec, type NodeSpec, onnxModel, type WeightSpec } from '../test/support/onnx.ts';
 
 export interface BenchModel {
   readonly name: string;
@@ -40,7 +39,7 @@ export function randomRows(seed: number, rowShape: readonly number[], count: num
   return Array.from({ length: count }, () => Float32Array.from({ length }, () => random() * 2 - 1));
 }
 
-/** The row of a queued record is told by the number its uri ends with. */
+/** The number at the end of a queued record's uri says which row it holds. */
 export function rowOfUri(uri: string, rows: number): number {
   return Number(uri.slice(uri.lastIndexOf('-') + 1)) % rows;
 }
@@ -76,19 +75,39 @@ function mlp(seed: number, widths: readonly number[]): Uint8Array {
     if (!last) nodes.push({ op: 'Relu', inputs: [to], outputs: [`relu${layer}`] });
     from = `relu${layer}`;
   }
+  return modelOf('features', [widths[0] as number], widths.at(-1) as number, nodes, weights);
+}
+
+function modelOf(
+  input: string,
+  rowShape: readonly number[],
+  scores: number,
+  nodes: readonly NodeSpec[],
+  { all }: Weights,
+): Uint8Array {
   return onnxModel({
-    inputs: [{ name: 'features', dtype: 'float32', shape: ['N', widths[0] as number] }],
-    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', widths.at(-1) as number] }],
+    inputs: [{ name: input, dtype: 'float32', shape: ['N', ...rowShape] }],
+    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', scores] }],
     nodes,
-    weights: weights.all,
+    weights: all,
   });
+}
+
+/** The mean of each channel, and one fully connected layer. */
+function classifier(weights: Weights, from: string, channels: number, classes: number): NodeSpec[] {
+  const inputs = ['flat', ...gemmWeights(weights, 'fc', channels, classes)];
+  return [
+    { op: 'GlobalAveragePool', inputs: [from], outputs: ['means'] },
+    { op: 'Flatten', inputs: ['means'], outputs: ['flat'] },
+    { op: 'Gemm', inputs, outputs: ['scores'] },
+  ];
 }
 
 function gemmWeights(weights: Weights, name: string, from: number, to: number): string[] {
   return [weights.add(`${name}.w`, [from, to], from), weights.add(`${name}.b`, [to], from)];
 }
 
-/** 3x3 convolutions with ReLU, all but the first with stride 2; the mean of each channel; one fully connected layer. */
+/** 3x3 convolutions with ReLU, all but the first with stride 2. */
 function convnet(seed: number, size: number, channels: readonly number[], classes: number): Uint8Array {
   const weights = new Weights(seed);
   const nodes: NodeSpec[] = [];
@@ -103,20 +122,8 @@ function convnet(seed: number, size: number, channels: readonly number[], classe
     nodes.push({ op: 'Relu', inputs: [`conv${layer}`], outputs: [`relu${layer}`] });
     from = `relu${layer}`;
   }
-  nodes.push({ op: 'GlobalAveragePool', inputs: [from], outputs: ['means'] });
-  nodes.push({ op: 'Flatten', inputs: ['means'], outputs: ['flat'] });
-  const last = channels.at(-1) as number;
-  nodes.push({
-    op: 'Gemm',
-    inputs: ['flat', ...gemmWeights(weights, 'fc', last, classes)],
-    outputs: ['scores'],
-  });
-  return onnxModel({
-    inputs: [{ name: 'image', dtype: 'float32', shape: ['N', channels[0] as number, size, size] }],
-    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', classes] }],
-    nodes,
-    weights: weights.all,
-  });
+  nodes.push(...classifier(weights, from, channels.at(-1) as number, classes));
+  return modelOf('image', [channels[0] as number, size, size], classes, nodes, weights);
 }
 
 /**
@@ -171,16 +178,8 @@ function resnet(seed: number, size: number, classes: number): Uint8Array {
       channels = 4 * inner;
     }
   }
-  nodes.push({ op: 'GlobalAveragePool', inputs: [from], outputs: ['means'] });
-  nodes.push({ op: 'Flatten', inputs: ['means'], outputs: ['flat'] });
-  const inputs = ['flat', ...gemmWeights(weights, 'fc', channels, classes)];
-  nodes.push({ op: 'Gemm', inputs, outputs: ['scores'] });
-  return onnxModel({
-    inputs: [{ name: 'image', dtype: 'float32', shape: ['N', 3, size, size] }],
-    outputs: [{ name: 'scores', dtype: 'float32', shape: ['N', classes] }],
-    nodes,
-    weights: weights.all,
-  });
+  nodes.push(...classifier(weights, from, channels, classes));
+  return modelOf('image', [3, size, size], classes, nodes, weights);
 }
 
 const MODELS = {
@@ -227,11 +226,54 @@ export async function makeModel(name: ModelName, root: string): Promise<BenchMod
 
 type Facts = Pick<BenchModel, 'name' | 'about' | 'input' | 'output' | 'rowShape'>;
 
-export async function writeModel(root: string, content: Uint8Array, facts: Facts): Promise<BenchModel> {
+async function writeModel(root: string, content: Uint8Array, facts: Facts): Promise<BenchModel> {
   const folder = join(root, facts.name);
   const path = join(folder, 'model.onnx');
   await mkdir(folder, { recursive: true });
   await writeFile(path, content);
   const sha256 = createHash('sha256').update(content).digest('hex');
   return { ...facts, path, folder, sha256, bytes: content.byteLength };
+}
+
+const LAYER = 1_024;
+
+/** Small models of which one thing grows, for bench/growth. */
+const GROWING = {
+  /** vector: float32 [N, L], any L -> mean: float32 [N, 1] */
+  mean: () => ({
+    inputs: [{ name: 'vector', dtype: 'float32', shape: ['N', 'L'] }],
+    outputs: [{ name: 'mean', dtype: 'float32', shape: ['N', 1] }],
+    nodes: [
+      { op: 'ReduceMean', inputs: ['vector'], outputs: ['mean'], attributes: { axes: [1], keepdims: 1 } },
+    ],
+  }),
+  /** x: float32 [N, 1] -> y: float32 [N, size], x times 1, 2, 3, ... */
+  output: (size) => {
+    const data = Float32Array.from({ length: size }, (_, i) => i + 1);
+    return {
+      inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 1] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: ['N', size] }],
+      nodes: [{ op: 'Mul', inputs: ['x', 'factors'], outputs: ['y'] }],
+      weights: [{ name: 'factors', dtype: 'float32', shape: [1, size], data }],
+    };
+  },
+  /** A chain of layers of 4 MiB, `size` bytes together. They differ, because onnxruntime keeps equal weights once. */
+  layers: (size) => {
+    const count = Math.max(1, Math.round(size / (LAYER * LAYER * 4)));
+    const weights = new Weights(71);
+    const nodes = Array.from({ length: count }, (_, i) => ({
+      op: 'MatMul',
+      inputs: [i === 0 ? 'x' : `h${i}`, weights.add(`w${i}`, [LAYER, LAYER], 2 * LAYER)],
+      outputs: [i === count - 1 ? 'y' : `h${i + 1}`],
+    }));
+    const value = (name: string) => ({ name, dtype: 'float32' as const, shape: ['N', LAYER] });
+    return { inputs: [value('x')], outputs: [value('y')], nodes, weights: weights.all };
+  },
+} as const satisfies Readonly<Record<string, (size: number) => ModelSpec>>;
+
+export function growingModel(kind: keyof typeof GROWING, size: number, root: string): Promise<BenchModel> {
+  const spec: ModelSpec = GROWING[kind](size);
+  const [input = '', output = ''] = [spec.inputs[0]?.name, spec.outputs[0]?.name];
+  const name = `${kind}-${size}`;
+  return writeModel(root, onnxModel(spec), { name, about: name, input, output, rowShape: [] });
 }

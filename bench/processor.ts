@@ -1,7 +1,4 @@
-/**
- * In: a process, alone or with all it started. Out: the processor time it has used so far, or undefined where the system
- * does not tell (it is read from /proc). Trap: time is told in hundredths of a second; take differences of long spans.
- */
+/** The processor time that a process has used, alone or with all it started, from /proc (Linux), in steps of 10 ms. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Linux's USER_HZ, 100 on every processor that Node runs on. */

@@ -1,7 +1,7 @@
 /**
- * In: a model file and rows. Out: what onnxruntime alone makes of them: the limit, 100 %, and the right answers.
- * Trap: the session must be opened as lib/inference/session.ts opens it (threads, no spinning), or the two are no longer
- * the same engine. Feeds are made beforehand: the limit is the model alone, every copy into a tensor is on our account.
+ * What onnxruntime alone does with a model: the limit, 100 %, and the right answers. Its session has the options of
+ * lib/inference/session.ts (threads, no spinning), or the two would not be the same engine. Feeds are made beforehand: every
+ * copy into a tensor is on our account.
  */
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import type { BenchModel } from './models.ts';

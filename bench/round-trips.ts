@@ -1,7 +1,6 @@
 /**
- * In: the address of a server. Out: a proxy before it that counts round trips: how often the client spoke after the
- * server had. Trap: a command of 100 kB passes in several chunks and a pipeline holds several commands; neither is a
- * round trip more, because the client did not have to wait in between.
+ * A proxy that counts round trips: how often the client spoke after the server had. A command of 100 kB passes in several
+ * chunks and a pipeline holds several commands; neither is a round trip more.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -1,7 +1,6 @@
 /**
- * In: a model and a Redis. Out: the handlers of functions/ as Lambda would call them, and events for them.
- * Trap: texts of an event come from JSON on Lambda, so they are flat in memory; a text glued together here would be
- * flattened in the handler's time. Every event goes through JSON once.
+ * The handlers of functions/ as Lambda calls them, with a model and a Redis, and events for them. Texts of an event come from
+ * JSON on Lambda, so they are flat in memory; every event here goes through JSON once, or the handler would flatten it.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
@@ -29,11 +28,9 @@ const MODEL_REFRESH_MS = 30_000;
 
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
-  /** The same behind the line that the local stack has before its model. */
+  /** The same behind the queue that the local stack has before its model. */
   readonly predictInLine: ReturnType<typeof predict>;
   readonly batch: ReturnType<typeof batch>;
-  /** The batch function with a result store that takes everything at once: what Redis costs is the difference. */
-  readonly batchWithoutStore: ReturnType<typeof batch>;
   readonly results: ResultStore;
   close(): Promise<void>;
 }
@@ -62,10 +59,6 @@ export function serve(
   const { timers } = reporter;
   const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
-  const save: ResultStore['save'] = async (finished, _, measured) => {
-    measured?.take();
-    return finished.length;
-  };
   return {
     predict: predict({ ...deps, filter: undefined }),
     predictInLine: predict({
@@ -74,11 +67,6 @@ export function serve(
       model: { use: (work) => line.run(() => host.use(work)) },
     }),
     batch: batch({ ...deps, sink: resultSink(results, { timers }), running }),
-    batchWithoutStore: batch({
-      ...deps,
-      sink: resultSink({ save }, { timers }),
-      running: { begin: () => async () => undefined },
-    }),
     results,
     async close() {
       await host.close();
@@ -87,7 +75,7 @@ export function serve(
   };
 }
 
-/** What a handler asks of Lambda's context. */
+/** What a handler uses of Lambda's context. */
 export const CONTEXT = { getRemainingTimeInMillis: () => 29_000 };
 
 /** POST /predict with a JSON body. */
@@ -110,15 +98,9 @@ export function nestedNumbers(row: Float32Array, shape: readonly number[]): unkn
   return level;
 }
 
-/** The values of each prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
-export function predictionsOf(body: string): number[][] {
-  const { predictions } = JSON.parse(body) as { predictions: string[] };
-  return predictions.map((text) => (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data);
-}
-
-/** Those of the only one. */
+/** The values of the only prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
 export function predictionOf(body = ''): number[] {
-  const [values, ...more] = predictionsOf(body);
-  if (!values || more.length > 0) throw new Error(`expected one prediction, got ${body}`);
-  return values;
+  const [text, ...more] = (JSON.parse(body) as { predictions: string[] }).predictions;
+  if (text === undefined || more.length > 0) throw new Error(`expected one prediction, got ${body}`);
+  return (JSON.parse(text.slice('{value='.length, -1)) as { data: number[] }).data;
 }

@@ -1,130 +1,109 @@
 /**
- * In: the lines of a run. Out: every target of the project with the number that judges it.
- * Trap: a target whose scenario did not run, or whose row could not be measured, is neither met nor missed; and one that
- * several rows judge (both formats, both models of the same peer) is met only when all of them are.
+ * The project's targets, and the rows of a run that judge them. A target that several rows judge is met only when all of
+ * them meet it; one whose scenario did not run, or whose row could not be measured, is neither met nor missed.
  */
-import { type Line, type Row, rowsTable, short, verdict } from './report.ts';
+import type { Spread } from './measure.ts';
+import { type Line, type Row, rowsTable, spreadCells } from './report.ts';
 
-interface TargetSpec {
-  readonly about: string;
-  readonly wanted: string;
-  readonly scenario: string;
-  /** Begins or is in the names of its rows; a row counts when it has a target, or could not be measured. */
-  readonly name: RegExp;
+interface Limit {
+  readonly atMost?: number;
+  readonly atLeast?: number;
 }
 
-export const TARGETS: readonly TargetSpec[] = [
-  {
-    about: 'handler time added to raw, MLP as JSON, p50',
-    wanted: '<= 0.10 ms',
-    scenario: 'single',
-    name: /^MLP.*JSON/,
-  },
-  {
-    about: 'the same, convnet as binary',
-    wanted: '<= 0.25 ms',
-    scenario: 'single',
-    name: /^convnet.*binary/,
-  },
-  {
-    about: 'batch function, efficiency: convnet at 32 rows',
-    wanted: '>= 95 %',
-    scenario: 'batch',
-    name: /^convnet, 32 rows, (?!Redis)/,
-  },
-  {
-    about: 'the same: MLP at 256 rows',
-    wanted: '>= 60 %',
-    scenario: 'batch',
-    name: /^mlp, 256 rows, (?!Redis)/,
-  },
-  { about: 'Redis round trips per batch', wanted: '1', scenario: 'batch', name: /round trips/ },
-  {
-    about: 'local HTTP throughput against FastAPI, MLP JSON',
-    wanted: '>= 4 x',
-    scenario: 'http',
-    name: /^MLP.*against FastAPI/,
-  },
-  {
-    about: 'queue path, jobs/s against BullMQ',
-    wanted: '>= 3 x',
-    scenario: 'offline',
-    name: /against BullMQ/,
-  },
-  {
-    about: 'ResNet-50-sized, queue path against in-process',
-    wanted: '<= 1.1 x',
-    scenario: 'resnet',
-    name: /^ResNet-50/,
-  },
-  {
-    about: 'cold start through the Lambda runtime client, model of 5 MB',
-    wanted: '<= 180 ms',
-    scenario: 'cold',
-    name: /./,
-  },
-  {
-    about: "a function's zip, with and without onnxruntime",
-    wanted: '<= 20 MB, <= 250 kB',
-    scenario: 'zip',
-    name: /./,
-  },
-  { about: 'memory per extra queued message', wanted: 'constant', scenario: 'memory', name: /./ },
+interface Target extends Limit {
+  readonly about: string;
+  readonly scenario: string;
+  /** The names and the metric of its rows. */
+  readonly rows: RegExp;
+  readonly metric: RegExp;
+  readonly unit: string;
+}
+
+const target = (
+  about: string,
+  [scenario, rows, metric]: readonly [string, RegExp, RegExp],
+  unit: string,
+  limit: Limit,
+): Target => ({ about, scenario, rows, metric, unit, ...limit });
+
+const P50 = /^added p50$/;
+const ANY = /./;
+/** The value of the row as a multiple of what it is compared with. */
+const TIMES_RAW = 'x raw';
+
+export const TARGETS: readonly Target[] = [
+  target('handler time added to raw, MLP as JSON', ['single', /^MLP.*JSON/, P50], 'ms', { atMost: 0.015 }),
+  target('the same, convnet as binary', ['single', /^convnet.*binary/, P50], 'ms', { atMost: 0.05 }),
+  target('the same, convnet as PNG or JPEG', ['single', /^convnet, (PNG|JPEG)/, P50], 'ms', { atMost: 0.2 }),
+  target('the same, convnet as JSON, against JSON.parse', ['single', /JSON$/, /JSON\.parse/], 'x', {
+    atMost: 0.6,
+  }),
+  target('batch function, convnet, 32 rows', ['batch', /^convnet.*safetensors, redis/, /^effic/], '%', {
+    atLeast: 97,
+  }),
+  target('processor time added a record, MLP', ['batch', /^mlp.*safetensors, redis/, /^added/], 'us', {
+    atMost: 8,
+  }),
+  target('Redis round trips of an event', ['batch', /round trips/, ANY], '', { atMost: 1 }),
+  target('cold start of predict', ['cold', /^predict/, ANY], TIMES_RAW, { atMost: 1.6 }),
+  target('cold start of batch', ['cold', /^batch, model/, ANY], TIMES_RAW, { atMost: 1.8 }),
+  target('local HTTP against fastify', ['http', /^MLP.*against fastify, 32/, ANY], 'x', { atLeast: 1 }),
+  target('local HTTP against FastAPI', ['http', /^MLP.*against FastAPI, 32/, ANY], 'x', { atLeast: 2.5 }),
+  target('local queue against BullMQ', ['offline', /stack against BullMQ, one/, ANY], 'x', { atLeast: 2 }),
+  target('local queue against in-process, JPEG', ['resnet', /JPEG.*stack/, ANY], 'x', { atMost: 1.08 }),
+  target('the same, tensors', ['resnet', /tensors.*stack/, ANY], 'x', { atMost: 1.25 }),
+  target('zip with onnxruntime', ['zip', /with onnx/, ANY], 'MB', { atMost: 20 }),
+  target('zip without onnxruntime', ['zip', /without onnx/, ANY], 'kB', { atMost: 250 }),
+  target('live memory a queued message', ['memory', /^messages/, ANY], '% of it', { atMost: 5 }),
 ];
 
 type Judged = 'met' | 'not met' | 'not measured' | 'not run';
 
-interface JudgedTarget {
-  readonly spec: TargetSpec;
-  readonly lines: readonly Line[];
-  readonly judged: Judged;
-}
-
-export function judge(spec: TargetSpec, lines: readonly Line[]): JudgedTarget {
-  const own = lines.filter(
+function rowsOf({ scenario, rows, metric }: Target, lines: readonly Line[]): Line[] {
+  return lines.filter(
     (line) =>
-      line.scenario === spec.scenario &&
-      spec.name.test(line.name) &&
-      ('skipped' in line || line.target !== undefined),
+      line.scenario === scenario && rows.test(line.name) && ('skipped' in line || metric.test(line.metric)),
   );
-  return { spec, lines: own, judged: judgedOf(spec, own, lines) };
 }
 
-function judgedOf({ scenario }: TargetSpec, own: readonly Line[], all: readonly Line[]): Judged {
-  const rows = own.filter((line): line is Row => !('skipped' in line));
-  if (rows.some((row) => !isMet(row))) return 'not met';
-  if (rows.length > 0 && rows.length === own.length) return 'met';
-  return all.some((line) => line.scenario === scenario) ? 'not measured' : 'not run';
+export function judge(of: Target, lines: readonly Line[]): Judged {
+  const own = rowsOf(of, lines);
+  const measured = own.filter((line): line is Row => !('skipped' in line));
+  if (measured.some((row) => !verdict(valueOf(of, row), of).startsWith('yes'))) return 'not met';
+  if (measured.length > 0 && measured.length === own.length) return 'met';
+  return lines.some(({ scenario }) => scenario === of.scenario) ? 'not measured' : 'not run';
 }
 
-function isMet({ value, target }: Row): boolean {
-  return verdict(value, target).startsWith('yes');
+function valueOf({ unit }: Target, { value, raw = Number.NaN }: Row): Spread {
+  const { median, low, high } = value;
+  return unit === TIMES_RAW ? { median: median / raw, low: low / raw, high: high / raw } : value;
 }
 
-const COLUMNS = ['target', 'wanted', 'row', 'median', 'lowest .. highest', 'met'];
-const RIGHT = new Set([3]);
+/** By the median; says when the target lies within the spread. */
+export function verdict({ median, low, high }: Spread, { atMost, atLeast }: Limit): string {
+  const met = (value: number) => value <= (atMost ?? Infinity) && value >= (atLeast ?? -Infinity);
+  return (met(median) ? 'yes' : 'no') + (met(low) === met(high) ? '' : ', within the spread');
+}
 
 /** One line for each row that judges a target, and how many targets are met. */
 export function targetsText(lines: readonly Line[]): string {
-  const all = TARGETS.map((spec) => judge(spec, lines));
-  const cells = all.flatMap((each) => cellsOf(each));
-  const met = all.filter(({ judged }) => judged === 'met').length;
-  return `${rowsTable(COLUMNS, RIGHT, cells)}\n\n${met} of ${TARGETS.length} targets met in every row.`;
-}
-
-function cellsOf({ spec: { about, wanted }, lines, judged }: JudgedTarget): string[][] {
-  if (lines.length === 0) return [[about, wanted, '', '', '', judged]];
-  return lines.map((line, i) => {
-    const head = i === 0 ? [about, wanted] : ['', ''];
-    if ('skipped' in line) return [...head, line.name, '', '', `not measured: ${line.skipped}`];
-    const { median, low, high } = line.value;
-    const text = verdict(line.value, line.target);
-    return [
-      ...head,
-      line.name,
-      `${short(median)} ${line.unit}`.trim(),
-      `${short(low)} .. ${short(high)}`,
-      text,
-    ];
+  const cells = TARGETS.flatMap((each) => {
+    const { about, unit, atMost, atLeast } = each;
+    const wanted = `${atMost === undefined ? `>= ${atLeast}` : `<= ${atMost}`} ${unit}`.trim();
+    const own = rowsOf(each, lines);
+    if (own.length === 0) return [[about, wanted, '', '', '', judge(each, lines)]];
+    return own.map((line, i) => {
+      const head = i === 0 ? [about, wanted, line.name] : ['', '', line.name];
+      if ('skipped' in line) return [...head, '', '', `not measured: ${line.skipped}`];
+      const value = valueOf(each, line);
+      return [...head, ...spreadCells(value, unit), verdict(value, each)];
+    });
   });
+  const met = TARGETS.filter((each) => judge(each, lines) === 'met').length;
+  const table = rowsTable(
+    ['target', 'wanted', 'row', 'median', 'lowest .. highest', 'met'],
+    new Set([3]),
+    cells,
+  );
+  return `${table}\n\n${met} of ${TARGETS.length} targets met in every row.`;
 }

@@ -1,7 +1,6 @@
 /**
- * In: exchanges and a number of connections. Out: how many requests a second, and how long each took. Each connection
- * sends its next request when it has the answer to the last. Trap: that hides how long requests would have queued, so
- * it tells throughput; latency under a load is what open.ts is for.
+ * Drives connections in a closed loop: each sends its next request when it has the answer to the last. That hides how long
+ * requests would have queued, so it shows throughput; open.ts shows latency under a load.
  */
 import { assertExpected, Connection, type Exchange } from './connection.ts';
 

@@ -1,7 +1,6 @@
 /**
- * In: a whole HTTP request as bytes. Out: the body of its answer. One keep-alive connection, one request under way.
- * Trap: a client built on node:http or fetch is about as slow as the server it measures; this one writes prepared
- * bytes to a socket and cuts answers by their content-length or chunks. An answer with neither is refused, not guessed.
+ * One keep-alive connection with one request under way. A client built on node:http or fetch is about as slow as the server
+ * it measures; this one writes prepared bytes and cuts answers by their content-length or chunks.
  */
 import { connect, type Socket } from 'node:net';
 

@@ -1,8 +1,7 @@
 /**
- * In: arrivals and exchanges. Out: the latency of every request, counted from the moment it was due.
- * Trap: a client that waits for slow answers before it sends the next request measures only the fast ones (coordinated
- * omission). Here requests are due whatever became of the ones before; when all connections are busy they wait, and
- * that time counts. The generator's own lateness is told, so that a slow client is not taken for a slow server.
+ * Drives an open loop: the latency of a request counts from the moment it was due, whatever became of those before it, and
+ * also while it waits for a connection. A client that waits for slow answers before it sends the next request would measure
+ * only the fast ones (coordinated omission). The generator's own lateness is reported too.
  */
 import { quantile } from '../measure.ts';
 import { assertExpected, Connection, type Exchange } from './connection.ts';

@@ -1,7 +1,4 @@
-/**
- * In: a rate, a length and a seed. Out: when requests arrive, ms from the start: a Poisson process, as independent
- * callers make it. Trap: evenly spaced arrivals would never queue and flatter every server.
- */
+/** When requests arrive, as independent callers make them. Evenly spaced ones would never queue and flatter every server. */
 import { randomNumbers } from '../models.ts';
 
 /** More than that is a mistake in a unit. */

@@ -1,7 +1,4 @@
-/**
- * In: whether a rate was sustained, one answer after the other. Out: the rate to try next, and the highest that was.
- * Trap: a bracket that is only believed in would be the answer where nothing in it was tried: both ends are tried.
- */
+/** Searches the highest rate that is sustained. Both ends of the answer were tried: one rate passed, one failed. */
 interface SearchOptions {
   /** The first rate to try. */
   readonly guess: number;
@@ -52,8 +49,8 @@ export class RateSearch {
     return this.isBracketed && (this.#failed as number) / (this.#passed as number) <= this.#precision;
   }
 
-  /** What became of `next`. */
-  tell(hasPassed: boolean): void {
+  /** Whether `next` was sustained. */
+  report(hasPassed: boolean): void {
     this.#tries++;
     if (hasPassed) this.#passed = Math.max(this.#passed ?? 0, this.#next);
     else this.#failed = Math.min(this.#failed ?? Number.POSITIVE_INFINITY, this.#next);

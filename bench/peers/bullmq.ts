@@ -1,100 +1,74 @@
 /**
- * In: an installed BullMQ, a model and a Redis. Out: how long its worker takes to drain a queue, with the settings that
- * are its best on this machine. Trap: the jobs are added and their results read by a second process, on the clients'
- * core; neither is timed, as on our side.
+ * BullMQ's worker on the servers' core, with the concurrency that is its best on this machine. The jobs are added and
+ * their results read by a second process on the clients' core; neither is timed, as on our side.
  */
 import { join } from 'node:path';
-import type { BenchModel } from '../models.ts';
-import { type Child, startChild } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
+import type { QueueWork } from '../queue-work.ts';
+import { assertSame } from '../raw.ts';
 import type { InstalledPeer } from './installed.ts';
 
-export interface BullMqSettings {
+interface Settings {
   readonly concurrency: number;
+  /** True: jobs that are under way at once share a run. */
   readonly batched: boolean;
 }
 
-interface Timed {
-  readonly ms: number;
-  /** Processor time of the worker's process. */
-  readonly cpuMs: number;
-}
+/** The methods of bullmq/program.mjs, the same for both of its sides. */
+type Program = Readonly<{
+  open(question: object): Promise<void>;
+  fill(question: object): Promise<void>;
+  drain(question: Settings & { readonly jobs: number }): Promise<{ ms: number; cpuMs: number }>;
+  results(question: object): Promise<number[][]>;
+}>;
 
-const PLAIN_CONCURRENCY = [1, 16, 64, 256];
-const BATCHED_CONCURRENCY = [32, 64, 128, 256, 512];
+const CONCURRENCIES = [1, 16, 64, 128, 256, 512];
 const TUNE_JOBS = 2_048;
 const TUNE_TRIES = 2;
-const QUEUE = 'bench';
 
-export class BullMq {
-  readonly #client: Child<object, unknown>;
-  readonly #worker: Child<object, unknown>;
-  readonly #rows: readonly Float32Array[];
+export async function startBullMq(
+  peer: InstalledPeer,
+  { model, inputs, answers }: QueueWork,
+  redisUrl: string,
+) {
+  const { hostname: host, port } = new URL(redisUrl);
+  const question = { model, connection: { host, port: Number(port), maxRetriesPerRequest: null } };
+  const program = join(peer.source, 'program.mjs');
+  const environment = { BENCH_INSTALLED: peer.folder };
+  const client = await startChild<Program>(program, { environment, role: 'client' });
+  const worker = await startChild<Program>(program, { environment, role: 'server' });
+  const close = async () => {
+    await worker.close();
+    await client.close();
+  };
+  for (const child of [client, worker]) await child.call('open', question);
+  const rows = inputs.map((each) => (each[model.input] as { data: Float32Array }).data);
 
-  private constructor(
-    client: Child<object, unknown>,
-    worker: Child<object, unknown>,
-    rows: readonly Float32Array[],
-  ) {
-    this.#client = client;
-    this.#worker = worker;
-    this.#rows = rows;
+  async function timed(settings: Settings, jobs: number) {
+    await client.call('fill', { jobs, rows });
+    return worker.call('drain', { jobs, ...settings });
   }
 
-  static async start(
-    peer: InstalledPeer,
-    model: BenchModel,
-    redisUrl: string,
-    rows: readonly Float32Array[],
-  ): Promise<BullMq> {
-    const { hostname: host, port } = new URL(redisUrl);
-    const connection = { host, port: Number(port), maxRetriesPerRequest: null };
-    const open = async (role: 'server' | 'client') => {
-      const environment = { BENCH_INSTALLED: peer.folder };
-      const program = join(peer.source, 'program.mjs');
-      return startChild<object, unknown>(program, { environment, role });
-    };
-    const bullmq = new BullMq(await open('client'), await open('server'), rows);
-    try {
-      for (const child of [bullmq.#client, bullmq.#worker])
-        await child.ask({ kind: 'open', model, connection });
-      return bullmq;
-    } catch (error) {
-      await bullmq.close();
-      throw error;
-    }
-  }
-
-  /** The fastest concurrency of each way to work, by a short try of each. */
-  async tune(between: () => Promise<unknown>): Promise<{ plain: BullMqSettings; batched: BullMqSettings }> {
-    const best = async (batched: boolean, concurrencies: readonly number[]) => {
-      const times = new Map(concurrencies.map((concurrency) => [concurrency, Number.POSITIVE_INFINITY]));
+  return {
+    /** @returns the fastest concurrency, by two short tries of each */
+    async tune(batched: boolean, between: () => Promise<unknown>): Promise<number> {
+      const times = new Map(CONCURRENCIES.map((concurrency) => [concurrency, Infinity]));
       for (let attempt = 0; attempt < TUNE_TRIES; attempt++) {
-        for (const [concurrency, before] of times) {
-          const { ms } = await this.#time({ concurrency, batched }, TUNE_JOBS);
-          times.set(concurrency, Math.min(before, ms));
+        for (const [concurrency, best] of times) {
           await between();
+          times.set(concurrency, Math.min(best, (await timed({ concurrency, batched }, TUNE_JOBS)).ms));
         }
       }
-      const [fastest] = [...times].sort((a, b) => a[1] - b[1]) as [[number, number]];
-      return { concurrency: fastest[0], batched };
-    };
-    return { plain: await best(false, PLAIN_CONCURRENCY), batched: await best(true, BATCHED_CONCURRENCY) };
-  }
+      return [...times].reduce((best, each) => (each[1] < best[1] ? each : best))[0];
+    },
 
-  /** @returns ms, and what each job returned, by its number; a job's row is its number modulo their count */
-  async drain(settings: BullMqSettings, jobs: number): Promise<Timed & { values: number[][] }> {
-    const timed = await this.#time(settings, jobs);
-    const values = (await this.#client.ask({ kind: 'results', queue: QUEUE, jobs })) as number[][];
-    return { ...timed, values };
-  }
-
-  async #time(settings: BullMqSettings, jobs: number): Promise<Timed> {
-    await this.#client.ask({ kind: 'fill', queue: QUEUE, jobs, rows: this.#rows });
-    return (await this.#worker.ask({ kind: 'drain', queue: QUEUE, jobs, ...settings })) as Timed;
-  }
-
-  async close(): Promise<void> {
-    await this.#worker.close();
-    await this.#client.close();
-  }
+    /** @throws when a job returned a wrong answer */
+    async drain(settings: Settings, jobs: number) {
+      const took = await timed(settings, jobs);
+      for (const [i, scores] of (await client.call('results', { jobs })).entries())
+        assertSame(scores ?? [], answers[i % answers.length] as Float32Array, `BullMQ, job ${i}`);
+      return took;
+    },
+    close,
+  };
 }

@@ -1,7 +1,4 @@
-/**
- * In: the name of a peer. Out: where it is installed and in which versions, or that it is not.
- * Trap: pins that changed after an installation would put a wrong version into the report; such a peer is not installed.
- */
+/** Where peers are installed. One whose pins changed since would put a wrong version into a report: it is not installed. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,19 +21,11 @@ export type PeerName = (typeof PEER_NAMES)[number];
 
 export const NOT_INSTALLED = 'run npm run bench:install';
 
-/** What an installation leaves behind when it is whole. */
-export interface PeerNote {
-  /** The pins file as it was. */
-  readonly pins: string;
-  readonly versions: Readonly<Record<string, string>>;
-}
-
 export interface InstalledPeer {
   readonly name: PeerName;
   readonly folder: string;
   /** With the peer's own program. */
   readonly source: string;
-  readonly versions: Readonly<Record<string, string>>;
 }
 
 /** A package.json, or a requirements.txt for Python. */
@@ -45,24 +34,23 @@ export function pinsFile(name: PeerName): string {
   return existsSync(manifest) ? manifest : join(FOLDER, name, 'requirements.txt');
 }
 
-export function pinsOf(name: PeerName): string {
-  return readFileSync(pinsFile(name), 'utf8');
-}
-
+/** A copy of the pins, written when the installation is complete. */
 export function noteFile(name: PeerName): string {
-  return join(INSTALLED, name, 'installed.json');
+  return join(INSTALLED, name, 'installed-pins');
 }
 
 export function installedPeer(name: PeerName): InstalledPeer | undefined {
-  if (!existsSync(noteFile(name))) return undefined;
-  const { pins, versions } = JSON.parse(readFileSync(noteFile(name), 'utf8')) as PeerNote;
-  if (pins !== pinsOf(name)) return undefined;
-  return { name, folder: join(INSTALLED, name), source: join(FOLDER, name), versions };
+  const note = noteFile(name);
+  if (!existsSync(note) || readFileSync(note, 'utf8') !== readFileSync(pinsFile(name), 'utf8'))
+    return undefined;
+  return { name, folder: join(INSTALLED, name), source: join(FOLDER, name) };
 }
 
-/** "fastify 5.12.8" */
-export function versionText(peer: InstalledPeer): string {
-  return Object.entries(peer.versions)
-    .map(([name, version]) => `${name} ${version}`)
-    .join(', ');
+/** The packages that a peer pins, with their versions. */
+export function pinsOf(name: PeerName): Readonly<Record<string, string>> {
+  const text = readFileSync(pinsFile(name), 'utf8');
+  if (text.startsWith('{'))
+    return (JSON.parse(text) as { dependencies: Record<string, string> }).dependencies;
+  const lines = text.trim().split('\n');
+  return Object.fromEntries(lines.map((line) => line.split('==') as [string, string]));
 }

@@ -1,7 +1,4 @@
-/**
- * In: an installed peer and a model. Out: its server in a process of its own, on the servers' core, once it answers.
- * Trap: some peers are several processes; they are ended as a group, and none may outlive the bench.
- */
+/** The server of a peer in a process of its own, on the servers' core. Some are several processes: they end as a group. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -53,7 +50,7 @@ function environmentOf(peer: InstalledPeer, model: BenchModel, port: number, spa
     BENCH_INPUT: model.input,
     BENCH_ROW_SHAPE: JSON.stringify(model.rowShape),
     BENCH_PORT: String(port),
-    // No peer may call home, nor look for a cluster.
+    // No peer may report home or look for a cluster.
     BENTOML_DO_NOT_TRACK: 'True',
     RAY_USAGE_STATS_ENABLED: '0',
     // Its own setting for throughput: fewer threads and less logging on the way of a request.
@@ -86,11 +83,10 @@ export async function startPeer(
     detached: true,
   });
   let output = '';
-  const hear = (chunk: unknown) => {
-    output = (output + String(chunk)).slice(-MAX_OUTPUT);
-  };
-  child.stdout.on('data', hear);
-  child.stderr.on('data', hear);
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: unknown) => {
+      output = (output + String(chunk)).slice(-MAX_OUTPUT);
+    });
   const endNow = () => signal(child, 'SIGKILL');
   process.once('exit', endNow);
   const close = async () => {
@@ -106,7 +102,7 @@ export async function startPeer(
   return { port: port as number, processorMs: () => familyMs(child.pid ?? 0), close };
 }
 
-/** Taken from the system and given back: a peer can only be told a port. */
+/** Taken from the system and given back, because a peer takes only the number of a port. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -137,7 +133,7 @@ async function answering(
   }
 }
 
-/** @returns the status, undefined when nobody answers */
+/** @returns the status, undefined without an answer */
 async function ask(port: number, { path, body }: RequestSpec): Promise<number | undefined> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {

@@ -1,76 +1,60 @@
 /**
- * In: records, as texts of SQS events. Out: how long the batch function takes for all of them, on the servers' core.
- * Trap: on Lambda an event arrives as text and the runtime parses it in this process; so the parsing is timed too.
+ * The batch function in a process of its own on the servers' core, given events as Lambda gives them. On Lambda an event
+ * arrives as text and the runtime parses it in the function's process, so the parsing is timed too.
  */
 import type { SQSEvent } from 'aws-lambda';
-import { type BenchModel, rowOfUri } from '../models.ts';
-import { queueEvent, type Served, serve } from '../served.ts';
+import { encodeMessage } from '../../lib/codecs/message.ts';
+import { toInputs } from '../../sdk/inputs.ts';
+import { OutputQueue } from '../../sdk/output-queue.ts';
+import { URI } from '../messages.ts';
+import { checkResults, type QueueWork } from '../queue-work.ts';
+import { JOB, queueEvent, type Served, serve } from '../served.ts';
 import { serveParent } from './child.ts';
 
-export type BatchQuestion =
-  | {
-      readonly kind: 'open';
-      readonly model: BenchModel;
-      readonly redisUrl: string;
-      readonly batchSize: number;
-      /** Bodies of messages that take turns, each with `uri` where its uri will stand. */
-      readonly bodies: readonly string[];
-      readonly uri: string;
+interface Opened {
+  readonly served: Served;
+  readonly work: QueueWork;
+  readonly redisUrl: string;
+  /** Messages with URI where a uri will stand; they take turns. */
+  readonly bodies: readonly string[];
+}
+
+let opened: Opened | undefined;
+let drains = 0;
+
+const methods = {
+  async open({ work, redisUrl, batchSize }: Pick<Opened, 'work' | 'redisUrl'> & { batchSize: number }) {
+    const messageOf = async (inputs: QueueWork['inputs'][number]) =>
+      encodeMessage(URI, await toInputs(inputs));
+    const bodies = await Promise.all(work.inputs.map(messageOf));
+    opened = { served: serve(work.model, redisUrl, batchSize), work, redisUrl, bodies };
+  },
+
+  /** Every drain has new uris, because the first result of a uri stays. @throws when a result is missing or wrong */
+  async drain({ records, eventRecords }: { readonly records: number; readonly eventRecords: number }) {
+    const { served, bodies, ...rest } = opened as Opened;
+    const prefix = `drain-${drains++}`;
+    const all = Array.from({ length: records }, (_, i) =>
+      (bodies[i % bodies.length] as string).replace(URI, `${prefix}-${i}`),
+    );
+    const texts = Array.from({ length: Math.ceil(records / eventRecords) }, (_, i) =>
+      JSON.stringify(queueEvent(all.slice(i * eventRecords, (i + 1) * eventRecords))),
+    );
+    const begin = performance.now();
+    const cpuBegin = process.cpuUsage();
+    for (const text of texts) {
+      const { batchItemFailures } = await served.batch(JSON.parse(text) as SQSEvent);
+      if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
     }
-  | {
-      readonly kind: 'drain';
-      readonly records: number;
-      readonly eventRecords: number;
-      /** Begins the uris. */
-      readonly prefix: string;
-    };
+    const { user, system } = process.cpuUsage(cpuBegin);
+    const took = { ms: performance.now() - begin, cpuMs: (user + system) / 1000 };
+    const results = new OutputQueue({ name: JOB, url: rest.redisUrl });
+    await checkResults(results, rest.work.answers, records);
+    await results.close();
+    return took;
+  },
+};
 
-/** Zeros for what is not timed. */
-export interface BatchAnswer {
-  readonly ms: number;
-  /** Processor time of this process, all its threads. */
-  readonly cpuMs: number;
-}
+export type BatchProcess = typeof methods;
 
-/** The texts of all events: each record has a uri of its own, its body is told by it. */
-function eventTexts(
-  { bodies, uri }: Extract<BatchQuestion, { kind: 'open' }>,
-  { records, eventRecords, prefix }: Extract<BatchQuestion, { kind: 'drain' }>,
-): string[] {
-  const all = Array.from({ length: records }, (_, i) => {
-    const own = `${prefix}-${i}`;
-    return (bodies[rowOfUri(own, bodies.length)] as string).replace(uri, own);
-  });
-  return Array.from({ length: Math.ceil(records / eventRecords) }, (_, i) =>
-    JSON.stringify(queueEvent(all.slice(i * eventRecords, (i + 1) * eventRecords))),
-  );
-}
-
-async function drain(served: Served, texts: readonly string[]): Promise<BatchAnswer> {
-  const begin = performance.now();
-  const cpuBegin = process.cpuUsage();
-  for (const text of texts) {
-    const { batchItemFailures } = await served.batch(JSON.parse(text) as SQSEvent);
-    if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} records came back`);
-  }
-  const { user, system } = process.cpuUsage(cpuBegin);
-  return { ms: performance.now() - begin, cpuMs: (user + system) / 1000 };
-}
-
-if (process.send) {
-  let served: Served | undefined;
-  let opened: Extract<BatchQuestion, { kind: 'open' }> | undefined;
-  serveParent(
-    async (asked): Promise<BatchAnswer> => {
-      const question = asked as BatchQuestion;
-      if (question.kind === 'open') {
-        opened = question;
-        served = serve(question.model, question.redisUrl, question.batchSize);
-        return { ms: 0, cpuMs: 0 };
-      }
-      if (!served || !opened) throw new Error('not opened');
-      return drain(served, eventTexts(opened, question));
-    },
-    async () => served?.close(),
-  );
-}
+if (import.meta.main) serveParent(methods, async () => opened?.served.close());

@@ -1,18 +1,20 @@
 /**
- * In: the name of a program beside this file. Out: it, in a process of its own, answering one question at a time.
- * Trap: a child that dies must fail the question under way, not leave it waiting; and it must not outlive us, so it
- * ends when the channel closes.
+ * Runs a program in a process of its own and calls its methods, one at a time. A child that dies fails the call under way;
+ * and it ends when the channel closes, so that it never outlives its parent.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { variables } from '../../lib/contract/variables.ts';
 import { pinned, type Role } from '../cores.ts';
 
-export interface Child<Question, Answer> {
+/** Each takes plain data and returns plain data; typed arrays too. */
+type Methods = Readonly<Record<string, (input: never) => Promise<unknown>>>;
+
+export interface Child<M extends Methods> {
   readonly pid: number;
-  /** @throws what the child threw, or that it ended or was silent for too long */
-  ask(question: Question): Promise<Answer>;
-  /** It closes what it opened; one that does not end by itself is killed. */
+  /** @throws what the method threw, or that the child ended or did not answer in time */
+  call<K extends keyof M>(method: K, input: Parameters<M[K]>[0]): Promise<Awaited<ReturnType<M[K]>>>;
+  /** The child closes what it opened; one that does not end by itself is killed. */
   close(): Promise<void>;
   /** At once. */
   kill(): Promise<void>;
@@ -23,24 +25,27 @@ interface ChildOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Keeps it on one core; default: any. */
   readonly role?: Role;
-  /** Of Node. */
+  /** For Node. */
   readonly flags?: readonly string[];
 }
 
-type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
+interface Reply {
+  readonly answer?: unknown;
+  readonly error?: string;
+}
 
-const SILENCE_MS = 120_000;
-/** Of closing: a connection whose other end has gone may never close. */
+const ANSWER_LIMIT_MS = 120_000;
+/** For closing: a connection whose other end has gone may never close. */
 const END_LIMIT_MS = 20_000;
 
-/** @param name of a program beside this file without its ending, or the path of another one */
-export async function startChild<Question, Answer>(
-  name: string,
+/** @param program a program beside this file without its ending, or a path */
+export async function startChild<M extends Methods>(
+  program: string,
   { environment = {}, role, flags = [] }: ChildOptions = {},
-): Promise<Child<Question, Answer>> {
-  const program = name.includes('/') ? name : fileURLToPath(new URL(`${name}.ts`, import.meta.url));
-  // This process's own flags are left out: a profiler on it is not meant for that one.
-  const args = [...flags, program];
+): Promise<Child<M>> {
+  const path = program.includes('/') ? program : fileURLToPath(new URL(`${program}.ts`, import.meta.url));
+  // This process's own flags are left out: a profiler on it is not meant for the child.
+  const args = [...flags, path];
   const [command, all] = role ? pinned(role, process.execPath, args) : [process.execPath, args];
   const child = spawn(command, all, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -53,7 +58,7 @@ export async function startChild<Question, Answer>(
   });
   return {
     pid: child.pid ?? 0,
-    ask: (question) => ask<Answer>(child, name, question as object),
+    call: (method, input) => callChild(child, program, { method, input }) as Promise<never>,
     async close() {
       if (child.connected) child.disconnect();
       const timer = setTimeout(() => child.kill('SIGKILL'), END_LIMIT_MS);
@@ -67,7 +72,7 @@ export async function startChild<Question, Answer>(
   };
 }
 
-function ask<Answer>(child: ChildProcess, name: string, question: object): Promise<Answer> {
+function callChild(child: ChildProcess, name: string, request: object): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const settle = (end: () => void) => {
       clearTimeout(timer);
@@ -75,28 +80,31 @@ function ask<Answer>(child: ChildProcess, name: string, question: object): Promi
       child.off('exit', onExit);
       end();
     };
-    const onReply = (reply: Reply<Answer>) =>
-      settle(() => ('error' in reply ? reject(new Error(`${name}: ${reply.error}`)) : resolve(reply.answer)));
-    const onExit = () => settle(() => reject(new Error(`the process ${name} ended`)));
+    const fail = (message: string) => settle(() => reject(new Error(message)));
+    const onReply = ({ answer, error }: Reply) =>
+      error === undefined ? settle(() => resolve(answer)) : fail(`${name}: ${error}`);
+    const onExit = () => fail(`the process ${name} ended`);
     const timer = setTimeout(
-      () => settle(() => reject(new Error(`the process ${name} was silent for ${SILENCE_MS} ms`))),
-      SILENCE_MS,
+      () => fail(`the process ${name} did not answer within ${ANSWER_LIMIT_MS} ms`),
+      ANSWER_LIMIT_MS,
     );
     child.on('message', onReply);
     child.once('exit', onExit);
-    child.send(question, (error) => {
-      if (error) settle(() => reject(new Error(`the process ${name} cannot be reached: ${error.message}`)));
+    child.send(request, (error) => {
+      if (error) fail(`the process ${name} cannot be reached: ${error.message}`);
     });
   });
 }
 
-/** In the child: answers questions one after the other until the parent lets go. */
-export function serveParent(
-  answer: (question: unknown) => Promise<unknown>,
-  close: () => Promise<unknown> = async () => undefined,
-): void {
-  process.on('message', (question) => {
-    answer(question).then(
+/** In the child: answers calls until the parent lets go. */
+export function serveParent(methods: Methods, close: () => Promise<unknown> = async () => undefined): void {
+  const answer = async ({ method, input }: { readonly method: string; readonly input: never }) => {
+    const call = methods[method];
+    if (!call) throw new Error(`no method ${method}`);
+    return call(input);
+  };
+  process.on('message', (request: Parameters<typeof answer>[0]) => {
+    answer(request).then(
       (value) => process.send?.({ answer: value }),
       (error: unknown) =>
         process.send?.({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),

@@ -1,6 +1,6 @@
 /**
- * In: a model's path, its input's name and a row's file. Out: on the parent's channel, the model's answer: the least
- * that a process can do before it has one. Trap: the same session options as bench/raw.ts.
+ * Opens a model, runs it on one row and sends its answer to the parent: the least that a process can do before it has one.
+ * The session has the options of bench/raw.ts.
  */
 import { readFileSync } from 'node:fs';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
@@ -16,6 +16,6 @@ const session = await InferenceSession.create(path, {
 });
 const row = Float32Array.from(JSON.parse(readFileSync(rowFile, 'utf8')));
 const outputs = await session.run({ [input]: new Tensor('float32', row, [1, row.length]) });
-// Lives on until it is ended: who asked reads its processor time.
+// Lives on until it is killed: the parent reads its processor time.
 process.send(Array.from(outputs.scores.data));
 process.channel.ref();

@@ -1,55 +1,30 @@
 /**
- * In: a job's config, a model and a data folder. Out: the local stack in a process of its own, on the servers' core.
- * Trap: its redis-server inherits the core and would share it with the handlers; it is moved to the other one, where
- * it also is for the peers. And its log of every command is off, as ElastiCache has none.
+ * The local stack in a process of its own, on the servers' core. Its redis-server inherits that core, and is moved to the
+ * other one, where it also is for the peers.
  */
-import { Redis } from 'ioredis';
-import type { JobConfig } from '../../lib/config/job.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
 import { movePid } from '../cores.ts';
 import { QUIET } from '../quiet.ts';
 import { serveParent } from './child.ts';
+import { withoutLog } from './redis.ts';
 
-export interface StackQuestion {
-  readonly job: JobConfig;
-  readonly modelDirectory: string;
-  readonly dataDir: string;
-}
+let stack: Stack | undefined;
 
-export interface StackAddresses {
-  readonly queueUrl: string;
-  readonly redisUrl: string;
-  readonly redisKind: 'redis-server' | 'embedded';
-  readonly endpoint: string;
-  readonly region: string;
-  /** What another process needs to call it. */
-  readonly environment: Readonly<Record<string, string>>;
-}
+const methods = {
+  async start({ jobs, dataDir }: Pick<Parameters<typeof startStack>[0], 'jobs' | 'dataDir'>) {
+    stack = await startStack({ jobs, dataDir, ports: { http: 0, aws: 0, redis: 0 }, log: QUIET });
+    const { queueUrl, redisUrl, redis, aws } = stack;
+    if (redis.kind === 'redis-server') {
+      const client = await withoutLog(redisUrl);
+      const pid = Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1]);
+      client.disconnect();
+      if (pid > 0) movePid(pid, 'client');
+    }
+    const { url: endpoint, region, environment } = aws;
+    return { queueUrl, redisUrl, redisKind: redis.kind, endpoint, region, environment };
+  },
+};
 
-async function settleRedis(url: string): Promise<void> {
-  const client = new Redis(url);
-  await client.config('SET', 'appendonly', 'no');
-  const pid = Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1]);
-  client.disconnect();
-  if (pid > 0) movePid(pid, 'client');
-}
+export type StackProcess = typeof methods;
 
-if (process.send) {
-  let stack: Stack | undefined;
-  serveParent(
-    async (asked): Promise<StackAddresses> => {
-      const { job, modelDirectory, dataDir } = asked as StackQuestion;
-      stack = await startStack({
-        jobs: [{ job, modelDirectory }],
-        dataDir,
-        ports: { http: 0, aws: 0, redis: 0 },
-        log: QUIET,
-      });
-      if (stack.redis.kind === 'redis-server') await settleRedis(stack.redisUrl);
-      const { queueUrl, redisUrl, redis, aws } = stack;
-      const { url: endpoint, region, environment } = aws;
-      return { queueUrl, redisUrl, redisKind: redis.kind, endpoint, region, environment };
-    },
-    async () => stack?.close(),
-  );
-}
+if (import.meta.main) serveParent(methods, async () => stack?.close());

@@ -1,27 +1,15 @@
 /**
- * In: one record or result in each format. Out: how long reading and writing it takes, beside a raw run of its model.
- * Trap: a codec takes microseconds, so a call here does it many times over, each time with another record; and what
- * it returns is compared with what went in.
+ * How long reading one record or image takes, beside a raw run of its model. A codec takes microseconds,
+ * so a call here does it many times over, each time with another record, and what it returns is compared with what went in.
  */
-import { decodeImage, imageTensor } from '../../lib/codecs/image/image.ts';
+import { decodeImage } from '../../lib/codecs/image/image.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import type { Inputs } from '../../lib/contract/values.ts';
 import { nestedTensor } from '../../lib/pipeline/nested.ts';
-import { outputsText } from '../../lib/pipeline/postprocess.ts';
-import { parseResult, serializeResult } from '../../lib/redis/result/fields.ts';
-import type { Scenario } from '../bench.ts';
-import { type BenchImage, makeImage } from '../images.ts';
-import {
-  type Contender,
-  interleave,
-  type Measured,
-  pairwise,
-  perRepeat,
-  quantile,
-  spreadOf,
-} from '../measure.ts';
+import type { Bench, Scenario } from '../bench.ts';
+import { makeImage } from '../images.ts';
+import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
 import { arrowMessage, inputsOf } from '../messages.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, openRaw } from '../raw.ts';
@@ -34,45 +22,49 @@ const RECORDS = 8;
 /** One call does as many as this takes. */
 const CALL_MS = 0.3;
 
-/** One thing to do: `work` on record number `index`, `check` of what it made of it. */
+/** One thing to do on record number `index`, and the numbers that must come out of it. */
 interface Task {
   readonly name: string;
   readonly work: (index: number) => unknown;
-  readonly check: (made: unknown, index: number) => void | Promise<void>;
+  readonly numbersOf: (made: never) => ArrayLike<number> | undefined;
+  readonly expected: readonly ArrayLike<number>[];
 }
 
 export const codecs: Scenario = {
   name: 'codecs',
-  about: 'reading and writing one record, result or image in each format',
+  about: 'reading one record or image in each format',
   async run(bench) {
     const lines: Line[] = [];
     for (const name of ['mlp', 'convnet'] as const) {
       const model = await bench.model(name);
       const rows = randomRows(41, model.rowShape, RECORDS);
       const tasks = recordTasks(model, rows);
-      if (name === 'convnet') tasks.push(...(await imageTasks()));
-      else tasks.push(...resultTasks(10), ...resultTasks(1000));
+      if (name === 'convnet')
+        tasks.push(...(await imageTasks(200, 96, 96)), ...(await imageTasks(300, 500, 375)));
       const wanted = tasks.filter((task) => bench.wants(task.name));
-      if (wanted.length > 0) lines.push(...(await measureTasks(model, rows, wanted)));
+      if (wanted.length > 0) lines.push(...(await measureTasks(bench, model, rows, wanted)));
     }
     return lines;
   },
 };
 
-async function measureTasks(model: BenchModel, rows: readonly Float32Array[], tasks: readonly Task[]) {
+async function measureTasks(
+  bench: Bench,
+  model: BenchModel,
+  rows: readonly Float32Array[],
+  tasks: readonly Task[],
+): Promise<Row[]> {
   const raw = await openRaw(model);
   try {
     const answers = await answersOf(raw, rows);
-    const repeated: Repeated[] = [];
+    const repeated: Awaited<ReturnType<typeof repeat>>[] = [];
     for (const task of tasks) repeated.push(await repeat(task));
-    const contenders = [
-      rawContender('raw', raw, rows, answers),
-      ...repeated.map(({ contender }) => contender),
-    ];
-    const [rawTimes, ...measured] = await interleave(contenders as Contender[], { repeatMs: REPEAT_MS });
-    const rawUs = medians(rawTimes as Measured, 1);
+    const all = [rawContender('raw', raw, rows, answers), ...repeated.map(({ contender }) => contender)];
+    const plan = { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) };
+    const [rawTimes, ...measured] = await interleave(all as Contender[], plan);
+    const rawUs = mediansUs(rawTimes as Measured, 1);
     return measured.map((of, i): Row => {
-      const ours = medians(of, repeated[i]?.times as number);
+      const ours = mediansUs(of, repeated[i]?.times as number);
       return {
         scenario: 'codecs',
         name: `${model.name}: ${of.name}`,
@@ -89,155 +81,78 @@ async function measureTasks(model: BenchModel, rows: readonly Float32Array[], ta
   }
 }
 
-/** us of one piece of work, by repeat. */
-function medians(measured: Measured, times: number): readonly number[] {
-  return perRepeat(measured, (sorted) => (quantile(sorted, 0.5) * 1000) / times);
+/** Of one piece of work, by repeat. */
+function mediansUs(measured: Measured, times: number): readonly number[] {
+  return measured.repeats.map((sorted) => (quantile(sorted, 0.5) * 1000) / times);
 }
 
-interface Repeated {
-  readonly contender: Contender;
-  /** Pieces of work in one call. */
-  readonly times: number;
-}
-
-/** The task done so often in one call that the clock can tell. */
-async function repeat(task: Task): Promise<Repeated> {
-  let times = 0;
+/** The task, done so often in one call that the clock can measure it. */
+async function repeat({ name, work, numbersOf, expected }: Task) {
+  const check = (made: unknown, index: number) => {
+    const [numbers, wanted] = [numbersOf(made as never), expected[index] as ArrayLike<number>];
+    const isSame =
+      numbers?.length === wanted.length && Array.from(wanted).every((value, i) => value === numbers[i]);
+    if (!isSame) throw new Error(`${name}: a codec does not give back what went in`);
+  };
+  for (let index = 0; index < RECORDS; index++) check(await work(index), index);
+  let tries = 0;
   const begin = performance.now();
-  for (; times < RECORDS || performance.now() - begin < 50; times++) await task.work(times % RECORDS);
-  times = Math.max(1, Math.round((CALL_MS * times) / (performance.now() - begin)));
-  const isAsync = task.work(0) instanceof Promise;
+  for (; performance.now() - begin < 50; tries++) await work(tries % RECORDS);
+  const times = Math.max(1, Math.round((CALL_MS * tries) / (performance.now() - begin)));
   const sync = () => {
     let made: unknown;
-    for (let i = 0; i < times; i++) made = task.work(i % RECORDS);
+    for (let i = 0; i < times; i++) made = work(i % RECORDS);
     return made;
   };
   const inTurns = async () => {
     let made: unknown;
-    for (let i = 0; i < times; i++) made = await task.work(i % RECORDS);
+    for (let i = 0; i < times; i++) made = await work(i % RECORDS);
     return made;
   };
-  for (let index = 0; index < RECORDS; index++) await task.check(await task.work(index), index);
   const contender = {
-    name: task.name,
-    call: isAsync ? inTurns : sync,
-    verify: (made: readonly unknown[]) => task.check(made.at(-1), (times - 1) % RECORDS),
+    name,
+    call: work(0) instanceof Promise ? inTurns : sync,
+    verify: (made: readonly unknown[]) => check(made.at(-1), (times - 1) % RECORDS),
   };
   return { contender, times };
 }
 
 function recordTasks(model: BenchModel, rows: readonly Float32Array[]): Task[] {
   const { input, rowShape } = model;
-  const inputs = rows.map((row) => inputsOf(model, row));
-  const writers = {
-    safetensors: (index: number) => encodeMessage('record', inputs[index] as Inputs),
-    Arrow: (index: number) => arrowMessage('record', inputs[index] as Inputs),
-  };
-  const nested = rows.map((row) => nestedNumbers(row, rowShape));
-  const bodies = nested.map((value) => Buffer.from(JSON.stringify({ instances: [{ [input]: value }] })));
-  const same = (data: unknown, index: number) =>
-    sameNumbers(data as Float32Array, rows[index] as Float32Array);
-  const binary = Object.entries(writers).flatMap(([format, write]): Task[] => {
-    // Once through JSON, so that the texts are flat, as they are when they come from SQS.
-    const messages = JSON.parse(JSON.stringify(rows.map((_, index) => write(index)))) as string[];
-    const read = (index: number) => decodeMessage(messages[index] as string);
-    const check = (made: unknown, index: number) =>
-      same(tensorOf((made as ReturnType<typeof read>).inputs), index);
-    const note = `${bytesText(messages[0]?.length ?? 0)} in base64`;
-    return [
-      { name: `read a message, ${format}, ${note}`, work: read, check },
-      {
-        name: `write a message, ${format}`,
-        work: write,
-        check: (made, index) => check(decodeMessage(made as string), index),
+  const writers = { safetensors: encodeMessage, Arrow: arrowMessage };
+  const messageTasks = Object.entries(writers).map(([format, write]): Task => {
+    // Through JSON, so that the texts are flat in memory, as they are when they come from SQS.
+    const written = rows.map((row) => write('record', inputsOf(model, row)));
+    const texts = JSON.parse(JSON.stringify(written)) as string[];
+    return {
+      name: `read a message, ${format}, ${bytesText(texts[0]?.length ?? 0)} in base64`,
+      work: (index) => decodeMessage(texts[index] as string),
+      numbersOf: ({ inputs }: ReturnType<typeof decodeMessage>) => {
+        if (inputs instanceof ServingError) throw inputs;
+        const [value] = inputs.values();
+        return value?.kind === 'tensor' ? (value.tensor.data as Float32Array) : undefined;
       },
-    ];
+      expected: rows,
+    };
   });
+  const bodies = rows.map((row) =>
+    Buffer.from(JSON.stringify({ instances: [{ [input]: nestedNumbers(row, rowShape) }] })),
+  );
   const readJson = (index: number) => {
     const value = decodeInstances(bodies[index] as Buffer)[0]?.get(input);
-    return nestedTensor(value?.kind === 'json' ? value.value : undefined, 'float32').data;
+    return nestedTensor(value?.kind === 'json' ? value.value : undefined, 'float32').data as Float32Array;
   };
-  return [
-    ...binary,
-    { name: `read a JSON body, ${bytesText(bodies[0]?.length ?? 0)}`, work: readJson, check: same },
-    {
-      name: 'write a JSON body (JSON.stringify)',
-      work: (index) => JSON.stringify({ instances: [{ [input]: nested[index] }] }),
-      check: (made, index) => sameText(made as string, (bodies[index] as Buffer).toString()),
-    },
-  ];
+  const name = `read a JSON body, ${bytesText(bodies[0]?.length ?? 0)}`;
+  return [...messageTasks, { name, work: readJson, numbersOf: (data: Float32Array) => data, expected: rows }];
 }
 
-function tensorOf(inputs: Inputs | ServingError): unknown {
-  if (inputs instanceof ServingError) throw inputs;
-  const value = [...inputs.values()][0];
-  return value?.kind === 'tensor' ? value.tensor.data : undefined;
-}
-
-function sameNumbers(made: ArrayLike<number>, expected: ArrayLike<number>): void {
-  const same = made.length === expected.length && Array.from(expected).every((value, i) => value === made[i]);
-  if (!same) throw new Error('a codec does not give back what went in');
-}
-
-function sameText(made: string, expected: string): void {
-  if (made !== expected) throw new Error('a codec does not write what was expected');
-}
-
-/** What becomes of a result of `count` floats: the text of POST /predict, the fields in Redis, and back. */
-function resultTasks(count: number): Task[] {
-  const rows = randomRows(42, [count], RECORDS);
-  const outputs = rows.map((data) => [{ name: 'scores', dtype: 'float32' as const, shape: [count], data }]);
-  const toStored = (index: number) => serializeResult({ ok: true, outputs: outputs[index] ?? [] }, undefined);
-  const stored = rows.map((_, index) => ({ ...toStored(index), model: 'bench', finishedAt: '0' }));
-  const fromStored = (index: number) => parseResult('record', stored[index] ?? {})?.outputs[0]?.data;
-  const same = (data: unknown, index: number) =>
-    sameNumbers(data as Float32Array, rows[index] as Float32Array);
-  return [
-    {
-      name: `write a result of ${count} floats as text`,
-      work: (index) => outputsText(outputs[index] ?? []),
-      check: (made, index) => same(Float32Array.from(JSON.parse(made as string).data as number[]), index),
-    },
-    {
-      name: `write a result of ${count} floats for Redis (Arrow)`,
-      work: toStored,
-      check: (made, index) => sameText((made as { value: string }).value, stored[index]?.value ?? ''),
-    },
-    { name: `read a result of ${count} floats from Redis`, work: fromStored, check: same },
-  ];
-}
-
-async function imageTasks(): Promise<Task[]> {
-  const [small, large] = await Promise.all(
-    [
-      { first: 200, width: 96, height: 96 },
-      { first: 300, width: 500, height: 375 },
-    ].map(({ first, width, height }) =>
-      Promise.all(Array.from({ length: RECORDS }, (_, i) => makeImage(first + i, width, height))),
-    ),
-  );
-  const decoding = (images: readonly BenchImage[], size: string) =>
-    (['png', 'jpeg'] as const).map(
-      (format): Task => ({
-        name: `decode a ${format.toUpperCase()} of ${size}, ${bytesText(images[0]?.[format].length ?? 0)}`,
-        work: (index) => decodeImage(images[index]?.[format] as Buffer),
-        check: (made, index) =>
-          sameNumbers((made as { data: Uint8Array }).data, images[index]?.[`${format}Pixels`] as Uint8Array),
-      }),
-    );
-  const settings = { channels: 'bgr', layout: 'chw', scale: 1, mean: [0], std: [1] } as const;
-  const pixels = await Promise.all((large ?? []).map(({ jpeg }) => decodeImage(jpeg)));
-  const resized = (index: number) =>
-    imageTensor(pixels[index] as (typeof pixels)[number], { ...settings, width: 96, height: 96 }, 'float32');
-  const expected = pixels.map((_, index) => resized(index).data as Float32Array);
-  return [
-    ...decoding(small ?? [], '96x96'),
-    ...decoding(large ?? [], '500x375'),
-    {
-      name: 'resize 500x375 pixels to a tensor of 3x96x96',
-      work: resized,
-      check: (made, index) =>
-        sameNumbers((made as { data: Float32Array }).data, expected[index] as Float32Array),
-    },
-  ];
+async function imageTasks(seed: number, width: number, height: number): Promise<Task[]> {
+  const drawn = Array.from({ length: RECORDS }, (_, i) => makeImage(seed + i, width, height));
+  const images = await Promise.all(drawn);
+  return (['png', 'jpeg'] as const).map((format) => ({
+    name: `decode a ${format.toUpperCase()} of ${width}x${height}, ${bytesText(images[0]?.[format].length ?? 0)}`,
+    work: (index) => decodeImage(images[index]?.[format] as Buffer),
+    numbersOf: ({ data }: { readonly data: Uint8Array }) => data,
+    expected: images.map((image) => image[`${format}Pixels`]),
+  }));
 }

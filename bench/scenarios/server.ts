@@ -1,43 +1,33 @@
 /**
- * Server: callers that know nothing of each other. In: Poisson arrivals at a rate. Out: the highest rate at which 99 of
- * 100 requests are answered within 50 ms of the moment they were due, through the local gateway and through peers.
- * Trap: just above its limit a server's queue grows slowly, and a short try would let it pass; so a try lasts more than
- * a second, and its last third must be within the limit by itself.
+ * The highest rate of Poisson arrivals at which 99 % of the requests are answered within 50 ms of the moment they were due.
+ * Just above its limit a server's queue grows slowly, so a try lasts more than a second, and its last third must be within
+ * the limit by itself.
  */
-import type { Scenario } from '../bench.ts';
+import type { Bench, Scenario } from '../bench.ts';
 import type { OpenReport } from '../load/open.ts';
 import { RateSearch } from '../load/search.ts';
-import { pairwise, quantile, REPEATS, spreadOf } from '../measure.ts';
-import { type BenchModel, randomRows } from '../models.ts';
-import { answersFor } from '../raw.ts';
-import type { Line, Skipped } from '../report.ts';
+import { pairwise, quantile, spreadOf } from '../measure.ts';
+import type { Line } from '../report.ts';
 import {
-  bodyOf,
   HTTP_PEERS,
-  HttpClient,
+  type HttpClient,
   type HttpPeerName,
   type HttpWay,
-  type OursWay,
-  openOurs,
+  openGateway,
   openPeer,
-  type Requests,
+  prepare,
+  requestsOf,
+  startClient,
 } from '../ways.ts';
 
 const NAME = 'MLP, 64 floats as JSON';
-const LIMIT_MS = 50;
-const LATE_SHARE = 0.01;
-const SECONDS = 1.2;
-const CONNECTIONS = 64;
-const INPUTS = 16;
-const RAW_MS = 120;
-const SEED = 1_000;
-/** The generator's own lateness from which a rate is doubtful, a tenth of the limit. */
-const OWN_DELAY_MS = LIMIT_MS / 10;
-/** Where a search begins: the share of what 32 callers got in a closed loop. */
+const LOAD = { seconds: 1.2, connections: 64, limitMs: 50, lateShare: 0.01 };
+/** From this lateness of the generator itself a rate is doubtful. */
+const OWN_DELAY_MS = LOAD.limitMs / 10;
+/** A search begins at this share of what 32 callers got in a closed loop. */
 const FIRST_GUESS = 0.85;
-const PRECISION = 1.04;
-const MAX_TRIES = 10;
-/** A machine that did something else for 50 ms makes any rate fail: one that failed is tried again, once. */
+const SEARCH = { precision: 1.04, maxTries: 10 };
+/** A machine that did something else for 50 ms makes any rate fail, so a rate that failed is tried again, once. */
 const CHANCES = 2;
 const BUSY = 'in one repeat no rate at all was sustained: the machine was too busy';
 const PEERS: readonly HttpPeerName[] = ['fastify', 'fastapi'];
@@ -46,24 +36,20 @@ export const server: Scenario = {
   name: 'server',
   about: 'highest rate of Poisson arrivals with p99 <= 50 ms, through the local gateway and through peers',
   async run(bench) {
-    const model = await bench.model('mlp');
-    const requests = await requestsOf(model);
-    const client = await HttpClient.start();
+    const requests = await requestsOf(bench, 'mlp', 16);
+    const client = await startClient();
+    const skipped: Line[] = [];
     const ways: HttpWay[] = [];
-    const skipped: Skipped[] = [];
     try {
-      const gateway = await openOurs(bench, 'gateway', model);
-      ways.push(gateway);
+      ways.push(await openGateway(bench, requests));
       for (const name of PEERS) {
-        const peer = await openPeer(bench, name, model);
-        if ('skipped' in peer) skipped.push({ scenario: 'server', name: skippedName(name), ...peer });
+        const peer = await openPeer(bench, name, requests);
+        const line = { scenario: 'server', name: `${NAME}, gateway against ${HTTP_PEERS[name]}` };
+        if ('skipped' in peer) skipped.push({ ...line, ...peer });
         else ways.push(peer);
       }
-      for (const way of ways) {
-        await client.learn(way, requests);
-        await client.warmUp(way, model);
-      }
-      return [...(await measure(client, gateway, ways, requests)), ...skipped];
+      for (const way of ways) await prepare(bench, client, way, requests);
+      return [...(await measure(bench, client, ways)), ...skipped];
     } finally {
       for (const way of ways) await way.close();
       await client.close();
@@ -71,150 +57,79 @@ export const server: Scenario = {
   },
 };
 
-function skippedName(name: HttpPeerName): string {
-  return `${NAME}, gateway against ${HTTP_PEERS[name]}`;
-}
-
-async function requestsOf(model: BenchModel): Promise<Requests> {
-  const rows = randomRows(61, model.rowShape, INPUTS);
-  const answers = await answersFor(model, rows);
-  return {
-    rows: rows.map((row) => [row]),
-    bodies: rows.map((row) => bodyOf(model, [row])),
-    answers: answers.map((answer) => [answer]),
-  };
-}
-
-/** What is known of one way. */
+/** What was found for one way; in a repeat without a sustained rate it is NaN. */
 interface Found {
   readonly way: HttpWay;
-  /** One for each repeat. */
   readonly rates: number[];
-  /** p99 at that rate. */
-  readonly p99s: number[];
+  /** The most that the generator was late. */
   readonly ownDelays: number[];
-  open: boolean;
-  /** In one repeat no rate was sustained at all. */
-  failed: boolean;
+  isBracketed: boolean;
 }
 
-async function measure(
-  client: HttpClient,
-  gateway: OursWay,
-  ways: readonly HttpWay[],
-  requests: Requests,
-): Promise<Line[]> {
-  const found = ways.map(
-    (way): Found => ({ way, rates: [], p99s: [], ownDelays: [], open: false, failed: false }),
-  );
-  const raws: number[] = [];
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
-    raws.push(await gateway.rawRate(requests.rows, RAW_MS));
-    const searches = new Map<Found, Search>();
-    for (const each of found) searches.set(each, new Search(await guessOf(client, each)));
+async function measure(bench: Bench, client: HttpClient, ways: readonly HttpWay[]): Promise<Line[]> {
+  const found = ways.map((way): Found => ({ way, rates: [], ownDelays: [], isBracketed: true }));
+  for (let repeat = 0; repeat < bench.repeats; repeat++) {
+    const searches: { readonly each: Found; readonly search: RateSearch }[] = [];
+    for (const each of found)
+      searches.push({ each, search: new RateSearch({ guess: await guessOf(client, each), ...SEARCH }) });
     // One try of each way after the other, so that they share the same seconds.
-    for (let step = 0; [...searches.values()].some(({ isOver }) => !isOver); step++) {
-      const turn = [...searches];
-      for (const [{ way }, search] of step % 2 === 0 ? turn : turn.toReversed()) {
-        if (!search.isOver) await search.step(client, way, SEED + repeat * 100 + step);
-      }
+    for (let step = 0; searches.some(({ search }) => !search.isOver); step++) {
+      const turn = searches.filter(({ search }) => !search.isOver);
+      for (const { each, search } of step % 2 === 0 ? turn : turn.toReversed())
+        search.report(await isSustained(client, each, search.next as number, 1_000 + repeat * 100 + step));
     }
-    for (const [each, search] of searches) {
-      const result = search.result();
-      each.failed ||= !result;
-      if (!result) continue;
-      each.rates.push(result.rate);
-      each.p99s.push(result.p99Ms);
-      each.ownDelays.push(result.ownDelayMs);
-      each.open ||= !search.isBracketed;
+    for (const { each, search } of searches) {
+      each.rates.push(search.best ?? Number.NaN);
+      each.isBracketed &&= search.isBracketed;
     }
   }
-  return linesOf(found, raws);
+  return linesOf(found);
 }
 
-/** The first time from a closed loop, then from the repeat before. */
+/** From a closed loop the first time, then from the repeat before. */
 async function guessOf(client: HttpClient, { way, rates }: Found): Promise<number> {
   const last = rates.at(-1);
-  if (last !== undefined) return last;
-  const report = await client.ask('closed', way, { connections: 32, warmUpMs: 200, measureMs: 400 });
+  if (last) return last;
+  const load = { connections: 32, warmUpMs: 200, measureMs: 400 };
+  const report = await client.call('closed', { id: way.id, port: way.port, ...load });
   return (FIRST_GUESS * report.requests) / report.seconds;
 }
 
-/** The highest rate of one way in one repeat. */
-class Search {
-  readonly #search: RateSearch;
-  #p99Ms = Number.NaN;
-  #ownDelayMs = 0;
-
-  constructor(guess: number) {
-    this.#search = new RateSearch({ guess, precision: PRECISION, maxTries: MAX_TRIES });
+async function isSustained(
+  client: HttpClient,
+  { way, rates, ownDelays }: Found,
+  ratePerSecond: number,
+  seed: number,
+): Promise<boolean> {
+  for (let chance = 0; chance < CHANCES; chance++) {
+    const load = { ...LOAD, ratePerSecond, seed: seed + chance * 10_000 };
+    const report = await client.call('open', { id: way.id, port: way.port, ...load });
+    ownDelays[rates.length] = Math.max(ownDelays[rates.length] ?? 0, report.ownDelayMs);
+    if (isInTime(report)) return true;
   }
-
-  get isOver(): boolean {
-    return this.#search.isOver;
-  }
-
-  get isBracketed(): boolean {
-    return this.#search.isBracketed;
-  }
-
-  async step(client: HttpClient, way: HttpWay, seed: number): Promise<void> {
-    const ratePerSecond = this.#search.next as number;
-    for (let chance = 0; chance < CHANCES; chance++) {
-      const report = await client.ask('open', way, {
-        ratePerSecond,
-        seconds: SECONDS,
-        seed: seed + chance * 10_000,
-        connections: CONNECTIONS,
-        limitMs: LIMIT_MS,
-        lateShare: LATE_SHARE,
-      });
-      this.#ownDelayMs = Math.max(this.#ownDelayMs, report.ownDelayMs);
-      if (!isSustained(report)) continue;
-      if (ratePerSecond >= (this.#search.best ?? 0)) {
-        this.#p99Ms = quantile(report.latencies, 1 - LATE_SHARE);
-      }
-      this.#search.tell(true);
-      return;
-    }
-    this.#search.tell(false);
-  }
-
-  /** Undefined when no rate was sustained. */
-  result(): { rate: number; p99Ms: number; ownDelayMs: number } | undefined {
-    const rate = this.#search.best;
-    return rate === undefined ? undefined : { rate, p99Ms: this.#p99Ms, ownDelayMs: this.#ownDelayMs };
-  }
+  return false;
 }
 
-function isSustained({ stoppedEarly, latencies, lastThird }: OpenReport): boolean {
-  if (stoppedEarly) return false;
-  return [latencies, lastThird].every((times) => quantile(times, 1 - LATE_SHARE) <= LIMIT_MS);
+function isInTime({ stoppedEarly, latencies, lastThird }: OpenReport): boolean {
+  const inTime = (times: Float64Array) => quantile(times, 1 - LOAD.lateShare) <= LOAD.limitMs;
+  return !stoppedEarly && inTime(latencies) && inTime(lastThird);
 }
 
-function linesOf(found: readonly Found[], raws: readonly number[]): Line[] {
+function linesOf(found: readonly Found[]): Line[] {
   const [ours] = found as [Found];
+  const hasFailed = ({ rates }: Found) => rates.some(Number.isNaN);
   const rates = found.map((each): Line => {
-    const name = `${NAME}, ${each.way.id}`;
-    const base = { scenario: 'server', name };
-    if (each.failed) return { ...base, skipped: BUSY };
+    const line = { scenario: 'server', name: `${NAME}, ${each.way.id}` };
+    if (hasFailed(each)) return { ...line, skipped: BUSY };
+    const value = spreadOf(each.rates);
     const notes = notesOf(each);
-    return {
-      ...base,
-      metric: 'highest rate with p99 <= 50 ms',
-      unit: 'requests/s',
-      raw: spreadOf(raws).median,
-      ours: spreadOf(each.rates).median,
-      baseUnit: 'requests/s',
-      value: spreadOf(each.rates),
-      ...(notes.length > 0 ? { note: notes.join('; ') } : {}),
-    };
+    return { ...line, metric: 'highest rate with p99 <= 50 ms', unit: 'requests/s', value, ...notes };
   });
   const times = found.slice(1).map((each): Line => {
-    const base = { scenario: 'server', name: `${NAME}, gateway against ${each.way.id}` };
-    if (ours.failed || each.failed) return { ...base, skipped: BUSY };
+    const line = { scenario: 'server', name: `${NAME}, gateway against ${each.way.id}` };
+    if (hasFailed(ours) || hasFailed(each)) return { ...line, skipped: BUSY };
     return {
-      ...base,
+      ...line,
       metric: `times ${each.way.id}`,
       unit: 'x',
       raw: spreadOf(each.rates).median,
@@ -226,13 +141,13 @@ function linesOf(found: readonly Found[], raws: readonly number[]): Line[] {
   return [...rates, ...times];
 }
 
-function notesOf({ p99s, ownDelays, open }: Found): string[] {
+function notesOf({ ownDelays, isBracketed }: Found): { readonly note?: string } {
   const ownDelayMs = spreadOf(ownDelays).median;
-  return [
-    `p99 there ${spreadOf(p99s).median.toFixed(1)} ms`,
-    ...(open ? ['in one repeat the tries ended before a rate failed or passed on both sides'] : []),
+  const notes = [
+    ...(isBracketed ? [] : ['in one repeat the tries ended before the limit was found']),
     ...(ownDelayMs > OWN_DELAY_MS
       ? [`doubtful: the generator itself was ${ownDelayMs.toFixed(0)} ms late`]
       : []),
   ];
+  return notes.length > 0 ? { note: notes.join('; ') } : {};
 }

@@ -1,45 +1,26 @@
 /**
- * SingleStream: one request after the other. In: events of POST /predict, and of /v2 with binary tensors. Out: what the
- * handler adds to a raw run, p50 and p90.
- * Trap: two sessions of one model are not equally fast to the last microsecond; a second raw session runs along and
- * shows how much of a difference is nothing but that and noise.
+ * What the predict handler adds to a raw run, one request after the other. Two sessions of one model are not equally fast to
+ * the last microsecond; a second raw session runs along and shows how much of a difference is that and noise.
  */
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Bench, Scenario } from '../bench.ts';
 import { bgrPlanes, makeImage } from '../images.ts';
-import {
-  type Contender,
-  interleave,
-  type Measured,
-  pairwise,
-  perRepeat,
-  quantile,
-  spreadOf,
-} from '../measure.ts';
+import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf } from '../measure.ts';
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
-import { bytesText, type Line, type Row, signed, type Target } from '../report.ts';
+import { bytesText, type Line, type Row } from '../report.ts';
 import { CONTEXT, nestedNumbers, predictEvent, predictionOf, type Served, serve } from '../served.ts';
 
 const REPEAT_MS = 400;
-/** Different inputs that take turns; no cache may see the same one twice in a row. */
-const INPUTS = 16;
-const IMAGES = 8;
+/** Inputs take turns; no cache may see the same one twice in a row. */
+const INPUTS = { mlp: 16, convnet: 8 };
 
-/** Requests and what the model is to see of each. */
-export interface PredictCase {
+interface Case {
   readonly name: string;
   readonly model: BenchModel;
+  /** What the model is to see of each request. */
   readonly rows: readonly Float32Array[];
-  /** JSON of each request. */
-  readonly bodies: readonly string[];
-  readonly target?: Target;
-  readonly note: string;
-}
-
-/** The same as what the handler is called with, and how its answer is read. */
-interface HandlerCase extends Omit<PredictCase, 'bodies'> {
   readonly events: readonly APIGatewayProxyEventV2[];
   readonly valuesOf: (response: APIGatewayProxyStructuredResultV2) => ArrayLike<number>;
 }
@@ -49,57 +30,50 @@ export const single: Scenario = {
   about: 'latency that the predict handler adds to a raw run, p50 and p90',
   async run(bench) {
     const lines: Line[] = [];
-    const cases = [...(await predictCases(bench)).map(ofPredict), ...(await binaryCases(bench))];
-    for (const each of cases) lines.push(...(await measureCase(bench, each)));
+    for (const each of await casesOf(bench))
+      if (bench.wants(each.name)) lines.push(...(await measureCase(bench, each)));
     return lines;
   },
 };
 
-export async function predictCases(bench: Bench): Promise<PredictCase[]> {
-  const mlp = await bench.model('mlp');
-  const convnet = await bench.model('convnet');
-  const body = (value: unknown, model: BenchModel) =>
-    JSON.stringify({ instances: [{ [model.input]: value }] });
-  const tensors = (model: BenchModel, seed: number, count: number) => {
-    const rows = randomRows(seed, model.rowShape, count);
-    const bodies = rows.map((row) => body(nestedNumbers(row, model.rowShape), model));
-    return { model, rows, bodies, note: sizeNote(bodies) };
+async function casesOf(bench: Bench): Promise<Case[]> {
+  const [mlp, convnet] = [await bench.model('mlp'), await bench.model('convnet')];
+  const json = (
+    name: string,
+    model: BenchModel,
+    rows: readonly Float32Array[],
+    values: readonly unknown[],
+  ): Case => ({
+    name,
+    model,
+    rows,
+    events: values.map((value) => predictEvent(JSON.stringify({ instances: [{ [model.input]: value }] }))),
+    valuesOf: ({ body }) => predictionOf(body),
+  });
+  const tensors = (name: string, model: BenchModel, rows: readonly Float32Array[]) => {
+    const values = rows.map((row) => nestedNumbers(row, model.rowShape));
+    return json(name, model, rows, values);
   };
-  const images = await Promise.all(Array.from({ length: IMAGES }, (_, i) => makeImage(100 + i, 96, 96)));
-  const ofImages = (encoded: 'png' | 'jpeg') => {
-    const bodies = images.map((image) => body(image[encoded].toString('base64'), convnet));
-    const rows = images.map((image) => bgrPlanes(image[`${encoded}Pixels`]));
-    return { model: convnet, rows, bodies, note: sizeNote(bodies) };
+  const drawn = Array.from({ length: INPUTS.convnet }, (_, i) => makeImage(100 + i, 96, 96));
+  const drawnImages = await Promise.all(drawn);
+  const images = (kind: 'png' | 'jpeg') => {
+    const rows = drawnImages.map((image) => bgrPlanes(image[`${kind}Pixels`]));
+    const values = drawnImages.map((image) => image[kind].toString('base64'));
+    return json(`convnet, ${kind.toUpperCase()} 96x96 in base64`, convnet, rows, values);
   };
-  const cases = [
-    { name: 'MLP, 64 floats as JSON', ...tensors(mlp, 11, INPUTS), target: { atMost: 0.1 } },
-    { name: 'convnet, tensor as JSON', ...tensors(convnet, 12, IMAGES) },
-    { name: 'convnet, PNG 96x96 in base64', ...ofImages('png') },
-    { name: 'convnet, JPEG 96x96 in base64', ...ofImages('jpeg') },
-  ];
-  return cases.filter(({ name }) => bench.wants(name));
-}
-
-function ofPredict({ bodies, ...each }: PredictCase): HandlerCase {
-  return { ...each, events: bodies.map(predictEvent), valuesOf: ({ body }) => predictionOf(body) };
-}
-
-/** The Open Inference Protocol, binary in and out. */
-async function binaryCases(bench: Bench): Promise<HandlerCase[]> {
-  const of = (name: string, model: BenchModel, seed: number, count: number) => {
-    const rows = randomRows(seed, model.rowShape, count);
+  /** The Open Inference Protocol, binary in and out. */
+  const binary = (name: string, model: BenchModel, rows: readonly Float32Array[]): Case => {
     const events = rows.map((row) => binaryEvent(row, model));
-    const note = sizeNote(events.map(({ body = '' }) => body));
-    return { name, model, rows, events, valuesOf: binaryValuesOf, note };
+    return { name, model, rows, events, valuesOf: binaryValuesOf };
   };
-  const cases = [
-    of('MLP, 64 floats as binary', await bench.model('mlp'), 13, INPUTS),
-    {
-      ...of('convnet, tensor as binary', await bench.model('convnet'), 14, IMAGES),
-      target: { atMost: 0.25 },
-    },
+  return [
+    tensors('MLP, 64 floats as JSON', mlp, randomRows(11, mlp.rowShape, INPUTS.mlp)),
+    tensors('convnet, tensor as JSON', convnet, randomRows(12, convnet.rowShape, INPUTS.convnet)),
+    images('png'),
+    images('jpeg'),
+    binary('MLP, 64 floats as binary', mlp, randomRows(13, mlp.rowShape, INPUTS.mlp)),
+    binary('convnet, tensor as binary', convnet, randomRows(14, convnet.rowShape, INPUTS.convnet)),
   ];
-  return cases.filter(({ name }) => bench.wants(name));
 }
 
 /** As API Gateway hands a body of bytes to Lambda. */
@@ -132,25 +106,21 @@ function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV
   return new Float32Array(new Uint8Array(bytes.subarray(start)).buffer);
 }
 
-function sizeNote(bodies: readonly string[]): string {
-  return bytesText(bodies.reduce((sum, text) => sum + text.length, 0) / bodies.length);
-}
-
-async function measureCase(bench: Bench, each: HandlerCase): Promise<Row[]> {
-  const raw = await openRaw(each.model);
-  const again = await openRaw(each.model);
+async function measureCase(bench: Bench, each: Case): Promise<Row[]> {
+  const [raw, again] = [await openRaw(each.model), await openRaw(each.model)];
   const served = serve(each.model, (await bench.redis()).url, 1);
   try {
     const answers = await answersOf(raw, each.rows);
+    const bodies = each.events.map(({ body = '' }) => body);
+    const meanBytes = bodies.reduce((sum, body) => sum + body.length, 0) / bodies.length;
     const contenders = [
       rawContender('raw', raw, each.rows, answers),
       handlerContender(served, each, answers),
       rawContender('raw again', again, each.rows, answers),
-    ];
-    const [rawTimes, ours, control] = await interleave(contenders as Contender[], { repeatMs: REPEAT_MS });
-    return [0.5, 0.9].map((share) =>
-      rowOf(each, share, rawTimes as Measured, ours as Measured, control as Measured),
-    );
+    ] as Contender[];
+    if (each.name.endsWith('tensor as JSON')) contenders.push(parseContender(bodies));
+    const plan = { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) };
+    return rowsOf(each.name, bytesText(meanBytes), await interleave(contenders, plan));
   } finally {
     await raw.close();
     await again.close();
@@ -169,16 +139,15 @@ export function rawContender(
     name,
     call: (index) => raw.run(feeds[index % feeds.length] as (typeof feeds)[number]),
     verify: (given) => {
-      for (const [i, values] of given.entries()) {
+      for (const [i, values] of given.entries())
         assertSame(values, answers[i % answers.length] as Float32Array, `${name}, call ${i}`);
-      }
     },
   };
 }
 
 function handlerContender(
   served: Served,
-  { name, events, valuesOf }: HandlerCase,
+  { name, events, valuesOf }: Case,
   answers: readonly Float32Array[],
 ): Contender<APIGatewayProxyStructuredResultV2> {
   return {
@@ -193,25 +162,38 @@ function handlerContender(
   };
 }
 
-function rowOf(each: HandlerCase, share: number, raw: Measured, ours: Measured, control: Measured): Row {
-  const at = (measured: Measured) => perRepeat(measured, (sorted) => quantile(sorted, share));
-  const minus = (a: number, b: number) => a - b;
-  const noise = pairwise(at(control), at(raw), minus);
-  const cpu = pairwise(ours.cpuMs, raw.cpuMs, minus);
+/** What JSON.parse alone takes for the same bodies. */
+function parseContender(bodies: readonly string[]): Contender {
   return {
-    scenario: 'single',
-    name: each.name,
-    metric: `added p${share * 100}`,
-    unit: 'ms',
-    raw: spreadOf(at(raw)).median,
-    ours: spreadOf(at(ours)).median,
-    baseUnit: 'ms',
-    value: pairwise(at(ours), at(raw), minus),
-    // The targets are for the median.
-    ...(each.target && share === 0.5 ? { target: each.target } : {}),
-    note:
-      share === 0.5
-        ? `${each.note}; processor time ${signed(cpu.median, 3)}; raw against itself ${noise.median.toFixed(3)}`
-        : `raw against itself ${noise.median.toFixed(3)}`,
+    name: 'JSON.parse',
+    call: (index) => JSON.parse(bodies[index % bodies.length] as string) as unknown,
+    verify: () => undefined,
   };
+}
+
+function rowsOf(name: string, size: string, measured: readonly Measured[]): Row[] {
+  const [raw, ours, control, parse] = measured as [Measured, Measured, Measured, Measured?];
+  const minus = (a: number, b: number) => a - b;
+  const cpu = pairwise(ours.cpuMs, raw.cpuMs, minus).median;
+  const rows = [0.5, 0.9].map((share): Row => {
+    const at = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, share));
+    const noise = pairwise(at(control), at(raw), minus).median;
+    return {
+      scenario: 'single',
+      name,
+      metric: `added p${share * 100}`,
+      unit: 'ms',
+      raw: spreadOf(at(raw)).median,
+      ours: spreadOf(at(ours)).median,
+      baseUnit: 'ms',
+      value: pairwise(at(ours), at(raw), minus),
+      note: `${size}; processor time ${cpu.toFixed(3)}; raw against itself ${noise.toFixed(3)}`,
+    };
+  });
+  if (!parse) return rows;
+  const p50 = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, 0.5));
+  const added = p50(ours).map((ms, repeat) => ms - (p50(raw)[repeat] as number));
+  const value = pairwise(added, p50(parse), (a, b) => a / b);
+  const both = { raw: spreadOf(p50(parse)).median, ours: spreadOf(added).median, baseUnit: 'ms' };
+  return [...rows, { scenario: 'single', name, metric: 'times JSON.parse', unit: 'x', ...both, value }];
 }

@@ -46,7 +46,7 @@ describe('the search for the highest rate', () => {
     const search = new RateSearch({ guess, precision: 1.01, maxTries });
     let tries = 0;
     for (let rate = search.next; rate !== undefined; rate = search.next) {
-      search.tell(rate <= limit);
+      search.report(rate <= limit);
       tries++;
     }
     return { search, tries };
@@ -67,7 +67,7 @@ describe('the search for the highest rate', () => {
     assert.equal(tries, 7);
   });
 
-  test('tries that end too early tell that the limit was not found', () => {
+  test('tries that end too early say that the limit was not found', () => {
     const { search } = searched(1e9, 10, 3);
     assert.equal(search.isBracketed, false);
     assert.ok(search.best !== undefined);

@@ -1,19 +1,18 @@
-/** Tests that processes of the bench end, and that their end is reported. */
+/** What the bench starts: that it ends, and that its end is reported. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { Bench } from '../../bench/bench.ts';
-import { Growth } from '../../bench/growth/growth.ts';
+import type { Point } from '../../bench/growth/curve.ts';
+import { measurePoint } from '../../bench/growth/run.ts';
 import type { BenchModel } from '../../bench/models.ts';
 import { startPeer } from '../../bench/peers/process.ts';
 import { startChild } from '../../bench/processes/child.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 
-const CURVES = fileURLToPath(new URL('../../bench/growth/curves/', import.meta.url));
 const MODEL: BenchModel = {
   name: 'none',
   about: 'none',
@@ -34,7 +33,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('a peer that ends before it answers is reported with its last output, and what it started ends too', async (t) => {
+test('a peer that ends before it answers is reported with its last words, and what it started ends too', async (t) => {
   const source = await temporaryFolder(t);
   const pidFile = join(source, 'pid');
   await writeFile(
@@ -47,7 +46,7 @@ console.error('no such model');
 process.exit(3);
 `,
   );
-  const peer = { name: 'fastify', folder: source, source, versions: {} } as const;
+  const peer = { name: 'fastify', folder: source, source } as const;
   await assert.rejects(
     startPeer(peer, MODEL, { path: '/predict', body: '{}' }),
     /^Error: it ended with 3: no such model\n$/,
@@ -57,27 +56,38 @@ process.exit(3);
   await until(async () => !isAlive(worker));
 });
 
-test('a peer that cannot be started is reported, and its end is not awaited', async (t) => {
+test('a peer that cannot be started is reported at once', async (t) => {
   const folder = join(await temporaryFolder(t), 'nowhere');
-  const peer = { name: 'fastify', folder, source: folder, versions: {} } as const;
+  const peer = { name: 'fastify', folder, source: folder } as const;
   await assert.rejects(startPeer(peer, MODEL, { path: '/predict', body: '{}' }), /ENOENT/);
 });
 
-test('a point whose process dies says so', async (t) => {
-  const folder = await temporaryFolder(t);
-  await writeFile(join(folder, 'dying.ts'), 'export const open = () => process.exit(3);\n');
-  const growth = await Growth.open();
-  t.after(() => growth.close());
-  const curve = relative(CURVES, join(folder, 'dying'));
-  const question = { curve, series: '', x: 1, repeat: 0, timedMs: 1, given: {} };
-  await assert.rejects(growth.point(question), /the process .*point\.ts ended/);
+test('a point whose work fails says so', async (t) => {
+  const bench = await Bench.open();
+  t.after(() => bench.close());
+  const nothing = { input: '', warm: '', timedMs: 1, redisUrl: 'redis://127.0.0.1:1', endpoint: '' };
+  const point: Point = {
+    curve: 'model',
+    series: '',
+    x: 1,
+    ...nothing,
+    model: { ...MODEL, folder: '/nowhere/at/all' },
+  };
+  await assert.rejects(measurePoint(point, bench), /run\.ts: .*ENOENT/);
+});
+
+test('a child that dies fails the call under way', async (t) => {
+  const program = join(await temporaryFolder(t), 'dying.mjs');
+  await writeFile(program, "process.on('message', () => process.exit(3));\n");
+  const child = await startChild<{ die: (how: string) => Promise<void> }>(program);
+  await assert.rejects(child.call('die', ''), /the process .*dying\.mjs ended/);
 });
 
 test('a child that is busy with an endless loop is ended at once', async (t) => {
   const program = join(await temporaryFolder(t), 'busy.mjs');
   await writeFile(program, "process.on('message', () => { for (;;); });\n");
-  const child = await startChild<object, never>(program);
-  const asked = assert.rejects(child.ask({}), /ended/);
+  const child = await startChild<{ loop: (how: string) => Promise<void> }>(program);
+  const asked = assert.rejects(child.call('loop', ''), /ended/);
   await child.kill();
   await asked;
   assert.equal(isAlive(child.pid), false);

@@ -12,6 +12,7 @@ import { serveParent } from '../../processes/child.ts';
 const installed = createRequire(`${process.env.BENCH_INSTALLED}/package.json`);
 const { Queue, Worker } = await import(pathToFileURL(installed.resolve('bullmq')).href);
 
+const QUEUE = 'bench';
 const ADDED_AT_ONCE = 1_000;
 
 let session;
@@ -28,8 +29,8 @@ async function open(question) {
 }
 
 /** Jobs take turns with the rows; a job's row is its number modulo their count. */
-async function fill({ queue: name, jobs, rows }) {
-  const queue = new Queue(name, { connection });
+async function fill({ jobs, rows }) {
+  const queue = new Queue(QUEUE, { connection });
   for (let from = 0; from < jobs; from += ADDED_AT_ONCE) {
     const length = Math.min(ADDED_AT_ONCE, jobs - from);
     const bulk = Array.from({ length }, (_, i) => {
@@ -42,8 +43,8 @@ async function fill({ queue: name, jobs, rows }) {
 }
 
 /** What every job returned, by its number. */
-async function results({ queue: name, jobs }) {
-  const queue = new Queue(name, { connection });
+async function results({ jobs }) {
+  const queue = new Queue(QUEUE, { connection });
   const values = new Array(jobs);
   for (let from = 0; from < jobs; from += ADDED_AT_ONCE) {
     const done = await queue.getJobs(['completed'], from, from + ADDED_AT_ONCE - 1);
@@ -83,12 +84,12 @@ function batcher() {
 }
 
 /** @returns ms from the start of the worker to its last job, and the processor time of this process */
-async function drain({ queue: name, jobs, concurrency, batched }) {
+async function drain({ jobs, concurrency, batched }) {
   const inBatch = batcher();
   const work = batched
     ? (job) => inBatch(job.data.features)
     : async (job) => (await runRows([job.data.features]))[0];
-  const worker = new Worker(name, work, { connection, concurrency, autorun: false });
+  const worker = new Worker(QUEUE, work, { connection, concurrency, autorun: false });
   await worker.waitUntilReady();
   const begin = performance.now();
   const cpuBegin = process.cpuUsage();
@@ -109,9 +110,4 @@ async function drain({ queue: name, jobs, concurrency, batched }) {
   return { ms, cpuMs: (user + system) / 1000 };
 }
 
-const ANSWERS = { open, fill, results, drain };
-
-serveParent(
-  (question) => ANSWERS[question.kind](question),
-  async () => session?.release(),
-);
+serveParent({ open, fill, results, drain }, async () => session?.release());

@@ -1,0 +1,36 @@
+/** What goes through a queue, and the check of what comes out of it. */
+import type { RecordInputs } from '../sdk/inputs.ts';
+import type { OutputQueue } from '../sdk/output-queue.ts';
+import type { Bench } from './bench.ts';
+import { type BenchModel, type ModelName, randomRows, rowOfUri } from './models.ts';
+import { answersFor, assertSame } from './raw.ts';
+
+/** Inputs with their answers; the number at the end of a record's uri says which it holds. */
+export interface QueueWork {
+  readonly model: BenchModel;
+  readonly inputs: readonly RecordInputs[];
+  readonly answers: readonly Float32Array[];
+}
+
+export async function tensorWork(bench: Bench, name: ModelName, count: number): Promise<QueueWork> {
+  const model = await bench.model(name);
+  const rows = randomRows(31, model.rowShape, count);
+  const inputs = rows.map((data) => ({ [model.input]: { data, shape: model.rowShape } }));
+  return { model, inputs, answers: await answersFor(model, rows) };
+}
+
+/** Takes the results. @throws when one is missing or wrong */
+export async function checkResults(
+  results: OutputQueue,
+  answers: QueueWork['answers'],
+  records: number,
+): Promise<void> {
+  let checked = 0;
+  for await (const { uri, ...rest } of results.drain()) {
+    if ('error' in rest) throw rest.error;
+    const expected = answers[rowOfUri(uri, answers.length)] as Float32Array;
+    assertSame(rest.result.outputs[0]?.data as Float32Array, expected, uri);
+    checked++;
+  }
+  if (checked !== records) throw new Error(`${checked} results instead of ${records}`);
+}
