@@ -28,7 +28,7 @@ ${ALL.map(({ name, about }) => `  ${name.padEnd(9)}${about}`).join('\n')}
 
 Without a name all of them run, in about 10 minutes. --case takes only cases whose name contains the text. --quick
 measures once and shortly: it shows that everything works. Peers are measured where npm run bench:install has installed
-them.`;
+them. docs/explanation/performance.md says how it is measured.`;
 
 /** @returns exit code */
 async function main(): Promise<number> {

@@ -1,6 +1,6 @@
 /**
- * The prices for cost estimates, in US dollars for us-east-1, as in docs/costs.md (a test compares the two). They were
- * written down from memory in November 2026 and not checked against a bill.
+ * The prices for cost estimates, in US dollars for us-east-1, as in docs/explanation/scaling.md (a test compares the two).
+ * They were written down from memory in November 2026 and not checked against a bill.
  */
 
 export const ARCHITECTURES = ['x86_64', 'arm64'] as const;

@@ -20,8 +20,6 @@ const OUTSIDE = [
 ];
 /** By what a reader wants: to learn, to do, to look up, to understand. */
 const FOLDERS = ['tutorial', 'how-to', 'reference', 'explanation'];
-/** They move into a folder with their next measurements. */
-const PERFORMANCE = new Set(['docs/benchmarks.md', 'docs/growth.md', 'docs/costs.md']);
 
 const documents = new Map<string, string>();
 
@@ -110,7 +108,6 @@ test('every page of docs is in one of the four folders, and links lead to it fro
   assert.ok(pages.length > 15);
   for (const page of pages) {
     assert.ok(reached.has(page), `${page}: no link leads to it`);
-    if (PERFORMANCE.has(page)) continue;
     assert.ok(
       FOLDERS.includes(page.split('/')[1] as string),
       `${page}: expected a folder of ${FOLDERS.join(', ')}`,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { coresOf } from '../../bench/cores.ts';
+import { renderDocs, withBlocks } from '../../bench/docs.ts';
 import { pairwise, quantile, spreadOf } from '../../bench/measure.ts';
 import { NOT_INSTALLED, PEER_NAMES, pinsOf } from '../../bench/peers/installed.ts';
 import { familyOf, readStat } from '../../bench/processor.ts';
@@ -97,6 +99,23 @@ test('what was not measured shows why and no number', () => {
   const text = tableText([{ scenario: 'http', name: 'against FastAPI', skipped: NOT_INSTALLED }]);
   assert.match(text, /not measured: run npm run bench:install/);
   assert.doesNotMatch(text.split('\n')[2] ?? '', /\d/);
+});
+
+test('the pages on performance show what bench/results holds', async () => {
+  for (const [path, content] of Object.entries(await renderDocs()))
+    assert.equal(
+      await readFile(new URL(`../../${path}`, import.meta.url), 'utf8'),
+      content,
+      `run node bench/docs.ts: ${path}`,
+    );
+});
+
+test('a block of a page is replaced between its markers, and the rest stays', () => {
+  const page = 'a\n<!-- x -->\nold\n<!-- /x -->\nb\n';
+  const once = withBlocks(page, { x: 'new $1' });
+  assert.equal(once, 'a\n<!-- x -->\nnew $1\n<!-- /x -->\nb\n');
+  assert.equal(withBlocks(once, { x: 'new $1' }), once);
+  assert.throws(() => withBlocks(page, { y: '' }), /no <!-- y -->/);
 });
 
 test('a list of cores is read as the system writes it', () => {

@@ -133,7 +133,7 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('as many metrics are watched as docs/costs.md says are billed: 25, and 3 for each node of Redis', () => {
+  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 25, and 3 for each node of Redis', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
     assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 25 + 3 * nodes);
   });
