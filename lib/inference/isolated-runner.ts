@@ -49,7 +49,8 @@ export class IsolatedRunner {
   }
 
   async #run(records: readonly Inputs[], limitMs: number): Promise<Outcome[]> {
-    this.#child ??= start(this.#model);
+    // One that ended while nothing ran says nothing any more: a record would wait for it in vain.
+    if (!this.#child || hasEnded(this.#child)) this.#child = start(this.#model);
     const child = this.#child;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -70,13 +71,17 @@ export class IsolatedRunner {
   async close(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child || hasEnded(child)) return;
     // Referenced again, because its end must be awaited.
     child.ref();
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
   }
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 function start(model: IsolatedModel): ChildProcess {

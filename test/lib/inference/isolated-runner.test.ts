@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
 import { IsolatedRunner } from '../../../lib/inference/isolated-runner.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
 
 async function open(t: TestContext): Promise<IsolatedRunner> {
   const file = join(await temporaryFolder(t), 'model.onnx');
@@ -35,4 +38,36 @@ test('a run that is given up takes no other run along', async (t) => {
   assert.equal(first.status, 'rejected');
   assert.ok(second.status === 'fulfilled');
   assert.deepEqual(valuesOf(second.value), [2]);
+});
+
+/** Ends the processes that this one has started. */
+async function killChildren(): Promise<void> {
+  const { stdout } = await promisify(execFile)('pgrep', [
+    '-P',
+    String(process.pid),
+    '-f',
+    'isolated-process',
+  ]);
+  for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+}
+
+test('records whose process ends are model_failed, with how it ended, and the next ones get a new process', async (t) => {
+  const isolated = await open(t);
+  const running = isolated.run([record(1)], 60_000);
+  await until(() =>
+    killChildren().then(
+      () => true,
+      () => false,
+    ),
+  );
+  await assert.rejects(running, { code: 'model_failed', message: /ended its process \(SIGKILL\)/ });
+  assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
+});
+
+test('a process that ended while nothing ran is replaced, and costs no record its time', async (t) => {
+  const isolated = await open(t);
+  await isolated.run([], 60_000);
+  await killChildren();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(valuesOf(await isolated.run([record(3)], 60_000)), [3]);
 });
