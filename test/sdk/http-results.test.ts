@@ -93,10 +93,14 @@ for (const [status, body, code] of STATUSES) {
 }
 
 test('a request ends at its time limit as a timeout, and by its signal with the reason', async () => {
+  let isEndless = false;
   const silent: Fetch = (_, { signal }) =>
     new Promise((_resolve, reject) => {
       // The limit's own timer keeps no process alive.
-      const alive = setTimeout(() => reject(new Error('nobody ended it')), 2_000);
+      const alive = setTimeout(() => {
+        isEndless = true;
+        reject(new Error('nothing ended it'));
+      }, 2_000);
       signal?.addEventListener('abort', () => {
         clearTimeout(alive);
         reject(signal.reason as Error);
@@ -109,4 +113,5 @@ test('a request ends at its time limit as a timeout, and by its signal with the 
   const asked = ask(60_000, stop.signal);
   stop.abort(new Error('enough'));
   await assert.rejects(asked, /enough/);
+  assert.equal(isEndless, false);
 });

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { type Fetch, InputQueue, type ServingError } from '../../sdk/index.ts';
+import { useAws } from '../support/environment.ts';
 
 /** The API; it takes each record after `answer` has resolved. */
 function queueOver(answer: (body: string) => Promise<Response>) {
@@ -41,7 +46,7 @@ test('enqueueMany has at most 320 records under way, however many there are', as
     flying--;
     return taken();
   });
-  assert.equal(await queue.enqueueMany(records(2_000)), 2_000);
+  assert.equal(await queue.enqueueMany(records(700)), 700);
   assert.ok(most <= 320, `${most}`);
 });
 
@@ -77,4 +82,36 @@ test('a queue that was closed takes no record', async () => {
   const queue = new InputQueue({ queueUrl: 'http://127.0.0.1:9/0/q', region: 'local' });
   await queue.close();
   await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'bad_request', message: /was closed/ });
+});
+
+test('a queue that could not be found is looked for again by the next record', async (t) => {
+  useAws({ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' });
+  const asked: string[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = JSON.parse(await text(request)) as { Entries?: { MessageBody: string }[] };
+    const action = String(request.headers['x-amz-target']).replace('AmazonSQS.', '');
+    asked.push(action);
+    response.setHeader('content-type', 'application/x-amz-json-1.0');
+    if (asked.length === 1) {
+      response.statusCode = 400;
+      return void response.end('{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"none"}');
+    }
+    const url = `http://${request.headers.host}/0/q`;
+    if (action === 'GetQueueUrl') return void response.end(JSON.stringify({ QueueUrl: url }));
+    const message = body.Entries?.[0]?.MessageBody ?? '';
+    const MD5OfMessageBody = createHash('md5').update(message).digest('hex');
+    response.end(JSON.stringify({ Successful: [{ Id: '0', MD5OfMessageBody }] }));
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  const queue = new InputQueue({ endpoint: `http://127.0.0.1:${port}`, region: 'local' });
+  t.after(() => queue.close());
+  await assert.rejects(queue.enqueue('a', { x: [1] }), { code: 'queue_unavailable', uri: 'a' });
+  await queue.enqueue('a', { x: [1] });
+  assert.deepEqual(asked, ['GetQueueUrl', 'GetQueueUrl', 'SendMessageBatch']);
 });

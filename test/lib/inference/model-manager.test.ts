@@ -87,3 +87,40 @@ test('a third version waits until the first is closed, and is found by the next 
   assert.equal(model.version, 'v2');
   await model.close();
 });
+
+test('a use that has its runner, and loses it to a swap before it begins, takes the new one', async () => {
+  const opened: FakeRunner[] = [];
+  const versions = ['v0', 'v1'];
+  let finish: (runner: FakeRunner) => void = () => undefined;
+  const model = new ModelManager(
+    {
+      version: async () => versions[opened.length] as string,
+      open: (version) => {
+        const runner = new FakeRunner(version);
+        opened.push(runner);
+        if (opened.length === 1) return Promise.resolve(runner);
+        return new Promise<FakeRunner>((resolve) => {
+          finish = resolve;
+        });
+      },
+    },
+    { refreshMs: 1e9, now: () => 0, onError: (error) => assert.fail(error.message) },
+  );
+  await model.ready();
+  const swapping = model.refresh();
+  await setImmediate();
+  // The swap is one step ahead of the use, which gets the old runner that nobody uses.
+  finish(opened[1] as FakeRunner);
+  const used = await model.use(async (runner) => [runner.version, runner.closed]);
+  await swapping;
+  assert.deepEqual(used, ['v1', false]);
+  assert.equal(opened[0]?.closed, true);
+});
+
+test('a refresh that finds the version that serves opens nothing', async () => {
+  const { model, opened } = host({ current: 'v0' });
+  await model.ready();
+  await model.refresh();
+  await model.refresh();
+  assert.equal(opened.length, 1);
+});

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
-import { openSession } from '../../../lib/inference/session.ts';
-import { fixedBatch, warmUp } from '../../../lib/inference/warm-up.ts';
+import { openSession, type Session, threadsForMemory } from '../../../lib/inference/session.ts';
+import { fixedBatch, RUN_BYTES, warmUp } from '../../../lib/inference/warm-up.ts';
 import { type Element, type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 
@@ -108,4 +108,61 @@ test('the answer of a record is the same beside any neighbour, also where the mo
   assert.ok(alone?.every((value) => value !== 0));
   const together = await run([small, large, small]);
   assert.deepEqual([together[0], together[2]], [alone, alone]);
+});
+
+type Run = (x: Float32Array, rows: number) => readonly number[];
+
+/** A session of one free input and one output of one column, which this function computes. */
+function sessionOf(run: Run): Session {
+  const spec = { name: 'x', dtype: 'float32' as const, shape: ['N', 2] };
+  return {
+    inputs: [spec],
+    outputs: [{ ...spec, name: 'y' }],
+    async run([x]) {
+      const data = Float32Array.from(run(x?.data as Float32Array, x?.shape[0] as number));
+      return [{ name: 'y', dtype: 'float32', shape: [data.length, 1], data }];
+    },
+    close: async () => undefined,
+  };
+}
+
+test('an output that has one row, or two, whatever goes in, is no batch to share', async () => {
+  assert.equal(
+    await warmUp(
+      sessionOf(() => [7]),
+      undefined,
+      {},
+    ),
+    false,
+  );
+  assert.equal(
+    await warmUp(
+      sessionOf(() => [7, 7]),
+      undefined,
+      {},
+    ),
+    false,
+  );
+  assert.equal(
+    await warmUp(
+      sessionOf((_, rows) => Array<number>(rows).fill(7)),
+      undefined,
+      {},
+    ),
+    true,
+  );
+});
+
+test('a scale that rows of a like size would not show is found by a row that is a thousand times as large', async () => {
+  // It rounds to a step of the largest value of all rows, as quantization does.
+  const quantizing: Run = (x, rows) => {
+    const step = 10 ** Math.floor(Math.log10(Math.max(...x))) / 100;
+    return Array.from({ length: rows }, (_, row) => Math.round((x[2 * row] as number) / step) * step);
+  };
+  assert.equal(await warmUp(sessionOf(quantizing), undefined, {}), false);
+});
+
+test('a run has at most 128 MiB of inputs, and one thread for each whole vCPU, but one at least', () => {
+  assert.equal(RUN_BYTES, 134_217_728);
+  assert.deepEqual([128, 1_769, 3_537, 3_538, 10_240].map(threadsForMemory), [1, 1, 1, 2, 5]);
 });
