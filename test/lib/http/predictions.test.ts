@@ -152,3 +152,22 @@ test('binary outputs that cannot fit into an answer take no memory for it', () =
   const allocate = () => assert.fail('nothing is written');
   assert.throws(() => inferenceAnswer(answer, allocate), { code: 'too_large' });
 });
+
+test('POST /cancel is 200 while there is time and 409 when it is too late, GET /status says where a record stands', async () => {
+  const handlerWith = (isInTime: boolean) =>
+    predictions({
+      queue: () => assert.fail('no queue'),
+      payloads: () => assert.fail('no bucket'),
+      results: () => assert.fail('no result is read'),
+      reporter: quietReporter,
+      states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
+    });
+  const ask = async (isInTime: boolean, method: string, path: string) => {
+    const asked = { ...event(method, path), queryStringParameters: { uri: 'a' } };
+    const { statusCode, body } = await handlerWith(isInTime)(asked);
+    return [statusCode, (JSON.parse(body ?? '') as { status?: string; code?: string }).status];
+  };
+  assert.deepEqual(await ask(true, 'POST', '/cancel'), [200, 'cancelled']);
+  assert.deepEqual(await ask(false, 'POST', '/cancel'), [409, undefined]);
+  assert.deepEqual(await ask(true, 'GET', '/status'), [200, 'running']);
+});

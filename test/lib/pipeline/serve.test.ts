@@ -209,3 +209,17 @@ test('an operator reads of what comes again, and of final failures from status 5
     ['timeout', 'bad_config'],
   );
 });
+
+test('a record whose payload cannot be read now comes again, one whose payload is gone fails', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const parts = deps();
+  const resolve = async () => [
+    new ServingError('queue_unavailable', 'S3 is away', { uri: 'a' }),
+    new ServingError('bad_request', 'gone', { uri: 'b' }),
+  ];
+  const { batchItemFailures } = await batch({ ...parts, payloads: { resolve } })(eventOf([1, 2]));
+  assert.deepEqual(
+    [batchItemFailures.map(({ itemIdentifier }) => itemIdentifier), parts.saved.map(({ uri }) => uri)],
+    [['m-0'], ['b']],
+  );
+});

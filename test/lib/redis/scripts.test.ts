@@ -9,6 +9,7 @@ import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultLeases } from '../../../lib/redis/leases.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import { resultSink } from '../../../lib/redis/result/sink.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { redisUrl } from '../../support/redis.ts';
@@ -249,4 +250,13 @@ test('NaN that the old server stored is a failure of the record', async (t) => {
   const { results, redis } = await open(t);
   await redis.hset(KEY.a, 'value', 'NaN');
   await assert.rejects(results.get('a'), { code: 'internal', uri: 'a', message: 'the record failed' });
+});
+
+test('the sink names the messages whose key holds something else, and saves the others', async (t) => {
+  t.mock.method(process.stdout, 'write', () => true);
+  const { results, redis } = await open(t);
+  await redis.set(KEY.b, 'foreign');
+  const finished = ['a', 'b'].map((uri) => ({ id: `message-${uri}`, uri, outcome: number(1) }));
+  assert.deepEqual(await resultSink(results).save(finished, 'v'), ['message-b']);
+  assert.equal((await results.get('a'))?.model, 'v');
 });

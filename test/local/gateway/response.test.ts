@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Gateway, startGateway } from '../../../local/gateway/gateway.ts';
+import { gatewayMessage } from '../../../local/gateway/response.ts';
 
 /** What the handler does next, and what the gateway logged about it. */
 let act: () => unknown;
@@ -139,4 +140,9 @@ describe('gateway responses', () => {
       assert.deepEqual(logged, ['the handler threw']);
     }
   });
+});
+
+it('says when to come back in its own 429, which AWS does not', () => {
+  assert.deepEqual(gatewayMessage(429).headers, ['content-type', 'application/json', 'retry-after', '1']);
+  assert.deepEqual(gatewayMessage(413).headers, ['content-type', 'application/json']);
 });

@@ -39,7 +39,7 @@ export const AWS: readonly Suite[] = [
         guarantee: 'a refused entry of a call that succeeded is not reported as sent',
         find: 'if (taken.has(i)) pending.resolve();',
         replace: 'if (!refused.has(i) || taken.has(i)) pending.resolve();',
-        tests: [SENDER, 'test/faults/sqs-send.test.ts'],
+        tests: [SENDER],
       },
       {
         guarantee: 'an entry that is refused for our own fault is not sent again',

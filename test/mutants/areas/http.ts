@@ -240,7 +240,7 @@ export const HTTP: readonly Suite[] = [
   },
   {
     file: 'lib/http/states.ts',
-    tests: ['test/e2e/states.test.ts'],
+    tests: ['test/lib/http/predictions.test.ts'],
     bugs: [
       {
         guarantee: 'POST /cancel is answered with 409 when it is too late',

@@ -157,7 +157,7 @@ export const PIPELINE: readonly Suite[] = [
         guarantee: 'a record whose payload cannot be read now goes back to the queue',
         find: 'else if (inputs.retryable) returned.push({ id, error: inputs });',
         replace: '',
-        tests: [PAYLOADS, 'test/faults/s3.test.ts'],
+        tests: [SERVE],
       },
       {
         guarantee: 'a message without a uri goes back, because no failure can be stored',
@@ -822,7 +822,7 @@ export const PIPELINE: readonly Suite[] = [
   },
   {
     file: 'lib/pipeline/submit.ts',
-    tests: ['test/lib/redis/record-states.test.ts', 'test/faults/sqs-send.test.ts'],
+    tests: ['test/lib/redis/record-states.test.ts'],
     skip: '^the embedded Redis',
     bugs: [
       {

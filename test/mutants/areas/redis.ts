@@ -478,11 +478,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/result/sink.ts',
-    tests: [
-      'test/lib/redis/results.test.ts',
-      'test/e2e/both-paths.test.ts',
-      'test/faults/redis/server.test.ts',
-    ],
+    tests: [SCRIPTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
