@@ -1,11 +1,11 @@
-/** docs/reference says what the code says, because docs/generate writes it. */
+/** docs/reference says what the code says, because docs/reference/generate writes it. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { commentsIn, numberIn, sentences } from '../docs/generate/comments.ts';
-import { errorsTable } from '../docs/generate/errors.ts';
-import { fileOf, PAGES, withBlocks } from '../docs/generate/main.ts';
-import { variablesTable } from '../docs/generate/settings.ts';
+import { commentsIn, numberIn, sentences } from '../docs/reference/generate/comments.ts';
+import { errorsTable } from '../docs/reference/generate/errors.ts';
+import { fileOf, PAGES, withBlocks } from '../docs/reference/generate/main.ts';
+import { variablesTable } from '../docs/reference/generate/settings.ts';
 import { DEFAULT_JOB } from '../lib/config/job.ts';
 import { SETTINGS } from '../lib/config/schema.ts';
 import { ERRORS, ServingError } from '../lib/contract/errors.ts';

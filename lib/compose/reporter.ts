@@ -18,8 +18,7 @@ export function reporterTo(store: TimerStore): Reporter {
 }
 
 /**
- * One reporter for all functions of an environment. Redis is loaded when the timers are due, so that predict starts
- * without it.
+ * One reporter for all functions of an environment. Redis is loaded only when the timers are due.
  */
 export function reporter(scope: Scope): Reporter {
   return reporterTo({

@@ -1,6 +1,5 @@
 /**
- * Puts a request's records into the queue and answers 202 with their uris, once SQS has every record (or its result
- * exists already).
+ * Puts a request's records into the queue and answers 202 with their uris, once SQS has every record.
  */
 import { type Claims, type LargeRecords, type Sender, sendClaimed, submit } from '../pipeline/submit.ts';
 import { readSubmissions } from './predictions.ts';

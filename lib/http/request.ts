@@ -1,7 +1,6 @@
 /**
  * Reads an API Gateway HTTP API event (payload 2.0). API Gateway base64-encodes what it considers binary (also curl's
- * default content type) and passes gzip on. A small gzip may expand without limit, so its output is capped while it
- * grows.
+ * default content type) and passes gzip on. Output of a gzip is capped while it grows.
  */
 import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';

@@ -1,6 +1,5 @@
 /**
- * Ends this process when its parent ends. A model's run may block the JS thread forever, so a separate thread
- * watches.
+ * Ends this process when its parent ends. A run may block the JS thread forever, so a separate thread watches.
  */
 import { Worker } from 'node:worker_threads';
 

@@ -1,7 +1,6 @@
 /**
  * Downloads a model from S3 into a local folder and verifies it. An object may change between two reads, so every range
- * names the ETag it belongs to. The checksum is compared before the folder gets its final name: a folder that exists is
- * complete.
+ * names the ETag it belongs to. The checksum is compared before the folder gets its final name: an existing folder is complete.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';

@@ -1,7 +1,6 @@
 /**
  * Owns S3: bytes, texts and listings. A missing object is undefined; any other error keeps S3's name as the cause. If
- * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so every call has a time
- * limit.
+ * S3 does not answer, the SDK would wait forever and Lambda would end the whole batch, so each call has a limit.
  */
 import {
   GetObjectCommand,

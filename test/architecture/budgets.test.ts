@@ -22,6 +22,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   { folders: ['cli'], lines: 5_500, planned: 5_500 },
   { folders: ['infra'], lines: 3_500, planned: 3_500 },
+  { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
   { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 5_700, planned: 4_500 },
@@ -86,13 +87,13 @@ test('a budget above the plan needs a sentence with its folder and its number', 
   assert.deepEqual(unexplained([{ folders: ['a'], lines: 1_000, planned: 1_000 }], ''), []);
 });
 
-test('every workspace but the benchmarks has a budget', async () => {
+test('every workspace has a budget', async () => {
   const { workspaces } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
     workspaces: readonly string[];
   };
   const held = BUDGETS.flatMap(({ folders }) => folders);
   assert.deepEqual(
-    workspaces.filter((folder) => folder !== 'bench' && !held.includes(folder)),
+    workspaces.filter((folder) => !held.includes(folder)),
     [],
   );
 });

@@ -3,8 +3,8 @@
  * page is out of date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
-import { COMMANDS, HELP } from '../../cli/main.ts';
-import { supportedOps, supportedOpsText } from '../../convert/supported.ts';
+import { COMMANDS, HELP } from '../../../cli/main.ts';
+import { supportedOps, supportedOpsText } from '../../../convert/supported.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { oldKeysTable, settingsTable, variablesTable } from './settings.ts';
@@ -52,7 +52,7 @@ async function helpTexts(): Promise<Blocks> {
 }
 
 export function fileOf(path: string): URL {
-  return new URL(`../../${path}`, import.meta.url);
+  return new URL(`../../../${path}`, import.meta.url);
 }
 
 function sourceOf(path: string): Promise<string> {

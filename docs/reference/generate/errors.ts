@@ -1,5 +1,5 @@
 /** The table of docs/reference/errors.md. */
-import { ERRORS } from '../../lib/contract/errors.ts';
+import { ERRORS } from '../../../lib/contract/errors.ts';
 import { commentsIn, sentences } from './comments.ts';
 import { code, table } from './table.ts';
 

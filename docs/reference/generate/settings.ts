@@ -1,7 +1,7 @@
 /** The tables of docs/reference/config.md: settings, environment variables of a function, keys of old configs. */
-import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { LEGACY, type LegacyKey } from '../../lib/config/legacy.ts';
-import { SETTINGS } from '../../lib/config/schema.ts';
+import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
+import { SETTINGS } from '../../../lib/config/schema.ts';
 import { commentsIn } from './comments.ts';
 import { code, table, thousands } from './table.ts';
 

@@ -1,5 +1,5 @@
 /** The tables of docs/reference/limits.md: the limits of requests and records, and those of other parts. */
-import { LIMITS } from '../../lib/contract/limits.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import { commentsIn, numberIn, sentences } from './comments.ts';
 import { code, table, thousands } from './table.ts';
 
