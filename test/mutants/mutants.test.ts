@@ -1,11 +1,15 @@
 /** Keeps the list of mutants true; `npm run test:mutants` applies them. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, realpath, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../support/runner.ts';
+import { copyRepository } from './copy.ts';
 import { MUTANTS } from './list.ts';
 import { withBug } from './mutant.ts';
+import { runTestFile } from './test-file.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -40,4 +44,43 @@ test('a mutant whose text is gone, or is there twice, is refused', () => {
 test('a mutant that changes nothing, or is no TypeScript, is refused', () => {
   assert.throws(() => withBug('b < 1', { ...SAMPLE, replace: '< 1' }), /changes nothing/);
   assert.throws(() => withBug('const a = b < 1;', { ...SAMPLE, replace: '< = 1' }), /Unexpected/);
+});
+
+test('a test file is green, red with the title of its first failure, late, or broken when none of its tests ran', async (t) => {
+  const folder = await temporaryFolder(t);
+  const run = async (
+    body: string,
+    { skip, timeoutMs = 60_000 }: { skip?: string; timeoutMs?: number } = {},
+  ) => {
+    const path = join(folder, 'sample.test.mjs');
+    await writeFile(path, `import { describe, it, test } from 'node:test';\n${body}`);
+    const { result, failed, passed } = await runTestFile(
+      { path, skip },
+      folder,
+      timeoutMs,
+      new AbortController().signal,
+    );
+    return [result, failed, passed];
+  };
+  const good = `test('good', () => {});`;
+  const bad = `test('bad', () => { throw new Error('no'); });`;
+  assert.deepEqual(await run(good), ['green', undefined, 1]);
+  const [result, failed] = await run(
+    `${good} describe('group', () => { it('inner', () => { throw 1; }); });`,
+  );
+  assert.deepEqual([result, failed], ['red', 'inner']);
+  assert.deepEqual(await run(`${good}${bad}`, { skip: '^bad' }), ['green', undefined, 1]);
+  assert.equal((await run(`import './missing.mjs'; ${good}`))[0], 'broken');
+  assert.equal((await run(`test('endless', () => { for (;;); });`, { timeoutMs: 1_500 }))[0], 'timeout');
+});
+
+test('a copy of the repository imports its own workspaces, and the packages of the checkout', async (t) => {
+  const parent = await temporaryFolder(t);
+  const copy = await copyRepository(ROOT, parent, 'copy');
+  const workspace = join('node_modules', '@cluster-serving', 'lib');
+  assert.equal(await realpath(join(copy, workspace)), join(copy, 'lib'));
+  const esbuild = join('node_modules', 'esbuild');
+  assert.equal(await realpath(join(copy, esbuild)), await realpath(join(ROOT, esbuild)));
+  const file = join('test', 'mutants', 'list.ts');
+  assert.equal(await readFile(join(copy, file), 'utf8'), await readFile(join(ROOT, file), 'utf8'));
 });
