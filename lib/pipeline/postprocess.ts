@@ -48,30 +48,41 @@ export function outputsText(outputs: readonly Tensor[]): string {
 
 /**
  * Ties have the order of the original, which kept the first n ascending, let a strictly larger value take the place
- * of the smallest in front of its equals, and reversed the list at the end.
+ * of the smallest in front of its equals, and reversed the list at the end. So equal values of the first n keep their
+ * order, and a later one goes in front of all that came before it and is the first to be dropped.
  */
 function topN(output: Tensor, n: number): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
   const data = output.data as TypedArray;
-  const numbers = output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data;
-  // NaN orders last: it is never "the largest".
-  const value = (index: number) => {
-    const number = Number(numbers[index]);
-    return Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number;
+  const values = output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data;
+  const place = (index: number) => (index < n ? index : -index);
+  // bigints are compared as they are, because a double would make neighbours beyond 2^53 equal.
+  const downwards = (a: number, b: number) => {
+    const [x, y] = [comparable(values[a]), comparable(values[b])];
+    if (x === y) return 0;
+    return x < y ? 1 : -1;
   };
-  const upwards: number[] = [];
-  for (let i = 0; i < Math.min(n, data.length); i++) upwards.push(i);
-  upwards.sort((a, b) => value(a) - value(b));
-  for (let i = upwards.length; i < data.length; i++) {
-    const newcomer = value(i);
-    if (newcomer <= value(upwards[0] as number)) continue;
-    let at = 1;
-    while (at < upwards.length && value(upwards[at] as number) < newcomer) at++;
-    upwards.splice(at, 0, i);
-    upwards.shift();
+  const keptFirst = (a: number, b: number) => downwards(a, b) || place(b) - place(a);
+  let best: number[] = [];
+  let smallest: number | undefined;
+  // Sorting 2n candidates whenever n of them are new takes log n per value, and no value is moved one by one.
+  const cut = () => {
+    best = best.sort(keptFirst).slice(0, n);
+    if (best.length === n) smallest = best[n - 1];
+  };
+  for (let i = 0; i < data.length; i++) {
+    if (smallest !== undefined && downwards(i, smallest) >= 0) continue;
+    best.push(i);
+    if (best.length === 2 * n) cut();
   }
-  const best = upwards.sort((a, b) => value(b) - value(a));
+  cut();
+  best.sort((a, b) => downwards(a, b) || place(a) - place(b));
   return `[${best.map((index) => `[${index},${numberText(data[index] as number | bigint, output.dtype)}]`).join(',')}]`;
+}
+
+/** NaN orders last: it is never "the largest". */
+function comparable(value: number | bigint | undefined): number | bigint {
+  return value === undefined || Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value;
 }
 
 /** The first n entries along the first dimension, nested as the output is. */

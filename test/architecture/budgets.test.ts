@@ -16,7 +16,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 13_500, planned: 13_500 },
+  { folders: ['functions', 'lib'], lines: 13_700, planned: 13_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], lines: 4_500, planned: 4_500 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },

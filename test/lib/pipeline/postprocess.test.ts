@@ -200,6 +200,61 @@ test('topN never takes a value that is no number for the largest', () => {
   assert.equal(filtered('topN(1)', floats([1, Number.NaN, 2])), '[[2,2.0]]');
 });
 
+/** The original: a list of n, ascending, in which a strictly larger value takes the smallest one's place. */
+function originalTopN(data: ArrayLike<number | bigint>, n: number): number[] {
+  const value = (index: number) => data[index] as number | bigint;
+  const order = (a: number, b: number) => Number(value(a) > value(b)) - Number(value(a) < value(b));
+  const list = Array.from({ length: Math.min(n, data.length) }, (_, i) => i).sort(order);
+  for (let i = list.length; i < data.length; i++) {
+    if (order(i, list[0] as number) <= 0) continue;
+    const at = list.findIndex((index) => order(index, i) >= 0);
+    list.splice(at === -1 ? list.length : at, 0, i);
+    list.shift();
+  }
+  return list.sort((a, b) => order(b, a));
+}
+
+test('topN gives what the original gave, ties included', () => {
+  const values = fc.array(fc.integer({ min: -3, max: 3 }), { minLength: 1, maxLength: 60 });
+  fc.assert(
+    fc.property(values, fc.integer({ min: 1, max: 20 }), (data, n) => {
+      const best = JSON.parse(filtered(`topN(${n})`, floats(data))) as [number, number][];
+      assert.deepEqual(
+        best.map(([index]) => index),
+        originalTopN(data, n),
+      );
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('topN compares 64-bit integers exactly', () => {
+  const data = BigInt64Array.of(9007199254740992n, 9007199254740993n, -9007199254740993n, -9007199254740992n);
+  const longs: Tensor = { dtype: 'int64', shape: [4], data };
+  assert.equal(
+    filtered('topN(4)', longs),
+    '[[1,9007199254740993],[0,9007199254740992],[3,-9007199254740992],[2,-9007199254740993]]',
+  );
+  assert.equal(filtered('topN(1)', longs), '[[1,9007199254740993]]');
+  const most = BigUint64Array.of(2n ** 64n - 2n, 2n ** 64n - 1n);
+  assert.equal(
+    filtered('topN(1)', { dtype: 'uint64', shape: [2], data: most }),
+    '[[1,18446744073709551615]]',
+  );
+});
+
+test('topN takes no longer for ascending values, each of which is a new largest one', () => {
+  const ascending = floats(Array.from({ length: 300_000 }, (_, i) => i));
+  const msOf = (filter: string) => {
+    const start = performance.now();
+    filtered(filter, ascending);
+    return performance.now() - start;
+  };
+  const all = msOf('topN(300000)');
+  const some = msOf('topN(3000)');
+  assert.ok(some < 5 * all, `topN(3000) took ${some} ms, topN of all ${all} ms`);
+});
+
 test('topN of text and pickTopN of a scalar fail the record, with the reason', () => {
   const text: Tensor = { dtype: 'string', shape: [2], data: ['b', 'a'] };
   assert.throws(() => filtered('topN(1)', text), { code: 'model_failed', message: /cannot order text/ });
