@@ -5,7 +5,7 @@
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { Inputs, Value } from '../contract/values.ts';
-import { parseText } from './json.ts';
+import { keysInOrder, objectText, parseText } from './json.ts';
 import { kindOf, quoteName, quoteNames } from './quote.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -19,6 +19,14 @@ const BYTE_ORDER_MARK = 0xfeff;
  * @throws bad_request when the bytes are not UTF-8 or not JSON; for an empty body it says that `example` was expected
  */
 export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown {
+  return readJson(body, example).parsed;
+}
+
+/** `parseJson` with the text that was parsed. */
+export function readJson(
+  body: Uint8Array | string,
+  example = EXAMPLE,
+): { readonly text: string; readonly parsed: unknown } {
   let text: string;
   try {
     text = typeof body === 'string' ? body : utf8.decode(body);
@@ -28,7 +36,7 @@ export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) text = text.slice(1);
   if (text.trim() === '') throw badRequest(`the body is empty; expected ${example}`);
   try {
-    return parseText(text);
+    return { text, parsed: parseText(text) };
   } catch (error) {
     if (error instanceof ServingError) throw new ServingError(error.code, `the body is ${error.message}`);
     throw badRequest(`the body is not JSON: ${(error as Error).message}`);
@@ -36,15 +44,16 @@ export function parseJson(body: Uint8Array | string, example = EXAMPLE): unknown
 }
 
 /**
- * `{"instances":[{name: value, ...}, ...]}` as records.
+ * `{"instances":[{name: value, ...}, ...]}` as records, whose names have the order of the text.
  * @throws bad_request naming what is missing; too_large over LIMITS.instances
  */
 export function decodeInstances(body: Uint8Array | string): Inputs[] {
-  return instancesOf(parseJson(body));
+  const { text, parsed } = readJson(body);
+  return instancesOf(parsed, text);
 }
 
-/** `decodeInstances` of a body that is parsed already. */
-export function instancesOf(parsed: unknown): Inputs[] {
+/** `decodeInstances` of a text that is parsed already. */
+export function instancesOf(parsed: unknown, text: string): Inputs[] {
   const instances = isObject(parsed) ? parsed['instances'] : undefined;
   if (!Array.isArray(instances)) {
     throw badRequest(`no "instances" array in the body (got ${whatCame(parsed)}); expected ${EXAMPLE}`);
@@ -53,7 +62,10 @@ export function instancesOf(parsed: unknown): Inputs[] {
   if (instances.length > LIMITS.instances) {
     throw overLimit('instances', `${instances.length} instances are`, 'a request');
   }
-  return instances.map((instance: unknown, index) => decodeInstance(instance, `instances[${index}]`));
+  const keysOf = keysInOrder(text);
+  return instances.map((instance: unknown, index) =>
+    decodeInstance(instance, `instances[${index}]`, (object) => keysOf(object, ['instances', index])),
+  );
 }
 
 function whatCame(parsed: unknown): string {
@@ -69,21 +81,25 @@ export function inInstance(error: ServingError, index: number, count: number): S
 }
 
 /** One JSON object `{name: value}` as a record; `where` names it in errors. */
-function decodeInstance(instance: unknown, where: string): Inputs {
+function decodeInstance(
+  instance: unknown,
+  where: string,
+  keysOf: (object: Record<string, unknown>) => string[],
+): Inputs {
   if (!isObject(instance)) {
     throw badRequest(`${where}: expected an object of inputs by name, got ${kindOf(instance)}`);
   }
-  const entries = Object.entries(instance);
-  if (entries.length === 0) {
+  const names = keysOf(instance);
+  if (names.length === 0) {
     throw badRequest(`${where}: expected an object of inputs by name, got an empty one`);
   }
-  if (entries.length > LIMITS.inputsPerRecord) {
-    throw overLimit('inputsPerRecord', `${where}: ${entries.length} inputs are`);
+  if (names.length > LIMITS.inputsPerRecord) {
+    throw overLimit('inputsPerRecord', `${where}: ${names.length} inputs are`);
   }
   const inputs = new Map<string, Value>();
-  for (const [name, value] of entries) {
+  for (const name of names) {
     if (name.length > LIMITS.inputNameLength) throw longName(name, `${where}: `);
-    inputs.set(name, { kind: 'json', value });
+    inputs.set(name, { kind: 'json', value: instance[name] });
   }
   return inputs;
 }
@@ -93,19 +109,25 @@ export function longName(name: string, where = ''): ServingError {
 }
 
 /**
- * The JSON text of one instance, as in a message.
- * @throws too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a
+ * The JSON text of one instance, as in a message, its names in their order.
+ * @throws bad_request for an input that is not JSON; too_large when it is nested too deeply to be written: JSON.parse reads a million levels, JSON.stringify a
  * few thousand
  */
-export function instanceText(instance: unknown): string {
+export function instanceText(inputs: Inputs): string {
+  const values = Array.from(inputs, ([name, value]) => [name, jsonOf(name, value)] as const);
   try {
-    return JSON.stringify({ instances: [instance] });
+    return `{"instances":[${objectText(values)}]}`;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new ServingError('too_large', `arrays are nested deeper than ${LIMITS.tensorRank} (tensorRank)`, {
       cause: error,
     });
   }
+}
+
+function jsonOf(name: string, value: Value): unknown {
+  if (value.kind === 'json') return value.value;
+  throw badRequest(`input ${quoteName(name)}: JSON and binary inputs do not mix`);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -16,6 +16,8 @@ const MOST_DEPTH = 2 * LIMITS.tensorRank;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const ZERO = 0x30;
+const NINE = 0x39;
 const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
@@ -25,6 +27,60 @@ const CLOSE_OBJECT = 0x7d;
 export function parseText(text: string): unknown {
   if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text));
   return JSON.parse(text);
+}
+
+/**
+ * In front of a key, this makes it no index. JavaScript puts keys that are indices first, ascending, wherever the text
+ * has them.
+ */
+const MARK = '#';
+
+/**
+ * Returns a function that gives the keys of one object in the order of the text, for names that bind by position. Only
+ * an object with keys like "0" needs the text again.
+ * @param text valid JSON
+ */
+export function keysInOrder(
+  text: string,
+): (object: Readonly<Record<string, unknown>>, path: readonly (string | number)[]) => string[] {
+  let marked: unknown;
+  return (object, path) => {
+    const keys = Object.keys(object);
+    // An index would be the first key. Most objects have none, so the test is a cheap one.
+    const code = (keys[0] ?? '').charCodeAt(0);
+    if (keys.length < 2 || code < ZERO || code > NINE) return keys;
+    marked ??= JSON.parse(markKeys(text));
+    let found = marked as Record<string | number, unknown>;
+    for (const step of path) {
+      found = found[typeof step === 'string' ? MARK + step : step] as typeof found;
+    }
+    return Object.keys(found).map((key) => key.slice(MARK.length));
+  };
+}
+
+/** Valid JSON with MARK in front of every key. A string is a key when a colon follows it. */
+function markKeys(text: string): string {
+  const parts: string[] = [];
+  let written = 0;
+  for (let start = text.indexOf('"'); start !== -1; ) {
+    let end = start;
+    do end = text.indexOf('"', end + 1);
+    while (isEscaped((at) => text.charCodeAt(at), end));
+    let next = end + 1;
+    while (' \t\r\n'.includes(text.charAt(next)) && next < text.length) next++;
+    if (text.charAt(next) === ':') {
+      parts.push(text.slice(written, start + 1), MARK);
+      written = start + 1;
+    }
+    start = text.indexOf('"', end + 1);
+  }
+  return parts.join('') + text.slice(written);
+}
+
+/** The JSON of an object whose keys stay in the given order, where an object's would not. */
+export function objectText(entries: Iterable<readonly [string, unknown]>): string {
+  const members = Array.from(entries, ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  return `{${members.join(',')}}`;
 }
 
 /** Searching for a character is native; a loop over 6 MiB of them takes 25 ms. */
@@ -62,12 +118,13 @@ function endOfString(bytes: Uint8Array, start: number): number {
   do {
     end = bytes.indexOf(QUOTE, end + 1);
     if (end === -1) return bytes.length;
-  } while (isEscaped(bytes, end));
+  } while (isEscaped((before) => bytes[before], end));
   return end;
 }
 
-function isEscaped(bytes: Uint8Array, at: number): boolean {
+/** Whether an odd number of backslashes stands in front of `at`. */
+function isEscaped(codeAt: (at: number) => number | undefined, at: number): boolean {
   let backslashes = 0;
-  while (bytes[at - 1 - backslashes] === BACKSLASH) backslashes++;
+  while (codeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
   return backslashes % 2 === 1;
 }

@@ -172,19 +172,11 @@ export function encodeMessage(uri: string, inputs: Inputs): string {
 
 function toWire(uri: string, inputs: Inputs): WireRecord {
   const only = [...inputs.values()][0];
-  if (only?.kind === 'json') {
-    const instance = Object.fromEntries([...inputs].map(([name, value]) => [name, jsonOf(name, value)]));
-    return { uri, data: instanceText(instance), serde: 'stream' };
-  }
+  if (only?.kind === 'json') return { uri, data: instanceText(inputs), serde: 'stream' };
   const tensors = new Map<string, Tensor>();
   const kinds: Record<string, string> = {};
   for (const [name, value] of inputs) addValue(name, value, tensors, kinds);
   return { uri, data: encodeBase64(encodeTensors(tensors, kinds)), serde: 'safetensors' };
-}
-
-function jsonOf(name: string, value: Value): unknown {
-  if (value.kind === 'json') return value.value;
-  throw badRequest(`input ${quoteName(name)}: JSON and binary inputs do not mix`);
 }
 
 function addValue(

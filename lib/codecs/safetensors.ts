@@ -14,7 +14,7 @@ import {
   viewBytes,
 } from '../contract/tensor.ts';
 import { isObject } from './instances.ts';
-import { parseText } from './json.ts';
+import { keysInOrder, objectText, parseText } from './json.ts';
 import { quoteName, quoteValue } from './quote.ts';
 
 const NAMES: Readonly<Record<NumericDType, string>> = {
@@ -43,8 +43,6 @@ export function encodeTensors(
   metadata: Record<string, string> = {},
 ): Uint8Array {
   const kinds = { ...metadata };
-  // No prototype: an input may be called __proto__.
-  const header: Record<string, unknown> = Object.create(null);
   const parts: Uint8Array[] = [];
   let offset = 0;
   // Widest first, as the format asks: then every tensor starts on its own alignment and can be read without a copy.
@@ -60,10 +58,10 @@ export function encodeTensors(
     parts.push(bytes);
     offset += bytes.byteLength;
   }
-  if (Object.keys(kinds).length > 0) header['__metadata__'] = kinds;
   // In the caller's order: position matters when names do not match the model's.
-  for (const name of tensors.keys()) header[name] = entries.get(name);
-  return assemble(JSON.stringify(header), parts, offset);
+  const header = Array.from(tensors.keys(), (name) => [name, entries.get(name)] as const);
+  const metadataEntry = Object.keys(kinds).length > 0 ? [['__metadata__', kinds] as const] : [];
+  return assemble(objectText([...metadataEntry, ...header]), parts, offset);
 }
 
 function assemble(header: string, parts: readonly Uint8Array[], bodyBytes: number): Uint8Array {
@@ -105,18 +103,16 @@ export function decodeTensors(bytes: Uint8Array): Map<string, Tensor> {
 
 /** `decodeTensors` with the file's `__metadata__`. */
 export function readTensorFile(bytes: Uint8Array): TensorFile {
-  const { header, body } = readHeader(bytes);
+  const { header, names, body } = readHeader(bytes);
   const metadata = metadataOf(header['__metadata__']);
   const tensors = new Map<string, Tensor>();
   let used = 0;
-  for (const [name, entry] of Object.entries(header)) {
+  for (const name of names) {
     if (name === '__metadata__') continue;
     if (tensors.size >= LIMITS.inputsPerRecord) {
-      throw broken(
-        `${Object.keys(header).length} entries are over the limit of ${LIMITS.inputsPerRecord} tensors`,
-      );
+      throw broken(`${names.length} entries are over the limit of ${LIMITS.inputsPerRecord} tensors`);
     }
-    const { start, end, ...head } = readEntry(name, entry, body.byteLength);
+    const { start, end, ...head } = readEntry(name, header[name], body.byteLength);
     // Each byte belongs to one tensor; otherwise 256 tensors could share one body, which would be copied 256 times.
     used += end - start;
     if (used > body.byteLength) {
@@ -127,19 +123,26 @@ export function readTensorFile(bytes: Uint8Array): TensorFile {
   return { tensors, metadata };
 }
 
-function readHeader(bytes: Uint8Array): { header: Record<string, unknown>; body: Uint8Array } {
+function readHeader(bytes: Uint8Array): {
+  readonly header: Record<string, unknown>;
+  /** Its keys, in their order. */
+  readonly names: readonly string[];
+  readonly body: Uint8Array;
+} {
   if (bytes.byteLength < 8) throw broken(`expected at least 8 bytes, got ${bytes.byteLength}`);
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
   const most = Math.min(HEADER_BYTES, bytes.byteLength - 8);
   if (length > most) throw broken(`a header of ${length} bytes, expected at most ${most}`);
+  let text: string;
   let header: unknown;
   try {
-    header = JSON.parse(utf8.decode(bytes.subarray(8, 8 + length)));
+    text = utf8.decode(bytes.subarray(8, 8 + length));
+    header = JSON.parse(text);
   } catch (error) {
     throw broken((error as Error).message);
   }
   if (!isObject(header)) throw broken('the header is no object');
-  return { header, body: bytes.subarray(8 + length) };
+  return { header, names: keysInOrder(text)(header, []), body: bytes.subarray(8 + length) };
 }
 
 function metadataOf(value: unknown): Record<string, string> {

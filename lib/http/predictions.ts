@@ -3,7 +3,7 @@
  * are doubles, so an int64 beyond 2^53 is written as a string to stay exact.
  */
 import { randomUUID } from 'node:crypto';
-import { inInstance, instancesOf, instanceText, isObject, parseJson } from '../codecs/instances.ts';
+import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
 import { decodeData, wireRecord } from '../codecs/message.ts';
 import { quoteName } from '../codecs/quote.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
@@ -26,17 +26,16 @@ interface Submission {
  * @throws bad_request, too_large
  */
 export function readSubmissions(body: Uint8Array | string): Submission[] {
-  const parsed = parseJson(body);
+  const { text, parsed } = readJson(body);
   if (isObject(parsed) && 'data' in parsed) {
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
     return [{ uri: record.uri, message: JSON.stringify(record) }];
   }
-  const instances = instancesOf(parsed);
+  const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const raw = (parsed as { instances: unknown[] }).instances;
-  return raw.map((instance, i) => {
+  return instances.map((instance, i) => {
     const uri = uris[i] as string;
     const record = { uri, data: instanceText(instance), serde: 'stream' };
     return { uri, message: JSON.stringify(record) };

@@ -50,17 +50,35 @@ export async function openSession(path: string, options: SessionOptions): Promis
     });
   }
   const { inputs, outputs } = await specsOf(session);
+  const run = runOf(session);
   return {
     inputs,
     outputs,
     async run(feeds) {
-      const named: Record<string, OrtTensor> = {};
+      // No prototype: an input may be called __proto__.
+      const named: Record<string, OrtTensor> = Object.create(null);
       for (const [i, spec] of inputs.entries()) named[spec.name] = toOrt(feeds[i] as Tensor);
-      const results = await session.run(named);
+      const results = await run(named);
       return outputs.map((spec) => fromOrt(spec.name, results[spec.name] as OrtTensor));
     },
     close: () => session.release(),
   };
+}
+
+type Run = (feeds: Readonly<Record<string, OrtTensor>>) => Promise<Readonly<Record<string, OrtTensor>>>;
+
+/**
+ * onnxruntime's `run` copies outputs by name to plain objects, and loses one that is called __proto__. Its handler,
+ * which is private, takes the names as they are.
+ */
+function runOf(session: InferenceSession): Run {
+  const names = session.outputNames;
+  if (!names.includes('__proto__')) return (feeds) => session.run(feeds) as ReturnType<Run>;
+  const handler: unknown = Reflect.get(session, 'handler');
+  const { run } = handler as { run(feeds: object, fetches: object, options: object): ReturnType<Run> };
+  const fetches: Record<string, null> = Object.create(null);
+  for (const name of names) fetches[name] = null;
+  return (feeds) => run.call(handler, feeds, fetches, {});
 }
 
 /**

@@ -723,18 +723,18 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'topN gives the largest in descending order',
-        find: 'upwards.sort((a, b) => value(b) - value(a))',
-        replace: 'upwards.sort((a, b) => value(a) - value(b))',
+        find: 'best.sort((a, b) => downwards(a, b) ||',
+        replace: 'best.sort((a, b) => downwards(b, a) ||',
       },
       {
         guarantee: 'ties come in the order of the old server',
-        find: 'if (newcomer <= value(upwards[0] as number)) continue;',
-        replace: 'if (newcomer < value(upwards[0] as number)) continue;',
+        find: 'index < n ? index : -index',
+        replace: 'index',
       },
       {
         guarantee: 'NaN is never the largest',
-        find: 'Number.isNaN(number) ? Number.NEGATIVE_INFINITY : number',
-        replace: 'number',
+        find: 'value === undefined || Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value',
+        replace: 'value ?? 0',
       },
       {
         guarantee: 'topN of text is refused',
