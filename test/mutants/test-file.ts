@@ -34,20 +34,23 @@ export async function runTestFile(
   signal.throwIfAborted();
   const startedMs = performance.now();
   const options = ['--test-reporter=tap', ...(skip === undefined ? [] : [`--test-skip-pattern=${skip}`])];
+  // Inherited from `node --test`, it would make the file report to a parent in binary.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawn(process.execPath, [...options, path], {
     cwd,
+    env,
     // A group of its own: what a crashed test has started is ended with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
-  const hear = (chunk: Buffer) => {
+  const collect = (chunk: Buffer) => {
     if (output.length < MAX_OUTPUT) output += chunk.toString();
     // One failure is enough, but its report shall be whole.
     if (FAILED.test(output)) setTimeout(endGroup, REPORT_MS);
   };
-  child.stdout.on('data', hear);
-  child.stderr.on('data', hear);
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
   let isLate = false;
   const endGroup = () => {
     try {
