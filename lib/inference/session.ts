@@ -67,18 +67,21 @@ export async function openSession(path: string, options: SessionOptions): Promis
 
 type Run = (feeds: Readonly<Record<string, OrtTensor>>) => Promise<Readonly<Record<string, OrtTensor>>>;
 
+interface Handler {
+  run(feeds: object, fetches: object, options: object): ReturnType<Run>;
+}
+
 /**
  * onnxruntime's `run` copies outputs by name to plain objects, and loses one that is called __proto__. Its handler,
  * which is private, takes the names as they are.
  */
 function runOf(session: InferenceSession): Run {
   const names = session.outputNames;
-  if (!names.includes('__proto__')) return (feeds) => session.run(feeds) as ReturnType<Run>;
-  const handler: unknown = Reflect.get(session, 'handler');
-  const { run } = handler as { run(feeds: object, fetches: object, options: object): ReturnType<Run> };
+  if (!names.includes('__proto__')) return (feeds) => session.run(feeds);
+  const handler: Handler = Reflect.get(session, 'handler');
   const fetches: Record<string, null> = Object.create(null);
   for (const name of names) fetches[name] = null;
-  return (feeds) => run.call(handler, feeds, fetches, {});
+  return (feeds) => handler.run(feeds, fetches, {});
 }
 
 /**
