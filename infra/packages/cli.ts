@@ -74,7 +74,7 @@ export async function buildCli({
 
 /** The generator of the references is source, which no package has. */
 function isShipped(path: string): boolean {
-  return !path.endsWith(join('docs', 'generate'));
+  return !path.endsWith(join('docs', 'reference', 'generate'));
 }
 
 async function bundle(root: string, folder: string): Promise<Metafile> {
