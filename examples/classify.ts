@@ -13,14 +13,12 @@ const input = new InputQueue();
 const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
 try {
   const names = (await readdir(IMAGES)).filter((name) => name.endsWith('.png')).sort();
-  // Use a uri once, because its first result stays.
-  const run = Date.now().toString(36);
-  const uris = names.map((name) => `${basename(name, '.png')}-${run}`);
-  await Promise.all(
-    uris.map((uri, i) => input.enqueue(uri, { image: { path: join(IMAGES, names[i] as string) } })),
+  const sent = await Promise.all(
+    names.map((name) => input.enqueue(basename(name, '.png'), { image: { path: join(IMAGES, name) } })),
   );
-  for (const [i, uri] of uris.entries()) {
-    const { outputs } = await output.wait(uri, { timeoutMs: 30_000 });
+  // A uri may be used again, as in a second run of this: the identity says which of its enqueues is waited for.
+  for (const [i, { uri, identity }] of sent.entries()) {
+    const { outputs } = await output.wait(uri, { identity, timeoutMs: 30_000 });
     const probabilities = Array.from(outputs[0]?.data ?? [], Number);
     const best = probabilities.indexOf(Math.max(...probabilities));
     console.log(`${names[i]} prediction layer shape: (${outputs[0]?.shape.join(',')})`);

@@ -23,7 +23,7 @@ try {
   await input.enqueue(`bad-${run}`, { image: [1, 2, 3] });
   await show('the same through the queue', () => output.wait(`bad-${run}`));
 
-  await show('a uri in use for another payload', () => input.enqueue(`bad-${run}`, { image: [4, 5] }));
+  await show('too late to cancel', () => output.cancel(`bad-${run}`));
 
   await show('no result yet', () => output.query(`nobody-${run}`));
 

@@ -1,7 +1,7 @@
 /**
  * Turns an SQS event into one result per record in Redis and returns the messages that SQS should deliver again.
- * Results are written before the response: after a crash in between the batch is delivered again, and the first
- * result of a uri stays.
+ * Results are written before the response: after a crash in between the batch is delivered again, and a redelivered
+ * record changes nothing.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { composeBatch } from '../lib/compose/batch.ts';

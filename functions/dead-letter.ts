@@ -4,6 +4,7 @@
  * outcome. This function is in the VPC with Redis, where S3 is reachable for free.
  */
 import type { SQSBatchItemFailure, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import { enqueueOf } from '../lib/codecs/attributes.ts';
 import { encodeDeadLetter, uriOf } from '../lib/codecs/dead-letter.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -38,20 +39,20 @@ export const deadLetter =
 
 /** @returns its id when its result could not be saved */
 async function deadLetterRecord(
-  { messageId, body, attributes }: SQSRecord,
+  record: SQSRecord,
   { sink, archive, attempts }: DeadLetterDeps,
 ): Promise<readonly string[]> {
-  const sentAt = Number(attributes.SentTimestamp);
-  await archive(messageId, encodeDeadLetter({ messageId, sentAt, attempts, body }));
+  const { messageId, body } = record;
+  const enqueue = enqueueOf(record);
+  const sentAt = enqueue.sentAt || undefined;
+  await archive(messageId, encodeDeadLetter({ messageId, ...enqueue, sentAt, attempts, body }));
   measure('DeadLettered', 1);
   const uri = uriOf(body);
   // There is no uri to store a failure under; the archived message can still be inspected.
   if (uri === undefined) return [];
-  const error = new ServingError(
-    'max_receives_exceeded',
-    `the record failed ${attempts} times and was archived as ${messageId}`,
-  );
-  return sink.save([{ id: messageId, uri, outcome: { ok: false, error } }], '');
+  const message = `the record failed ${attempts} times and was archived as ${messageId}`;
+  const error = new ServingError('max_receives_exceeded', message);
+  return sink.save([{ id: messageId, enqueue, uri, outcome: { ok: false, error } }], '');
 }
 
 export const handler = await lambdaHandler(deadLetter, composeDeadLetter);

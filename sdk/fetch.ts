@@ -23,8 +23,9 @@ export async function postJson(
   body: string,
   timeoutMs = 30_000,
   send: Fetch = fetch,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
-  const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+  const init = { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } };
   return (await request(url, init, timeoutMs, undefined, send)).body;
 }
 

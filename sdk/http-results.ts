@@ -2,6 +2,7 @@
  * Reads results through the HTTPS API, with the interface of ResultStore, for clients outside the VPC. The server
  * waits: `Prefer: wait=20` holds the request until there is a result, so no client polls in a loop.
  */
+import type { EnqueueQuery } from '../lib/contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';
@@ -29,9 +30,11 @@ export class HttpResults {
     this.#url = `${this.#root}/predictions`;
   }
 
-  async status(uri: string): Promise<RecordStatus> {
-    const { body } = await this.#ask('GET', 'status', uri);
-    const { status } = (body ?? {}) as { status?: unknown };
+  async status(uri: string, query: EnqueueQuery = {}): Promise<RecordStatus> {
+    const { body } = await this.#ask('GET', 'status', uri, query);
+    const { status, identity } = (body ?? {}) as { status?: unknown; identity?: unknown };
+    // The first release passes the parameter over and answers for the uri.
+    if (identity !== query.identity) return 'unknown';
     if (isRecordStatus(status)) return status;
     throw new ServingError('internal', `${this.#root}/status did not answer with a status`, { uri });
   }
@@ -46,25 +49,25 @@ export class HttpResults {
     }
   }
 
-  #ask(method: string, what: 'status' | 'cancel', uri: string): Promise<Answer> {
-    return this.#request(`${this.#root}/${what}?uri=${encodeURIComponent(uri)}`, { method });
+  #ask(method: string, what: 'status' | 'cancel', uri: string, query: EnqueueQuery = {}): Promise<Answer> {
+    return this.#request(`${this.#root}/${what}?${parameters(uri, query)}`, { method });
   }
 
-  get(uri: string): Promise<Result | undefined> {
-    return this.#read(uri, 'GET');
+  get(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
+    return this.#read(uri, query, 'GET');
   }
 
-  take(uri: string): Promise<Result | undefined> {
-    return this.#read(uri, 'DELETE');
+  take(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
+    return this.#read(uri, query, 'DELETE');
   }
 
-  async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
+  async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
     const endAt = performance.now() + assertWaitMs(timeoutMs);
     for (;;) {
       const askedAt = performance.now();
       const leftMs = endAt - askedAt;
       const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.ceil(leftMs / 1000)));
-      const result = await this.#read(uri, 'GET', { prefer: `wait=${seconds}` }, signal);
+      const result = await this.#read(uri, { identity }, 'GET', { prefer: `wait=${seconds}` }, signal);
       if (result) return result;
       if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
@@ -96,15 +99,22 @@ export class HttpResults {
     return request(url, init, ANSWER_MS, signal, this.#send);
   }
 
-  /** The uri is a query parameter, because API Gateway would interpret its `?` and `/` in the path. */
-  async #read(uri: string, method: string, headers: Record<string, string> = {}, signal?: AbortSignal) {
+  async #read(
+    uri: string,
+    query: EnqueueQuery,
+    method: string,
+    headers: Record<string, string> = {},
+    signal?: AbortSignal,
+  ) {
     try {
       const { body } = await this.#request(
-        `${this.#url}?uri=${encodeURIComponent(uri)}`,
+        `${this.#url}?${parameters(uri, query)}`,
         { method, headers },
         signal,
       );
       const json = body as ResultJson;
+      // The first release passes the parameter over and answers with whatever result the uri has.
+      if (query.identity !== undefined && json.identity !== query.identity) return undefined;
       if (json.status !== 'succeeded') throw failureOf(json);
       return resultOf(json);
     } catch (error) {
@@ -117,8 +127,14 @@ export class HttpResults {
   async close(): Promise<void> {}
 }
 
+/** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
+function parameters(uri: string, { identity }: EnqueueQuery): string {
+  return `uri=${encodeURIComponent(uri)}${identity === undefined ? '' : `&identity=${identity}`}`;
+}
+
 interface ResultJson {
   readonly uri: string;
+  readonly identity?: string;
   readonly status: string;
   readonly error?: string;
   readonly code?: string;
@@ -137,8 +153,10 @@ function failureOf({ uri, code, error }: ResultJson): ServingError {
   return new ServingError(errorCodeOf(code) ?? 'internal', error ?? 'the record failed', { uri });
 }
 
-function resultOf({ uri, model = '', finishedAt, filtered, outputs = [] }: ResultJson): Result {
-  return { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt: Date.parse(finishedAt ?? '') };
+function resultOf(json: ResultJson): Result {
+  const { uri, model = '', finishedAt, filtered, outputs = [], identity = '' } = json;
+  const finishedAtMs = Date.parse(finishedAt ?? '');
+  return { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt: finishedAtMs, identity };
 }
 
 function tensorOf({

@@ -1,13 +1,14 @@
 /**
  * Puts records into the job's queue: the client half of the enqueue contract. Every call resolves when the queue has
- * the record (or its result exists already), or throws; the Python client only printed a line when the queue was
- * full, and lost the record.
+ * the record, or throws; the Python client only printed a line when the queue was full, and lost the record.
  */
+import { randomUUID } from 'node:crypto';
 import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../lib/codecs/message.ts';
+import { assertIdentity } from '../lib/contract/enqueue.ts';
 import { badConfig, badRequest, ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../lib/contract/names.ts';
-import { type SentRecord, sendClaimed, submit } from '../lib/pipeline/submit.ts';
+import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { openSqs, QueueSender } from '../lib/queue/sender.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
@@ -30,14 +31,28 @@ export interface InputQueueOptions {
   /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
   readonly fetch?: Fetch;
   /**
-   * The service's Redis, redis://host:port or rediss://... With it a uri is claimed before its record is sent:
-   * enqueueing the same payload again is harmless, a different payload under a uri in use is refused, and `status`
-   * knows what is queued.
+   * The service's Redis, redis://host:port or rediss://... With it a record is announced before it is sent, so that
+   * `status` knows what is queued and `cancel` what there is to cancel.
    */
   readonly redisUrl?: string;
 }
 
-export interface QueueRecord {
+export interface EnqueueOptions {
+  /**
+   * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
+   * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
+   */
+  readonly identity?: string | undefined;
+}
+
+/** A record that the queue has. */
+export interface Enqueued {
+  readonly uri: string;
+  /** For `query`, `wait` and `status`: they then know the result of this enqueue from that of any other of the uri. */
+  readonly identity: string;
+}
+
+export interface QueueRecord extends EnqueueOptions {
   readonly uri: string;
   readonly inputs: RecordInputs;
 }
@@ -52,7 +67,7 @@ export class InputQueue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
   readonly #connection: RedisConnection | undefined;
-  readonly #claims: RecordStates | undefined;
+  readonly #states: RecordStates | undefined;
   #sender: Promise<QueueSender> | undefined;
   #closed = false;
   #payloadStore: Promise<PayloadStore> | undefined;
@@ -62,19 +77,21 @@ export class InputQueue {
     this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
     if (options.redisUrl === undefined) return;
     this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
-    this.#claims = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
+    this.#states = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
   }
 
   /**
-   * Resolves when the queue has the record. Calls of one tick are sent together, ten per request.
-   * With redisUrl, nothing is sent if this very record already has a result, even a failure.
+   * Resolves when the queue has the record. Calls of one tick are sent together, ten per request. Of several records
+   * under one uri the last enqueued counts, by the time at which SQS took them.
    * @throws queue_unavailable, too_large (over 1 MiB as a message and no bucket), bad_request; with redisUrl
-   * conflict, results_unavailable; each with the uri
+   * results_unavailable; each with the uri
    */
-  async enqueue(uri: string, inputs: RecordInputs): Promise<void> {
+  async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
+      const identity = assertIdentity(options.identity ?? randomUUID());
       const message = encodeMessage(uri, await toInputs(inputs));
-      await sendClaimed(this.#claims, [{ uri, message }], (record) => this.#send(record));
+      await sendAnnounced(this.#states, [{ uri, identity, message }], (record) => this.#send(record));
+      return { uri, identity };
     } catch (error) {
       const { code, message } = ServingError.from(error);
       throw new ServingError(code, message, { uri, cause: error });
@@ -82,9 +99,9 @@ export class InputQueue {
   }
 
   async #send(record: SentRecord): Promise<void> {
-    if (this.#overHttp)
-      await postJson(this.#frontend('/predictions'), record.message, undefined, this.#options.fetch);
-    else await submit(await this.#open(), this.#payloads, record);
+    if (!this.#overHttp) return submit(await this.#open(), this.#payloads, record);
+    const headers = { 'idempotency-key': record.identity };
+    await postJson(this.#frontend('/predictions'), record.message, undefined, this.#options.fetch, headers);
   }
 
   /**
@@ -101,8 +118,8 @@ export class InputQueue {
     const flying = new Set<Promise<void>>();
     let taken = 0;
     try {
-      for await (const { uri, inputs } of records) {
-        const flight = this.enqueue(uri, inputs).then(
+      for await (const { uri, inputs, identity } of records) {
+        const flight = this.enqueue(uri, inputs, { identity }).then(
           () => void taken++,
           (error: unknown) => void errors.push(error),
         );

@@ -2,6 +2,7 @@
  * Reads results from Redis or through the HTTPS API: the client half of the query contract. A missing result is
  * undefined, and a failed record throws an error with its code and uri; the Python client returned "[]" and "NaN".
  */
+import { assertIdentity, type EnqueueQuery } from '../lib/contract/enqueue.ts';
 import type { ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
@@ -20,7 +21,7 @@ export interface OutputQueueOptions {
   readonly fetch?: Fetch;
 }
 
-export interface WaitForOptions {
+export interface WaitForOptions extends EnqueueQuery {
   /** Default 30,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -46,39 +47,42 @@ export class OutputQueue {
   }
 
   /**
-   * Returns the result and keeps it; undefined when there is none (yet, or any more).
+   * Returns the result and keeps it; undefined when there is none (yet, or any more). With the identity that `enqueue`
+   * returned, only the result of that enqueue.
    * @throws the record's own error if it failed (code, uri); results_unavailable
    */
-  async query(uri: string): Promise<Result | undefined> {
-    return this.#results.get(assertUri(uri));
+  async query(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
+    return this.#results.get(assertUri(uri), checked(query));
   }
 
   /** Like `query`, but deletes the result, even a failure. A cancelled uri stays cancelled. */
-  async queryAndDelete(uri: string): Promise<Result | undefined> {
-    return this.#results.take(assertUri(uri));
+  async queryAndDelete(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
+    return this.#results.take(assertUri(uri), checked(query));
   }
 
   /**
-   * Waits for the result by subscription, without polling.
+   * Waits for the result by subscription, without polling. Without an identity, a result that an earlier enqueue of the
+   * uri left is returned at once.
    * @throws timeout after `timeoutMs`, the signal's reason when aborted, the record's own error if it failed
    */
-  async wait(uri: string, { timeoutMs = 30_000, signal }: WaitForOptions = {}): Promise<Result> {
+  async wait(uri: string, { timeoutMs = 30_000, signal, identity }: WaitForOptions = {}): Promise<Result> {
     signal?.throwIfAborted();
-    return this.#results.wait(assertUri(uri), { timeoutMs, ...(signal ? { signal } : {}) });
+    const query = checked({ identity });
+    return this.#results.wait(assertUri(uri), { ...query, timeoutMs, ...(signal ? { signal } : {}) });
   }
 
   /**
-   * The state of a record, without its result.
+   * The state of a record, without its result; with an identity, the state of that enqueue of it.
    * @throws results_unavailable
    */
-  async status(uri: string): Promise<RecordStatus> {
-    return this.#states.status(assertUri(uri));
+  async status(uri: string, query: EnqueueQuery = {}): Promise<RecordStatus> {
+    return this.#states.status(assertUri(uri), checked(query));
   }
 
   /**
-   * Cancels a record without a result: `query` and `wait` throw `cancelled` for 5 days, even if the record is running
-   * now.
-   * @returns false when there is a result already
+   * Cancels what was enqueued under the uri until now and has no result: `query` and `wait` throw `cancelled` for 5 days,
+   * even if the record is running now. A record that is enqueued afterwards is not cancelled.
+   * @returns false when it is too late: every enqueue that is known has, or had, its result
    * @throws results_unavailable
    */
   async cancel(uri: string): Promise<boolean> {
@@ -114,4 +118,9 @@ export class OutputQueue {
   async close(): Promise<void> {
     await this.#results.close();
   }
+}
+
+/** @throws bad_request */
+function checked({ identity }: EnqueueQuery): EnqueueQuery {
+  return identity === undefined ? {} : { identity: assertIdentity(identity) };
 }

@@ -18,7 +18,7 @@ const EXPECTED: Readonly<Record<string, RegExp>> = {
   'binary.ts': /^probabilities: 32 rows of 10\n24576 bytes, \d+ as JSON; the same answer: true\n$/,
   'batch.ts': /^200 results\n( {2}class \d: \d+\n)+$/,
   'errors.ts':
-    /^a shape that does not fit: bad_input \(400\) .*expected float32.*\nthe same through the queue: bad_input \(400\) .*\na uri in use for another payload: conflict \(409\) .*\nno result yet: undefined\na wait that ends: timeout \(504\) .*\ncancelled before anybody sent it: cancelled\n$/,
+    /^a shape that does not fit: bad_input \(400\) .*expected float32.*\nthe same through the queue: bad_input \(400\) .*\ntoo late to cancel: false\nno result yet: undefined\na wait that ends: timeout \(504\) .*\ncancelled before anybody sent it: cancelled\n$/,
   'http.sh':
     /"predictions":\["\{value=[\s\S]*"status":"succeeded"[\s\S]*"status":"succeeded"[\s\S]*"code":"conflict"[\s\S]*"code":"bad_input"[\s\S]*"name":"zoo\.serving/,
 };

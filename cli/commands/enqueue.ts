@@ -31,7 +31,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}.`,
     ...SERVICE_OPTIONS,
     'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
     bucket: { value: 'name', about: 'its bucket, for records over 1 MiB' },
-    'redis-url': { value: 'url', about: 'its Redis, so that a uri in use for another record is refused' },
+    'redis-url': { value: 'url', about: 'its Redis, so that `status` knows what is queued' },
     job: JOB,
   },
   async run({ dir, file, prefix, input, ...values }, output, pairs) {

@@ -2,6 +2,8 @@
  * `cluster-serving dlq`: lists, replays and purges the records that were delivered too often, which are archived in a
  * job's bucket. replay and purge change the archive, so they need a selection; none does not mean all.
  */
+import { replayAttributes } from '../../lib/codecs/attributes.ts';
+import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { queueName } from '../../lib/contract/names.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
@@ -113,7 +115,7 @@ async function assertThere({ deadLetters, job }: DlqPlace, ids: readonly string[
 /** @param work gets a function that sends one message body */
 async function withSender(
   { queueUrl, endpoint, region, job }: DlqPlace,
-  work: (send: (body: string) => Promise<void>) => Promise<number>,
+  work: (send: (body: string, enqueue: Enqueue) => Promise<void>) => Promise<number>,
 ): Promise<number> {
   const { openSqs, QueueSender } = await import('../../lib/queue/sender.ts');
   const { GetQueueUrlCommand } = await import('@aws-sdk/client-sqs');
@@ -128,7 +130,7 @@ async function withSender(
           })
         : { QueueUrl: queueUrl };
     const sender = new QueueSender(sqs, { queueUrl: found.QueueUrl as string });
-    return await work((body) => sender.send(body));
+    return await work((body, enqueue) => sender.send(body, replayAttributes(enqueue)));
   } finally {
     sqs.destroy();
   }

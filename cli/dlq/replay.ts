@@ -2,6 +2,8 @@
  * `dlq replay`. A message leaves the bucket only after its result is stored or its queue has it. If the command ends in
  * between, the next replay finds the result and removes the message: nothing is lost, and no result appears twice.
  */
+import type { DeadLetter } from '../../lib/codecs/dead-letter.ts';
+import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
@@ -32,7 +34,7 @@ export interface ReplayOptions {
   /** True: nothing is stored, sent or removed. */
   readonly dryRun: boolean;
   /** Sends what works back into the queue; undefined stores its result. */
-  readonly send: ((body: string) => Promise<void>) | undefined;
+  readonly send: ((body: string, enqueue: Enqueue) => Promise<void>) | undefined;
   /** The time limit of one record. Default: the job's function.timeoutSeconds. */
   readonly limitMs?: number | undefined;
   readonly onStart?: (version: string) => void;
@@ -105,20 +107,27 @@ class Replay {
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
       // The id is the file's name, not the one in the message, because that file is removed.
-      return message && !(message instanceof ServingError) ? [{ id, sent: message.body }] : [];
+      return message && !(message instanceof ServingError)
+        ? [{ id, sent: message.body, enqueue: replayOf(message) }]
+        : [];
     });
     const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
     const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
     const { finished, returned } = await runMessages(
-      messages.map(({ id }, i) => ({ id, attempts: 1, body: bodies[i] as string | ServingError })),
+      messages.map(({ id, enqueue }, i) => ({
+        id,
+        enqueue,
+        attempts: 1,
+        body: bodies[i] as string | ServingError,
+      })),
       (records) => this.#runner.run(records),
     );
     for (const { id, error } of returned) this.#fail(id, error.uri, error);
     const done: string[] = [];
     const ends = await Promise.allSettled(
-      finished.map(async ({ id, uri, outcome }) => {
+      finished.map(async ({ id, enqueue, uri, outcome }) => {
         const { body, sent } = byId.get(id) as { sent: string; body: string };
-        if (await this.#replace({ uri, messageId: id, message: body }, sent, outcome)) done.push(id);
+        if (await this.#replace({ uri, messageId: id, enqueue, message: body }, sent, outcome)) done.push(id);
       }),
     );
     // Finished messages are removed even if another one failed.
@@ -138,7 +147,7 @@ class Replay {
     }
     const replaced = this.#options.dryRun ? 'replaced' : await this.#store(record, sent, fields);
     if (replaced === 'conflict') {
-      const message = 'it works now, but its uri is in use for another record, whose result stays';
+      const message = 'it works now, but its uri was used again for another record, which counts';
       return this.#fail(messageId, uri, new ServingError('conflict', message, { uri }));
     }
     if (replaced === 'superseded') this.counts.over++;
@@ -155,7 +164,7 @@ class Replay {
     const { send } = this.#options;
     if (!send) return results ? results.store(record, fields, this.#runner.version) : 'conflict';
     const freed = results ? await results.free(record) : 'replaced';
-    if (freed === 'replaced') await send(sent);
+    if (freed === 'replaced') await send(sent, record.enqueue);
     return freed;
   }
 
@@ -164,4 +173,9 @@ class Replay {
     this.#options.onFailed({ id, uri, error });
     return false;
   }
+}
+
+/** The record keeps its identity and its time: what was enqueued later under the same uri stays later. */
+function replayOf({ identity, sentAt = 0, replays }: DeadLetter): Enqueue {
+  return { identity, sentAt, replays: replays + 1 };
 }

@@ -2,6 +2,7 @@
  * The file in which a message that was delivered too often is archived. A listing reads only the first bytes of each file, so
  * short fields stand before the body, and the uri is found without the rest of the message.
  */
+import { isIdentity } from '../contract/enqueue.ts';
 import { badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { decodeMessage } from './message.ts';
@@ -9,15 +10,20 @@ import { decodeMessage } from './message.ts';
 export interface DeadLetter {
   /** SQS's id, which is also the file name. */
   readonly messageId: string;
-  /** When it was sent, in ms since 1970; undefined if the file does not contain it. */
+  /** When its record was first sent, in ms since 1970; undefined if the file does not contain it. */
   readonly sentAt: number | undefined;
+  /** The identity of its enqueue; in a file of the first release its message id. */
+  readonly identity: string;
+  /** How often its record was replayed through the queue before. */
+  readonly replays: number;
   /** The number of deliveries; undefined if the file does not contain it. */
   readonly attempts: number | undefined;
   readonly body: string;
 }
 
-export function encodeDeadLetter({ messageId, sentAt, attempts, body }: DeadLetter): string {
-  return JSON.stringify({ messageId, sentAt, attempts, body });
+export function encodeDeadLetter(letter: DeadLetter): string {
+  const { messageId, sentAt, identity, replays, attempts, body } = letter;
+  return JSON.stringify({ messageId, sentAt, identity, replays, attempts, body });
 }
 
 /** @throws bad_request when the text is not a dead letter */
@@ -28,11 +34,18 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${(error as Error).message}`);
   }
-  const { messageId, sentAt, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
-  return { messageId, sentAt: numberOf(sentAt), attempts: attemptsIn(parsed), body };
+  return {
+    messageId,
+    sentAt: numberOf(sentAt),
+    identity: isIdentity(identity) ? identity : messageId,
+    replays: numberOf(replays) ?? 0,
+    attempts: attemptsIn(parsed),
+    body,
+  };
 }
 
 /** Earlier versions wrote `tries` for `attempts`. */

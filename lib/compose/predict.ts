@@ -17,7 +17,7 @@ export async function composePredict(scope: Scope) {
   const deps = {
     jobName: job.jobName,
     accept: queueing &&
-      redis && { ...scope.get(queueing.accept), claims: () => scope.get(redis.recordStates) },
+      redis && { ...scope.get(queueing.accept), announcer: () => scope.get(redis.recordStates) },
     filter: parseFilter(job.postProcessing),
     limiter: redis && scope.get(redis.limiter),
     reporter: scope.get(reporter),

@@ -17,8 +17,8 @@ export async function composePredictions(scope: Scope) {
   return {
     queue: () => accept().queue(),
     payloads: () => accept().payloads(),
-    // Outside the VPC there is no Redis for claims.
-    ...(redis ? { claims: () => scope.get(redis.recordStates) } : {}),
+    // Outside the VPC there is no Redis to announce a record in.
+    ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
     results: () => scope.get(parts().results),
     reporter: () => {
       parts();

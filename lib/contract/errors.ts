@@ -28,7 +28,7 @@ export const ERRORS = {
   unauthorized: { status: 401, retryable: false },
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: { status: 404, retryable: false },
-  /** The uri is in use, it is too late to cancel, or another model version came first. Look at what is there now. */
+  /** It is too late to cancel, a dead letter's uri was used again, or another model version came first. Look at what is there now. */
   conflict: { status: 409, retryable: false },
   /** A size or count is over a limit, which the message names. Send less, or shorten answers with `postProcessing`. */
   too_large: { status: 413, retryable: false },

@@ -48,7 +48,7 @@ export function resultKey(job: string, uri: string): string {
   return `cluster-serving_${job}:${uri}`;
 }
 
-/** The hash of the claim on a uri: its payload, and whether it has an outcome. */
+/** The hash of a uri's state: the enqueues that were announced and have no outcome yet, and which of them is running. */
 export function stateKey(job: string, uri: string): string {
   return `cluster-serving-state_${job}:${uri}`;
 }
@@ -58,8 +58,19 @@ export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;
 }
 
-/** The prefix of the keys that record messages whose result was taken, so that they get no second one. */
-export function seenPrefix(job: string): string {
+/**
+ * The idempotency record of a uri: the newest enqueue that had an outcome. It outlives the result, so that neither the
+ * same message nor an older one gets a result again after the result was taken, deleted or expired.
+ */
+export function newestKey(job: string, uri: string): string {
+  return `cluster-serving-newest_${job}:${uri}`;
+}
+
+/**
+ * The prefix of the keys that record messages whose result was taken. Functions of the first release know no idempotency
+ * records, and may run beside ours while a deployment replaces them.
+ */
+export function takenMessagePrefix(job: string): string {
   return `cluster-serving-seen_${job}:`;
 }
 

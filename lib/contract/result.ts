@@ -3,10 +3,10 @@ import type { ServingError } from './errors.ts';
 import type { NamedTensor } from './values.ts';
 
 /**
- * `queued`: claimed and without a result.
+ * `queued`: announced and without an outcome, also where an earlier enqueue of the uri has a result.
  * `running`: the same, and a batch function is running it now.
  * `expired`: its result has expired; known for as long again.
- * `unknown`: unseen, or taken, or sent without a claim and not finished yet.
+ * `unknown`: unseen, or taken, or sent without an announcement and not finished yet.
  */
 const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown'] as const;
 
@@ -27,6 +27,8 @@ export interface Result {
   readonly model: string;
   /** When it was finished, in ms since 1970. */
   readonly finishedAt: number;
+  /** Which enqueue of the uri it answers; "" in a result of the first release, which did not say. */
+  readonly identity: string;
 }
 
 /** The outcome that `dequeue` found for one uri. */

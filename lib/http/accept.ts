@@ -1,8 +1,17 @@
 /**
- * Puts a request's records into the queue and answers 202 with their uris, once SQS has every record.
+ * Puts a request's records into the queue and answers 202 with their uris and identities, once SQS has every record.
  */
-import { type Claims, type LargeRecords, type Sender, sendClaimed, submit } from '../pipeline/submit.ts';
-import { readSubmissions } from './predictions.ts';
+import { randomUUID } from 'node:crypto';
+import { assertIdentity } from '../contract/enqueue.ts';
+import {
+  type Announcer,
+  type LargeRecords,
+  type Sender,
+  type SentRecord,
+  sendAnnounced,
+  submit,
+} from '../pipeline/submit.ts';
+import { readSubmissions, type Submission } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
@@ -10,20 +19,31 @@ export interface AcceptDeps {
   readonly queue: () => Sender;
   /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
-  /** Refuses a uri that is in use for another payload; absent where Redis cannot be reached. */
-  readonly claims?: () => Claims;
+  /** Lets `status` know what is queued; absent where Redis cannot be reached. */
+  readonly announcer?: () => Announcer;
 }
 
 export async function acceptRecords(
   request: HttpRequest,
-  { queue, payloads, claims }: AcceptDeps,
+  { queue, payloads, announcer }: AcceptDeps,
 ): Promise<HttpResponse> {
-  const submissions = readSubmissions(request.body());
+  const records = identified(readSubmissions(request.body()), request.headers['idempotency-key']);
   const sender = queue();
-  await sendClaimed(claims?.(), submissions, (submission) => submit(sender, payloads, submission));
-  const uris = submissions.map(({ uri }) => uri);
-  const [uri] = uris as [string];
-  return uris.length > 1 ? json(202, { uris }) : json(202, { uri }, { location: locationOf(uri) });
+  await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
+  const [{ uri, identity }] = records as [SentRecord];
+  if (records.length === 1) return json(202, { uri, identity }, { location: locationOf(uri) });
+  return json(202, {
+    uris: records.map((record) => record.uri),
+    identities: records.map((record) => record.identity),
+  });
+}
+
+/** The key of a request with several records is continued with their places. @throws bad_request for a bad key */
+function identified(submissions: readonly Submission[], key: string | undefined): SentRecord[] {
+  return submissions.map((submission, i) => {
+    if (key === undefined) return { ...submission, identity: randomUUID() };
+    return { ...submission, identity: assertIdentity(submissions.length === 1 ? key : `${key}-${i}`) };
+  });
 }
 
 /** API Gateway would interpret `?`, `/` and `..` of the uri in a path. */

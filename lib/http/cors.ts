@@ -22,6 +22,7 @@ export function corsRules(allowedOrigins: readonly string[]): CorsRules | undefi
     allowedHeaders: [
       'content-type',
       'prefer',
+      'idempotency-key',
       'inference-header-content-length',
       'authorization',
       'x-amz-date',

@@ -14,7 +14,7 @@ import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
 
-interface Submission {
+export interface Submission {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
@@ -91,8 +91,10 @@ function assertElements(outcomes: readonly Outcome[]): void {
 
 /** JSON text of a finished result; built by hand so that float32 values keep their short form. */
 export function resultText(result: Result): string {
-  const { uri, model, finishedAt, filtered } = result;
-  const head = { uri, status: 'succeeded', model, finishedAt: new Date(finishedAt).toISOString() };
+  const { uri, model, finishedAt, filtered, identity } = result;
+  const time = new Date(finishedAt).toISOString();
+  // A result of the first release does not say which enqueue it answers.
+  const head = { uri, ...(identity && { identity }), status: 'succeeded', model, finishedAt: time };
   const tail =
     filtered === undefined
       ? `"outputs":[${result.outputs.map(outputText).join(',')}]`
@@ -114,10 +116,13 @@ function elementText(element: number | bigint | string, dtype: DType): string {
   return numberText(element, dtype);
 }
 
-/** JSON of a record whose outcome is a failure, or that was cancelled. */
-export function failureBody(error: ServingError): Record<string, unknown> {
+/**
+ * JSON of a record whose outcome is a failure, or that was cancelled.
+ * @param identity of the enqueue, where one was asked for
+ */
+export function failureBody(error: ServingError, identity?: string): Record<string, unknown> {
   const status = error.code === 'cancelled' ? 'cancelled' : 'failed';
-  return { uri: error.uri, status, error: error.publicMessage, code: error.code };
+  return { uri: error.uri, identity, status, error: error.publicMessage, code: error.code };
 }
 
 /** The JSON text of a page of DELETE /predictions; undefined: none are left. */

@@ -6,6 +6,7 @@ import { isUtf8 } from 'node:buffer';
 import { gunzipSync } from 'node:zlib';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { quoteName } from '../codecs/quote.ts';
+import { assertIdentity } from '../contract/enqueue.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
@@ -19,6 +20,8 @@ export interface HttpRequest {
   readonly parameters: Readonly<Record<string, string | undefined>>;
   /** The parameter `uri`. @throws bad_request for a bad uri, or none */
   uri(): string;
+  /** The parameter `identity`, where there is one. @throws bad_request for what is none */
+  identity(): string | undefined;
   /**
    * Decoded and unzipped at its first use.
    * @param alignedAt the index of a byte to align to 8 in memory if possible, so that a typed array can start there
@@ -42,6 +45,8 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
       if (uri.includes(REPLACEMENT)) assertUtf8(event.rawQueryString);
       return uri;
     },
+    identity: () =>
+      parameters['identity'] === undefined ? undefined : assertIdentity(parameters['identity']),
     body: (alignedAt = 0, allocate = (bytes) => Buffer.allocUnsafe(bytes)) =>
       readBody(event, (text) => decodeAligned(text, alignedAt, allocate)),
   };

@@ -2,6 +2,7 @@
  * GET and DELETE /predictions/{uri}, and DELETE /predictions, which takes a page of finished results. A result is taken
  * only when it can be answered; one that is too large for an answer stays.
  */
+import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
@@ -11,9 +12,12 @@ import { type HttpResponse, json, jsonText } from './response.ts';
 
 export interface Results {
   /** @throws the record's own error when it failed; results_unavailable */
-  getWithin(uri: string, waitMs: number): Promise<Result | undefined>;
-  /** @param use called with the result; if it throws, the result stays */
-  take(uri: string, use: (result: Result) => void): Promise<Result | undefined>;
+  getWithin(uri: string, waitMs: number, query: EnqueueQuery): Promise<Result | undefined>;
+  /** @param query.use called with the result; if it throws, the result stays */
+  take(
+    uri: string,
+    query: EnqueueQuery & { readonly use: (result: Result) => void },
+  ): Promise<Result | undefined>;
   /** @returns undefined when there are none left */
   takePage(count: number, maxBytes: number): Promise<readonly Dequeued[] | undefined>;
 }
@@ -34,15 +38,19 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   if (parameters['uri'] === undefined && method === 'DELETE')
     return jsonText(200, pageText(await results.takePage(PAGE, PAGE_BYTES)));
   const uri = request.uri();
+  const identity = request.identity();
   const reporter = deps.reporter();
   const stop = reporter.start('zoo.serving.redis.get');
   try {
     const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
-    const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));
+    const asked = { uri, identity };
+    const seen = await answerWith(asked, async (use) => {
+      use(await results.getWithin(uri, waitMs, { identity }));
+    });
     if (method !== 'DELETE') return seen;
     // The result fits into an answer, so it may be deleted. It may have changed since, so the answer is what was
     // taken.
-    return await answerWith(uri, (use) => results.take(uri, use));
+    return await answerWith(asked, (use) => results.take(uri, { identity, use }));
   } finally {
     stop();
     await reporter.flushWhenDue();
@@ -51,7 +59,7 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
 
 /** @param read passes a result to `use`, which throws if it does not fit into an answer */
 async function answerWith(
-  uri: string,
+  { uri, identity }: EnqueueQuery & { readonly uri: string },
   read: (use: (result: Result | undefined) => void) => Promise<unknown>,
 ): Promise<HttpResponse> {
   let text: string | undefined;
@@ -62,7 +70,7 @@ async function answerWith(
   } catch (error) {
     // A record's own failure has its uri and is a successful answer.
     if (!(error instanceof ServingError) || error.uri !== uri) throw error;
-    return json(200, failureBody(error));
+    return json(200, failureBody(error, identity));
   }
   if (text === undefined) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
   return jsonText(200, text);

@@ -3,18 +3,20 @@
  * last, because one of those may have ended or outlived the function. A chunk holds no more than may be in memory at
  * once, because a message may point at thousands of times its size.
  */
+import { type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
+import type { Enqueue } from '../contract/enqueue.ts';
 import type { ServingError } from '../contract/errors.ts';
 import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
 
 /** A message as SQS delivers it. */
-export interface Delivered {
-  readonly messageId: string;
-  readonly attributes: { readonly ApproximateReceiveCount?: string };
+export interface Delivered extends DeliveredMessage {
+  readonly attributes: { readonly ApproximateReceiveCount?: string; readonly SentTimestamp?: string };
   readonly body: string;
 }
 
 export interface Message {
   readonly id: string;
+  readonly enqueue: Enqueue;
   /** The number of its deliveries, including this one. */
   readonly attempts: number;
   /** The message, or why it could not be read (with its uri, if known). */
@@ -52,8 +54,10 @@ export async function* chunksOf(
   if (late.length > 0) yield late;
 }
 
-function messageOf({ messageId, attributes, body }: Delivered): Unloaded {
-  return { id: messageId, attempts: Number(attributes.ApproximateReceiveCount ?? 1), body };
+function messageOf(delivered: Delivered): Unloaded {
+  const { messageId, attributes, body } = delivered;
+  const attempts = Number(attributes.ApproximateReceiveCount ?? 1);
+  return { id: messageId, enqueue: enqueueOf(delivered), attempts, body };
 }
 
 function isFresh({ attempts }: Message): boolean {

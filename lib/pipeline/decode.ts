@@ -4,13 +4,16 @@
  * stored.
  */
 import { decodeMessage } from '../codecs/message.ts';
+import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import type { Scratch } from './buffer-pool.ts';
 import type { Message } from './chunks.ts';
 
 export interface QueuedRecord {
+  /** Of its message. */
   readonly id: string;
+  readonly enqueue: Enqueue;
   readonly uri: string;
   /** The number of deliveries of its message. */
   readonly attempts: number;
@@ -19,6 +22,7 @@ export interface QueuedRecord {
 
 export interface FinishedRecord {
   readonly id: string;
+  readonly enqueue: Enqueue;
   readonly uri: string;
   readonly outcome: Outcome;
 }
@@ -49,12 +53,12 @@ export function decodeMessages(messages: readonly Message[], buffers: Scratch): 
   const records: QueuedRecord[] = [];
   const finished: FinishedRecord[] = [];
   const returned: ReturnedMessage[] = [];
-  for (const { id, attempts, body } of messages) {
+  for (const { id, enqueue, attempts, body } of messages) {
     try {
       const { uri, inputs } = body instanceof ServingError ? unread(body) : decodeMessage(body, allocate);
-      if (!(inputs instanceof ServingError)) records.push({ id, uri, attempts, inputs });
+      if (!(inputs instanceof ServingError)) records.push({ id, enqueue, uri, attempts, inputs });
       else if (inputs.retryable) returned.push({ id, error: inputs });
-      else finished.push({ id, uri, outcome: { ok: false, error: inputs } });
+      else finished.push({ id, enqueue, uri, outcome: { ok: false, error: inputs } });
     } catch (error) {
       returned.push({ id, error: ServingError.from(error) });
     }

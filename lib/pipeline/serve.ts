@@ -69,8 +69,10 @@ export async function serveRequest(
 
 /** Reports that records are running. The returned function is called when they have run. */
 export interface RunningReports {
-  begin(uris: readonly string[]): (() => Promise<void>) | Promise<() => Promise<void>>;
+  begin(records: readonly RunningRecord[]): (() => Promise<void>) | Promise<() => Promise<void>>;
 }
+
+export type RunningRecord = Pick<QueuedRecord, 'uri' | 'enqueue'>;
 
 /** Where finished records go. */
 export interface Sink {
@@ -92,7 +94,7 @@ export function queueSteps({ runner, running, sink, deadline }: StepParts): Step
   return {
     decode: decodeMessages,
     async run(decoded, buffers) {
-      const stop = await running.begin(decoded.records.map(({ uri }) => uri));
+      const stop = await running.begin(decoded.records);
       const outcomes = await runQueued(decoded.records, runner, deadline);
       const notified = stop();
       return { ...sortOutcomes(decoded, outcomes, buffers), notified };
@@ -140,10 +142,10 @@ function sortOutcomes(decoded: Decoded, outcomes: readonly Outcome[], buffers: S
   assertOneEach(outcomes, decoded.records);
   const finished = [...decoded.finished];
   const returned = [...decoded.returned];
-  for (const [i, { id, uri }] of decoded.records.entries()) {
+  for (const [i, { id, enqueue, uri }] of decoded.records.entries()) {
     const outcome = outcomes[i] as Outcome;
     if (!outcome.ok && outcome.error.retryable) returned.push({ id, error: outcome.error });
-    else finished.push({ id, uri, outcome: detached(outcome, buffers) });
+    else finished.push({ id, enqueue, uri, outcome: detached(outcome, buffers) });
   }
   return { finished, returned };
 }

@@ -1,7 +1,8 @@
 /**
- * Puts records into the queue: each is claimed, and its message is sent, or a pointer to it if it is too large. SQS
- * counts bytes, not characters.
+ * Puts records into the queue: each is announced, and its message is sent, or a pointer to it if it is too large. SQS
+ * counts bytes, not characters, and attributes too.
  */
+import { attributesBytes, type MessageAttributes, newAttributes } from '../codecs/attributes.ts';
 import { encodePointer } from '../codecs/pointer.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
@@ -9,25 +10,26 @@ import { LIMITS } from '../contract/limits.ts';
 /** A record to send. */
 export interface SentRecord {
   readonly uri: string;
-  /** The body of its message. Encoding the same record always gives the same text. */
+  /** Made once per enqueue; sending the same record again because an answer was lost keeps it. */
+  readonly identity: string;
+  /** The body of its message: its payload. */
   readonly message: string;
 }
 
-export interface Claim {
-  /** False when the record has an outcome, so that there is nothing to send. */
-  readonly send: boolean;
-  /** Call it when the record could not be sent. Never throws: a claim that is not released expires. */
-  release(): Promise<void>;
+export interface Announcement {
+  /** Call it when the record could not be sent. Never throws: what is not withdrawn expires. */
+  withdraw(): Promise<void>;
 }
 
-export interface Claims {
-  /** @throws conflict when the uri is in use for another payload, results_unavailable */
-  claim(record: SentRecord): Promise<Claim>;
+/** Lets `status` know what is queued. */
+export interface Announcer {
+  /** @throws results_unavailable */
+  announce(record: SentRecord): Promise<Announcement>;
 }
 
 export interface Sender {
   /** @throws queue_unavailable */
-  send(message: string): Promise<void>;
+  send(body: string, attributes: MessageAttributes): Promise<void>;
 }
 
 /** The store for records that are too large for a message. */
@@ -43,44 +45,44 @@ export interface LargeRecords {
 export async function submit(
   sender: Sender,
   payloads: (() => Promise<LargeRecords>) | undefined,
-  { uri, message }: SentRecord,
+  { uri, identity, message }: SentRecord,
 ): Promise<void> {
+  const attributes = newAttributes(identity);
   const bytes = Buffer.byteLength(message);
-  if (bytes <= LIMITS.messageBytes) return sender.send(message);
+  if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes) return sender.send(message, attributes);
   if (!payloads) {
+    const limit = LIMITS.messageBytes - attributesBytes(attributes);
     throw new ServingError(
       'too_large',
-      `the record is ${bytes} bytes as a message, over the limit of ${LIMITS.messageBytes}; with a bucket it would travel through S3`,
+      `the record is ${bytes} bytes as a message, over the limit of ${limit}; with a bucket it would travel through S3`,
       { uri },
     );
   }
   const store = await payloads();
-  return sender.send(encodePointer(uri, await store.put(message), bytes));
+  return sender.send(encodePointer(uri, await store.put(message), bytes), attributes);
 }
 
 /**
- * Claims all records, then sends them. If one claim is refused, nothing is sent. If one send fails, its claim is
- * released and the others stay sent.
- * @param claims undefined without Redis: everything is then sent and nothing refused
- * @throws conflict, results_unavailable, errors of `send`: the first one, after all have ended
+ * Announces all records, then sends them. If one cannot be announced, nothing is sent. If one cannot be sent, its
+ * announcement is withdrawn and the others stay sent.
+ * @param announcer undefined without Redis: `status` then knows a record only when it has its outcome
+ * @throws results_unavailable, errors of `send`: the first one, after all have ended
  */
-export async function sendClaimed<R extends SentRecord>(
-  claims: Claims | undefined,
+export async function sendAnnounced<R extends SentRecord>(
+  announcer: Announcer | undefined,
   records: readonly R[],
   send: (record: R) => Promise<void>,
 ): Promise<void> {
-  if (!claims) return void (await allEnded(records.map(send)));
-  const asked = records.map((record) => claims.claim(record));
-  const held = await allEnded(asked).catch(async (error: unknown) => {
-    await Promise.allSettled(asked.map(async (claim) => (await claim).send && (await claim).release()));
+  if (!announcer) return void (await allEnded(records.map(send)));
+  const asked = records.map((record) => announcer.announce(record));
+  const announced = await allEnded(asked).catch(async (error: unknown) => {
+    await Promise.allSettled(asked.map(async (announcement) => (await announcement).withdraw()));
     throw error;
   });
   await allEnded(
     records.map(async (record, i) => {
-      const claim = held[i] as Claim;
-      if (!claim.send) return;
       await send(record).catch(async (error: unknown) => {
-        await claim.release();
+        await (announced[i] as Announcement).withdraw();
         throw error;
       });
     }),

@@ -3,11 +3,14 @@
  * entries, so each message has its own promise, which rejects when SQS did not accept it.
  */
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { attributesBytes, type MessageAttributes } from '../codecs/attributes.ts';
 import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
 interface Pending {
   readonly body: string;
+  readonly attributes: MessageAttributes;
+  /** Of both. */
   readonly bytes: number;
   attempts: number;
   readonly resolve: () => void;
@@ -50,9 +53,10 @@ export class QueueSender {
    * Sends one message; messages of one tick share calls. Resolves when SQS has it.
    * @throws queue_unavailable, too_large
    */
-  send(body: string): Promise<void> {
+  send(body: string, attributes: MessageAttributes = {}): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ body, bytes: Buffer.byteLength(body), attempts: 0, resolve, reject });
+      const bytes = Buffer.byteLength(body) + attributesBytes(attributes);
+      this.#waiting.push({ body, attributes, bytes, attempts: 0, resolve, reject });
       if (this.#scheduled) return;
       this.#scheduled = true;
       setImmediate(() => {
@@ -95,7 +99,11 @@ export class QueueSender {
   /** Settles what it can and returns the entries to retry. */
   async #trySend(batch: readonly Pending[]): Promise<Pending[]> {
     try {
-      const entries = batch.map(({ body }, i) => ({ Id: String(i), MessageBody: body }));
+      const entries = batch.map(({ body, attributes }, i) => ({
+        Id: String(i),
+        MessageBody: body,
+        MessageAttributes: attributes,
+      }));
       const reply = await this.#sqs.send(
         new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
       );

@@ -5,9 +5,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
-import { indexKey, leaseKey, resultKey, seenPrefix, stateKey } from '../contract/names.ts';
+import { indexKey, leaseKey, newestKey, resultKey, stateKey, takenMessagePrefix } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
-import { RELEASE_LEASE, TAKE, TOO_LARGE } from './scripts.ts';
+import { RELEASE_LEASE, TAKE, TOO_LARGE } from './lease-scripts.ts';
+import { OUTLASTS_QUEUE_MS } from './record-states.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
@@ -41,15 +42,17 @@ export interface TakeLimits {
   readonly maxBytes?: number;
   /** A first result that is larger is not taken: it is reported as `too_large`, and dequeued no more. Default none. */
   readonly maxBytesOfOne?: number;
+  /** Only results of this enqueue. Default any. */
+  readonly identity?: string | undefined;
 }
 
-/** What TAKE tells of one uri (scripts.ts). */
+/** What TAKE tells of one uri (lease-scripts.ts). */
 type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
 export class ResultLeases {
   readonly #connection: RedisConnection;
   readonly #job: string;
-  /** By uri, the id of a lease whose answer got lost: to ask for the same again. */
+  /** The id of a lease whose answer got lost, by what was asked for: to ask for the same again. */
   readonly #unanswered = new Map<string, string>();
   /** Keys of results that arrived here; the next lease removes them, so that no caller waits for a removal. */
   #acknowledged: string[] = [];
@@ -59,9 +62,10 @@ export class ResultLeases {
     this.#job = job;
   }
 
-  /** Up to `count` uris whose answer got lost. */
+  /** Up to `count` uris whose answer got lost, where any result of theirs was wanted. */
   unanswered(count: number): string[] {
-    return [...this.#unanswered.keys()].slice(0, count);
+    const asked = [...this.#unanswered.keys()].filter((key) => !key.includes(SEPARATOR));
+    return asked.slice(0, count);
   }
 
   /**
@@ -70,18 +74,19 @@ export class ResultLeases {
    */
   async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
-    const leaseIds = uris.map((uri) => this.#unanswered.get(uri) ?? fresh);
+    const { identity } = limits;
+    const leaseIds = uris.map((uri) => this.#unanswered.get(askedKey(uri, identity)) ?? fresh);
     const acknowledged = this.#acknowledged.splice(0, MAX_ACKNOWLEDGED);
     let taken: LeasedResult[];
     try {
       taken = await this.#ask(uris, leaseIds, acknowledged, limits);
     } catch (error) {
       this.#acknowledged.push(...acknowledged);
-      for (const uri of uris) this.#remember(uri, fresh);
+      for (const uri of uris) this.#remember(askedKey(uri, identity), fresh);
       throw error;
     }
     for (const { lease, fields } of taken) {
-      this.#unanswered.delete(lease.uri);
+      this.#unanswered.delete(askedKey(lease.uri, identity));
       if (Object.keys(fields).length > 0) this.#acknowledged.push(this.#keyOf(lease));
     }
     return taken;
@@ -95,7 +100,9 @@ export class ResultLeases {
     const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
     const aside = held.map((one) => this.#keyOf(one));
-    const keys = held.flatMap(({ uri }, i) => [resultKey(this.#job, uri), aside[i] as string]);
+    const keys = held.flatMap(({ uri }, i) => {
+      return [resultKey(this.#job, uri), newestKey(this.#job, uri), aside[i] as string];
+    });
     const values = held.flatMap(({ uri, leftMs }) => [uri, leftMs]);
     this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));
     try {
@@ -112,12 +119,15 @@ export class ResultLeases {
     uris: readonly string[],
     leaseIds: readonly string[],
     acknowledged: readonly string[],
-    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER }: TakeLimits,
+    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '' }: TakeLimits,
   ): Promise<LeasedResult[]> {
     const job = this.#job;
     const held = uris.map((uri, i) => leaseKey(job, leaseIds[i] as string, uri));
-    const keys = uris.flatMap((uri, i) => [resultKey(job, uri), stateKey(job, uri), held[i] as string]);
-    const values = [LEASE_MS, seenPrefix(job), maxBytes, maxBytesOfOne, ...uris];
+    const keys = uris.flatMap((uri, i) => {
+      return [resultKey(job, uri), stateKey(job, uri), newestKey(job, uri), held[i] as string];
+    });
+    const values = [LEASE_MS, takenMessagePrefix(job), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
+    for (const uri of uris) values.push(uri, identity);
     return this.#connection.use(async (redis) => {
       // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
       const pipeline = redis.pipeline();
@@ -139,9 +149,9 @@ export class ResultLeases {
     return leaseKey(this.#job, leaseId, uri);
   }
 
-  #remember(uri: string, leaseId: string): void {
-    if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(uri))
-      this.#unanswered.set(uri, leaseId);
+  #remember(asked: string, leaseId: string): void {
+    if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(asked))
+      this.#unanswered.set(asked, leaseId);
   }
 
   #takenOf([listed, stays]: TakeReply, fields: unknown, lease: Lease): LeasedResult {
@@ -158,6 +168,13 @@ export class ResultLeases {
         : this.#connection.unavailable(new Error(stays));
     return { fields: {}, error, wasListed, lease };
   }
+}
+
+/** No uri holds one. */
+const SEPARATOR = '\n';
+
+function askedKey(uri: string, identity: string | undefined): string {
+  return identity === undefined ? uri : `${uri}${SEPARATOR}${identity}`;
 }
 
 /** Names and values in turn. */

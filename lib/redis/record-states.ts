@@ -1,78 +1,23 @@
 /**
- * The state of a record by its uri: its status, the claim on it before it is sent, its cancellation. Each question is
- * answered in one step inside Redis, because the batch function may write between two. The key of a claim must not look
- * like a result to old clients (see names.ts).
+ * The state of a uri: announced before a record is sent, queued, running, cancelled. Each question is answered in one step
+ * inside Redis, because the batch function may write between two. Its key must not look like a result to old clients
+ * (see names.ts).
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
+import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
-import type { Claim, SentRecord } from '../pipeline/submit.ts';
+import type { RunningRecord } from '../pipeline/serve.ts';
+import type { Announcement, SentRecord } from '../pipeline/submit.ts';
 import type { RedisConnection } from './connection.ts';
-import { script, TODAY } from './scripts.ts';
-
-/** Characters of the tokens of the last claims on a uri: seven of them, as many as a hash still keeps in its small form. */
-const TOKENS_LENGTH = 63;
-
-/**
- * KEYS: state, result. ARGV: payload, ttl ms, token. Returns 'send', 'done' (the same record has its outcome) or 'other'.
- * `claims` counts those who send: the state goes when every one of them has failed to. Who asks again with the same token,
- * because the answer got lost, is not counted again, unless seven others came in between.
- */
-const CLAIM = `
-local held = redis.call('HMGET', KEYS[1], 'payload', 'done', 'tokens')
-local finished = redis.call('EXISTS', KEYS[2]) == 1
-if held[1] ~= ARGV[1] and (held[1] or finished) then return 'other' end
-if finished then return 'done' end
-if held[2] then redis.call('DEL', KEYS[1]) end
-local tokens = not held[2] and held[3] or ''
-if not string.find(tokens, ARGV[3], 1, true) then
-  tokens = string.sub(ARGV[3] .. ' ' .. tokens, 1, ${TOKENS_LENGTH})
-  redis.call('HSET', KEYS[1], 'payload', ARGV[1], 'tokens', tokens)
-  redis.call('HINCRBY', KEYS[1], 'claims', 1)
-end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 'send'`;
-const claimUri = script<'send' | 'done' | 'other'>('claimUri', CLAIM);
-
-/** KEYS: state. ARGV: payload. */
-const RELEASE_CLAIM = `
-local held = redis.call('HMGET', KEYS[1], 'payload', 'done')
-if held[1] ~= ARGV[1] or held[2] then return 0 end
-if redis.call('HINCRBY', KEYS[1], 'claims', -1) < 1 then redis.call('DEL', KEYS[1]) end
-return 1`;
-const releaseUri = script<number>('releaseUri', RELEASE_CLAIM);
-
-/** KEYS: result, state, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when there is a result. */
-const CANCEL = `
-if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then return 1 end
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'done', 1) end${TODAY}
-redis.call('ZADD', KEYS[3], today + ARGV[3], ARGV[1])
-if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
-redis.call('PUBLISH', ARGV[5], 'cancelled')
-return 1`;
-const cancelUri = script<number>('cancelUri', CANCEL);
-
-/**
- * KEYS: states. ARGV: for how long, in ms. Only of records that are claimed and have no outcome. By Redis' own clock:
- * the one who asks may have another. A key that holds something else (pcall) is not ours to touch.
- */
-const MARK_RUNNING = `${TODAY}
-local over = today + ARGV[1]
-for i = 1, #KEYS do
-  local held = redis.pcall('HMGET', KEYS[i], 'payload', 'done')
-  if held[1] and not held[2] then redis.call('HSET', KEYS[i], 'running', string.format('%.0f', over)) end
-end
-return 0`;
-const markRunning = script<number>('markRunning', MARK_RUNNING);
+import { parseOrder } from './order.ts';
+import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
 
 /** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
 export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
-/** What a claim is made for. @param message body of the record's message, not a pointer to it */
+/** Tells two records apart. @param message body of the record's message, not a pointer to it */
 export function payloadDigest(message: string): string {
   return createHash('sha256').update(message).digest('hex').slice(0, 16);
 }
@@ -94,27 +39,25 @@ export class RecordStates {
   }
 
   /**
-   * Takes the uri for this payload; claims of one tick share a round trip. The same payload may claim again.
-   * @throws conflict when the uri is in use for another payload, or has a result nobody claimed; results_unavailable
+   * Says that a record is about to be sent; calls of one tick share a round trip, and one that is repeated with the same
+   * identity counts once.
+   * @throws results_unavailable
    */
-  async claim({ uri, message }: SentRecord): Promise<Claim> {
+  async announce({ uri, message, identity }: SentRecord): Promise<Announcement> {
     const state = stateKey(this.#job, uri);
     const payload = payloadDigest(message);
-    const token = randomUUID().slice(0, 8);
-    const keys = [state, resultKey(this.#job, uri)];
-    const found = await this.#connection.use(
-      (redis) => claimUri(redis)(2, ...keys, payload, OUTLASTS_QUEUE_MS, token),
+    await this.#connection.use(
+      (redis) => announceEnqueue(redis)(1, state, identity, payload, OUTLASTS_QUEUE_MS),
       true,
     );
-    if (found === 'other') {
-      const hint = 'take its result first, or use another uri';
-      throw new ServingError('conflict', `the uri is in use for another payload; ${hint}`, { uri });
-    }
     return {
-      send: found === 'send',
-      release: async () => {
-        const released = this.#connection.use((redis) => releaseUri(redis)(1, state, payload), false);
-        await released.catch(() => undefined);
+      withdraw: async () => {
+        const result = resultKey(this.#job, uri);
+        const withdrawn = this.#connection.use(
+          (redis) => withdrawEnqueue(redis)(2, state, result, identity),
+          true,
+        );
+        await withdrawn.catch(() => undefined);
       },
     };
   }
@@ -123,53 +66,63 @@ export class RecordStates {
    * Says that a batch function has these records, in one call; a run that never ends is forgotten after `forMs`.
    * Never throws: no outcome depends on it.
    */
-  async markRunning(uris: readonly string[], forMs: number): Promise<void> {
-    if (uris.length === 0) return;
-    const keys = uris.map((uri) => stateKey(this.#job, uri));
-    const marked = this.#connection.use((redis) => markRunning(redis)(keys.length, ...keys, forMs), false);
+  async markRunning(records: readonly RunningRecord[], forMs: number): Promise<void> {
+    if (records.length === 0) return;
+    const keys = records.map(({ uri }) => stateKey(this.#job, uri));
+    const identities = records.map(({ enqueue }) => enqueue.identity);
+    const marked = this.#connection.use(
+      (redis) => markRunning(redis)(keys.length, ...keys, forMs, ...identities),
+      false,
+    );
     await marked.catch(() => undefined);
   }
 
-  /** @throws results_unavailable */
-  async status(uri: string): Promise<RecordStatus> {
+  /**
+   * Of the uri: `queued` or `running` as long as an announced enqueue has no outcome, also where an earlier one has a
+   * result. With an identity: of that enqueue alone.
+   * @throws results_unavailable
+   */
+  async status(uri: string, { identity }: EnqueueQuery = {}): Promise<RecordStatus> {
     const replies = await this.#connection.use(
       (redis) =>
         redis
           .multi()
-          .hmget(resultKey(this.#job, uri), 'status', 'value')
-          .hmget(stateKey(this.#job, uri), 'payload', 'done', 'running')
+          .hmget(resultKey(this.#job, uri), 'status', 'value', 'identity', 'cancelled')
+          .hmget(stateKey(this.#job, uri), 'payload', 'done', 'running', 'pending', 'runs')
+          .get(newestKey(this.#job, uri))
           .time()
           .exec(),
       true,
     );
-    const [result, state, clock] = (replies ?? []).map(([error, fields]) => {
+    const [result, state, newest, clock] = (replies ?? []).map(([error, reply]) => {
       if (error) throw this.#connection.unavailable(error);
-      return fields as (string | number | null)[];
+      return reply;
     });
-    const [status, value] = result ?? [];
-    // A hash of the old server has a value and no status.
-    if (value != null) return statusOf(status ?? (value === 'NaN' ? 'failed' : 'succeeded'));
-    const [payload, done, runningUntilMs] = state ?? [];
-    if (payload == null) return 'unknown';
-    if (done != null) return 'expired';
-    // TIME gives seconds and microseconds.
-    const nowMs = Number(clock?.[0]) * 1000 + Number(clock?.[1]) / 1000;
-    return Number(runningUntilMs ?? 0) > nowMs ? 'running' : 'queued';
+    const [seconds, micros] = clock as readonly [string | number, string | number];
+    const found: Found = {
+      result: result as Texts,
+      state: state as Texts,
+      newest: parseOrder(newest as string | null)?.identity,
+      nowMs: Number(seconds) * 1000 + Number(micros) / 1000,
+    };
+    return identity === undefined ? statusOfUri(found) : statusOfEnqueue(found, identity);
   }
 
   /**
    * Gives the uri the outcome `cancelled`, which stays until no message of it can be left in the queue (5 days), also
-   * when it is taken: what the batch function makes of the record is dropped.
-   * @returns false when it is too late: there is a result. True again for a uri that is cancelled already.
+   * when it is taken, unless a record is enqueued after it: what the batch function makes of earlier ones is dropped.
+   * @returns false when it is too late: every enqueue that is known has its outcome, whether or not that was taken. True
+   * again for a uri that is cancelled already.
    * @throws results_unavailable
    */
   async cancel(uri: string): Promise<boolean> {
     const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
     const cancelled = await this.#connection.use((redis) => {
-      const keys = [resultKey(this.#job, uri), stateKey(this.#job, uri), indexKey(this.#job)];
-      const channel = doneChannel(this.#job, uri);
+      const job = this.#job;
+      const keys = [resultKey(job, uri), stateKey(job, uri), newestKey(job, uri), indexKey(job)];
+      const channel = doneChannel(job, uri);
       return cancelUri(redis)(
-        3,
+        keys.length,
         ...keys,
         uri,
         this.#now(),
@@ -182,7 +135,48 @@ export class RecordStates {
   }
 }
 
-function statusOf(status: string | number): RecordStatus {
-  if (isRecordStatus(status)) return status;
-  throw new ServingError('internal', `the stored result has the status ${JSON.stringify(status)}`);
+type Texts = readonly (string | null)[];
+
+/** What Redis has of a uri. */
+interface Found {
+  /** status, value, identity, cancelled. */
+  readonly result: Texts;
+  /** payload, done, running, pending, runs. */
+  readonly state: Texts;
+  /** Identity of the newest enqueue that had an outcome. */
+  readonly newest: string | undefined;
+  readonly nowMs: number;
+}
+
+function statusOfUri({ result, state, nowMs }: Found): RecordStatus {
+  const [status, value] = result;
+  const [payload, done, running, pending, runs] = state;
+  const isRunning = Number(running ?? 0) > nowMs;
+  if (pending && done == null) return isRunning && listed(pending, runs) ? 'running' : 'queued';
+  if (value != null) return statusOf(status, value);
+  if (payload == null) return 'unknown';
+  if (done != null) return 'expired';
+  // Of the first release, which lists no identities.
+  return isRunning ? 'running' : 'queued';
+}
+
+function statusOfEnqueue({ result, state, newest, nowMs }: Found, wanted: string): RecordStatus {
+  const [status, value, identity, cancelled] = result;
+  const [, done, running, pending, runs] = state;
+  if (value != null && identity === wanted) return statusOf(status, value);
+  if (listed(cancelled, wanted)) return 'cancelled';
+  if (done == null && listed(pending, wanted))
+    return runs === wanted && Number(running ?? 0) > nowMs ? 'running' : 'queued';
+  return newest === wanted && done != null ? 'expired' : 'unknown';
+}
+
+function listed(list: string | null | undefined, identity: string | null | undefined): boolean {
+  return identity != null && (list?.split(' ').includes(identity) ?? false);
+}
+
+/** A hash of the old server has a value and no status. */
+function statusOf(status: string | null | undefined, value: string): RecordStatus {
+  const known = status ?? (value === 'NaN' ? 'failed' : 'succeeded');
+  if (isRecordStatus(known)) return known;
+  throw new ServingError('internal', `the stored result has the status ${JSON.stringify(known)}`);
 }

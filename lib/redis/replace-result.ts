@@ -1,47 +1,62 @@
 /**
  * Replaces the failure `max_receives_exceeded` of a record that was tried again by its new result, or frees its uri. Only that
- * failure of this very record is replaced: whoever took it and used the uri again has another record there. So what was
- * read and decided on is compared once more in the script that writes.
+ * failure of this very record is replaced: a uri that was used again has another record there. So what was read and
+ * decided on is compared once more in the script that writes.
  */
+import type { Enqueue } from '../contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, resultKey, stateKey } from '../contract/names.ts';
+import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
+import { isLater, ORDER, parseOrder, serializeOrder } from './order.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import type { StoredFields } from './result/fields.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
- * KEYS: result, state, index. ARGV: what was read of result and state (7, '' = absent; see StoredState); then
- * uri, now ms, ttl ms, model, channel, claim ms, payload, and 5 texts of the new result; status '' leaves none and
- * claims the uri. Returns 0 when something is another by now.
+ * KEYS: result, state, index, idempotency record. ARGV: what was read of them (10, '' = absent; see StoredState); then uri,
+ * now ms, ttl ms, model, channel, ttl ms of state and idempotency record, payload, order, identity, and 5 texts of the new
+ * result; status '' leaves none and announces the enqueue. Returns 0 when something is another by now.
  */
-const REPLACE = `
-local held = redis.call('HMGET', KEYS[1], 'status', 'error', 'finishedAt')
-held[4] = redis.call('EXISTS', KEYS[1]) == 1 and '1' or '0'
-local claim = redis.call('HMGET', KEYS[2], 'payload', 'done', 'claims')
-for i = 1, 4 do if (held[i] or '') ~= ARGV[i] then return 0 end end
-for i = 1, 3 do if (claim[i] or '') ~= ARGV[4 + i] then return 0 end end
-local uri, now, ttl = ARGV[8], ARGV[9], ARGV[10]
-redis.call('DEL', KEYS[1])
-if ARGV[15] == '' then
-  redis.call('ZREM', KEYS[3], uri)
-  redis.call('DEL', KEYS[2])
-  redis.call('HSET', KEYS[2], 'payload', ARGV[14], 'claims', 1)
-  redis.call('PEXPIRE', KEYS[2], ARGV[13])
+const REPLACE = `${ORDER}
+local held = redis.call('HMGET', KEYS[1], 'status', 'error', 'finishedAt', 'identity')
+held[5] = redis.call('EXISTS', KEYS[1]) == 1 and '1' or '0'
+local state = redis.call('HMGET', KEYS[2], 'payload', 'done', 'pending', 'last')
+for i = 1, 5 do if (held[i] or '') ~= ARGV[i] then return 0 end end
+for i = 1, 4 do if (state[i] or '') ~= ARGV[5 + i] then return 0 end end
+if (redis.call('GET', KEYS[4]) or '') ~= ARGV[10] then return 0 end
+local uri, now, ttl, model, channel, keep = unpack(ARGV, 11, 16)
+local payload, order, identity, status = unpack(ARGV, 17, 20)
+local pending = not state[2] and state[3] or ''
+if status == '' then
+  if not held[4] or held[4] == identity then
+    redis.call('DEL', KEYS[1])
+    redis.call('ZREM', KEYS[3], uri)
+  end
+  redis.call('HSET', KEYS[2], 'payload', payload, 'last', identity, 'pending', withFirst(pending, identity))
+  redis.call('HDEL', KEYS[2], 'done')
+  redis.call('PEXPIRE', KEYS[2], keep)
   return 1
 end
-redis.call('HSET', KEYS[1], 'status', ARGV[15], 'value', ARGV[16], 'model', ARGV[11], 'finishedAt', now)
-if ARGV[17] ~= '' then redis.call('HSET', KEYS[1], 'error', ARGV[17]) end
-if ARGV[18] ~= '' then redis.call('HSET', KEYS[1], 'outputs', ARGV[18]) end
-if ARGV[19] ~= '' then redis.call('HSET', KEYS[1], 'exact', ARGV[19]) end
+redis.call('DEL', KEYS[1])
+local _, _, replays = orderOf(order)
+redis.call('HSET', KEYS[1], 'status', status, 'value', ARGV[21], 'model', model, 'finishedAt', now,
+  'identity', identity, 'replays', replays)
+if ARGV[22] ~= '' then redis.call('HSET', KEYS[1], 'error', ARGV[22]) end
+if ARGV[23] ~= '' then redis.call('HSET', KEYS[1], 'outputs', ARGV[23]) end
+if ARGV[24] ~= '' then redis.call('HSET', KEYS[1], 'exact', ARGV[24]) end
 redis.call('PEXPIRE', KEYS[1], ttl)${TODAY}
+redis.call('SET', KEYS[4], order, 'PX', math.max(tonumber(ttl), tonumber(keep)))
 redis.call('ZADD', KEYS[3], today + ttl, uri)
 if redis.call('PTTL', KEYS[3]) < tonumber(ttl) then redis.call('PEXPIRE', KEYS[3], ttl) end
-if claim[1] then
-  redis.call('HSET', KEYS[2], 'done', 1)
-  redis.call('PEXPIRE', KEYS[2], 2 * ttl)
+if state[1] then
+  local left = without(pending, identity)
+  redis.call('HSET', KEYS[2], 'pending', left)
+  if left == '' then
+    redis.call('HSET', KEYS[2], 'done', 1)
+    redis.call('PEXPIRE', KEYS[2], 2 * ttl)
+  end
 end
-redis.call('PUBLISH', ARGV[12], ARGV[15])
+redis.call('PUBLISH', channel, status)
 return 1`;
 const replaceResult = script<number>('replaceResult', REPLACE);
 
@@ -52,14 +67,16 @@ export interface ReplacedRecord {
   readonly uri: string;
   /** Of the dead letter. */
   readonly messageId: string;
-  /** The record's message, not a pointer to it: what its claim was made for. */
+  /** Of this replay: later than the same enqueue before, and earlier than every later one of the uri. */
+  readonly enqueue: Enqueue;
+  /** The record's message, not a pointer to it. */
   readonly message: string;
 }
 
 /**
- * `replaced`: the uri now has this result, or is free and claimed for this record.
+ * `replaced`: the uri now has this result, or is free and this record is announced.
  * `superseded`: it has a result already, or was cancelled; there is nothing left to do.
- * `conflict`: it is another record's.
+ * `conflict`: it is another record's, or was used again for another one.
  */
 export type Replacement = 'replaced' | 'superseded' | 'conflict';
 
@@ -77,7 +94,10 @@ interface ReplacerOptions {
   readonly now: () => number;
 }
 
-/** Of the result: status, error, finishedAt, whether it exists ('0', '1'); of the claim: payload, done, claims. */
+/**
+ * Of the result: status, error, finishedAt, identity, whether it exists ('0', '1'); of the state: payload, done, pending, last;
+ * the idempotency record.
+ */
 type StoredState = readonly (string | null)[];
 
 export class ResultReplacer {
@@ -114,7 +134,7 @@ export class ResultReplacer {
     return this.#replace(record, fields, model);
   }
 
-  /** Takes the failure away and claims the uri for the same record, which may then be sent. @throws as `store` */
+  /** Takes the failure away and announces the same record, which may then be sent. @throws as `store` */
   free(record: ReplacedRecord): Promise<Replacement> {
     return this.#replace(record, { status: '', value: '', error: '', outputs: '', exact: '' }, '');
   }
@@ -125,21 +145,22 @@ export class ResultReplacer {
     model: string,
   ): Promise<Replacement> {
     const { job, ttlSeconds, now } = this.#options;
-    const { uri, message } = record;
+    const { uri, message, enqueue } = record;
     const payload = payloadDigest(message);
-    const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job)];
+    const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job), newestKey(job, uri)];
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const held = await this.#held(uri);
       if (held === undefined) return 'conflict';
-      const verdict = decide(held, record.messageId, payload);
+      const verdict = decide(held, record, payload);
       if (verdict !== 'replaced') return verdict;
       const { status, value, error, outputs, exact } = fields;
       const asRead = held.map((field) => field ?? '');
       const ttlMs = ttlSeconds * 1000;
       const facts = [uri, now(), ttlMs, model, doneChannel(job, uri), OUTLASTS_QUEUE_MS, payload];
+      const order = [serializeOrder(enqueue), enqueue.identity];
       const written = await this.#connection.use((redis) => {
         const texts = [status, value, error, outputs, exact];
-        return replaceResult(redis)(3, ...keys, ...asRead, ...facts, ...texts);
+        return replaceResult(redis)(keys.length, ...keys, ...asRead, ...facts, ...order, ...texts);
         // Not repeatable: the second time would find its own result, and call it another's.
       }, false);
       if (written === 1) return 'replaced';
@@ -155,12 +176,13 @@ export class ResultReplacer {
     return this.#connection.use(async (redis) => {
       try {
         // Not its value, which may be 32 MiB.
-        const [result, exists, state] = await Promise.all([
-          redis.hmget(resultKey(job, uri), 'status', 'error', 'finishedAt'),
+        const [result, exists, state, newest] = await Promise.all([
+          redis.hmget(resultKey(job, uri), 'status', 'error', 'finishedAt', 'identity'),
           redis.exists(resultKey(job, uri)),
-          redis.hmget(stateKey(job, uri), 'payload', 'done', 'claims'),
+          redis.hmget(stateKey(job, uri), 'payload', 'done', 'pending', 'last'),
+          redis.get(newestKey(job, uri)),
         ]);
-        return [...result, String(exists), ...state];
+        return [...result, String(exists), ...state, newest];
       } catch (error) {
         if (isWrongType(error as Error)) return undefined;
         throw error;
@@ -170,18 +192,48 @@ export class ResultReplacer {
 }
 
 /** `replaced`: the way is free. */
-function decide(held: StoredState, messageId: string, payload: string): Replacement {
-  const [status, error, , exists, claimed, finished] = held;
-  const isOurs = claimed === payload;
-  const isOther = claimed != null && !isOurs;
-  if (exists === '0') return isOther && finished == null ? 'conflict' : 'replaced';
-  if (status !== 'succeeded' && status !== 'cancelled') {
-    const { code, message = '' } = errorOf(error);
-    return code === 'max_receives_exceeded' && (message.includes(messageId) || isOurs)
-      ? 'replaced'
-      : 'conflict';
+function decide(held: StoredState, record: ReplacedRecord, payload: string): Replacement {
+  const [status, , , identity, exists, , , , , order] = held;
+  const { enqueue } = record;
+  const newest = parseOrder(order ?? null);
+  if (newest && !isLater(enqueue, newest)) {
+    // An older one is never visible again. This very replay was done before, or a later enqueue had its outcome.
+    const isSame = newest.identity === enqueue.identity || isAnnounced(held, payload, newest.identity);
+    return isSame || status === 'cancelled' ? 'superseded' : 'conflict';
   }
-  return isOther ? 'conflict' : 'superseded';
+  if (exists === '0') return isForOther(held, payload, enqueue.identity) ? 'conflict' : 'replaced';
+  if (!newest || identity == null) return decideOld(held, record, payload);
+  if (identity !== enqueue.identity) return 'replaced';
+  if (status === 'succeeded') return 'superseded';
+  return isExhausted(held) ? 'replaced' : 'conflict';
+}
+
+/** Whether the last enqueue that was announced has this payload; the first release does not say which one it was. */
+function isAnnounced([, , , , , stored, , , last]: StoredState, payload: string, identity?: string): boolean {
+  return stored === payload && (identity === undefined || last == null || last === identity);
+}
+
+/** Whether another record waits for its outcome. */
+function isForOther(held: StoredState, payload: string, identity: string): boolean {
+  const [, , , , , stored, finished, pending] = held;
+  if (finished != null) return false;
+  if (pending == null) return stored != null && stored !== payload;
+  return pending.split(' ').some((one) => one !== '' && one !== identity);
+}
+
+function isExhausted([, error]: StoredState): boolean {
+  return errorOf(error).code === 'max_receives_exceeded';
+}
+
+/** Of a result that does not name its enqueue: its failure names the message, and its state the payload. */
+function decideOld(held: StoredState, { messageId }: ReplacedRecord, payload: string): Replacement {
+  const [status, error, , , , stored] = held;
+  const isOurs = isAnnounced(held, payload);
+  if (status !== 'succeeded' && status !== 'cancelled') {
+    const isThis = isOurs || (errorOf(error).message ?? '').includes(messageId);
+    return isExhausted(held) && isThis ? 'replaced' : 'conflict';
+  }
+  return stored != null && !isOurs ? 'conflict' : 'superseded';
 }
 
 function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {

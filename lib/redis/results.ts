@@ -2,6 +2,7 @@
  * The results of a job in Redis, one hash each: saved, read, waited for and taken, which deletes them. What is taken can
  * be asked for again for a while, so that an answer that gets lost loses no result (leases.ts).
  */
+import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
@@ -10,15 +11,19 @@ import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
 import { type LeasedResult, ResultLeases, type TakeLimits } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
-import { parseResult } from './result/fields.ts';
+import { isOutcomeOf, parseResult } from './result/fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 const DRAIN_PAGE = 100;
 
-export interface WaitOptions {
+export interface WaitOptions extends EnqueueQuery {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+}
+
+interface TakeQuery extends EnqueueQuery {
+  readonly use?: (result: Result) => void;
 }
 
 export class ResultStore {
@@ -50,21 +55,22 @@ export class ResultStore {
    * @returns undefined when there is no result (yet, or any more)
    * @throws the record's own error when it failed; results_unavailable
    */
-  async get(uri: string): Promise<Result | undefined> {
+  async get(uri: string, { identity }: EnqueueQuery = {}): Promise<Result | undefined> {
     const fields = await this.#connection.use(
       (redis) => redis.hgetall(resultKey(this.#options.job, uri)),
       true,
     );
+    if (identity !== undefined && !isOutcomeOf(fields, identity)) return undefined;
     return parseResult(uri, fields);
   }
 
   /**
    * `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays).
    * After results_unavailable it may be asked for again for 10 minutes, by this store: nothing is lost by then.
-   * @param use what is done with the result; when that throws, the result is put back
+   * @param query.use what is done with the result; when that throws, the result is put back
    */
-  async take(uri: string, use?: (result: Result) => void): Promise<Result | undefined> {
-    const [taken] = await this.#leases.take([uri]);
+  async take(uri: string, { identity, use }: TakeQuery = {}): Promise<Result | undefined> {
+    const [taken] = await this.#leases.take([uri], { identity });
     if (taken?.error) throw taken.error;
     const result = parseResult(uri, taken?.fields ?? {});
     if (!use || !taken || !result) return result;
@@ -78,14 +84,14 @@ export class ResultStore {
   }
 
   /**
-   * The result as soon as it is there: asks once, then listens.
+   * The result as soon as it is there, with an identity that enqueue's alone: asks once, then listens.
    * @throws timeout, the signal's reason, the record's own error, results_unavailable
    */
-  async wait(uri: string, { timeoutMs, signal }: WaitOptions): Promise<Result> {
+  async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
     const timeout = AbortSignal.timeout(assertWaitMs(timeoutMs));
     const stop = signal ? AbortSignal.any([timeout, signal]) : timeout;
     try {
-      return await orAborted(this.#waitUntil(uri, stop), stop);
+      return await orAborted(this.#waitUntil(uri, identity, stop), stop);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       if (timeout.aborted) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
@@ -93,12 +99,12 @@ export class ResultStore {
     }
   }
 
-  async #waitUntil(uri: string, stop: AbortSignal): Promise<Result> {
+  async #waitUntil(uri: string, identity: string | undefined, stop: AbortSignal): Promise<Result> {
     const subscription = await this.#notifications.subscribe(doneChannel(this.#options.job, uri));
     try {
       for (;;) {
         // Asked after the listening began: what came before is found, what comes later is heard.
-        const result = await this.get(uri);
+        const result = await this.get(uri, { identity });
         if (result) return result;
         stop.throwIfAborted();
         await subscription.next(stop);
@@ -109,9 +115,9 @@ export class ResultStore {
   }
 
   /** `get` that waits for a while; undefined when there is no result by then. */
-  async getWithin(uri: string, timeoutMs: number): Promise<Result | undefined> {
-    if (timeoutMs === 0) return this.get(uri);
-    return this.wait(uri, { timeoutMs }).catch((error: unknown) => {
+  async getWithin(uri: string, timeoutMs: number, query: EnqueueQuery = {}): Promise<Result | undefined> {
+    if (timeoutMs === 0) return this.get(uri, query);
+    return this.wait(uri, { ...query, timeoutMs }).catch((error: unknown) => {
       if (error instanceof ServingError && error.code === 'timeout') return undefined;
       throw error;
     });

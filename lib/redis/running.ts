@@ -3,6 +3,7 @@
  * reported and a fast model's batch stays one round trip. A run holds the thread, so an answer that came meanwhile
  * would be read after the command's time limit; therefore the answer is awaited before a reported run.
  */
+import type { RunningRecord } from '../pipeline/serve.ts';
 import type { RecordStates } from './record-states.ts';
 
 /** A shorter run has its result before anybody has asked. */
@@ -34,26 +35,26 @@ export class RunningReports {
    * Reports these records, if their run will take long by what the last one took; only then it is to be waited for.
    * Never throws.
    */
-  begin(uris: readonly string[]): EndRun | Promise<EndRun> {
-    const isWorthReporting = this.#recordMs * uris.length >= REPORT_FROM_MS;
-    return isWorthReporting ? this.#report(uris) : this.#measure(uris, Promise.resolve());
+  begin(records: readonly RunningRecord[]): EndRun | Promise<EndRun> {
+    const isWorthReporting = this.#recordMs * records.length >= REPORT_FROM_MS;
+    return isWorthReporting ? this.#report(records) : this.#measure(records, Promise.resolve());
   }
 
-  async #report(uris: readonly string[]): Promise<EndRun> {
-    const reported = this.#states.markRunning(uris, this.#timeoutMs);
+  async #report(records: readonly RunningRecord[]): Promise<EndRun> {
+    const reported = this.#states.markRunning(records, this.#timeoutMs);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, REPORT_WITHIN_MS);
     });
     await Promise.race([reported, late]);
     clearTimeout(timer);
-    return this.#measure(uris, reported);
+    return this.#measure(records, reported);
   }
 
-  #measure(uris: readonly string[], reported: Promise<void>): EndRun {
+  #measure(records: readonly RunningRecord[], reported: Promise<void>): EndRun {
     const startedMs = this.#now();
     return () => {
-      if (uris.length > 0) this.#recordMs = (this.#now() - startedMs) / uris.length;
+      if (records.length > 0) this.#recordMs = (this.#now() - startedMs) / records.length;
       return reported;
     };
   }

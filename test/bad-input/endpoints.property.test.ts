@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { runMessages } from '../../lib/pipeline/serve.ts';
+import { enqueued } from '../support/enqueue.ts';
 import { predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 
@@ -101,7 +102,12 @@ test('every message of a batch is finished or goes back, once, and good ones alw
   );
   await fc.assert(
     fc.asyncProperty(fc.array(message, { maxLength: 12 }), async (bodies) => {
-      const messages = bodies.map((text, i) => ({ id: String(i), attempts: 1, body: text }));
+      const messages = bodies.map((text, i) => ({
+        id: String(i),
+        enqueue: enqueued(String(i)),
+        attempts: 1,
+        body: text,
+      }));
       const { finished, returned } = await runMessages(messages, (records) => runner.run(records));
       const ids = [...finished, ...returned].map(({ id }) => Number(id));
       assert.deepEqual(

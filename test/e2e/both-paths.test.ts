@@ -340,9 +340,10 @@ test('Prefer: respond-async on /predict answers 202 with a uri, and the result i
     headers: { prefer: 'respond-async' },
   });
   assert.equal(response.status, 202);
-  assert.deepEqual(await response.json(), { uri: 'later' });
+  const { uri, identity } = (await response.json()) as { uri: string; identity: string };
+  assert.equal(uri, 'later');
   assert.equal(response.headers.get('location'), '/predictions/later');
-  const data = dataOf(await overHttp.output.wait('later'));
+  const data = dataOf(await overHttp.output.wait('later', { identity }));
   assert.equal(data.indexOf(Math.max(...data)), 6);
 });
 

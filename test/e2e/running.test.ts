@@ -11,6 +11,7 @@ import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningReports } from '../../lib/redis/running.ts';
 import { startRedisProxy } from '../faults/support/redis/proxy.ts';
+import { enqueued } from '../support/enqueue.ts';
 import { redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -53,9 +54,9 @@ test('a record is running while the model has it, and a record that cannot be re
   } satisfies Partial<Runner>;
   const handler = batchOf(runner, results, new RunningReports(states, 30_000, Date.now));
   const bodies = [encodeMessage('a', INPUTS), JSON.stringify({ uri: 'broken', data: '!' })];
-  await states.claim({ uri: 'a', message: bodies[0] as string });
-  await states.claim({ uri: 'broken', message: bodies[1] as string });
-  await states.claim({ uri: 'later', message: 'm' });
+  await states.announce({ uri: 'a', identity: 'm0', message: bodies[0] as string });
+  await states.announce({ uri: 'broken', identity: 'm1', message: bodies[1] as string });
+  await states.announce({ uri: 'later', identity: 'm2', message: 'm' });
   const answered = handler(eventOf(bodies));
   await until(async () => (await states.status('a')) === 'running');
   assert.equal(await states.status('broken'), 'queued');
@@ -87,7 +88,7 @@ test('runs that hold the thread for longer than Redis may take keep their connec
   const handler = batchOf(runner, results, new RunningReports(states, 30_000, Date.now));
   for (const uri of ['a', 'b', 'c', 'd', 'e']) {
     const message = encodeMessage(uri, INPUTS);
-    await states.claim({ uri, message });
+    await states.announce({ uri, identity: 'm0', message });
     assert.deepEqual(await handler(eventOf([message])), { batchItemFailures: [] });
     seen.push(await states.status(uri));
   }
@@ -100,7 +101,7 @@ test('a Redis that never answers keeps a run waiting for a second at most, and w
   const answer = Promise.withResolvers<void>();
   const running = new RunningReports({ markRunning: () => answer.promise }, 30_000, () => 0);
   let began = false;
-  const beginning = Promise.resolve(running.begin(['a'])).finally(() => {
+  const beginning = Promise.resolve(running.begin([{ uri: 'a', enqueue: enqueued('m0') }])).finally(() => {
     began = true;
   });
   t.mock.timers.tick(999);
@@ -144,10 +145,11 @@ test('a batch of short runs asks Redis for one thing: to save', async (t) => {
 test('runs under 100 ms are not told, longer ones are, by what the last one took', async () => {
   let nowMs = 0;
   const told: string[][] = [];
-  const markRunning = async (uris: readonly string[]) => void told.push([...uris]);
+  const markRunning = async (records: readonly { readonly uri: string }[]) =>
+    void told.push(records.map(({ uri }) => uri));
   const running = new RunningReports({ markRunning }, 30_000, () => nowMs);
   const run = async (ms: number, ...uris: string[]) => {
-    const ended = await running.begin(uris);
+    const ended = await running.begin(uris.map((uri) => ({ uri, enqueue: enqueued(uri) })));
     nowMs += ms;
     await ended();
   };

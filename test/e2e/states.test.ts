@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { GetQueueAttributesCommand, ReceiveMessageCommand, SendMessageCommand } from '@aws-sdk/client-sqs';
+import {
+  GetQueueAttributesCommand,
+  type Message,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+} from '@aws-sdk/client-sqs';
 import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type ServingError } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
@@ -18,12 +23,12 @@ async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
   const stack = await testStack(t, { config: '', modelDirectory, preferEmbeddedRedis });
   const aside = await stack.aws.createQueue({ name: 'aside' });
   const options = clientOptions(stack);
-  const claiming = { ...options.input, redisUrl: stack.redisUrl };
+  const announcing = { ...options.input, redisUrl: stack.redisUrl };
   const queues = {
-    input: new InputQueue(claiming),
-    other: new InputQueue(claiming),
-    unclaimed: new InputQueue(options.input),
-    waiting: new InputQueue({ ...claiming, queueUrl: aside.url }),
+    input: new InputQueue(announcing),
+    other: new InputQueue(announcing),
+    unannounced: new InputQueue(options.input),
+    waiting: new InputQueue({ ...announcing, queueUrl: aside.url }),
     inputOverHttp: new InputQueue({ frontendUrl: stack.url }),
     output: new OutputQueue(options.output),
     outputOverHttp: new OutputQueue({ url: stack.url }),
@@ -32,19 +37,26 @@ async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
   return { stack, asideUrl: aside.url, outputs: [queues.output, queues.outputOverHttp] as const, ...queues };
 }
 
-/** Lets the records that were held aside run. */
+/** Lets the records that were held aside run, as if the queue had had them all the time. */
 async function letRun(stack: Stack, asideUrl: string, count: number): Promise<void> {
   const { sqs } = stack.aws;
-  const bodies: string[] = [];
+  const held: Message[] = [];
   await until(async () => {
-    const { Messages = [] } = await sqs.send(
-      new ReceiveMessageCommand({ QueueUrl: asideUrl, MaxNumberOfMessages: 10 }),
-    );
-    bodies.push(...Messages.map(({ Body }) => Body as string));
-    return bodies.length === count;
+    const receive = new ReceiveMessageCommand({
+      QueueUrl: asideUrl,
+      MaxNumberOfMessages: 10,
+      MessageAttributeNames: ['All'],
+      MessageSystemAttributeNames: ['SentTimestamp'],
+    });
+    held.push(...((await sqs.send(receive)).Messages ?? []));
+    return held.length === count;
   });
-  for (const body of bodies)
-    await sqs.send(new SendMessageCommand({ QueueUrl: stack.queueUrl, MessageBody: body }));
+  for (const { Body, MessageAttributes, Attributes } of held) {
+    const originalSentTimestamp = { DataType: 'Number', StringValue: Attributes?.SentTimestamp };
+    const attributes = { ...MessageAttributes, originalSentTimestamp };
+    const send = { QueueUrl: stack.queueUrl, MessageBody: Body, MessageAttributes: attributes };
+    await sqs.send(new SendMessageCommand(send));
+  }
 }
 
 /** The batch function has handled every message: each is deleted after its results were saved. */
@@ -107,39 +119,89 @@ for (const preferEmbedded of [false, true]) {
     }
   });
 
-  test(`${kind}: of two who enqueue one uri with different inputs one wins, and its input is what ran, fifty times`, async (t) => {
-    const { input, other, output } = await openStack(t, preferEmbedded);
-    const winners = new Map<string, number>();
-    for (let i = 0; i < 50; i++) {
-      const outcomes = await Promise.allSettled([
-        input.enqueue(`uri-${i}`, { x: [1] }),
-        other.enqueue(`uri-${i}`, { x: [2] }),
-      ]);
-      const won = outcomes.flatMap(({ status }, at) => (status === 'fulfilled' ? [at + 1] : []));
-      assert.equal(won.length, 1);
-      winners.set(`uri-${i}`, won[0] as number);
-      const lost = outcomes.find(({ status }) => status === 'rejected') as PromiseRejectedResult;
-      const { code, uri } = lost.reason as ServingError;
-      assert.deepEqual([code, uri], ['conflict', `uri-${i}`]);
+  test(`${kind}: of two who enqueue one uri with different inputs both are told their own result or that it was replaced, fifty times`, async (t) => {
+    const { stack, input, inputOverHttp, output, outputs } = await openStack(t, preferEmbedded);
+    const rounds = await Promise.all(
+      Array.from({ length: 50 }, async (_, i) => {
+        const uri = `uri-${i}`;
+        return Promise.all([input.enqueue(uri, { x: [1] }), inputOverHttp.enqueue(uri, { x: [2] })]);
+      }),
+    );
+    await drained(stack);
+    const last = new Set<number>();
+    for (const [i, both] of rounds.entries()) {
+      const uri = `uri-${i}`;
+      const result = await output.query(uri);
+      const x = both.findIndex(({ identity }) => identity === result?.identity) + 1;
+      assert.deepEqual(result?.outputs[0]?.data, Float32Array.of(x), uri);
+      last.add(x);
+      for (const queue of outputs) {
+        assert.equal(await queue.status(uri), 'succeeded');
+        for (const [at, { identity }] of both.entries()) {
+          const own = await queue.query(uri, { identity });
+          assert.deepEqual(own?.outputs[0]?.data, at + 1 === x ? Float32Array.of(x) : undefined);
+        }
+      }
     }
-    for (const [uri, x] of winners)
-      assert.deepEqual((await output.wait(uri)).outputs[0]?.data, Float32Array.of(x));
+    assert.ok(last.size > 0);
+  });
+
+  test(`${kind}: a uri that is used again has the result of the last enqueue, over SQS and over HTTPS`, async (t) => {
+    const { input, unannounced, inputOverHttp, outputs } = await openStack(t, preferEmbedded);
+    let x = 0;
+    for (const queue of [input, inputOverHttp, unannounced, inputOverHttp, input]) {
+      const { identity } = await queue.enqueue('a', { x: [++x] });
+      for (const output of outputs) {
+        const result = await output.wait('a', { identity, timeoutMs: 20_000 });
+        assert.deepEqual([result.identity, result.outputs[0]?.data], [identity, Float32Array.of(x)]);
+        assert.deepEqual((await output.query('a'))?.outputs[0]?.data, Float32Array.of(x));
+        assert.equal(await output.status('a', { identity }), 'succeeded');
+      }
+    }
+  });
+
+  test(`${kind}: a wait for one enqueue does not return the result of another, and a taken uri is free at once`, async (t) => {
+    const { stack, asideUrl, waiting, unannounced, outputs } = await openStack(t, preferEmbedded);
+    const held = await waiting.enqueue('a', { x: [1] });
+    const first = await unannounced.enqueue('a', { x: [2] });
+    for (const output of outputs) {
+      await output.wait('a', { identity: first.identity });
+      await assert.rejects(output.wait('a', { identity: held.identity, timeoutMs: 50 }), { code: 'timeout' });
+      assert.equal(await output.status('a', { identity: held.identity }), 'queued');
+      assert.equal(await output.queryAndDelete('a', { identity: held.identity }), undefined);
+    }
+    assert.ok(await outputs[1].queryAndDelete('a', { identity: first.identity }));
+    // It was sent before what was taken, so it comes too late.
+    await letRun(stack, asideUrl, 1);
+    await drained(stack);
+    for (const output of outputs) {
+      assert.equal(await output.query('a'), undefined);
+      assert.equal(await output.cancel('a'), false);
+    }
+    const { identity } = await unannounced.enqueue('a', { x: [3] });
+    assert.deepEqual((await outputs[0].wait('a', { identity })).outputs[0]?.data, Float32Array.of(3));
   });
 }
 
-test('the same record enqueued twice has one result, before it ran and after, over SQS and over HTTPS', async (t) => {
+test('an enqueue that is tried again with its identity has one result, over SQS and over HTTPS', async (t) => {
   const { stack, input, inputOverHttp, output } = await openStack(t, false);
-  for (const queue of [input, inputOverHttp]) await queue.enqueue('a', { x: [1, 2] });
-  const first = await output.wait('a');
-  await drained(stack);
-  for (const queue of [input, inputOverHttp]) await queue.enqueue('a', { x: [1, 2] });
+  const identity = 'order-17.try';
+  await input.enqueue('a', { x: [1, 2] }, { identity });
+  const first = await output.wait('a', { identity });
+  for (const queue of [input, inputOverHttp]) await queue.enqueue('a', { x: [1, 2] }, { identity });
   await drained(stack);
   assert.equal((await output.query('a'))?.finishedAt, first.finishedAt);
-  for (const queue of [input, inputOverHttp])
-    await assert.rejects(queue.enqueue('a', { x: [3] }), { code: 'conflict', uri: 'a' });
   assert.deepEqual((await output.queryAndDelete('a'))?.outputs[0]?.data, Float32Array.of(1, 2));
-  await input.enqueue('a', { x: [3] });
-  assert.deepEqual((await output.wait('a')).outputs[0]?.data, Float32Array.of(3));
+  await inputOverHttp.enqueue('a', { x: [1, 2] }, { identity });
+  await drained(stack);
+  assert.equal(await output.query('a'), undefined);
+  for (const bad of ['', 'a b', '~', 'x'.repeat(65)]) {
+    await assert.rejects(input.enqueue('a', { x: [1] }, { identity: bad }), {
+      code: 'bad_request',
+      uri: 'a',
+    });
+    await assert.rejects(output.query('a', { identity: bad }), { code: 'bad_request' });
+  }
 });
 
 test('a record that the queue did not take is not queued, and its uri is free again', async (t) => {
@@ -157,17 +219,19 @@ test('a record that the queue did not take is not queued, and its uri is free ag
   assert.deepEqual((await output.wait('a')).outputs[0]?.data, Float32Array.of(2));
 });
 
-test('who gives no redisUrl claims nothing: its record is unknown until it has its result', async (t) => {
-  const { unclaimed, output } = await openStack(t, false);
+test('a client without redisUrl announces nothing: its record is unknown until it has its result', async (t) => {
+  const { unannounced, output } = await openStack(t, false);
   await output.cancel('cancelled');
-  for (const uri of ['a', 'a', 'cancelled']) await unclaimed.enqueue(uri, { x: [1] });
+  // A result of the same millisecond would count as cancelled.
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  for (const uri of ['a', 'a', 'cancelled']) await unannounced.enqueue(uri, { x: [1] });
   assert.ok(['unknown', 'succeeded'].includes(await output.status('a')));
   await output.wait('a');
   assert.equal(await output.status('a'), 'succeeded');
-  await assert.rejects(output.wait('cancelled'), { code: 'cancelled' });
+  await until(async () => (await output.status('cancelled')) === 'succeeded');
 });
 
-test('the routes answer in JSON: 200, 409 when it is too late, 400 without a uri; POST refuses a conflict', async (t) => {
+test('the routes answer in JSON: 200, 409 when it is too late, 400 without a uri; POST takes a uri again', async (t) => {
   const { stack, output } = await openStack(t, false);
   const ask = async (method: string, path: string, body?: object) => {
     const init = { method, ...(body ? { body: JSON.stringify(body) } : {}) };
@@ -183,7 +247,7 @@ test('the routes answer in JSON: 200, 409 when it is too late, 400 without a uri
   assert.equal((await post(1)).status, 202);
   await output.wait('a');
   assert.deepEqual(await ask('GET', '/status?uri=a'), [200, { uri: 'a', status: 'succeeded' }]);
-  const late = 'too late to cancel: the record has a result';
+  const late = 'too late to cancel: the record has, or had, its result';
   const conflict = { error: late, code: 'conflict', uri: 'a' };
   assert.deepEqual(await ask('POST', '/cancel?uri=a'), [409, conflict]);
   const odd = encodeURIComponent('../a/b?c=d&e+f #,画像');
@@ -212,8 +276,25 @@ test('the routes answer in JSON: 200, 409 when it is too late, 400 without a uri
       },
     ],
   );
-  for (const response of [await post(2), await post(2, { prefer: 'respond-async' }, '/predict')]) {
-    assert.equal(response.status, 409);
-    assert.equal(((await response.json()) as { code: string }).code, 'conflict');
+  const keyed = { 'idempotency-key': 'one' };
+  for (const [response, identity] of [
+    [await post(2), undefined],
+    [await post(3, { prefer: 'respond-async' }, '/predict'), undefined],
+    [await post(4, keyed), 'one'],
+  ] as const) {
+    assert.equal(response.status, 202);
+    const accepted = (await response.json()) as { uri: string; identity: string };
+    assert.equal(accepted.uri, 'a');
+    if (identity !== undefined) assert.equal(accepted.identity, identity);
+    assert.match(accepted.identity, /^[\w-]+$/);
   }
+  await output.wait('a', { identity: 'one' });
+  const [code, answer] = await ask('GET', '/predictions?uri=a&identity=one');
+  assert.deepEqual([code, (answer as { identity: string }).identity], [200, 'one']);
+  assert.equal((await ask('GET', '/predictions?uri=a&identity=two'))[0], 404);
+  assert.equal((await ask('GET', '/predictions?uri=a&identity=%20'))[0], 400);
+  assert.deepEqual(await ask('GET', '/status?uri=a&identity=one'), [
+    200,
+    { uri: 'a', identity: 'one', status: 'succeeded' },
+  ]);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { test } from 'node:test';
+import { attributesBytes, newAttributes } from '../../lib/codecs/attributes.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { submit } from '../../lib/pipeline/submit.ts';
@@ -82,17 +83,20 @@ test('F9: an entry that SQS names neither as taken nor as refused does not pass 
   );
 });
 
-test('F9: a message of 1 MiB is queued, and one byte more is refused or, with a bucket, goes through S3', async (t) => {
+test('F9: a message of 1 MiB with its attributes is queued, and one byte more is refused or, with a bucket, goes through S3', async (t) => {
   const { sender, source, queue } = await proxied(t, () => ({ kind: 'pass' }));
-  const most = randomBytes(LIMITS.messageBytes / 2).toString('hex');
-  await submit(sender, undefined, { uri: 'most', message: most });
-  await assert.rejects(submit(sender, undefined, { uri: 'over', message: `${most}0` }), {
+  const identity = randomUUID();
+  const limit = LIMITS.messageBytes - attributesBytes(newAttributes(identity));
+  const most = randomBytes(limit / 2).toString('hex');
+  assert.equal(most.length, limit);
+  await submit(sender, undefined, { uri: 'most', identity, message: most });
+  await assert.rejects(submit(sender, undefined, { uri: 'over', identity, message: `${most}0` }), {
     code: 'too_large',
     uri: 'over',
-    message: /1048577 bytes.*limit of 1048576/,
+    message: /1048527 bytes.*limit of 1048526/,
   });
   const payloads = new PayloadStore(queue.aws.s3, BUCKET, JOB);
-  await submit(sender, async () => payloads, { uri: 'over', message: `${most}0` });
+  await submit(sender, async () => payloads, { uri: 'over', identity, message: `${most}0` });
   const bodies = (await receive(source, 10)).map(({ body }) => body);
   assert.equal(bodies.length, 2);
   const resolved = await payloads.resolve(bodies);

@@ -99,7 +99,10 @@ export function archiveTests(packaged: () => Packaged): void {
     const uri = 'folder/a digit';
     const path = `/predictions/${encodeURIComponent(uri)}`;
     const posted = await call('POST', '/predictions', { uri, instances: [{ image: await digit(7) }] });
-    assert.deepEqual(posted, { status: 202, body: { uri } });
+    const { identity, ...accepted } = posted.body as Record<string, unknown>;
+    assert.deepEqual([posted.status, accepted], [202, { uri }]);
+    const asked = await call('GET', `${path}?identity=${String(identity)}`, undefined, { prefer: 'wait=20' });
+    assert.equal(asked.status, 200, JSON.stringify(asked.body));
     const found = await call('GET', path, undefined, { prefer: 'wait=20' });
     assert.equal(found.status, 200, JSON.stringify(found.body));
     const { status, outputs } = found.body as { status: string; outputs: { data: number[] }[] };
@@ -115,7 +118,7 @@ export function archiveTests(packaged: () => Packaged): void {
       'base64',
     );
     const posted = await call('POST', '/predictions', { uri: 'large', instances: [{ image }] });
-    assert.deepEqual(posted, { status: 202, body: { uri: 'large' } });
+    assert.deepEqual([posted.status, (posted.body as { uri: string }).uri], [202, 'large']);
     const { body } = await call('GET', '/predictions/large', undefined, { prefer: 'wait=20' });
     assert.equal((body as { status: string }).status, 'succeeded', JSON.stringify(body));
     const { Contents = [] } = await deployed.aws.s3.send(

@@ -12,6 +12,7 @@ import {
 } from '../../lib/metrics/emf.ts';
 import { reportFailedEvent, reportOutcomes } from '../../lib/metrics/outcomes.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
+import { enqueued } from '../support/enqueue.ts';
 
 interface Directive {
   readonly Namespace: string;
@@ -65,8 +66,13 @@ test('an invocation writes one line, with metrics by job and function and the id
     timers.record('zoo.serving.redis.put', 1000);
     reportOutcomes({
       finished: [
-        { id: 'a', uri: 'a', outcome: { ok: true, outputs: [] } },
-        { id: 'b', uri: 'b', outcome: { ok: false, error: new ServingError('bad_input', 'no') } },
+        { id: 'a', enqueue: enqueued('a'), uri: 'a', outcome: { ok: true, outputs: [] } },
+        {
+          id: 'b',
+          enqueue: enqueued('b'),
+          uri: 'b',
+          outcome: { ok: false, error: new ServingError('bad_input', 'no') },
+        },
       ],
       returned: [],
     });

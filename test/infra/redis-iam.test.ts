@@ -16,6 +16,7 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { startRedis } from '../../local/redis/start.ts';
+import { enqueued } from '../support/enqueue.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 
@@ -194,15 +195,20 @@ test('what the template lets the user do is enough for all that the service does
   });
   await limiter.acquire();
   await results.ping();
-  const claim = await states.claim({ uri: 'u', message: 'm' });
-  assert.ok(claim.send);
-  await states.markRunning(['u'], 1000);
+  await states.announce({ uri: 'u', identity: 'one', message: 'm' });
+  await states.markRunning([{ uri: 'u', enqueue: enqueued('one') }], 1000);
   assert.equal(await states.status('u'), 'running');
   const waited = results.wait('u', { timeoutMs: 10_000 });
   const timers = new Timers();
   timers.record('zoo.serving.redis.put', 1);
   await results.save(
-    [{ uri: 'u', fields: serializeResult({ ok: true, outputs: [OUTPUT] }, undefined) }],
+    [
+      {
+        uri: 'u',
+        enqueue: enqueued('one'),
+        fields: serializeResult({ ok: true, outputs: [OUTPUT] }, undefined),
+      },
+    ],
     'v',
     timers,
   );
@@ -212,7 +218,7 @@ test('what the template lets the user do is enough for all that the service does
   assert.equal(await states.cancel('never-sent').catch(() => false), true);
   const page = await results.takePage(10);
   assert.deepEqual(page?.map(({ uri }) => uri).sort(), ['never-sent', 'u']);
-  await (await states.claim({ uri: 'w', message: 'm' })).release();
+  await (await states.announce({ uri: 'w', identity: 'two', message: 'm' })).withdraw();
   for (const refused of [
     () => connection.use((redis) => redis.get('another-service:key'), false),
     () => connection.use((redis) => redis.flushall(), false),

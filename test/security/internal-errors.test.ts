@@ -109,8 +109,13 @@ const FAILURES: Readonly<Record<string, () => Promise<HttpResponse>>> = {
     predicting({ reporter: Object.assign(quietReporter(), { start: failAtOnce }) }),
   'predictions, the queue': () => looking({ queue: () => ({ send: fail }) }, 'POST', '/predictions', BODY),
   'predictions, opening the queue': () => looking({ queue: failAtOnce }, 'POST', '/predictions', BODY),
-  'predictions, the claim': () =>
-    looking({ queue: () => ({ send: fail }), claims: () => ({ claim: fail }) }, 'POST', '/predictions', BODY),
+  'predictions, the announcement': () =>
+    looking(
+      { queue: () => ({ send: fail }), announcer: () => ({ announce: fail }) },
+      'POST',
+      '/predictions',
+      BODY,
+    ),
   'predictions, a result': () => looking({ results: () => none }, 'GET', '/predictions/u', ASK),
   'predictions, opening the results': () => looking({ results: failAtOnce }, 'GET', '/predictions/u', ASK),
   'predictions, a deletion': () => looking({ results: () => none }, 'DELETE', '/predictions/u', ASK),

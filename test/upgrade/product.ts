@@ -95,7 +95,7 @@ export type InputValue =
     };
 
 export interface InputClient {
-  enqueue(uri: string, inputs: Readonly<Record<string, InputValue>>): Promise<void>;
+  enqueue(uri: string, inputs: Readonly<Record<string, InputValue>>): Promise<unknown>;
   close(): Promise<void>;
 }
 

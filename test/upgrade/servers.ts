@@ -2,7 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DeleteMessageBatchCommand, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
+import {
+  DeleteMessageBatchCommand,
+  type MessageAttributeValue,
+  ReceiveMessageCommand,
+} from '@aws-sdk/client-sqs';
 import type { SQSRecord } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { useAws } from '../support/environment.ts';
@@ -78,15 +82,23 @@ export async function openServers(
         QueueUrl: queue(job).url,
         MaxNumberOfMessages: most,
         MessageSystemAttributeNames: ['All'],
+        MessageAttributeNames: ['All'],
       });
       const { Messages = [] } = await aws.sqs.send(receive);
       return Messages.map(
-        ({ MessageId = '', ReceiptHandle = '', Body = '', MD5OfBody = '', Attributes }) => ({
+        ({
+          MessageId = '',
+          ReceiptHandle = '',
+          Body = '',
+          MD5OfBody = '',
+          Attributes,
+          MessageAttributes = {},
+        }) => ({
           messageId: MessageId,
           receiptHandle: ReceiptHandle,
           body: Body,
           attributes: Attributes as unknown as SQSRecord['attributes'],
-          messageAttributes: {},
+          messageAttributes: attributesOf(MessageAttributes),
           md5OfBody: MD5OfBody,
           eventSource: 'aws:sqs',
           eventSourceARN: `arn:aws:sqs:local:000000000000:${queueNameOf(job)}`,
@@ -107,6 +119,16 @@ export async function openServers(
       for (const close of closers.toReversed()) await close();
     },
   };
+}
+
+/** As Lambda hands them to a function. */
+function attributesOf(attributes: Record<string, MessageAttributeValue>): SQSRecord['messageAttributes'] {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, { StringValue, DataType = 'String' }]) => [
+      name,
+      { stringValue: StringValue, dataType: DataType, stringListValues: [], binaryListValues: [] },
+    ]),
+  );
 }
 
 /** Starts the functions of a job in an environment that is closed with the servers. */

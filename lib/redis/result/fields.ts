@@ -71,12 +71,18 @@ function failed(error: ServingError): StoredFields {
   return { status: 'failed', value: 'NaN', error: JSON.stringify(error), outputs: '', exact: '' };
 }
 
+/** Whether a hash is the outcome of this enqueue. A cancellation lists the enqueues that it is the outcome of. */
+export function isOutcomeOf(fields: Readonly<Record<string, string>>, identity: string): boolean {
+  if (fields['status'] !== 'cancelled') return fields['identity'] === identity;
+  return (fields['cancelled'] ?? '').split(' ').includes(identity);
+}
+
 /**
  * @returns undefined when there is no such hash
  * @throws the record's own error (with its uri) when it failed; internal when the hash makes no sense
  */
 export function parseResult(uri: string, fields: Readonly<Record<string, string>>): Result | undefined {
-  const { status, value, error, model = '', finishedAt } = fields;
+  const { status, value, error, model = '', finishedAt, identity = '' } = fields;
   if (status === undefined && value === undefined) return undefined;
   // A hash of the old server has a value and no status.
   if (status === 'failed' || status === 'cancelled' || (status === undefined && value === 'NaN'))
@@ -89,6 +95,7 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
     filtered: isText ? JSON.parse(value) : undefined,
     model,
     finishedAt: Number(finishedAt ?? 0),
+    identity,
   };
 }
 

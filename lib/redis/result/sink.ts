@@ -17,10 +17,11 @@ export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers 
   return {
     async save(finished, model) {
       const blocked = new Set<string>();
-      const fields = finished.map(({ id, uri, outcome }) => ({
+      const fields = finished.map(({ id, enqueue, uri, outcome }) => ({
         uri,
         fields: serializeResult(outcome, filter),
         message: id,
+        enqueue,
       }));
       await results.save(fields, model, timers, (uri, error) => {
         blocked.add(uri);

@@ -1,15 +1,28 @@
 /**
- * Saves the outcomes of one batch, each as a Redis hash with a time to live, in one round trip. SQS delivers twice and two
- * workers may hold one record: the script writes a hash only where there is no `status` yet, so the first result stays.
+ * Saves the outcomes of one batch, each as a Redis hash with a time to live, in one round trip. SQS delivers twice and out
+ * of order, and two workers may hold one record: the script writes an outcome only when its enqueue is later than every
+ * one of its uri that had an outcome before.
  */
 import type { Redis } from 'ioredis';
+import type { Enqueue } from '../../contract/enqueue.ts';
 import { ServingError } from '../../contract/errors.ts';
-import { doneChannel, indexKey, metricsKey, resultKey, seenPrefix, stateKey } from '../../contract/names.ts';
+import {
+  doneChannel,
+  indexKey,
+  metricsKey,
+  newestKey,
+  resultKey,
+  stateKey,
+  takenMessagePrefix,
+} from '../../contract/names.ts';
 import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { RedisConnection } from '../connection.ts';
-import { SAVE, script } from '../scripts.ts';
+import { serializeOrder } from '../order.ts';
+import { OUTLASTS_QUEUE_MS } from '../record-states.ts';
+import { script } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
+import { SAVE } from './save-script.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
@@ -21,14 +34,18 @@ const TRIP_BYTES = 4 * 1024 * 1024;
 export interface Finished {
   readonly uri: string;
   readonly fields: StoredFields;
-  /** Id of the message it was made of; such a message gets no second result when the first is taken. Default none. */
+  /** Which enqueue it is the outcome of. Default an unknown one, before all others: of several the first stays. */
+  readonly enqueue?: Enqueue;
+  /** Id of the message it was made of, for functions of the first release that run beside ours. Default none. */
   readonly message?: string;
 }
+
+const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 
 export interface WriterOptions {
   readonly job: string;
   readonly ttlSeconds: number;
-  /** How long a message whose result is there may still be delivered again. Default 0, never. */
+  /** Functions of the first release know for so long that a message's result was taken. Default 0, never. */
   readonly redeliveryMs?: number;
   readonly now: () => number;
 }
@@ -49,7 +66,7 @@ export class ResultWriter {
 
   /**
    * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
-   * several). A uri that already has a result keeps it.
+   * several). A uri keeps the result of the latest enqueue.
    * @param model version of the model that made them; "" when none did
    * @param onBlocked without it, a key that holds something else throws
    * @returns how many were written
@@ -120,12 +137,13 @@ export class ResultWriter {
       doneChannel(job, ''),
       METRICS_TTL_MS,
     ];
-    values.push(pairs.length, stateKey(job, ''), seenPrefix(job), redeliveryMs);
+    values.push(pairs.length, stateKey(job, ''), takenMessagePrefix(job), redeliveryMs);
+    values.push(newestKey(job, ''), Math.max(OUTLASTS_QUEUE_MS, ttlSeconds * 1000));
     for (const pair of pairs) values.push(...pair);
-    for (const { uri, fields, message = '' } of finished) {
+    for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
       keys.push(resultKey(job, uri));
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
-      values.push(redeliveryMs > 0 ? message : '');
+      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue));
     }
     return saveResults(redis)(keys.length, ...keys, ...values);
   }

@@ -152,7 +152,14 @@ test('the local service is found by its data folder, with its own config', async
   t.after(() => s3.destroy());
   useAws(environment);
   const body = JSON.stringify({ uri: 'x', data: '{"instances":[{"image":[1]}]}', serde: 'stream' });
-  const text = encodeDeadLetter({ messageId: 'one', sentAt: 0, attempts: 5, body });
+  const text = encodeDeadLetter({
+    messageId: 'one',
+    sentAt: 0,
+    identity: 'one',
+    replays: 0,
+    attempts: 5,
+    body,
+  });
   await s3.send(
     new PutObjectCommand({ Bucket: bucket, Key: `${deadLetterPrefix(job)}one.json`, Body: text }),
   );
@@ -177,7 +184,14 @@ async function endlessBucket(t: TestContext, objects: number) {
       asked.gets++;
       const i = Number(/m-(\d+)/.exec(url.pathname)?.[1]);
       response.end(
-        encodeDeadLetter({ messageId: id(i), sentAt: 0, attempts: 5, body: `{"uri":"u${i}","data":""}` }),
+        encodeDeadLetter({
+          messageId: id(i),
+          sentAt: 0,
+          identity: id(i),
+          replays: 0,
+          attempts: 5,
+          body: `{"uri":"u${i}","data":""}`,
+        }),
       );
       return;
     }

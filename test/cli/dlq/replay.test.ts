@@ -7,6 +7,8 @@ import { replay } from '../../../cli/dlq/replay.ts';
 import { parseWhere } from '../../../cli/dlq/where.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { modelPrefix } from '../../../lib/contract/names.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { startHttpProxy } from '../../faults/support/http-proxy.ts';
 import { ENDLESS } from '../../support/endless.ts';
 import { useAws } from '../../support/environment.ts';
@@ -125,6 +127,12 @@ test('a result that came by another way stays, and its message is archived no mo
   };
   await send('twice', 5);
   await send('other', 70);
+  // Enqueued again and cancelled before it ran: what was taken cannot be cancelled.
+  assert.equal(await output.cancel('cancelled'), false);
+  const connection = new RedisConnection(stack.redisUrl);
+  t.after(() => connection.close());
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  await states.announce({ uri: 'cancelled', identity: 'again', message: 'the same' });
   assert.equal(await output.cancel('cancelled'), true);
   const { code, json } = await dlqJson<Replayed>('replay', '--all');
   assert.deepEqual([code, json.succeeded, json.over, json.stillFailing], [1, 0, 2, 1]);

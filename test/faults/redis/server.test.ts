@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { indexKey, metricsKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
+import { indexKey, metricsKey, newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { redisUrl } from '../../support/redis.ts';
@@ -76,7 +76,7 @@ test('F6: memory that fills up between batches never leaves a part of a result',
   await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
   assert.equal((await failures(event)).length, 10);
   for (const key of (await redis.ask('KEYS', resultKey(JOB, '*'))) as string[]) {
-    assert.equal(await redis.ask('HLEN', key), 5, key);
+    assert.equal(await redis.ask('HLEN', key), 6, key);
     assert.ok(Number(await redis.ask('PTTL', key)) > 0, key);
   }
   await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
@@ -179,7 +179,8 @@ test('F6: a uri whose key holds something else comes back alone; the nine beside
 
 for (const [name, key] of [
   ['the metrics', metricsKey(JOB)],
-  ['the claim of a record', stateKey(JOB, 'r-4')],
+  ['the state of a record', stateKey(JOB, 'r-4')],
+  ['the idempotency record of a uri', newestKey(JOB, 'r-4')],
 ] as const) {
   test(`F6: a foreign value in the place of ${name} costs no record its result`, async (t) => {
     const place = await opened(t);
@@ -235,7 +236,7 @@ test('F6: results of many megabytes reach a Redis behind a slow line, although a
   assert.equal(await store.save(finished, 'v'), 40);
 });
 
-test('F6: a claim whose key holds something else is an error of its own record', async (t) => {
+test('F6: an announcement whose key holds something else is an error of its own record', async (t) => {
   const place = await opened(t);
   if (!place) return;
   const { redis } = place;
@@ -244,7 +245,7 @@ test('F6: a claim whose key holds something else is an error of its own record',
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   await redis.ask('LPUSH', stateKey(JOB, 'bad'), 'not ours');
   const [bad, good] = await Promise.allSettled(
-    ['bad', 'good'].map((uri) => states.claim({ uri, message: 'm' })),
+    ['bad', 'good'].map((uri) => states.announce({ uri, identity: uri, message: 'm' })),
   );
   assert.equal(bad?.status, 'rejected');
   assert.equal(good?.status, 'fulfilled');

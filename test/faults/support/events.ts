@@ -48,6 +48,7 @@ export async function receive({ sqs, queueUrl }: Source, most: number): Promise<
         MaxNumberOfMessages: Math.min(PER_CALL, most - records.length),
         WaitTimeSeconds: 0,
         MessageSystemAttributeNames: ['All'],
+        MessageAttributeNames: ['All'],
       }),
     );
     const messages = reply.Messages ?? [];

@@ -2,6 +2,7 @@
  * The parts of the service that a test needs: queue and bucket, Redis, batch workers in this process. The handlers
  * are the deployed ones, and every worker has its own connection, as every environment does.
  */
+import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
@@ -64,7 +65,11 @@ export async function startQueue(t: TestContext, maxReceiveCount?: number): Prom
     url,
     deadLetterUrl: dead?.url,
     send: async (uri, inputs) =>
-      submit(sender, async () => payloads, { uri, message: encodeMessage(uri, await toInputs(inputs)) }),
+      submit(sender, async () => payloads, {
+        uri,
+        identity: randomUUID(),
+        message: encodeMessage(uri, await toInputs(inputs)),
+      }),
     sendThroughS3: async (uri, inputs) => {
       const key = await payloads.put(encodeMessage(uri, await toInputs(inputs)));
       await sender.send(encodePointer(uri, key));

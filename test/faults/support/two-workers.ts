@@ -65,8 +65,9 @@ export async function twoWorkers(t: TestContext, { rounds }: { readonly rounds: 
     const events = shuffled(random, workers).slice(0, 2);
     await Promise.all(events.map(async (worker) => worker(await eventOf(uris, random))));
     for (const uri of uris) {
-      const { model = '', finishedAt, ...fields } = await redis.hgetall(resultKey(JOB, uri));
+      const { model = '', finishedAt, identity, ...fields } = await redis.hgetall(resultKey(JOB, uri));
       winners.add(model);
+      assert.equal(identity, uri);
       assert.ok(Number(finishedAt) > 0, uri);
       if (fields['status'] === 'failed') {
         assert.deepEqual(fields, expected.get('v0'), uri);

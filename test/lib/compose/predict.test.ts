@@ -58,7 +58,7 @@ test('a job with a limit has its limiter, and one with a queue takes records, be
     CLUSTER_SERVING_QUEUE_URL: 'http://127.0.0.1:9/000000000000/queue',
   });
   assert.equal(typeof queued.accept?.queue().send, 'function');
-  assert.equal(typeof queued.accept?.claims().claim, 'function');
+  assert.equal(typeof queued.accept?.announcer().announce, 'function');
 });
 
 test('without the address of Redis it fails at once, and says which variable', async (t) => {

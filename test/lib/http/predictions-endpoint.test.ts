@@ -13,6 +13,7 @@ import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 
 const JOB = { job: 'job', now: Date.now };
@@ -28,6 +29,7 @@ const saved = (uri: string, outcome: Outcome, message: string): Finished => ({
   uri,
   fields: serializeResult(outcome, undefined),
   message,
+  enqueue: enqueued(message, Number(message.slice(1))),
 });
 const numbers = (...values: number[]): Outcome => ({
   ok: true,
@@ -38,7 +40,8 @@ const FAILURE: Outcome = { ok: false, error: new ServingError('bad_input', 'no')
 /** Its answer is more than a response may be. */
 function tooLarge(uri: string): Finished {
   const value = `["${'x'.repeat(LIMITS.httpBodyBytes)}"]`;
-  return { uri, fields: { status: 'succeeded', value, error: '', outputs: '', exact: '' } };
+  const fields = { status: 'succeeded', value, error: '', outputs: '', exact: '' } as const;
+  return { uri, fields, enqueue: enqueued('m9', 9) };
 }
 
 /** The handler behind the local gateway. `afterReading` happens when a request has read a result, before it goes on. */

@@ -18,7 +18,7 @@ function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 
 }
 
 function resultOf(...outputs: NamedTensor[]): Result {
-  return { uri: 'a', outputs, filtered: undefined, model: 'v', finishedAt: 0 };
+  return { uri: 'a', outputs, filtered: undefined, model: 'v', finishedAt: 0, identity: '' };
 }
 
 test('outputs that cannot fit into an answer are refused before they are written', () => {
@@ -81,13 +81,23 @@ test('202 comes when the queue has the record, and 503 when it does not take it'
   assert.equal((await endpoint(refused).handler(event('POST', '/predictions', ONE))).statusCode, 503);
 });
 
-test('one record is answered with its uri and where it will be, two with their uris', async () => {
+test('one record is answered with its uri and identity, two with their uris and identities, and a key names them', async () => {
   const { handler } = endpoint(async () => undefined);
-  const post = async (body: string) =>
-    JSON.parse((await handler(event('POST', '/predictions', body))).body ?? '');
-  assert.deepEqual(Object.keys(await post(ONE)), ['uri']);
-  const two = await post('{"instances":[{"x":1},{"x":2}],"uris":["a","b"]}');
-  assert.deepEqual(two, { uris: ['a', 'b'] });
+  const post = async (body: string, headers: Record<string, string> = {}) => {
+    const { statusCode, body: text = '' } = await handler({
+      ...event('POST', '/predictions', body),
+      headers,
+    });
+    return statusCode === 202 ? (JSON.parse(text) as Record<string, unknown>) : statusCode;
+  };
+  const two = '{"instances":[{"x":1},{"x":2}],"uris":["a","b"]}';
+  assert.deepEqual(Object.keys((await post(ONE)) as object), ['uri', 'identity']);
+  const { uris, identities } = (await post(two)) as { uris: string[]; identities: string[] };
+  assert.deepEqual([uris, new Set(identities).size], [['a', 'b'], 2]);
+  const keyed = { 'idempotency-key': 'order-7' };
+  assert.equal(((await post(ONE, keyed)) as { identity: string }).identity, 'order-7');
+  assert.deepEqual(await post(two, keyed), { uris: ['a', 'b'], identities: ['order-7-0', 'order-7-1'] });
+  assert.equal(await post(ONE, { 'idempotency-key': 'a b' }), 400);
 });
 
 test('a page of results keeps to a hundred, and to bytes that fit into an answer as JSON', async () => {

@@ -7,6 +7,7 @@ import type { OnnxSettings } from '../../../lib/inference/runner.ts';
 import { Scratch, withScratch } from '../../../lib/pipeline/buffer-pool.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
 import { type RunRecords, runMessages } from '../../../lib/pipeline/serve.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes } from '../../support/runner.ts';
 
@@ -21,7 +22,12 @@ const MODELS: Readonly<Record<string, ModelSpec>> = {
 
 function message(uri: string, value: number, length = LENGTH) {
   const tensor: Tensor = { dtype: 'float32', shape: [length], data: new Float32Array(length).fill(value) };
-  return { id: uri, attempts: 1, body: encodeMessage(uri, new Map([['x', { kind: 'tensor', tensor }]])) };
+  return {
+    id: uri,
+    enqueue: enqueued('e'),
+    attempts: 1,
+    body: encodeMessage(uri, new Map([['x', { kind: 'tensor', tensor }]])),
+  };
 }
 
 async function runOf(t: TestContext, spec: ModelSpec, settings?: Partial<OnnxSettings>): Promise<RunRecords> {

@@ -35,7 +35,7 @@ test('an old client reads a float16 output as the float32 nearest to it', () => 
 });
 
 test('a float16 result over HTTP has short numbers, and the client has the same bits again', async () => {
-  const result = { uri: 'u', outputs: [half], filtered: undefined, model: 'v', finishedAt: 0 };
+  const result = { uri: 'u', outputs: [half], filtered: undefined, model: 'v', finishedAt: 0, identity: 'i' };
   const text = resultText(result);
   assert.match(text, /"dtype":"float16","shape":\[4\],"data":\[-1\.0,2\.0,0\.1,null\]/);
   const results = new HttpResults('http://localhost', async () => new Response(text));
@@ -44,7 +44,7 @@ test('a float16 result over HTTP has short numbers, and the client has the same 
 
 test('query shows the numbers of a float16 output, and which is the largest', () => {
   const outputs = [{ ...half, shape: [3], data: bits().slice(0, 3) }];
-  const result = { uri: 'u', outputs, filtered: undefined, model: 'v', finishedAt: 0 };
+  const result = { uri: 'u', outputs, filtered: undefined, model: 'v', finishedAt: 0, identity: 'i' };
   assert.equal(resultLines(result), 'u  y float16[3]  largest 2 at 1  -1, 2, 0.1');
 });
 

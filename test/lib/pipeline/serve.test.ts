@@ -10,6 +10,7 @@ import type { Inputs, Model, Outcome, Runner } from '../../../lib/contract/value
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import type { FinishedRecord } from '../../../lib/pipeline/decode.ts';
 import { problemsOf, type Sink, serveRequest } from '../../../lib/pipeline/serve.ts';
+import { enqueued } from '../../support/enqueue.ts';
 
 /** Doubles the input "x" of each record; a negative one is a failure of its record. */
 const code: Runner = {
@@ -201,7 +202,7 @@ test('a request fails at its first failure, with its place, whatever the run sta
 test('an operator reads of what comes again, and of final failures from status 500 on', () => {
   const outcome = (name: ErrorCode): Outcome => ({ ok: false, error: new ServingError(name, 'no') });
   const finished = (['bad_config', 'bad_input', 'model_failed'] as const).map((name) => {
-    return { id: name, uri: name, outcome: outcome(name) };
+    return { id: name, enqueue: enqueued(name), uri: name, outcome: outcome(name) };
   });
   const returned = [{ id: 'm', error: new ServingError('timeout', 'late') }];
   assert.deepEqual(

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { attributesBytes, newAttributes } from '../../../lib/codecs/attributes.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import { type LargeRecords, sendClaimed, submit } from '../../../lib/pipeline/submit.ts';
+import { type LargeRecords, sendAnnounced, submit } from '../../../lib/pipeline/submit.ts';
 
 function queue() {
   const sent: string[] = [];
@@ -15,25 +16,33 @@ function queue() {
   return { sent, stored, sender: { send: async (message: string) => void sent.push(message) }, large };
 }
 
-test('a record of exactly 1 MiB travels as a message, one byte more through S3, counted in bytes of UTF-8', async () => {
+const IDENTITY = 'i'.repeat(36);
+/** What the body may have beside the attributes. */
+const MOST = LIMITS.messageBytes - attributesBytes(newAttributes(IDENTITY));
+
+test('a record of exactly 1 MiB with its attributes travels as a message, one byte more through S3, counted in bytes of UTF-8', async () => {
   const { sent, stored, sender, large } = queue();
-  const put = async (message: string) => submit(sender, async () => large, { uri: 'a', message });
-  const whole = 'x'.repeat(LIMITS.messageBytes);
+  const put = async (message: string) =>
+    submit(sender, async () => large, { uri: 'a', identity: IDENTITY, message });
+  const whole = 'x'.repeat(MOST);
   await put(whole);
   assert.deepEqual([sent.length, stored.length], [1, 0]);
   await put(`${whole}x`);
-  const wide = 'é'.repeat(LIMITS.messageBytes / 2);
+  const wide = 'é'.repeat(MOST / 2);
   await put(wide);
   await put(`${wide}é`);
   assert.deepEqual(stored, [`${whole}x`, `${wide}é`]);
-  const pointer = { uri: 'a', pointer: 'payloads/job/key', bytes: LIMITS.messageBytes + 1 };
+  const pointer = { uri: 'a', pointer: 'payloads/job/key', bytes: MOST + 1 };
   assert.deepEqual(JSON.parse(sent[1] as string), pointer);
 });
 
 test('a large record is refused as too large where nothing can be put into S3', async () => {
   const { sent, sender } = queue();
-  const message = 'x'.repeat(LIMITS.messageBytes + 1);
-  await assert.rejects(submit(sender, undefined, { uri: 'a', message }), { code: 'too_large', uri: 'a' });
+  const message = 'x'.repeat(MOST + 1);
+  await assert.rejects(submit(sender, undefined, { uri: 'a', identity: IDENTITY, message }), {
+    code: 'too_large',
+    uri: 'a',
+  });
   assert.deepEqual(sent, []);
 });
 
@@ -44,7 +53,7 @@ test('nothing is under way any more when one of several records could not be sen
     await new Promise((resolve) => setImmediate(resolve));
     sent.push(uri);
   };
-  const records = ['a', 'b'].map((uri) => ({ uri, message: '{}' }));
-  await assert.rejects(sendClaimed(undefined, records, send), /refused/);
+  const records = ['a', 'b'].map((uri) => ({ uri, identity: uri, message: '{}' }));
+  await assert.rejects(sendAnnounced(undefined, records, send), /refused/);
   assert.deepEqual(sent, ['b']);
 });

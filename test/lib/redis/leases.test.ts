@@ -3,10 +3,12 @@ import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Dequeued } from '../../../lib/contract/result.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { ResultLeases } from '../../../lib/redis/leases.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
@@ -22,14 +24,23 @@ function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
 function success(uri: string, value: number, message?: string): Finished {
   const data = Float32Array.of(value);
   const outputs = [{ name: 'y', dtype: 'float32', shape: [1], data } as const];
-  return { uri, fields: serializeResult({ ok: true, outputs }, undefined), ...(message ? { message } : {}) };
+  return {
+    uri,
+    fields: serializeResult({ ok: true, outputs }, undefined),
+    ...(message ? sentAs(message) : {}),
+  };
 }
 
 const failure = (uri: string, message: string): Finished => ({
   uri,
   fields: serializeResult({ ok: false, error: new ServingError('max_receives_exceeded', 'no') }, undefined),
-  message,
+  ...sentAs(message),
 });
+
+/** `m2` was sent after `m1`. */
+function sentAs(message: string): Pick<Finished, 'message' | 'enqueue'> {
+  return { message, enqueue: enqueued(message, Number(message.slice(1))) };
+}
 
 async function drained(results: ResultStore): Promise<string[]> {
   const found: string[] = [];
@@ -216,7 +227,7 @@ for (const preferEmbedded of [false, true]) {
       assert.ok(left > 30_000 && left <= 60_000, `${left} ms`);
       assert.deepEqual(
         (await direct.redis.hkeys(key)).sort(),
-        ['finishedAt', 'message', 'model', 'outputs', 'status', 'until', 'value'],
+        ['finishedAt', 'identity', 'message', 'model', 'outputs', 'status', 'until', 'value'],
         'as it was saved',
       );
     }
@@ -325,4 +336,43 @@ function urlOf(redis: RedisConnection['redis']): string {
 
 async function isEmbedded(redis: RedisConnection['redis']): Promise<boolean> {
   return /embedded|cluster-serving/i.test(await redis.info('server'));
+}
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: a result that is put back stays away when a later one was taken meanwhile, and is listed for as long as it lives otherwise`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const { results, redis } = open(t, url);
+    const connection = new RedisConnection(url);
+    t.after(() => connection.close());
+    const leases = new ResultLeases(connection, 'job');
+    await results.save([success('a', 1, 'm1'), success('b', 1, 'm1')], 'v');
+    const leased = await leases.take(['a', 'b']);
+    await results.save([success('a', 2, 'm2')], 'v');
+    assert.equal((await results.take('a'))?.outputs[0]?.data[0], 2);
+    assert.equal(await redis.exists('cluster-serving-index_job'), 0);
+    await leases.release(leased);
+    assert.equal(await results.get('a'), undefined);
+    assert.equal((await results.get('b'))?.outputs[0]?.data[0], 1);
+    const left = await redis.pttl('cluster-serving-index_job');
+    assert.ok(left > 30_000 && left <= 60_000, `${left} ms`);
+    assert.deepEqual(await drained(results), ['b 1']);
+  });
+
+  test(`${kind}: a take for one enqueue leaves the result of another, also when its answer got lost`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const proxy = await startRedisProxy(t, url);
+    const writer = open(t, url).results;
+    const { results } = open(t, proxy.url);
+    await writer.save([success('a', 1, 'm1')], 'v');
+    assert.equal(await results.take('a', { identity: 'm2' }), undefined);
+    proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind: 'cutReply', bytes: 0 } : PASS);
+    await assert.rejects(results.take('a', { identity: 'm1' }), { code: 'results_unavailable' });
+    proxy.onCommand = () => PASS;
+    await writer.save([success('a', 2, 'm2')], 'v');
+    assert.equal((await results.take('a', { identity: 'm2' }))?.outputs[0]?.data[0], 2);
+    assert.equal((await results.take('a', { identity: 'm1' }))?.outputs[0]?.data[0], 1);
+    assert.equal(await results.take('a'), undefined);
+  });
 }

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { sendClaimed } from '../../../lib/pipeline/submit.ts';
+import { sendAnnounced } from '../../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
@@ -21,25 +23,28 @@ function open(t: TestContext, url: string, ttlSeconds = 60) {
   return { results, states, redis: connection.redis };
 }
 
-const success = (uri: string, ...values: number[]) => {
+const success = (uri: string, value: number, identity?: string, sentAt = 1) => {
+  const values = [value];
   const data = Float32Array.from(values);
   const outputs = [{ name: 'y', dtype: 'float32' as const, shape: [values.length], data }];
-  return { uri, fields: serializeResult({ ok: true, outputs }, undefined) };
+  const fields = serializeResult({ ok: true, outputs }, undefined);
+  return { uri, fields, ...(identity === undefined ? {} : { enqueue: enqueued(identity, sentAt) }) };
 };
 const failure = (uri: string) => ({
   uri,
   fields: serializeResult({ ok: false, error: new ServingError('bad_input', 'no') }, undefined),
 });
-const record = (uri: string, payload: string) => ({ uri, message: payload });
+const running = (uri: string, identity = 'one') => ({ uri, enqueue: enqueued(identity) });
+const record = (uri: string, identity: string) => ({ uri, identity, message: `payload of ${identity}` });
 
 test('marking records as running never throws, also when Redis is away or a key holds something else', async (t) => {
   const { states, redis } = open(t, await redisUrl(t));
-  await states.claim(record('a', 'one'));
+  await states.announce(record('a', 'one'));
   await redis.rpush('cluster-serving-state_job:b', 'a list');
-  await states.markRunning(['b', 'a'], 60_000);
+  await states.markRunning([running('b'), running('a')], 60_000);
   assert.equal(await states.status('a'), 'running');
   const gone = open(t, 'redis://127.0.0.1:1');
-  await gone.states.markRunning(['a'], 60_000);
+  await gone.states.markRunning([running('a')], 60_000);
 });
 
 for (const preferEmbedded of [false, true]) {
@@ -50,125 +55,165 @@ for (const preferEmbedded of [false, true]) {
     const seen: string[] = [];
     const look = async (uri: string) => void seen.push(await states.status(uri));
     await look('a');
-    await states.claim(record('a', 'one'));
+    await states.announce(record('a', 'one'));
     await look('a');
-    await results.save([success('a', 1), failure('b')], 'v');
+    await results.save([success('a', 1, 'one'), failure('b')], 'v');
     await look('a');
     await look('b');
     await redis.pexpire('cluster-serving_job:a', 1);
     await until(async () => (await states.status('a')) !== 'succeeded');
     await look('a');
-    await states.claim(record('c', 'one'));
-    await results.save([success('c', 1)], 'v');
+    await states.announce(record('c', 'one'));
+    await results.save([success('c', 1, 'one')], 'v');
     await results.take('c');
     await look('c');
     assert.deepEqual(seen, ['unknown', 'queued', 'succeeded', 'failed', 'expired', 'unknown']);
   });
 
-  test(`${kind}: a claimed record is running once a batch function has it, until its outcome or its time is up`, async (t) => {
+  test(`${kind}: an announced record is running once a batch function has it, until its outcome or its time is up`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    await Promise.all(['a', 'b', 'c'].map((uri) => states.claim(record(uri, 'one'))));
-    await states.markRunning(['a', 'b', 'nobody'], 60_000);
+    await Promise.all(['a', 'b', 'c'].map((uri) => states.announce(record(uri, 'one'))));
+    await states.markRunning(
+      ['a', 'b', 'nobody'].map((uri) => running(uri)),
+      60_000,
+    );
     const seen = await Promise.all(['a', 'b', 'c', 'nobody'].map((uri) => states.status(uri)));
     assert.deepEqual(seen, ['running', 'running', 'queued', 'unknown']);
-    await results.save([success('a', 1)], 'v');
+    await results.save([success('a', 1, 'one')], 'v');
     assert.equal(await states.status('a'), 'succeeded');
-    await states.markRunning(['a'], 60_000);
+    await states.markRunning([running('a')], 60_000);
     assert.equal(await states.status('a'), 'succeeded');
     // A worker that died says nothing more: the record is delivered again.
-    await states.markRunning(['b'], -1);
+    await states.markRunning([running('b')], -1);
     assert.equal(await states.status('b'), 'queued');
   });
 
-  test(`${kind}: the same payload may be claimed again, and is not sent once it has its result`, async (t) => {
+  test(`${kind}: a uri with a result that is enqueued again is queued again, until that has its result too`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    const sends = async () => (await states.claim(record('a', 'one'))).send;
-    assert.deepEqual([await sends(), await sends()], [true, true]);
-    await results.save([failure('a')], 'v');
-    assert.equal(await sends(), false);
-    await results.takePage(10);
-    assert.equal(await sends(), true);
-  });
-
-  test(`${kind}: another payload is refused while the uri is in use, and taken once the result is`, async (t) => {
-    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    const refused = { code: 'conflict', uri: 'a', message: /in use for another payload/ };
-    const other = () => states.claim(record('a', 'two'));
-    await states.claim(record('a', 'one'));
-    await assert.rejects(other(), refused);
+    await states.announce(record('a', 'one'));
+    await results.save([success('a', 1, 'one', 1)], 'v');
+    await states.announce(record('a', 'two'));
+    const statuses = () =>
+      Promise.all([{}, { identity: 'one' }, { identity: 'two' }].map((query) => states.status('a', query)));
+    assert.deepEqual(await statuses(), ['queued', 'succeeded', 'queued']);
+    assert.equal((await results.get('a'))?.outputs[0]?.data[0], 1);
+    await states.markRunning([running('a', 'one')], 60_000);
+    assert.deepEqual(await statuses(), ['queued', 'succeeded', 'queued']);
+    await states.markRunning([running('a', 'two')], 60_000);
+    assert.deepEqual(await statuses(), ['running', 'succeeded', 'running']);
+    await results.save([success('a', 2, 'two', 2)], 'v');
+    assert.deepEqual(await statuses(), ['succeeded', 'unknown', 'succeeded']);
+    assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
     await results.take('a');
-    await assert.rejects(other(), refused);
-    await results.save([success('a', 1)], 'v');
-    await assert.rejects(other(), refused);
-    await results.take('a');
-    assert.equal((await other()).send, true);
+    assert.deepEqual(await statuses(), ['unknown', 'unknown', 'unknown']);
   });
 
-  test(`${kind}: a result without a claim refuses every claim on its uri`, async (t) => {
+  test(`${kind}: a uri is queued as long as one of its announced enqueues has no outcome, whichever comes first`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    await results.save([success('a', 1)], 'v');
-    await assert.rejects(states.claim(record('a', 'one')), { code: 'conflict', uri: 'a' });
-  });
-
-  test(`${kind}: a record whose result has expired is queued again by the same payload alone`, async (t) => {
-    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
-    await states.claim(record('a', 'one'));
-    await results.save([success('a', 1)], 'v');
-    await redis.pexpire('cluster-serving_job:a', 1);
-    await until(async () => (await states.status('a')) === 'expired');
-    await assert.rejects(states.claim(record('a', 'two')), { code: 'conflict' });
-    assert.equal((await states.claim(record('a', 'one'))).send, true);
+    for (const identity of ['one', 'two', 'three']) await states.announce(record('a', identity));
+    await results.save([success('a', 3, 'three', 3)], 'v');
     assert.equal(await states.status('a'), 'queued');
+    // These were sent before, and count no more; their messages are done all the same.
+    await results.save([success('a', 1, 'one', 1)], 'v');
+    assert.equal(await states.status('a'), 'queued');
+    await results.save([success('a', 2, 'two', 2)], 'v');
+    assert.equal(await states.status('a'), 'succeeded');
+    assert.equal((await results.get('a'))?.outputs[0]?.data[0], 3);
   });
 
-  test(`${kind}: of two who claim one uri for different payloads exactly one wins, fifty times`, async (t) => {
-    const url = await redisUrl(t, preferEmbedded);
-    const one = open(t, url).states;
-    const two = open(t, url).states;
-    for (let i = 0; i < 50; i++) {
-      const claims = [() => one.claim(record(`uri-${i}`, 'one')), () => two.claim(record(`uri-${i}`, 'two'))];
-      // Who asks first takes turns, so that neither connection wins by its place.
-      if (i % 2 === 1) claims.reverse();
-      const outcomes = await Promise.allSettled(claims.map((claim) => claim()));
-      const losers = outcomes.filter((outcome) => outcome.status === 'rejected');
-      assert.equal(losers.length, 1, `uri-${i}`);
-      assert.equal((losers[0]?.reason as ServingError).code, 'conflict');
-      assert.equal(await one.status(`uri-${i}`), 'queued');
-    }
+  test(`${kind}: a uri that is announced a hundred times keeps seven identities, and its state stays small`, async (t) => {
+    const { states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const identities = Array.from({ length: 100 }, (_, i) => `identity-${i}`);
+    for (const identity of identities) await states.announce(record('a', identity));
+    const pending = await redis.hget('cluster-serving-state_job:a', 'pending');
+    assert.deepEqual(pending?.split(' '), identities.slice(-7).toReversed());
   });
 
-  test(`${kind}: a claim ends when all who made it have failed to send, and not before`, async (t) => {
+  test(`${kind}: what could not be sent is withdrawn, and what else was announced or stored stays`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    const first = await states.claim(record('a', 'one'));
-    const second = await states.claim(record('a', 'one'));
-    await first.release();
+    const first = await states.announce(record('a', 'one'));
+    const second = await states.announce(record('a', 'two'));
+    await first.withdraw();
     assert.equal(await states.status('a'), 'queued');
-    await second.release();
+    await second.withdraw();
+    await second.withdraw();
     assert.equal(await states.status('a'), 'unknown');
-    const late = await states.claim(record('a', 'one'));
-    await results.save([success('a', 1)], 'v');
-    await late.release();
-    assert.equal((await states.claim(record('a', 'one'))).send, false);
-    await results.take('a');
-    await states.claim(record('a', 'two'));
-    await late.release();
+    await states.announce(record('a', 'three'));
+    await results.save([success('a', 1, 'three')], 'v');
+    const again = await states.announce(record('a', 'four'));
     assert.equal(await states.status('a'), 'queued');
+    await again.withdraw();
+    assert.equal(await states.status('a'), 'succeeded');
   });
 
   test(`${kind}: a cancelled record keeps its outcome though it runs later, and though it is taken`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
-    await states.claim(record('a', 'one'));
+    await states.announce(record('a', 'one'));
     assert.equal(await states.cancel('a'), true);
-    assert.equal(await results.save([success('a', 1), success('b', 2)], 'v'), 1);
+    assert.equal(await results.save([success('a', 1, 'one'), success('b', 2, 'two')], 'v'), 1);
     const cancelled = { code: 'cancelled', uri: 'a', message: /cancelled before it had a result/ };
     await assert.rejects(results.get('a'), cancelled);
+    await assert.rejects(results.get('a', { identity: 'one' }), cancelled);
+    assert.equal(await results.get('a', { identity: 'two' }), undefined);
     await assert.rejects(results.take('a'), cancelled);
-    assert.equal(await results.save([success('a', 1)], 'v'), 0);
+    await assert.rejects(results.take('a', { identity: 'one' }), cancelled);
+    assert.equal(await results.save([success('a', 1, 'one')], 'v'), 0);
     await assert.rejects(results.get('a'), cancelled);
-    assert.equal(await states.status('a'), 'cancelled');
-    assert.equal((await states.claim(record('a', 'one'))).send, false);
-    await assert.rejects(states.claim(record('a', 'two')), { code: 'conflict' });
+    assert.deepEqual(
+      [await states.status('a'), await states.status('a', { identity: 'one' })],
+      ['cancelled', 'cancelled'],
+    );
     assert.equal(await states.cancel('a'), true, 'cancelling again is no other answer');
+  });
+
+  test(`${kind}: what is enqueued after a cancellation is not cancelled, and what was announced before it is`, async (t) => {
+    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await states.announce(record('a', 'one'));
+    const [seconds] = await redis.time();
+    const later = (Number(seconds) + 60) * 1000;
+    await states.cancel('a');
+    // The clock of SQS may be ahead of that of Redis.
+    assert.equal(await results.save([success('a', 1, 'one', later)], 'v'), 0);
+    await states.announce(record('a', 'two'));
+    assert.equal(await states.status('a'), 'queued');
+    assert.equal(await results.save([success('a', 2, 'two', later + 1)], 'v'), 1);
+    assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
+    assert.equal(await results.save([success('a', 1, 'one', later)], 'v'), 0);
+  });
+
+  test(`${kind}: a record that nobody announced hears that it was cancelled when it has run`, async (t) => {
+    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
+    await results.save([success('a', 1, 'one', 1)], 'v');
+    await results.take('a');
+    await states.announce(record('a', 'three'));
+    await states.cancel('a');
+    await results.save([success('a', 2, 'two', 2), success('a', 1, 'one', 1)], 'v');
+    await assert.rejects(results.get('a', { identity: 'two' }), { code: 'cancelled' });
+    assert.equal(await results.get('a', { identity: 'one' }), undefined, 'it had its result before');
+  });
+
+  test(`${kind}: it is too late to cancel what was taken, expired or deleted by an old client, and no one hears of it`, async (t) => {
+    const url = await redisUrl(t, preferEmbedded);
+    const { results, states, redis } = open(t, url);
+    await results.save(
+      [success('taken', 1, 'one'), success('expired', 1, 'two'), success('deleted', 1, 'three')],
+      'v',
+    );
+    const heard: string[] = [];
+    const listener = await new RedisConnection(url).subscriber((channel) => heard.push(channel));
+    t.after(() => listener.disconnect());
+    await listener.psubscribe('*');
+    listener.on('pmessage', (_pattern: string, channel: string) => heard.push(channel));
+    await results.take('taken');
+    await redis.pexpire('cluster-serving_job:expired', 1);
+    await redis.del('cluster-serving_job:deleted');
+    await until(async () => (await redis.exists('cluster-serving_job:expired')) === 0);
+    const uris = ['taken', 'expired', 'deleted'];
+    assert.deepEqual(await Promise.all(uris.map((uri) => states.cancel(uri))), [false, false, false]);
+    for (const uri of uris) assert.equal(await results.get(uri), undefined);
+    await redis.publish('the end', '');
+    await until(() => heard.includes('the end'));
+    assert.deepEqual(heard, ['the end']);
   });
 
   test(`${kind}: it is too late to cancel what has a result, and the result stays`, async (t) => {
@@ -229,12 +274,12 @@ for (const preferEmbedded of [false, true]) {
     await until(() => heard.length === 1);
   });
 
-  test(`${kind}: claims outlast the queue, then their results, and old clients take none for a result`, async (t) => {
+  test(`${kind}: announcements outlast the queue, then their results, and old clients take none for a result`, async (t) => {
     const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded), 60);
-    await states.claim(record('a', 'one'));
+    await states.announce(record('a', 'one'));
     await states.cancel('c');
     for (const key of await redis.keys('*')) assert.ok((await redis.pttl(key)) > 4 * DAY_MS, key);
-    await results.save([success('a', 1), success('b', 1)], 'v');
+    await results.save([success('a', 1, 'one'), success('b', 1, 'two')], 'v');
     const leftMs = await redis.pttl('cluster-serving-state_job:a');
     assert.ok(leftMs > 60_000 && leftMs <= 120_000, `${leftMs}`);
     assert.deepEqual((await redis.keys('cluster-serving-state*')).sort(), ['cluster-serving-state_job:a']);
@@ -243,64 +288,40 @@ for (const preferEmbedded of [false, true]) {
       'cluster-serving_job:b',
       'cluster-serving_job:c',
     ]);
+    for (const uri of ['a', 'b', 'c'])
+      assert.ok((await redis.pttl(`cluster-serving-newest_job:${uri}`)) > 4 * DAY_MS);
   });
 }
 
 for (const preferEmbedded of [false, true]) {
   const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
 
-  test(`${kind}: a claim whose answer was lost, and that was asked for again, counts once`, async (t) => {
+  test(`${kind}: an announcement whose answer was lost, and that was made again, counts once`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const proxy = await startRedisProxy(t, url);
     const { states } = open(t, proxy.url);
     const others = open(t, url).states;
-    // The server knows the script, so that the next command is the claim itself.
-    await states.claim(record('warm', 'up'));
-    const claimLosing = async (uri: string) => {
-      let lost = 0;
-      proxy.onCommand = ({ name }) =>
-        name.startsWith('EVAL') && lost++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS;
-      const claim = await states.claim(record(uri, 'one'));
-      proxy.onCommand = () => PASS;
-      assert.equal(lost, 2);
-      return claim;
-    };
-    const alone = await claimLosing('a');
-    assert.equal(alone.send, true);
-    await alone.release();
+    // The server knows the script, so that the next command is the announcement itself.
+    await states.announce(record('warm', 'up'));
+    let lost = 0;
+    proxy.onCommand = ({ name }) =>
+      name.startsWith('EVAL') && lost++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS;
+    const announcement = await states.announce(record('a', 'one'));
+    proxy.onCommand = () => PASS;
+    assert.equal(lost, 2);
+    assert.equal(await others.status('a'), 'queued');
+    await announcement.withdraw();
     assert.equal(await others.status('a'), 'unknown');
-    assert.equal((await others.claim(record('a', 'two'))).send, true);
-
-    const before = await others.claim(record('b', 'one'));
-    const second = await claimLosing('b');
-    await before.release();
-    assert.equal(await others.status('b'), 'queued');
-    await second.release();
-    assert.equal(await others.status('b'), 'unknown');
-  });
-
-  test(`${kind}: a uri that is claimed a hundred times takes no more memory than one claimed ten times, and counts all`, async (t) => {
-    const { states, redis } = open(t, await redisUrl(t, preferEmbedded));
-    const claims = await Promise.all(Array.from({ length: 10 }, () => states.claim(record('a', 'one'))));
-    const bytes = async () =>
-      Object.values(await redis.hgetall('cluster-serving-state_job:a')).join('').length;
-    const atTen = await bytes();
-    for (let i = 10; i < 100; i++) claims.push(await states.claim(record('a', 'one')));
-    assert.equal(await bytes(), atTen + 1, 'the count has a digit more');
-    for (const claim of claims.slice(1)) await claim.release();
-    assert.equal(await states.status('a'), 'queued');
-    await claims[0]?.release();
-    assert.equal(await states.status('a'), 'unknown');
   });
 }
 
-test('a claim of one job is none of another', async (t) => {
+test('what is announced for one job is not queued in another', async (t) => {
   const connection = new RedisConnection(await redisUrl(t));
   t.after(() => connection.close());
   const one = new RecordStates(connection, { job: 'one', now: Date.now });
   const two = new RecordStates(connection, { job: 'two', now: Date.now });
-  await one.claim(record('a', 'one'));
-  assert.equal((await two.claim(record('a', 'two'))).send, true);
+  await one.announce(record('a', 'one'));
+  assert.deepEqual([await one.status('a'), await two.status('a')], ['queued', 'unknown']);
 });
 
 test('a hash of the old server, which has no status, tells by its value', async (t) => {
@@ -312,45 +333,31 @@ test('a hash of the old server, which has no status, tells by its value', async 
   assert.equal(await states.cancel('good'), false);
 });
 
-test('one refused record keeps all of its request from being sent, and gives the claims of the others back', async (t) => {
-  const { states } = open(t, await redisUrl(t));
-  await states.claim(record('b', 'one'));
-  const sent: string[] = [];
-  const send = async ({ uri }: { uri: string }) => void sent.push(uri);
-  const records = [record('a', 'two'), record('b', 'two'), record('c', 'two')];
-  await assert.rejects(sendClaimed(states, records, send), { code: 'conflict', uri: 'b' });
-  assert.deepEqual(sent, []);
-  assert.deepEqual(await Promise.all(['a', 'b', 'c'].map((uri) => states.status(uri))), [
-    'unknown',
-    'queued',
-    'unknown',
-  ]);
+test('a record that cannot be announced keeps all of its request from being sent, and the others are withdrawn', async (t) => {
+  const { states, redis } = open(t, await redisUrl(t));
+  await states.announce(record('warm', 'up'));
+  await redis.set('cluster-serving-state_job:b', 'of another program');
+  const send = () => assert.fail('sent');
+  const records = ['a', 'b', 'c'].map((uri) => record(uri, 'one'));
+  await assert.rejects(sendAnnounced(states, records, send), { code: 'results_unavailable' });
+  assert.deepEqual(await Promise.all(['a', 'c'].map((uri) => states.status(uri))), ['unknown', 'unknown']);
 });
 
-test('a record that could not be sent gives its claim back, and the one beside it stays sent', async (t) => {
+test('a record that could not be sent is withdrawn, and the one beside it stays sent', async (t) => {
   const { states } = open(t, await redisUrl(t));
   const send = async ({ uri }: { uri: string }) => {
     if (uri === 'a') throw new ServingError('queue_unavailable', 'no', { uri });
   };
   const records = [record('a', 'one'), record('b', 'one')];
-  await assert.rejects(sendClaimed(states, records, send), { code: 'queue_unavailable', uri: 'a' });
+  await assert.rejects(sendAnnounced(states, records, send), { code: 'queue_unavailable', uri: 'a' });
   assert.deepEqual([await states.status('a'), await states.status('b')], ['unknown', 'queued']);
-});
-
-test('a record that has its result is not sent again, the new one beside it is', async (t) => {
-  const { results, states } = open(t, await redisUrl(t));
-  await states.claim(record('a', 'one'));
-  await results.save([success('a', 1)], 'v');
-  const sent: string[] = [];
-  await sendClaimed(states, [record('a', 'one'), record('b', 'one')], async ({ uri }) => void sent.push(uri));
-  assert.deepEqual(sent, ['b']);
 });
 
 test('a Redis that is away is results_unavailable, and nothing is sent', async (t) => {
   const { states } = open(t, 'redis://127.0.0.1:1');
   const send = () => assert.fail('sent');
   const away = { code: 'results_unavailable' };
-  await assert.rejects(sendClaimed(states, [record('a', 'one')], send), away);
+  await assert.rejects(sendAnnounced(states, [record('a', 'one')], send), away);
   await assert.rejects(states.status('a'), away);
   await assert.rejects(states.cancel('a'), away);
 });
@@ -390,13 +397,33 @@ async function holdingProxy(t: TestContext, url: string) {
   };
 }
 
-test('claims of one tick leave without waiting for each other', async (t) => {
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: a retry with the same identity makes no second result, and what was sent before it is earlier`, async (t) => {
+    const orders = [
+      [success('a', 1, 'one', 1), success('a', 1, 'one', 3), success('a', 2, 'two', 2)],
+      [success('a', 1, 'one', 3), success('a', 2, 'two', 2), success('a', 1, 'one', 1)],
+      [success('a', 2, 'two', 2), success('a', 1, 'one', 1), success('a', 1, 'one', 3)],
+    ];
+    const { results, redis } = open(t, await redisUrl(t, preferEmbedded));
+    await results.ping();
+    for (const order of orders) {
+      await redis.flushall();
+      assert.equal(await results.save([order[0] as Finished], 'v'), 1);
+      assert.equal(await results.save(order.slice(1), 'v'), order[0]?.enqueue?.identity === 'two' ? 1 : 0);
+      assert.equal((await results.get('a'))?.identity, 'one');
+    }
+  });
+}
+
+test('announcements of one tick leave without waiting for each other', async (t) => {
   const proxy = await holdingProxy(t, await redisUrl(t));
   const { states } = open(t, proxy.url);
-  await states.claim(record('warm', 'up'));
+  await states.announce(record('warm', 'up'));
   proxy.holdUntil(100);
-  const claims = await Promise.all(
-    Array.from({ length: 100 }, (_, i) => states.claim(record(`uri-${i}`, 'one'))),
+  const announced = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => states.announce(record(`uri-${i}`, 'one'))),
   );
-  assert.ok(claims.every(({ send }) => send));
+  assert.equal(announced.length, 100);
 });

@@ -8,6 +8,7 @@ import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';
@@ -21,7 +22,13 @@ const failure = (code: 'max_receives_exceeded' | 'bad_input', id = 'm1') =>
     { ok: false, error: new ServingError(code, `the record failed 5 times and was archived as ${id}`) },
     undefined,
   );
-const record = (messageId = 'm1', message = 'the message') => ({ uri: 'u', messageId, message });
+/** The record of a message, as it is replayed for the first time. */
+const record = (messageId = 'm1', message = 'the message', sentAt = 1) => ({
+  uri: 'u',
+  messageId,
+  enqueue: enqueued(messageId, sentAt, 1),
+  message,
+});
 
 async function open(t: TestContext, embedded: boolean) {
   const url = await redisUrl(t, embedded);
@@ -35,7 +42,8 @@ async function open(t: TestContext, embedded: boolean) {
       (result) => result?.outputs[0]?.data[0],
       (error: ServingError) => error.code,
     );
-  const fail = (fields: ReturnType<typeof failure>) => results.save([{ uri: 'u', fields }], '');
+  const fail = (fields: ReturnType<typeof failure>, identity = 'm1', sentAt = 1) =>
+    results.save([{ uri: 'u', fields, enqueue: enqueued(identity, sentAt) }], '');
   return { connection, results, states, replacer, outcome, fail };
 }
 
@@ -44,7 +52,7 @@ for (const embedded of [false, true]) {
 
   test(`${kind}: the failure of this message is replaced once, who waits hears of it, and its claim is done`, async (t) => {
     const { results, states, replacer, outcome, fail } = await open(t, embedded);
-    await states.claim({ uri: 'u', message: 'the message' });
+    await states.announce({ uri: 'u', identity: 'm1', message: 'the message' });
     await fail(failure('max_receives_exceeded'));
     assert.equal(await replacer.store(record(), fieldsOf(1), 'v1'), 'replaced');
     assert.equal(await outcome(), 1);
@@ -65,18 +73,19 @@ for (const embedded of [false, true]) {
     assert.equal((await waiting).outputs[0]?.data[0], 3);
   });
 
-  test(`${kind}: any other failure stays, and so does that of another message, but not of the same record sent twice`, async (t) => {
+  test(`${kind}: any other failure stays, and a failure of the same record, enqueued earlier or later, is decided by that`, async (t) => {
     const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await fail(failure('bad_input'));
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     await results.take('u').catch(() => undefined);
-    await fail(failure('max_receives_exceeded', 'm2'));
+    await fail(failure('max_receives_exceeded', 'm2'), 'm2', 2);
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), 'max_receives_exceeded');
-    await results.take('u').catch(() => undefined);
-    await states.claim({ uri: 'u', message: 'the message' });
-    await fail(failure('max_receives_exceeded', 'm2'));
-    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'replaced');
+    // The same payload was enqueued again: its own replay counts, and there is nothing left for the earlier one to do.
+    await states.announce({ uri: 'u', identity: 'm2', message: 'the message' });
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
+    assert.equal(await replacer.store(record('m2', 'the message', 2), fieldsOf(2), ''), 'replaced');
+    assert.equal(await outcome(), 2);
   });
 
   test(`${kind}: a failure that an earlier version stored as out_of_tries has today's code and is replaced`, async (t) => {
@@ -89,31 +98,46 @@ for (const embedded of [false, true]) {
     assert.equal(await outcome(), 1);
   });
 
-  test(`${kind}: a uri that is claimed for another record gets nothing, and a cancelled one stays cancelled`, async (t) => {
+  test(`${kind}: a record enqueued later keeps its result, also when that was taken, and a cancelled one stays cancelled`, async (t) => {
     const { results, states, replacer, outcome } = await open(t, embedded);
-    const claim = await states.claim({ uri: 'u', message: 'another message' });
+    await states.announce({ uri: 'u', identity: 'm2', message: 'another message' });
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), undefined);
-    await results.save([{ uri: 'u', fields: fieldsOf(9) }], '');
+    await results.save([{ uri: 'u', fields: fieldsOf(9), enqueue: enqueued('m2', 2) }], '');
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
     assert.equal(await outcome(), 9);
-    assert.equal(claim.send, true);
     await results.take('u');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'conflict');
+    assert.equal(await outcome(), undefined);
+    await states.announce({ uri: 'u', identity: 'm3', message: 'a third message' });
     assert.equal(await states.cancel('u'), true);
     assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
     assert.equal(await outcome(), 'cancelled');
   });
 
-  test(`${kind}: free takes the failure away and claims the uri for the same record alone`, async (t) => {
+  test(`${kind}: a replay takes the place of an older record's result, and its own message that comes again changes nothing`, async (t) => {
+    const { results, replacer, outcome } = await open(t, embedded);
+    await results.save([{ uri: 'u', fields: fieldsOf(9), enqueue: enqueued('m0', 0) }], '');
+    assert.equal(await replacer.store(record(), fieldsOf(1), 'v'), 'replaced');
+    assert.equal(await outcome(), 1);
+    assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(5), enqueue: enqueued('m1', 1) }], ''), 0);
+    assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(6), enqueue: enqueued('m2', 2) }], ''), 1);
+    assert.equal(await outcome(), 6);
+  });
+
+  test(`${kind}: free takes the failure away and announces the record, whose replay then counts and is not saved twice`, async (t) => {
     const { results, states, replacer, outcome, fail } = await open(t, embedded);
     await fail(failure('max_receives_exceeded'));
     assert.equal(await replacer.free(record()), 'replaced');
     assert.equal(await outcome(), undefined);
     assert.equal(await states.status('u'), 'queued');
-    assert.equal((await states.claim({ uri: 'u', message: 'the message' })).send, true);
-    await assert.rejects(states.claim({ uri: 'u', message: 'another' }), { code: 'conflict' });
-    await results.save([{ uri: 'u', fields: fieldsOf(4) }], 'v2');
+    assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(3), enqueue: enqueued('m1', 1) }], ''), 0);
+    const { enqueue } = record();
+    assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(4), enqueue }], 'v2'), 1);
     assert.equal(await outcome(), 4);
+    assert.equal(await states.status('u'), 'succeeded');
+    await results.take('u');
+    assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(5), enqueue }], 'v2'), 0);
   });
 
   test(`${kind}: of two who replay one record at once, one stores and the other finds it`, async (t) => {

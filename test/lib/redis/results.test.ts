@@ -64,6 +64,8 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual(keys.sort(), [
       'cluster-serving-index_job',
       'cluster-serving-metrics_job',
+      'cluster-serving-newest_job:a',
+      'cluster-serving-newest_job:b',
       'cluster-serving_job:a',
       'cluster-serving_job:b',
     ]);

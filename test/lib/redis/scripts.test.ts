@@ -12,6 +12,7 @@ import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { resultSink } from '../../../lib/redis/result/sink.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
@@ -30,10 +31,11 @@ async function open(t: TestContext) {
   return { clock, connection, results, redis, leases: new ResultLeases(connection, JOB) };
 }
 
-const saved = (uri: string, outcome: Outcome, message = ''): Finished => ({
+const saved = (uri: string, outcome: Outcome, message = '', sentAt = 0): Finished => ({
   uri,
   fields: serializeResult(outcome, undefined),
   ...(message === '' ? {} : { message }),
+  ...(sentAt === 0 ? {} : { enqueue: enqueued(`e${sentAt}`, sentAt) }),
 });
 const number = (value: number): Outcome => ({
   ok: true,
@@ -109,6 +111,7 @@ test('the fields of one record do not reach the next of the same call', async (t
   await results.save([saved('a', failure, 'm1'), saved('b', number(1))], 'v');
   assert.deepEqual(Object.keys(await redis.hgetall(KEY.b)).sort(), [
     'finishedAt',
+    'identity',
     'model',
     'outputs',
     'status',
@@ -195,7 +198,7 @@ test('a result that came after the taking is not overwritten by the one that is 
   const { results, leases } = await open(t);
   await results.save([saved('a', number(1))], 'v');
   const taken = await leases.take(['a']);
-  await results.save([saved('a', number(2))], 'v');
+  await results.save([saved('a', number(2), '', 1)], 'v');
   await leases.release(taken);
   assert.equal((await results.get('a'))?.outputs[0]?.data[0], 2);
 });
@@ -208,7 +211,7 @@ test('only a cancellation is listed again when nothing was set aside, and a fore
   const taken = await leases.take(['a', 'b', 'c']);
   // What was set aside has expired; one uri has a result that is too large to be listed, one something foreign.
   for (const key of await redis.keys('cluster-serving-held_*')) await redis.del(key);
-  await results.save([saved('a', number(3))], 'v');
+  await results.save([saved('a', number(3), '', 1)], 'v');
   await redis.zrem(indexKey(JOB), 'a');
   await redis.set(KEY.b, 'foreign');
   await leases.release(taken);
@@ -218,9 +221,10 @@ test('only a cancellation is listed again when nothing was set aside, and a fore
 test('a result without an end, as the old server wrote it, is put back without an end', async (t) => {
   const { results, redis } = await open(t);
   await redis.hset(KEY.a, 'value', '[[1,0.5]]');
-  const failed = results.take('a', () => {
+  const use = () => {
     throw new Error('cannot be used');
-  });
+  };
+  const failed = results.take('a', { use });
   await assert.rejects(failed, /cannot be used/);
   assert.deepEqual([await redis.pttl(KEY.a), await redis.hget(KEY.a, 'value')], [-1, '[[1,0.5]]']);
 });
@@ -237,7 +241,7 @@ test('a full Redis is emptied of results whose messages may come again', async (
   await until(async () => (await results.save([saved('c', number(3))], 'v')) === 1);
 });
 
-test('a cancellation, a claim and the index of a longer job outlive a short result', async (t) => {
+test('a cancellation and the index of a longer job outlive a short result', async (t) => {
   const { connection, results, redis } = await open(t);
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   await states.cancel('c');

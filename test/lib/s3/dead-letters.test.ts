@@ -11,7 +11,15 @@ import { startAws } from '../../../local/aws/aws.ts';
 const BUCKET = 'bucket';
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const body = (uri: string) => `{"uri":"${uri}","data":""}`;
-const today = (id: string) => encodeDeadLetter({ messageId: id, sentAt: 0, attempts: 5, body: body(id) });
+const today = (id: string) =>
+  encodeDeadLetter({
+    messageId: id,
+    sentAt: 0,
+    identity: id,
+    replays: 0,
+    attempts: 5,
+    body: body(id),
+  });
 const former = (id: string) =>
   JSON.stringify({ messageId: id, sentAt: 0, tries: 3, body: body(`former ${id}`) });
 

@@ -32,8 +32,8 @@ export const AWS: readonly Suite[] = [
       },
       {
         guarantee: 'a message of the queue is counted in bytes',
-        find: 'bytes: Buffer.byteLength(body)',
-        replace: 'bytes: body.length',
+        find: 'Buffer.byteLength(body) + attributesBytes(attributes)',
+        replace: 'body.length + attributesBytes(attributes)',
       },
       {
         guarantee: 'a refused entry of a call that succeeded is not reported as sent',

@@ -181,15 +181,14 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a DELETE does not destroy a result that is too large to answer',
-        find: 'const seen = await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));',
-        replace:
-          "const seen = method === 'DELETE' ? json(200, {}) : await answerWith(uri, async (use) => use(await results.getWithin(uri, waitMs)));",
+        find: 'const seen = await answerWith(asked,',
+        replace: "const seen = method === 'DELETE' ? json(200, {}) : await answerWith(asked,",
         tests: [ENDPOINT],
       },
       {
         guarantee: 'a DELETE answers with what it deleted itself',
-        find: 'return await answerWith(uri, (use) => results.take(uri, use));',
-        replace: 'await answerWith(uri, (use) => results.take(uri, use));\n    return seen;',
+        find: 'return await answerWith(asked, (use) => results.take(uri, { identity, use }));',
+        replace: 'await answerWith(asked, (use) => results.take(uri, { identity, use }));\n    return seen;',
       },
       {
         guarantee: 'a DELETE deletes',
@@ -226,14 +225,14 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: '202 comes only when SQS has every record',
-        find: 'await sendClaimed(',
-        replace: 'void sendClaimed(',
+        find: 'await sendAnnounced(',
+        replace: 'void sendAnnounced(',
         tests: ['test/lib/http/predictions.test.ts', PREDICTIONS],
       },
       {
         guarantee: 'several records are answered with their uris',
-        find: 'uris.length > 1 ? json(202, { uris })',
-        replace: 'uris.length > 2 ? json(202, { uris })',
+        find: 'if (records.length === 1)',
+        replace: 'if (records.length <= 2)',
         tests: ['test/lib/http/predictions.test.ts'],
       },
     ],
@@ -356,8 +355,8 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a dead-lettered message is archived before its failure is stored',
-        find: 'encodeDeadLetter({ messageId, sentAt, attempts, body }));',
-        replace: 'encodeDeadLetter({ messageId, sentAt, attempts, body: "" }));',
+        find: 'sentAt, attempts, body }));',
+        replace: 'sentAt, attempts, body: "" }));',
       },
       {
         guarantee: 'a message whose failure could not be saved comes again',

@@ -827,14 +827,14 @@ export const PIPELINE: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a record of exactly 1 MiB goes through SQS',
-        find: 'if (bytes <= LIMITS.messageBytes) return sender.send(message);',
-        replace: 'if (bytes < LIMITS.messageBytes) return sender.send(message);',
+        find: 'if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)',
+        replace: 'if (bytes + attributesBytes(attributes) < LIMITS.messageBytes)',
         tests: ['test/lib/pipeline/submit.test.ts'],
       },
       {
         guarantee: 'a record over 1 MiB goes through S3',
-        find: 'if (bytes <= LIMITS.messageBytes) return sender.send(message);',
-        replace: 'if (bytes <= 2 * LIMITS.messageBytes) return sender.send(message);',
+        find: 'if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)',
+        replace: 'if (bytes <= LIMITS.messageBytes)',
         tests: ['test/lib/pipeline/submit.test.ts'],
       },
       {
@@ -850,18 +850,13 @@ export const PIPELINE: readonly Suite[] = [
         tests: ['test/lib/pipeline/submit.test.ts'],
       },
       {
-        guarantee: 'if one claim is refused, the other claims are released',
-        find: '(await claim).send && (await claim).release()',
-        replace: '(await claim).send',
+        guarantee: 'if one record cannot be announced, the others are withdrawn',
+        find: '(await announcement).withdraw()',
+        replace: 'announcement',
       },
       {
-        guarantee: 'a record that has its outcome is not sent again',
-        find: 'if (!claim.send) return;',
-        replace: '',
-      },
-      {
-        guarantee: 'the claim of a record that could not be sent is released',
-        find: 'await claim.release();\n        throw error;',
+        guarantee: 'a record that could not be sent is withdrawn',
+        find: 'await (announced[i] as Announcement).withdraw();\n        throw error;',
         replace: 'throw error;',
       },
       {

@@ -1,10 +1,11 @@
-/** Bugs in the Lua scripts of the result store (lib/redis/scripts.ts), one for each of their conditions. */
+/** Bugs in the Lua scripts of the result store, one for each of their conditions. */
 import type { Suite } from '../mutant.ts';
 
 const SCRIPTS = 'test/lib/redis/scripts.test.ts';
 const RESULTS = 'test/lib/redis/results.test.ts';
 const INDEX = 'test/lib/redis/results-index.test.ts';
 const LEASES = 'test/lib/redis/leases.test.ts';
+const ORDER = 'test/lib/redis/order.test.ts';
 const STATES = 'test/lib/redis/record-states.test.ts';
 
 /** These files test each case twice. */
@@ -12,19 +13,20 @@ const EMBEDDED_TOO = '^the embedded Redis';
 
 export const REDIS_SCRIPTS: readonly Suite[] = [
   {
-    file: 'lib/redis/scripts.ts',
-    tests: [SCRIPTS, RESULTS, LEASES, INDEX, STATES],
+    file: 'lib/redis/result/save-script.ts',
+    tests: [SCRIPTS, RESULTS, LEASES, INDEX, STATES, ORDER],
     skip: EMBEDDED_TOO,
     bugs: [
       {
-        guarantee: 'SAVE: the first result of a uri stays (docs: at-least-once delivery)',
-        find: 'elseif there == 0 then',
-        replace: 'elseif there >= 0 then',
+        guarantee:
+          'SAVE: what is earlier than the idempotency record changes nothing (docs: the life of a uri)',
+        find: 'if held and not isLater(order, held) then return false end',
+        replace: 'if held and held == order then return false end',
       },
       {
         guarantee: 'SAVE: every result has its time to live',
-        find: "call('PEXPIRE', key, ttl)\n    local state",
-        replace: 'local state',
+        find: "call('PEXPIRE', key, ttl)\n      call('SET'",
+        replace: "call('SET'",
       },
       {
         guarantee: 'SAVE: the metrics have a time to live',
@@ -70,8 +72,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: a foreign result key costs its own record and no neighbour',
-        find: "local there = pcall('HEXISTS'",
-        replace: "local there = call('HEXISTS'",
+        find: "local before = pcall('HGET'",
+        replace: "local before = call('HGET'",
       },
       {
         guarantee: 'SAVE: the place of a foreign key is returned, counted from 0',
@@ -80,10 +82,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: an error other than a wrong type is not taken for one',
-        find: "if string.sub(there.err, 1, 9) ~= 'WRONGTYPE' then return there end",
+        find: "if string.sub(before.err, 1, 9) ~= 'WRONGTYPE' then return before end",
         replace: '',
-        survives:
-          'Accepted: it takes a Redis whose ACL refuses HEXISTS inside of a script that it lets run; such a user cannot use the service at all.',
       },
       {
         guarantee: 'SAVE: a message whose result was taken gets no second one',
@@ -107,8 +107,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'SAVE: the fields of one record do not reach the next',
-        find: 'fields[2], fields[4], fields[6], count = key, status, ARGV[a + 2], 10',
-        replace: 'fields[2], fields[4], fields[6] = key, status, ARGV[a + 2]',
+        find: 'fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[a + 2], identity, 12',
+        replace: 'fields[2], fields[4], fields[6], fields[12] = key, status, ARGV[a + 2], identity',
       },
       {
         guarantee: 'SAVE: a result knows the message it was made of',
@@ -121,24 +121,9 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         replace: "put('until', '1')",
       },
       {
-        guarantee: 'SAVE: the claim of a finished record is marked as done',
-        find: "call('HSET', state, 'done', 1)",
-        replace: "call('HSET', state, 'done2', 1)",
-      },
-      {
-        guarantee: 'SAVE: a finished claim outlives the result by its time to live',
-        find: "call('PEXPIRE', state, 2 * ttl)",
-        replace: "call('PEXPIRE', state, ttl)",
-      },
-      {
-        guarantee: 'SAVE: no state is made up for a record that nobody claimed',
-        find: "if type(held) == 'number' and held > 0 then",
-        replace: "if type(held) == 'number' then",
-      },
-      {
         guarantee: 'SAVE: a foreign state key costs no result',
-        find: "local held = pcall('HLEN', state)",
-        replace: "local held = call('HLEN', state)",
+        find: "local found = pcall('HMGET', state",
+        replace: "local found = call('HMGET', state",
       },
       {
         guarantee: 'SAVE: the index is scored by the expiry of the result',
@@ -190,6 +175,79 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
         find: "if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end\nend",
         replace: "call('PEXPIRE', KEYS[1], ttl)\nend",
       },
+      {
+        guarantee: 'SAVE: a later enqueue takes the place of a result',
+        find: 'if not status then return true end',
+        replace: 'if status then return false end',
+      },
+      {
+        guarantee:
+          'SAVE: of a result of the first release, only what was sent after it was finished takes the place',
+        find: "and sent > (tonumber(was[3] or '') or 0)",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: the message of a result of the first release changes nothing when it comes again',
+        find: 'was[2] ~= message and ',
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: what was cancelled by its identity stays so, whatever the clocks say',
+        find: 'if was[4] and has(was[4], identity) then return false end',
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: a retry moves the place of its enqueue in the order',
+        find: 'elseif held and isRetry(order, held) then',
+        replace: 'elseif false then',
+      },
+      {
+        guarantee: 'SAVE: a record that was cancelled before it ran is listed',
+        find: "call('HSET', key, 'cancelled', withFirst(was[2] or '', identity))",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: a record that is older than what was there before a cancellation was not cancelled',
+        find: 'or was[1] and not isLater(order, was[1]) then',
+        replace: 'then',
+      },
+      {
+        guarantee: 'SAVE: an announced record that has its outcome is queued no more',
+        find: "call('HSET', state, 'pending', left)",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: the state of a uri is done when nothing waits',
+        find: "call('HSET', state, 'done', 1)",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: a finished state outlives the result by its time to live',
+        find: "call('PEXPIRE', state, 2 * ttl)",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: the fields of an earlier result do not stay in a later one',
+        find: "if before then call('DEL', key) end",
+        replace: '',
+      },
+      {
+        guarantee: 'SAVE: the idempotency record has a time to live',
+        find: "call('SET', newest[i - 2], order, 'PX', ARGV[11])\n      latest[key] = order\n      listed",
+        replace: "call('SET', newest[i - 2], order)\n      latest[key] = order\n      listed",
+      },
+      {
+        guarantee: 'SAVE: two records of a uri in one batch are compared with each other',
+        find: 'local held = latest[key] or orders[i - 2]',
+        replace: 'local held = orders[i - 2]',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/lease-scripts.ts',
+    tests: [SCRIPTS, RESULTS, LEASES, INDEX, STATES, ORDER],
+    skip: EMBEDDED_TOO,
+    bugs: [
       {
         guarantee: 'TAKE: a second call with the same lease id finds what the first set aside',
         find: "if call('EXISTS', held) == 1 then",
@@ -268,8 +326,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'TAKE: a cancellation stays when it is taken',
-        find: "if facts[1] == 'cancelled' then",
-        replace: "if facts[1] == 'canceled' then",
+        find: "if facts[1] == 'cancelled' then\n        replies",
+        replace: "if facts[1] == 'canceled' then\n        replies",
       },
       {
         guarantee: 'TAKE: a uri without a result is no error',
@@ -283,8 +341,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'TAKE: a uri is free again once its result was taken',
-        find: "call('DEL', state)",
-        replace: "call('EXISTS', state)",
+        find: "then call('DEL', state) end",
+        replace: 'then end',
       },
       {
         guarantee: 'TAKE: what is set aside has a note of how long it would have stayed',
@@ -318,13 +376,13 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'RELEASE_LEASE: a newer result of the uri is not overwritten by one that is put back',
-        find: "elseif redis.call('RENAMENX', held, result) == 1 then",
-        replace: "elseif redis.call('RENAME', held, result) then",
+        find: "or redis.call('RENAMENX', held, result) == 0 then",
+        replace: "or redis.call('RENAME', held, result) == 0 then",
       },
       {
         guarantee: 'RELEASE_LEASE: a cancellation that was taken and not used is listed again',
-        find: "redis.call('ZADD', KEYS[1], today + redis.call('PTTL', result), ARGV[i * 2 - 1])",
-        replace: "redis.call('EXISTS', result)",
+        find: "list(ARGV[i * 2 - 1], redis.call('PTTL', result))",
+        replace: '',
       },
       {
         guarantee: 'RELEASE_LEASE: only a cancellation is listed again without having been set aside',
@@ -353,12 +411,79 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'RELEASE_LEASE: what is put back is dequeued again',
-        find: "redis.call('ZADD', KEYS[1], today + left, ARGV[i * 2 - 1])",
+        find: '      list(ARGV[i * 2 - 1], left)\n',
         replace: '',
       },
       {
         guarantee: 'RELEASE_LEASE: a result without an end stays so (the old server set none)',
         find: "redis.call('PERSIST', result)",
+        replace: '',
+      },
+      {
+        guarantee: 'TAKE: a take for one enqueue leaves the result of another',
+        find: 'return facts[4] == wanted',
+        replace: 'return true',
+      },
+      {
+        guarantee: 'TAKE: a cancellation is the outcome of the enqueues that it lists',
+        find: "return has(facts[5] or '', wanted)",
+        replace: 'return true',
+      },
+      {
+        guarantee: 'TAKE: a uri that is queued again stays so when its earlier result is taken',
+        find: "or (waiting[1] or '') == '' then",
+        replace: 'or true then',
+      },
+      {
+        guarantee: 'TAKE: a result of the first release that is taken cannot be cancelled',
+        find: "if not facts[4] then pcall('SET', newest",
+        replace: "if false then pcall('SET', newest",
+      },
+      {
+        guarantee: 'RELEASE_LEASE: a result stays away when a later one had its outcome',
+        find: 'elseif not isNewest or redis.call',
+        replace: 'elseif redis.call',
+      },
+      {
+        guarantee: 'RELEASE_LEASE: the index lives as long as what is put back',
+        find: "if redis.call('PTTL', KEYS[1]) < left then redis.call('PEXPIRE', KEYS[1], left) end",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/order.ts',
+    tests: [ORDER, STATES],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'a tie is decided by the identities, byte by byte',
+        find: 'return bytesAfter(identity, identityBefore)',
+        replace: 'return false',
+      },
+      {
+        guarantee: 'of two identities that begin alike the longer one is later',
+        find: 'return #one > #other',
+        replace: 'return #one < #other',
+      },
+      {
+        guarantee: 'of one identity a later replay is later',
+        find: 'if identity == identityBefore then return replays > replaysBefore end',
+        replace: 'if identity == identityBefore then return false end',
+      },
+      {
+        guarantee: 'an identity is listed whole, and not as a part of another',
+        find: "string.find(' ' .. list .. ' ', ' ' .. identity .. ' ', 1, true)",
+        replace: 'string.find(list, identity, 1, true)',
+      },
+      {
+        guarantee: 'a bounded number of identities is listed',
+        find: 'if #all < ${LISTED_IDENTITIES} then',
+        replace: 'if true then',
+      },
+      {
+        guarantee: 'a cancellation is later than everything before it, whatever the clocks say',
+        find: 'if before then at = math.max(at, (orderOf(before))) end',
         replace: '',
       },
     ],

@@ -1,4 +1,4 @@
-/** Bugs in lib/redis beside the scripts of scripts.ts: claims, replacements, leases, waits, the rate limiter. */
+/** Bugs in lib/redis beside its scripts for results: states, replacements, leases, waits, the rate limiter. */
 import type { Suite } from '../mutant.ts';
 
 const SCRIPTS = 'test/lib/redis/scripts.test.ts';
@@ -6,6 +6,7 @@ const RESULTS = 'test/lib/redis/results.test.ts';
 const LEASES = 'test/lib/redis/leases.test.ts';
 const STATES = 'test/lib/redis/record-states.test.ts';
 const REPLACE = 'test/lib/redis/replace-result.test.ts';
+const ORDER = 'test/lib/redis/order.test.ts';
 const LIMITER = 'test/lib/redis/rate-limiter.test.ts';
 
 /** These files test each case twice. */
@@ -18,132 +19,7 @@ export const REDIS: readonly Suite[] = [
     skip: EMBEDDED_TOO,
     bugs: [
       {
-        guarantee: 'CLAIM: a uri that is in use for another payload is refused',
-        find: 'if held[1] ~= ARGV[1] and (held[1] or finished)',
-        replace: 'if held[1] ~= ARGV[1] and finished',
-      },
-      {
-        guarantee: 'CLAIM: a result that nobody claimed refuses every claim on its uri',
-        find: 'if held[1] ~= ARGV[1] and (held[1] or finished)',
-        replace: 'if held[1] ~= ARGV[1] and held[1]',
-      },
-      {
-        guarantee: 'CLAIM: a record that has its result is not sent again',
-        find: "if finished then return 'done' end",
-        replace: '',
-      },
-      {
-        guarantee: 'CLAIM: a record whose result has expired begins anew',
-        find: "if held[2] then redis.call('DEL', KEYS[1]) end",
-        replace: '',
-      },
-      {
-        guarantee: 'CLAIM: the tokens of a finished claim do not count for the next one',
-        find: "local tokens = not held[2] and held[3] or ''",
-        replace: "local tokens = held[3] or ''",
-      },
-      {
-        guarantee: 'CLAIM: a claim that is asked for again after a lost answer counts once',
-        find: 'if not string.find(tokens, ARGV[3], 1, true) then',
-        replace: 'if true then',
-      },
-      {
-        guarantee: 'CLAIM: the tokens of a uri that is claimed often take no more memory',
-        find: "tokens = string.sub(ARGV[3] .. ' ' .. tokens, 1, ${TOKENS_LENGTH})",
-        replace: "tokens = ARGV[3] .. ' ' .. tokens",
-      },
-      {
-        guarantee: 'CLAIM: every claim is counted',
-        find: "redis.call('HINCRBY', KEYS[1], 'claims', 1)",
-        replace: "redis.call('HSET', KEYS[1], 'claims', 1)",
-      },
-      {
-        guarantee: 'CLAIM: a claim ends by itself',
-        find: "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 'send'",
-        replace: "return 'send'",
-      },
-      {
-        guarantee: 'RELEASE_CLAIM: a claim for another payload is not released',
-        find: 'if held[1] ~= ARGV[1] or held[2] then return 0 end',
-        replace: 'if held[2] then return 0 end',
-      },
-      {
-        guarantee: 'RELEASE_CLAIM: the state of a finished record stays',
-        find: 'if held[1] ~= ARGV[1] or held[2] then return 0 end',
-        replace: 'if held[1] ~= ARGV[1] then return 0 end',
-      },
-      {
-        guarantee: 'RELEASE_CLAIM: the claim stays while another sender still has the record',
-        find: "'claims', -1) < 1 then",
-        replace: "'claims', -1) < 2 then",
-      },
-      {
-        guarantee: 'RELEASE_CLAIM: the claim ends when all senders have failed',
-        find: "'claims', -1) < 1 then",
-        replace: "'claims', -1) < 0 then",
-      },
-      {
-        guarantee: 'CANCEL: cancelling a second time is true again',
-        find: "if redis.call('HGET', KEYS[1], 'status') == 'cancelled' then return 1 end",
-        replace: '',
-      },
-      {
-        guarantee: 'CANCEL: it is too late to cancel what has a result',
-        find: "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end",
-        replace: '',
-      },
-      {
-        guarantee: 'CANCEL: a cancellation has a time to live',
-        find: "redis.call('PEXPIRE', KEYS[1], ARGV[3])\nif",
-        replace: 'if',
-      },
-      {
-        guarantee: 'CANCEL: the claim of a cancelled record is done',
-        find: "== 1 then redis.call('HSET', KEYS[2], 'done', 1) end",
-        replace: '== 1 then end',
-      },
-      {
-        guarantee: 'CANCEL: no state is made up for a record that nobody claimed',
-        find: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then",
-        replace: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) >= 0 then",
-      },
-      {
-        guarantee: 'CANCEL: a cancelled record is dequeued',
-        find: "redis.call('ZADD', KEYS[3], today + ARGV[3], ARGV[1])",
-        replace: '',
-      },
-      {
-        guarantee: 'CANCEL: the index lives as long as the cancellation',
-        find: "if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end",
-        replace: '',
-      },
-      {
-        guarantee: 'CANCEL: a waiting client is notified of the cancellation',
-        find: "redis.call('PUBLISH', ARGV[5], 'cancelled')",
-        replace: '',
-      },
-      {
-        guarantee: 'MARK_RUNNING: a record that nobody claimed does not become running',
-        find: 'if held[1] and not held[2] then',
-        replace: 'if not held[2] then',
-      },
-      {
-        guarantee: 'MARK_RUNNING: a finished record does not become running again',
-        find: 'if held[1] and not held[2] then',
-        replace: 'if held[1] then',
-      },
-      {
-        guarantee: 'MARK_RUNNING: a foreign key costs its own record and no neighbour',
-        find: "local held = redis.pcall('HMGET', KEYS[i]",
-        replace: "local held = redis.call('HMGET', KEYS[i]",
-      },
-      {
-        guarantee: 'MARK_RUNNING: a run that never ends is forgotten after its time',
-        find: 'local over = today + ARGV[1]',
-        replace: 'local over = today + 1000 * ARGV[1]',
-      },
-      {
-        guarantee: 'claims outlast the queue, which keeps a message for 4 days',
+        guarantee: 'announcements outlast the queue, which keeps a message for 4 days',
         find: 'OUTLASTS_QUEUE_MS = 5 * 24',
         replace: 'OUTLASTS_QUEUE_MS = 3 * 24',
       },
@@ -159,8 +35,160 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'status: a run whose time is up is no longer running',
-        find: "Number(runningUntilMs ?? 0) > nowMs ? 'running' : 'queued'",
-        replace: "Number(runningUntilMs ?? 0) > 0 ? 'running' : 'queued'",
+        find: 'Number(running ?? 0) > nowMs;',
+        replace: 'Number(running ?? 0) > 0;',
+      },
+      {
+        guarantee: 'status: the run of another enqueue is not taken for that of the announced one',
+        find: 'isRunning && listed(pending, runs)',
+        replace: 'isRunning',
+      },
+      {
+        guarantee: 'status: a uri with a result that is announced again is queued',
+        find: 'if (pending && done == null) return',
+        replace: 'if (pending && done == null && value == null) return',
+      },
+      {
+        guarantee: 'status: of one enqueue, the run of another is not its own',
+        find: 'return runs === wanted && Number',
+        replace: 'return Number',
+      },
+      {
+        guarantee: 'status: a replaced enqueue is unknown, and not as good as the newest',
+        find: 'if (value != null && identity === wanted) return',
+        replace: 'if (value != null) return',
+      },
+      {
+        guarantee: 'status: an enqueue that a cancellation lists is cancelled',
+        find: "if (listed(cancelled, wanted)) return 'cancelled';",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/state-scripts.ts',
+    tests: [STATES, ORDER],
+    skip: EMBEDDED_TOO,
+    bugs: [
+      {
+        guarantee: 'ANNOUNCE: what was announced before and waits stays announced',
+        find: "local pending = not held[2] and held[1] or ''",
+        replace: "local pending = ''",
+      },
+      {
+        guarantee: 'ANNOUNCE: a uri that is announced again is not done',
+        find: "redis.call('HDEL', KEYS[1], 'done')",
+        replace: '',
+      },
+      {
+        guarantee: 'ANNOUNCE: an announcement ends by itself',
+        find: "redis.call('PEXPIRE', KEYS[1], ARGV[3])\nreturn 1",
+        replace: 'return 1',
+      },
+      {
+        guarantee: 'WITHDRAW: what is not announced is not withdrawn',
+        find: 'if held[2] or not held[1] or not has(held[1], ARGV[1]) then return 0 end',
+        replace: '',
+      },
+      {
+        guarantee: 'WITHDRAW: other enqueues stay announced',
+        find: "if left ~= '' or redis.call('EXISTS', KEYS[2]) == 1 then",
+        replace: "if redis.call('EXISTS', KEYS[2]) == 1 then",
+      },
+      {
+        guarantee: 'WITHDRAW: the status of a result that is there is known again',
+        find: "if left == '' then redis.call('HSET', KEYS[1], 'done', 1) end",
+        replace: "if left == '' then redis.call('DEL', KEYS[2]) end",
+      },
+      {
+        guarantee: 'CANCEL: cancelling a second time is true again',
+        find: "if status == 'cancelled' then return 1 end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: it is too late to cancel what has, or had, a result',
+        find: "if newest or held[3] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: it is too late to cancel what was taken',
+        find: 'if newest or held[3] or',
+        replace: 'if held[3] or',
+      },
+      {
+        guarantee: 'CANCEL: a uri that is queued again can be cancelled',
+        find: "local isQueued = pending ~= '' or",
+        replace: 'local isQueued =',
+      },
+      {
+        guarantee: 'CANCEL: a cancellation has a time to live',
+        find: "redis.call('PEXPIRE', KEYS[1], ARGV[3])\nredis.call('SET'",
+        replace: "redis.call('SET'",
+      },
+      {
+        guarantee: 'CANCEL: the state of a cancelled record is done',
+        find: "redis.call('HSET', KEYS[2], 'pending', '', 'done', 1)",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: no state is made up for a record that was not announced',
+        find: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then",
+        replace: "if redis.call('PEXPIRE', KEYS[2], ARGV[3]) >= 0 then",
+      },
+      {
+        guarantee: 'CANCEL: the announced enqueues are cancelled by their identities',
+        find: "if pending ~= '' then redis.call('HSET', KEYS[1], 'cancelled', pending) end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: what had its outcome before is not cancelled',
+        find: "if newest then redis.call('HSET', KEYS[1], 'after', newest) end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: a deleted cancellation still keeps earlier records out',
+        find: "redis.call('SET', KEYS[3], orderOfCancellation(today, newest), 'PX', ARGV[3])",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: a cancelled record is dequeued',
+        find: "redis.call('ZADD', KEYS[4], today + ARGV[3], ARGV[1])",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: the index lives as long as the cancellation',
+        find: "if redis.call('PTTL', KEYS[4]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[4], ARGV[3]) end",
+        replace: '',
+      },
+      {
+        guarantee: 'CANCEL: a waiting client is notified of the cancellation',
+        find: "redis.call('PUBLISH', ARGV[5], 'cancelled')",
+        replace: '',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a record that was not announced does not become running',
+        find: 'if held[1] and not held[3] and',
+        replace: 'if not held[3] and',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a finished record does not become running again',
+        find: 'if held[1] and not held[3] and',
+        replace: 'if held[1] and',
+      },
+      {
+        guarantee: 'MARK_RUNNING: the run of another enqueue is not reported',
+        find: '(not held[2] or has(held[2], identity))',
+        replace: 'true',
+      },
+      {
+        guarantee: 'MARK_RUNNING: a foreign key costs its own record and no neighbour',
+        find: "redis.pcall('HMGET', KEYS[i], 'payload'",
+        replace: "redis.call('HMGET', KEYS[i], 'payload'",
+      },
+      {
+        guarantee: 'MARK_RUNNING: a run that never ends is forgotten after its time',
+        find: 'today + ARGV[1])',
+        replace: 'today + 1000 * ARGV[1])',
       },
     ],
   },
@@ -171,18 +199,18 @@ export const REDIS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'REPLACE: a result that changed since it was read is not replaced',
-        find: "for i = 1, 4 do if (held[i] or '') ~= ARGV[i] then return 0 end end",
+        find: "for i = 1, 5 do if (held[i] or '') ~= ARGV[i] then return 0 end end",
         replace: '',
       },
       {
-        guarantee: 'REPLACE: a claim that changed since it was read is not replaced',
-        find: "for i = 1, 3 do if (claim[i] or '') ~= ARGV[4 + i] then return 0 end end",
+        guarantee: 'REPLACE: a uri whose state changed since it was read is not replaced',
+        find: "for i = 1, 4 do if (state[i] or '') ~= ARGV[5 + i] then return 0 end end",
         replace: '',
       },
       {
         guarantee: 'REPLACE: the fields of the failure do not stay in the new result',
-        find: "redis.call('DEL', KEYS[1])\nif ARGV[15]",
-        replace: 'if ARGV[15]',
+        find: "redis.call('DEL', KEYS[1])\nlocal _",
+        replace: 'local _',
       },
       {
         guarantee: 'REPLACE: a freed uri leaves the index',
@@ -190,13 +218,13 @@ export const REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'REPLACE: a freed uri is claimed for the same record alone',
-        find: "redis.call('HSET', KEYS[2], 'payload', ARGV[14], 'claims', 1)",
+        guarantee: 'REPLACE: a freed uri is queued again',
+        find: "redis.call('HSET', KEYS[2], 'payload', payload, 'last', identity, 'pending', withFirst(pending, identity))",
         replace: '',
       },
       {
-        guarantee: 'REPLACE: the claim of a freed uri ends by itself',
-        find: "redis.call('PEXPIRE', KEYS[2], ARGV[13])",
+        guarantee: 'REPLACE: the announcement of a freed uri ends by itself',
+        find: "redis.call('PEXPIRE', KEYS[2], keep)",
         replace: '',
       },
       {
@@ -215,34 +243,55 @@ export const REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'REPLACE: the claim of the replaced record is done',
+        guarantee: 'REPLACE: the state of the replaced record is done',
         find: "redis.call('HSET', KEYS[2], 'done', 1)",
         replace: '',
       },
       {
         guarantee: 'REPLACE: a waiting client is notified of the new result',
-        find: "redis.call('PUBLISH', ARGV[12], ARGV[15])",
+        find: "redis.call('PUBLISH', channel, status)",
         replace: '',
       },
       {
         guarantee: 'only the failure of this very record is replaced',
-        find: '(message.includes(messageId) || isOurs)',
-        replace: 'true',
+        find: "const isThis = isOurs || (errorOf(error).message ?? '').includes(messageId);",
+        replace: "const isThis = isOurs || messageId !== '';",
       },
       {
         guarantee: 'the failure of the same record, sent twice, is replaced',
-        find: '(message.includes(messageId) || isOurs)',
-        replace: 'message.includes(messageId)',
+        find: 'const isThis = isOurs || (errorOf',
+        replace: 'const isThis = (errorOf',
       },
       {
-        guarantee: 'a uri that is claimed for another record gets nothing',
-        find: "if (exists === '0') return isOther && finished == null ? 'conflict' : 'replaced';",
-        replace: "if (exists === '0') return 'replaced';",
+        guarantee: 'a uri that is queued for another record gets nothing',
+        find: "return isForOther(held, payload, enqueue.identity) ? 'conflict' : 'replaced';",
+        replace: "return 'replaced';",
       },
       {
         guarantee: 'a uri that was cancelled, or has its result, is not replaced',
         find: "if (status !== 'succeeded' && status !== 'cancelled') {",
         replace: "if (status !== 'succeeded') {",
+      },
+      {
+        guarantee: 'a record that was enqueued later keeps its result',
+        find: 'if (newest && !isLater(enqueue, newest)) {',
+        replace: 'if (newest && false) {',
+      },
+      {
+        guarantee: 'a replay of a record that has its result changes nothing',
+        find: "if (status === 'succeeded') return 'superseded';",
+        replace: "if (status === 'succeeded') return 'replaced';",
+      },
+      {
+        guarantee: 'REPLACE: a replay is remembered as later than its own failure',
+        find: "redis.call('SET', KEYS[4], order, 'PX', math.max(tonumber(ttl), tonumber(keep)))",
+        replace: '',
+      },
+      {
+        guarantee: 'REPLACE: an outcome that came since it was read is not replaced',
+        find: "if (redis.call('GET', KEYS[4]) or '') ~= ARGV[10] then return 0 end",
+        replace: '',
+        survives: 'The state and the result that are compared beside it change with every outcome.',
       },
     ],
   },
@@ -258,17 +307,17 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'an answer that got lost is asked for again under the same lease id',
-        find: 'uris.map((uri) => this.#unanswered.get(uri) ?? fresh)',
-        replace: 'uris.map(() => fresh)',
+        find: 'this.#unanswered.get(askedKey(uri, identity)) ?? fresh',
+        replace: 'fresh',
       },
       {
         guarantee: 'a failed lease is remembered',
-        find: 'for (const uri of uris) this.#remember(uri, fresh);',
+        find: 'for (const uri of uris) this.#remember(askedKey(uri, identity), fresh);',
         replace: '',
       },
       {
         guarantee: 'a result that arrived is not asked for under its old lease id again',
-        find: 'this.#unanswered.delete(lease.uri);',
+        find: 'this.#unanswered.delete(askedKey(lease.uri, identity));',
         replace: '',
       },
       {
@@ -373,8 +422,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'a wait keeps to its time although Redis is silent',
-        find: 'return await orAborted(this.#waitUntil(uri, stop), stop);',
-        replace: 'return await this.#waitUntil(uri, stop);',
+        find: 'return await orAborted(this.#waitUntil(uri, identity, stop), stop);',
+        replace: 'return await this.#waitUntil(uri, identity, stop);',
       },
       {
         guarantee: 'what a drain took and did not yield is put back',
@@ -431,8 +480,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'without redelivery no note is left about a message',
-        find: "values.push(redeliveryMs > 0 ? message : '');",
-        replace: 'values.push(message);',
+        find: "redeliveryMs > 0 ? message : ''",
+        replace: 'message',
       },
       {
         guarantee: 'the blocked records of a later call are named by their own uri',

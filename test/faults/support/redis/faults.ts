@@ -132,18 +132,18 @@ const reading: Operation = {
   },
 };
 
-const claiming: Operation = {
-  name: 'a claim and a status',
+const announcing: Operation = {
+  name: 'an announcement and a status',
   async open({ t, url }) {
     const connection = new RedisConnection(url, TIMEOUTS);
     t.after(() => connection.close());
     const states = new RecordStates(connection, { job: JOB, now: Date.now });
     return {
       act: async () => {
-        assert.equal((await states.claim({ uri: 'a', message: 'one' })).send, true);
+        await states.announce({ uri: 'a', identity: 'one', message: 'm' });
         assert.equal(await states.status('a'), 'queued');
       },
-      settle: async () => assert.rejects(states.claim({ uri: 'a', message: 'other' }), { code: 'conflict' }),
+      settle: async () => assert.equal(await states.status('a', { identity: 'one' }), 'queued'),
     };
   },
 };
@@ -161,7 +161,7 @@ const cancelling: Operation = {
   },
 };
 
-export const OPERATIONS: readonly Operation[] = [writing, reading, claiming, cancelling];
+export const OPERATIONS: readonly Operation[] = [writing, reading, announcing, cancelling];
 
 /** @param directUrl of a Redis that may be emptied */
 export async function redisFault(

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import { resultKey } from '../../../../lib/contract/names.ts';
-import { sendClaimed } from '../../../../lib/pipeline/submit.ts';
+import { sendAnnounced } from '../../../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../../lib/redis/record-states.ts';
 import { until } from '../../../support/until.ts';
@@ -38,7 +38,7 @@ async function kept(redis: RedisProcess, numbers: readonly number[]): Promise<nu
     for (const x of numbers) {
       const fields = await client.hgetall(resultKey(JOB, `r-${x}`));
       const count = Object.keys(fields).length;
-      assert.ok(count === 0 || (count === 5 && fields['status'] === 'succeeded'), JSON.stringify(fields));
+      assert.ok(count === 0 || (count === 6 && fields['status'] === 'succeeded'), JSON.stringify(fields));
       if (count > 0) found.push(x);
     }
     return found;
@@ -87,24 +87,24 @@ export async function lostWrites(t: TestContext, { rounds }: { readonly rounds: 
     for (const x of [...safe, ...lost]) history.enqueued(`r-${x}`, lineOf(x));
     await delivered(worker, safe);
     await redis.ask('CONFIG', 'SET', 'appendonly', 'no');
-    await claimed(states, lost);
+    await announced(states, lost);
     await delivered(worker, lost);
     await redis.kill();
     await redis.restart();
     assert.deepEqual(await kept(redis, safe), safe);
     assert.deepEqual(await kept(redis, lost), []);
     assert.equal(await states.status(`r-${lost[0]}`), 'unknown');
-    // The claim is gone with the result, so nothing keeps the same record from being sent again.
-    await claimed(states, lost);
+    // The idempotency record is gone with the result, so the same record may be delivered again.
+    await announced(states, lost);
     await delivered(worker, lost);
   }
   await history.assertClean(redis.url, JOB);
 }
 
-async function claimed(states: RecordStates, numbers: readonly number[]): Promise<void> {
+async function announced(states: RecordStates, numbers: readonly number[]): Promise<void> {
   let sent = 0;
-  const records = numbers.map((x) => ({ uri: `r-${x}`, message: `payload ${x}` }));
-  await sendClaimed(states, records, async () => void sent++);
+  const records = numbers.map((x) => ({ uri: `r-${x}`, identity: `m-${x}`, message: `payload ${x}` }));
+  await sendAnnounced(states, records, async () => void sent++);
   assert.equal(sent, numbers.length);
 }
 

@@ -1,0 +1,66 @@
+/**
+ * The attributes of an SQS message that say which enqueue it belongs to. They are not part of the body, because old
+ * clients and servers share its fields.
+ */
+import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
+
+const IDENTITY = 'identity';
+/** When SQS took the first message of a record that is sent again from the dead letters. */
+const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
+const REPLAYS = 'replays';
+
+/** As SQS takes them. */
+export type MessageAttributes = Readonly<
+  Record<string, { readonly DataType: 'String' | 'Number'; readonly StringValue: string }>
+>;
+
+/** Of a new record. */
+export function newAttributes(identity: string): MessageAttributes {
+  return { [IDENTITY]: { DataType: 'String', StringValue: identity } };
+}
+
+/** Of a record that is sent again: it keeps its identity and its place in the order. */
+export function replayAttributes({ identity, sentAt, replays }: Enqueue): MessageAttributes {
+  return {
+    ...newAttributes(identity),
+    [ORIGINAL_SENT_TIMESTAMP]: { DataType: 'Number', StringValue: String(sentAt) },
+    [REPLAYS]: { DataType: 'Number', StringValue: String(replays) },
+  };
+}
+
+/** What SQS counts of them towards the size of a message: names, types and values. */
+export function attributesBytes(attributes: MessageAttributes): number {
+  let bytes = 0;
+  for (const [name, { DataType, StringValue }] of Object.entries(attributes)) {
+    bytes += Buffer.byteLength(name) + DataType.length + Buffer.byteLength(StringValue);
+  }
+  return bytes;
+}
+
+/** A message as SQS delivers it, as far as its order goes. */
+export interface DeliveredMessage {
+  readonly messageId: string;
+  readonly attributes: { readonly SentTimestamp?: string };
+  readonly messageAttributes?: Readonly<Record<string, { readonly stringValue?: string | undefined }>>;
+}
+
+/**
+ * Never throws: attributes come from untrusted senders, and what makes no sense is ignored. An original time that lies
+ * after SQS's own time of this message is not believed: it would keep every later record of the uri out.
+ */
+export function enqueueOf({ messageId, attributes, messageAttributes = {} }: DeliveredMessage): Enqueue {
+  const identity = messageAttributes[IDENTITY]?.stringValue;
+  const sentAt = wholeNumber(attributes.SentTimestamp);
+  const original = messageAttributes[ORIGINAL_SENT_TIMESTAMP]?.stringValue;
+  return {
+    identity: isIdentity(identity) ? identity : messageId,
+    sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
+    replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
+  };
+}
+
+/** 0 for what is none. */
+function wholeNumber(text: string | undefined): number {
+  const number = Number(text ?? 0);
+  return Number.isSafeInteger(number) && number > 0 ? number : 0;
+}

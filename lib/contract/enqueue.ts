@@ -1,0 +1,37 @@
+/**
+ * Which enqueue of a uri a record comes from. A uri may be used again while an earlier record of it is still in the queue,
+ * so a uri alone does not say whose result is stored under it.
+ */
+import { badRequest } from './errors.ts';
+
+/** One enqueue of a uri, and what decides its place among all enqueues of that uri. */
+export interface Enqueue {
+  /** Made by the sender once, and kept by retries and replays; SQS's message id where the sender made none. */
+  readonly identity: string;
+  /** When SQS took the message, in ms since 1970 by SQS's clock; 0 where that is not known. */
+  readonly sentAt: number;
+  /** How often it was sent again from the dead letters. */
+  readonly replays: number;
+}
+
+/** What a client may say about one enqueue when it asks for a result. */
+export interface EnqueueQuery {
+  /** Only the result of this enqueue, as `enqueue` returned it. Default: the newest one. */
+  readonly identity?: string | undefined;
+}
+
+/**
+ * A UUID, a message id, or whatever else names one enqueue. Identities are kept in lists separated by spaces, and `~`
+ * must sort after all of them (lib/redis/order.ts).
+ */
+const IDENTITY = /^[A-Za-z0-9._-]{1,64}$/;
+
+export function isIdentity(value: unknown): value is string {
+  return typeof value === 'string' && IDENTITY.test(value);
+}
+
+/** @throws bad_request */
+export function assertIdentity(value: unknown): string {
+  if (isIdentity(value)) return value;
+  throw badRequest('identity: expected 1 to 64 letters, digits, ".", "_" or "-", such as a UUID');
+}

@@ -1,0 +1,153 @@
+/**
+ * The script that saves the outcomes of a batch. Redis is busy with it for about as long as onnxruntime is with a small
+ * model: what can be asked or written for all records at once, is.
+ */
+import { SINCE_FIELD } from '../../metrics/fields.ts';
+import { ORDER } from '../order.ts';
+import { TODAY } from '../scripts.ts';
+
+/**
+ * Expired entries that one saving takes off the index, beside two for each it adds. After a lull there can be a million:
+ * all at once, they held Redis for 0.4 s, and with it everybody who asked it.
+ */
+const EXPIRED_PER_CALL = 1_000;
+
+/** Arguments before the metrics, and of each record behind them. */
+const HEAD = 11;
+const PER_RECORD = 8;
+
+/**
+ * An outcome becomes the uri's result when its enqueue is later than every one that had an outcome. A result of the first
+ * release names no enqueue: it gives way to what was sent after it was finished, and of anything else the first stays.
+ */
+const IS_NEW = `
+local function isNew(key, status, held, order, message)
+  if held and not isLater(order, held) then return false end
+  if not status then return true end
+  local was = call('HMGET', key, 'identity', 'message', 'finishedAt', 'cancelled')
+  local sent, identity = orderOf(order)
+  if was[4] and has(was[4], identity) then return false end
+  if held and was[1] then return true end
+  return was[1] ~= identity and was[2] ~= message and sent > (tonumber(was[3] or '') or 0)
+end`;
+
+/** A record that a cancellation came before has that as its outcome, unless it is older than what was there before. */
+const NOTE_CANCELLED = `
+local function noteCancelled(key, order)
+  local was = call('HMGET', key, 'after', 'cancelled')
+  local _, identity = orderOf(order)
+  if identity == '' or was[1] and not isLater(order, was[1]) then return end
+  call('HSET', key, 'cancelled', withFirst(was[2] or '', identity))
+end`;
+
+/** An enqueue that has its outcome is announced no more. A state of the first release names none, and is marked as done. */
+const SETTLE = `
+local function settle(state, identity, written)
+  local found = pcall('HMGET', state, 'pending', 'payload')
+  if found.err or not (found[1] or found[2]) then return end
+  if found[1] then
+    local left = without(found[1], identity)
+    if left == found[1] then return end
+    call('HSET', state, 'pending', left)
+    if left ~= '' then return end
+  elseif not written then
+    return
+  end
+  call('HSET', state, 'done', 1)
+  call('PEXPIRE', state, 2 * ttl)
+end`;
+
+/**
+ * KEYS: index, metrics, then one result per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number of
+ * metric pairs, state prefix, prefix of taken messages, for how long a message may come again in ms, prefix and ttl ms of
+ * idempotency records; then those pairs, then 8 texts per record: uri, status, value, error, outputs, exact, message id,
+ * order.
+ * Returns how many were written and the places (from 0) of those whose key holds something else than a hash.
+ * A client's retry of an enqueue that has its outcome moves its place in the order, and changes nothing else: what was sent
+ * before the retry is earlier than it, in whichever order they are delivered.
+ * What somebody else put under one of our names costs that record, or the metrics, and no neighbour; a foreign index is
+ * reported before anything is written.
+ */
+export const SAVE = `${ORDER}
+local call, pcall = redis.call, redis.pcall
+local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
+local seen, again = ARGV[8], ARGV[9]
+if #KEYS > 2 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
+if pairs > 0 then
+  local counted = 0
+  for i = 1, pairs do
+    counted = pcall('HINCRBYFLOAT', KEYS[2], ARGV[${HEAD - 1} + i * 2], ARGV[${HEAD} + i * 2])
+    if type(counted) == 'table' then break end
+  end
+  if type(counted) ~= 'table' then
+    call('HSETNX', KEYS[2], '${SINCE_FIELD}', now)
+    call('PEXPIRE', KEYS[2], ARGV[5])
+  end
+end
+local first, states, newest, ids = ${HEAD + 1} + pairs * 2, {}, {}, {}
+for i = 3, #KEYS do
+  local a = first + (i - 3) * ${PER_RECORD}
+  states[i - 2], newest[i - 2] = ARGV[7] .. ARGV[a], ARGV[10] .. ARGV[a]
+  if ARGV[a + 6] ~= '' then ids[#ids + 1] = seen .. ARGV[a + 6] end
+end
+local taken = #ids > 0 and call('EXISTS', unpack(ids)) > 0
+local announced = #states > 0 and call('EXISTS', unpack(states)) > 0
+local orders, latest = #newest > 0 and call('MGET', unpack(newest)) or {}, {}
+local fields, count = {'HSET', '', 'status', '', 'value', '', 'model', model, 'finishedAt', now, 'identity', ''}, 12
+local function put(name, text)
+  if text == '' then return end
+  fields[count + 1], fields[count + 2] = name, text
+  count = count + 2
+end
+local replies, listed, expiry = {0}, {}, today + ttl
+local last = again ~= '0' and string.format('%.0f', today + again) or ''
+for i = 3, #KEYS do
+  local a, key = first + (i - 3) * ${PER_RECORD}, KEYS[i]
+  local uri, status, id, order = ARGV[a], ARGV[a + 1], ARGV[a + 6], ARGV[a + 7]
+  local held = latest[key] or orders[i - 2]
+  local before = pcall('HGET', key, 'status')
+  if type(before) == 'table' then
+    if string.sub(before.err, 1, 9) ~= 'WRONGTYPE' then return before end
+    replies[#replies + 1] = i - 3
+  elseif taken and id ~= '' and call('EXISTS', seen .. id) == 1 then
+    call('PEXPIRE', seen .. id, again)
+  else
+    local _, identity, replays = orderOf(order)
+    local written = isNew(key, before, held, order, id)
+    if written then
+      if before then call('DEL', key) end
+      fields[2], fields[4], fields[6], fields[12], count = key, status, ARGV[a + 2], identity, 12
+      put('error', ARGV[a + 3])
+      put('outputs', ARGV[a + 4])
+      put('exact', ARGV[a + 5])
+      if replays > 0 then put('replays', replays) end
+      if id ~= '' and last ~= '' then
+        put('message', id)
+        put('until', last)
+      end
+      call(unpack(fields, 1, count))
+      call('PEXPIRE', key, ttl)
+      call('SET', newest[i - 2], order, 'PX', ARGV[11])
+      latest[key] = order
+      listed[#listed + 1] = expiry
+      listed[#listed + 1] = uri
+      call('PUBLISH', channel .. uri, status)
+      replies[1] = replies[1] + 1
+    elseif held and isRetry(order, held) then
+      call('SET', newest[i - 2], order, 'PX', ARGV[11])
+      latest[key] = order
+    elseif before == 'cancelled' and held then
+      noteCancelled(key, order)
+    end
+    if announced then settle(states[i - 2], identity, written) end
+  end
+end
+if replies[1] > 0 then
+  call('ZADD', KEYS[1], unpack(listed))
+  local late = call('ZCOUNT', KEYS[1], '-inf', '(' .. today)
+  if late > 0 then
+    call('ZREMRANGEBYRANK', KEYS[1], 0, math.min(late, 2 * replies[1] + ${EXPIRED_PER_CALL}) - 1)
+  end
+  if call('PTTL', KEYS[1]) < tonumber(ttl) then call('PEXPIRE', KEYS[1], ttl) end
+end
+return replies`;

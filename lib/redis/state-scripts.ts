@@ -1,0 +1,79 @@
+/**
+ * The scripts behind the state of a uri (record-states.ts): announced before it is sent, running, cancelled. An enqueue is
+ * announced before SQS has given it its time, so the announced ones are a list without an order: the uri is queued as
+ * long as one of them has no outcome.
+ */
+import { ORDER } from './order.ts';
+import { script, TODAY } from './scripts.ts';
+
+/**
+ * KEYS: state. ARGV: identity, payload, ttl ms. `payload` is that of the enqueue `last`; clients of the first release refuse
+ * another one. `done` was set when all that were announced before had their outcome.
+ */
+const ANNOUNCE = `${ORDER}
+local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
+local pending = not held[2] and held[1] or ''
+redis.call('HSET', KEYS[1], 'payload', ARGV[2], 'last', ARGV[1], 'pending', withFirst(pending, ARGV[1]))
+redis.call('HDEL', KEYS[1], 'done')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1`;
+export const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
+
+/** KEYS: state, result. ARGV: identity, of a record that could not be sent. */
+const WITHDRAW = `${ORDER}
+local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
+if held[2] or not held[1] or not has(held[1], ARGV[1]) then return 0 end
+local left = without(held[1], ARGV[1])
+if left ~= '' or redis.call('EXISTS', KEYS[2]) == 1 then
+  redis.call('HSET', KEYS[1], 'pending', left)
+  if left == '' then redis.call('HSET', KEYS[1], 'done', 1) end
+else
+  redis.call('DEL', KEYS[1])
+end
+return 1`;
+export const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
+
+/**
+ * KEYS: result, state, idempotency record, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when every enqueue
+ * that is known has its outcome. The cancellation counts as later than all enqueues until now, by Redis' clock; those
+ * that were announced are listed by their identities too, because SQS' clock may be ahead.
+ */
+const CANCEL = `${ORDER}${TODAY}
+local status = redis.call('HGET', KEYS[1], 'status')
+local held = redis.call('HMGET', KEYS[2], 'payload', 'pending', 'done')
+local newest = redis.call('GET', KEYS[3])
+local pending = not held[3] and held[2] or ''
+local isQueued = pending ~= '' or held[1] and not held[2] and not held[3]
+if not isQueued then
+  if status == 'cancelled' then return 1 end
+  if newest or held[3] or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'status', 'cancelled', 'value', 'NaN', 'error', ARGV[4], 'model', '', 'finishedAt', ARGV[2],
+  'identity', '')
+if pending ~= '' then redis.call('HSET', KEYS[1], 'cancelled', pending) end
+if newest then redis.call('HSET', KEYS[1], 'after', newest) end
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[3], orderOfCancellation(today, newest), 'PX', ARGV[3])
+if redis.call('PEXPIRE', KEYS[2], ARGV[3]) == 1 then redis.call('HSET', KEYS[2], 'pending', '', 'done', 1) end
+redis.call('ZADD', KEYS[4], today + ARGV[3], ARGV[1])
+if redis.call('PTTL', KEYS[4]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[4], ARGV[3]) end
+redis.call('PUBLISH', ARGV[5], 'cancelled')
+return 1`;
+export const cancelUri = script<number>('cancelUri', CANCEL);
+
+/**
+ * KEYS: states. ARGV: for how long, in ms, then the identity of each. Only of records that are announced and have no
+ * outcome; clients of the first release announce without an identity. By Redis' own clock: a caller's may differ. A key
+ * that holds something else (pcall) is not ours to touch.
+ */
+const MARK_RUNNING = `${ORDER}${TODAY}
+local over = string.format('%.0f', today + ARGV[1])
+for i = 1, #KEYS do
+  local held, identity = redis.pcall('HMGET', KEYS[i], 'payload', 'pending', 'done'), ARGV[i + 1]
+  if held[1] and not held[3] and (not held[2] or has(held[2], identity)) then
+    redis.call('HSET', KEYS[i], 'running', over, 'runs', identity)
+  end
+end
+return 0`;
+export const markRunning = script<number>('markRunning', MARK_RUNNING);

@@ -1,0 +1,92 @@
+/** The order of enqueues: in Lua as in TypeScript, and in whichever order their outcomes come. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { Enqueue } from '../../../lib/contract/enqueue.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { isLater, ORDER, parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
+import { serializeResult } from '../../../lib/redis/result/fields.ts';
+import { ResultStore } from '../../../lib/redis/results.ts';
+import { enqueued } from '../../support/enqueue.ts';
+import { redisUrl } from '../../support/redis.ts';
+
+const RUNS = { seed: 20_261_122, numRuns: 200 } as const;
+const enqueue = fc.record({
+  identity: fc.constantFrom('a', 'B', 'a1', 'b', '1', 'a-', 'a.', '_', 'aa'),
+  sentAt: fc.constantFrom(0, 1, 2, 1_790_000_000_000),
+  replays: fc.nat(2),
+});
+
+for (const preferEmbedded of [false, true]) {
+  const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
+
+  test(`${kind}: of two enqueues Lua finds the same one later as TypeScript does, and at most one`, async (t) => {
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    t.after(() => connection.close());
+    const later = (one: Enqueue, other: Enqueue) =>
+      connection.use(
+        (redis) =>
+          redis.eval(
+            `${ORDER}\nreturn isLater(ARGV[1], ARGV[2]) and 1 or 0`,
+            0,
+            serializeOrder(one),
+            serializeOrder(other),
+          ),
+        false,
+      );
+    await fc.assert(
+      fc.asyncProperty(enqueue, enqueue, async (one, other) => {
+        assert.deepEqual(parseOrder(serializeOrder(one)), { ...one });
+        assert.equal(await later(one, other), isLater(one, other) ? 1 : 0);
+        assert.ok(!(isLater(one, other) && isLater(other, one)));
+      }),
+      RUNS,
+    );
+    const tie = enqueued('a', 1);
+    assert.deepEqual([await later(enqueued('b', 1), tie), await later(enqueued('aa', 1), tie)], [1, 1]);
+    assert.equal(await later(enqueued('a', 1, 1), tie), 1);
+  });
+
+  test(`${kind}: lists keep whole identities, and a cancellation comes after everything before it`, async (t) => {
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    t.after(() => connection.close());
+    const run = (body: string, ...values: string[]) =>
+      connection.use((redis) => redis.eval(`${ORDER}\n${body}`, 0, ...values), false);
+    assert.equal(await run('return has(ARGV[1], ARGV[2]) and 1 or 0', 'a12 b', 'a1'), 0);
+    assert.equal(await run('return has(ARGV[1], ARGV[2]) and 1 or 0', 'a12 b', 'b'), 1);
+    assert.equal(await run('return without(ARGV[1], ARGV[2])', 'a b a1', 'a'), 'b a1');
+    assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '3'), '3 1 2 4 5 6 7');
+    assert.equal(await run('return withFirst(ARGV[1], ARGV[2])', '1 2 3 4 5 6 7', '8'), '8 1 2 3 4 5 6');
+    assert.equal(await run('return orderOfCancellation(5, ARGV[1])', '9 a'), '9 ~');
+    assert.equal(await run('return orderOfCancellation(5, ARGV[1])', '3 a'), '5 ~');
+    assert.equal(await run('return isLater(ARGV[1], ARGV[2]) and 1 or 0', '9 ~', '9 z'), 1);
+  });
+
+  test(`${kind}: a uri ends with the outcome of its latest enqueue, in whichever order they come and in batches of any size`, async (t) => {
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
+    t.after(() => results.close());
+    let round = 0;
+    const different = fc.uniqueArray(enqueue, {
+      minLength: 1,
+      maxLength: 6,
+      selector: ({ identity }) => identity,
+    });
+    await fc.assert(
+      fc.asyncProperty(different, fc.nat(3), async (enqueues, size) => {
+        const uri = `uri ${round++}`;
+        const finished = enqueues.map((one) => {
+          const data = [one.identity];
+          const outputs = [{ name: 'y', dtype: 'string' as const, shape: [1], data }];
+          return { uri, enqueue: one, fields: serializeResult({ ok: true, outputs }, undefined) };
+        });
+        for (let i = 0; i < finished.length; i += size + 1)
+          await results.save(finished.slice(i, i + size + 1), 'v');
+        const last = enqueues.reduce((latest, one) => (isLater(one, latest) ? one : latest));
+        const found = await results.get(uri);
+        assert.deepEqual([found?.identity, found?.outputs[0]?.data], [last.identity, [last.identity]]);
+      }),
+      { ...RUNS, numRuns: preferEmbedded ? 50 : 200 },
+    );
+  });
+}
