@@ -2,7 +2,7 @@
  * `dlq replay`. A message leaves the bucket only after its result is stored or its queue has it. If the command ends in
  * between, the next replay finds the result and removes the message: nothing is lost, and no result appears twice.
  */
-import type { DeadLetter } from '../../lib/codecs/dead-letter.ts';
+import { replayOf } from '../../lib/codecs/dead-letter.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
@@ -106,20 +106,14 @@ class Replay {
     const found = (await deadLetters.messages(ids)).map((message, i) => ({ id: ids[i] as string, message }));
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
+      if (!message || message instanceof ServingError) return [];
       // The id is the file's name, not the one in the message, because that file is removed.
-      return message && !(message instanceof ServingError)
-        ? [{ id, sent: message.body, enqueue: replayOf(message) }]
-        : [];
+      return [{ id, enqueue: replayOf(message), attempts: 1, sent: message.body }];
     });
     const bodies = await this.#payloads.resolve(messages.map(({ sent }) => sent));
     const byId = new Map(messages.map(({ id, sent }, i) => [id, { sent, body: bodies[i] as string }]));
     const { finished, returned } = await runMessages(
-      messages.map(({ id, enqueue }, i) => ({
-        id,
-        enqueue,
-        attempts: 1,
-        body: bodies[i] as string | ServingError,
-      })),
+      messages.map((message, i) => ({ ...message, body: bodies[i] as string | ServingError })),
       (records) => this.#runner.run(records),
     );
     for (const { id, error } of returned) this.#fail(id, error.uri, error);
@@ -173,9 +167,4 @@ class Replay {
     this.#options.onFailed({ id, uri, error });
     return false;
   }
-}
-
-/** The record keeps its identity and its time: what was enqueued later under the same uri stays later. */
-function replayOf({ identity, sentAt = 0, replays }: DeadLetter): Enqueue {
-  return { identity, sentAt, replays: replays + 1 };
 }

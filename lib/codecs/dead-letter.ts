@@ -2,7 +2,7 @@
  * The file in which a message that was delivered too often is archived. A listing reads only the first bytes of each file, so
  * short fields stand before the body, and the uri is found without the rest of the message.
  */
-import { isIdentity } from '../contract/enqueue.ts';
+import { type Enqueue, isIdentity } from '../contract/enqueue.ts';
 import { badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { decodeMessage } from './message.ts';
@@ -46,6 +46,11 @@ export function decodeDeadLetter(text: string): DeadLetter {
     attempts: attemptsIn(parsed),
     body,
   };
+}
+
+/** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
+export function replayOf({ identity, sentAt = 0, replays }: DeadLetter): Enqueue {
+  return { identity, sentAt, replays: replays + 1 };
 }
 
 /** Earlier versions wrote `tries` for `attempts`. */

@@ -16,11 +16,11 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 13_700, planned: 13_500 },
+  { folders: ['functions', 'lib'], lines: 14_150, planned: 13_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], lines: 4_500, planned: 4_500 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], lines: 5_500, planned: 5_500 },
+  { folders: ['cli'], lines: 5_600, planned: 5_500 },
   { folders: ['infra'], lines: 3_500, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },

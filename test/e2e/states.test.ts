@@ -119,7 +119,7 @@ for (const preferEmbedded of [false, true]) {
     }
   });
 
-  test(`${kind}: of two who enqueue one uri with different inputs both are told their own result or that it was replaced, fifty times`, async (t) => {
+  test(`${kind}: of two that enqueue one uri with different inputs, each finds its own result or none, fifty times`, async (t) => {
     const { stack, input, inputOverHttp, output, outputs } = await openStack(t, preferEmbedded);
     const rounds = await Promise.all(
       Array.from({ length: 50 }, async (_, i) => {

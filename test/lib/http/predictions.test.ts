@@ -84,11 +84,11 @@ test('202 comes when the queue has the record, and 503 when it does not take it'
 test('one record is answered with its uri and identity, two with their uris and identities, and a key names them', async () => {
   const { handler } = endpoint(async () => undefined);
   const post = async (body: string, headers: Record<string, string> = {}) => {
-    const { statusCode, body: text = '' } = await handler({
+    const { statusCode, body: answer = '' } = await handler({
       ...event('POST', '/predictions', body),
       headers,
     });
-    return statusCode === 202 ? (JSON.parse(text) as Record<string, unknown>) : statusCode;
+    return statusCode === 202 ? (JSON.parse(answer) as Record<string, unknown>) : statusCode;
   };
   const two = '{"instances":[{"x":1},{"x":2}],"uris":["a","b"]}';
   assert.deepEqual(Object.keys((await post(ONE)) as object), ['uri', 'identity']);

@@ -260,7 +260,9 @@ test('the sink names the messages whose key holds something else, and saves the 
   t.mock.method(process.stdout, 'write', () => true);
   const { results, redis } = await open(t);
   await redis.set(KEY.b, 'foreign');
-  const finished = ['a', 'b'].map((uri) => ({ id: `message-${uri}`, uri, outcome: number(1) }));
+  const finished = ['a', 'b'].map((uri) => {
+    return { id: `message-${uri}`, enqueue: enqueued(uri), uri, outcome: number(1) };
+  });
   assert.deepEqual(await resultSink(results).save(finished, 'v'), ['message-b']);
   assert.equal((await results.get('a'))?.model, 'v');
 });

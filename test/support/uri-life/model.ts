@@ -184,7 +184,7 @@ function delivered(state: UriState, action: Extract<Action, { message: number }>
   return quiet(isCancelled ? { ...base, cancelled: listed } : base, 0);
 }
 
-/** A cancellation is told and stays. A record that waits keeps the uri queued. */
+/** A cancellation stays. */
 function taken(state: UriState, wanted: string | undefined, keep: boolean): Step {
   const { visible } = state;
   const names = visible?.kind === 'cancelled' ? state.cancelled : [visible?.identity];
