@@ -51,8 +51,7 @@ init, start, stop, restart and shutdown are also commands of their own: cluster-
 Exit codes: 0 done, 1 failed, 2 wrong use or config, 3 not running, 4 not ready`;
 
 export async function main(args: readonly string[]): Promise<number> {
-  // The reader of the output may close it early: `cluster-serving query --all
-  // head`.
+  // The reader of the output may close it early: `cluster-serving query --all | head`.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok);
   });

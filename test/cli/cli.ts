@@ -51,7 +51,11 @@ export async function cliJson(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<CliAnswer<unknown>> {
-  const ran = await cli([...args, '--json'], options);
+  return jsonOf(await cli([...args, '--json'], options));
+}
+
+/** @throws when stdout is anything else than one JSON document */
+export function jsonOf(ran: Ran): CliAnswer<unknown> {
   try {
     return { ...ran, json: JSON.parse(ran.stdout) as unknown };
   } catch (error) {

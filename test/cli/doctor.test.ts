@@ -8,7 +8,8 @@ import { type FactsRequest, readFacts } from '../../infra/doctor/facts.ts';
 import { reportText } from '../../infra/doctor/report.ts';
 import type { Severity } from '../../infra/doctor/rule.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { cli, cliJson, MODEL, ROOT } from './cli.ts';
+import { cli, MODEL, ROOT } from './cli.ts';
+import { warmCli, warmCliJson } from './warm.ts';
 
 interface Answer {
   readonly ok: boolean;
@@ -51,7 +52,7 @@ async function answerOf(
   args: readonly string[],
   cwd: string,
 ): Promise<{ code: number | null; answer: Answer }> {
-  const { code, json } = await cliJson(['doctor', ...args], { cwd });
+  const { code, json } = await warmCliJson(['doctor', ...args], { cwd });
   return { code, answer: json as Answer };
 }
 
@@ -76,7 +77,7 @@ test('an error is exit code 1, and says what was found, why it matters and what 
   const [missing] = answer.findings.filter(({ rule }) => rule === 'model-missing');
   assert.match(missing?.found ?? '', /no directory .*nowhere/);
   assert.match(`${missing?.why} ${missing?.fix}`, /503.*modelPath/);
-  const { code: text, stdout } = await cli(['doctor', '--stage', 'prod'], { cwd });
+  const { code: text, stdout } = await warmCli(['doctor', '--stage', 'prod'], { cwd });
   assert.equal(text, 1);
   assert.match(stdout, /✖ error {3}modelPath {2}model-missing\n {6}found {5}no directory/);
 });
@@ -160,7 +161,7 @@ for (const [name, args, expected] of WRONG) {
   test(`${name} is exit code 2 and says what to do`, async (t) => {
     const cwd = await folderWith(t);
     await writeFile(join(cwd, 'list.json'), '[]');
-    const { code, stdout, stderr } = await cli(['doctor', ...args], { cwd });
+    const { code, stdout, stderr } = await warmCli(['doctor', ...args], { cwd });
     assert.deepEqual([code, stdout], [2, '']);
     assert.match(stderr, expected);
   });

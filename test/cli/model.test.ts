@@ -23,6 +23,7 @@ import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 import { type CliAnswer, cli, cliJson, MODEL, ROOT, serviceFolder } from './cli.ts';
+import { warmCli, warmCliJson } from './warm.ts';
 
 const NET = `
 name: "tiny"
@@ -66,7 +67,7 @@ test('model import makes an ONNX model beside the directory and prints its impor
 
 test('--json gives the import report, and what was said of inputs, outputs and place is done', async (t) => {
   const cwd = await caffeFolder(t);
-  const { json, code } = (await cliJson(
+  const { json, code } = (await warmCliJson(
     ['model', 'import', 'net', '--out', 'made/here', '--input', 'data:N,3,8,8', '--output', 'pool'],
     { cwd },
   )) as CliAnswer<ImportAnswer>;
@@ -89,7 +90,7 @@ test('--json gives the import report, and what was said of inputs, outputs and p
 
 test('model check says the same and writes nothing', async (t) => {
   const cwd = await caffeFolder(t);
-  const { code, stdout } = await cli(['model', 'check', 'net'], { cwd });
+  const { code, stdout } = await warmCli(['model', 'check', 'net'], { cwd });
   assert.equal(code, 0);
   assert.match(stdout, /^# Caffe -> model\.onnx/);
   assert.doesNotMatch(stdout, /written to/);
@@ -106,7 +107,7 @@ test('model check of a model that could not be run is exit code 1, unless its re
     nodes: [{ op: 'Reshape', inputs: ['x', 's'], outputs: ['y'] }],
   });
   await writeFile(join(cwd, 'net', 'model.onnx'), bytes);
-  const { code, json, stderr } = (await cliJson(['model', 'check', 'net'], {
+  const { code, json, stderr } = (await warmCliJson(['model', 'check', 'net'], {
     cwd,
   })) as CliAnswer<ImportAnswer>;
   assert.deepEqual([code, json.importReport.check.batch], [1, 'not run']);
@@ -119,7 +120,7 @@ test('model check of a model that could not be run is exit code 1, unless its re
   ] as const) {
     await writeFile(join(cwd, 'ref', `${name}.npy`), npyBytes([...shape], new Float32Array(77)));
   }
-  const met = await cli(['model', 'check', 'net', '--reference', 'ref'], { cwd });
+  const met = await warmCli(['model', 'check', 'net', '--reference', 'ref'], { cwd });
   assert.equal(met.code, 0, met.stderr);
 });
 
@@ -169,7 +170,7 @@ test('-c takes the section import of a config.yaml, and what the line says comes
   const section = 'import:\n  inputs: {data: [N, 3, 8, 8]}\n  outputs: [pool]\n';
   await writeFile(join(cwd, 'job.yaml'), section);
   const args = ['model', 'import', 'net', '-c', 'job.yaml', '--output', 'prob'];
-  const { json, code, stderr } = (await cliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
+  const { json, code, stderr } = (await warmCliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
   assert.equal(code, 0, stderr);
   assert.deepEqual(json.importReport.options, {
     inputShapes: { data: ['N', 3, 8, 8] },
@@ -183,7 +184,7 @@ layer { name: "odd" type: "Mystery" bottom: "prob" top: "odd" }
 layer { name: "odder" type: "Python" bottom: "odd" top: "odder" }
 `;
   const cwd = await caffeFolder(t, net);
-  const { code, json, stderr } = (await cliJson(['model', 'import', 'net'], { cwd })) as CliAnswer<{
+  const { code, json, stderr } = (await warmCliJson(['model', 'import', 'net'], { cwd })) as CliAnswer<{
     error: string;
     code: string;
   }>;
@@ -202,7 +203,7 @@ test('--to uploads the model and promotes it, and twice the same model is one ve
   const args = ['model', 'import', 'net', '--to', 's3://models-here/jobs/a'];
   const versions: (string | undefined)[] = [];
   for (let i = 0; i < 2; i++) {
-    const { json, code, stderr } = (await cliJson(args, {
+    const { json, code, stderr } = (await warmCliJson(args, {
       cwd,
       env: aws.environment,
     })) as CliAnswer<ImportAnswer>;
@@ -234,7 +235,7 @@ test('--to without region, credentials or bucket says what to set and where the 
   ];
   for (const [env, message] of cases) {
     const cwd = await caffeFolder(t);
-    const { code, stderr } = await cli(['model', 'import', 'net', '--to', 's3://nobody-has-it/a'], {
+    const { code, stderr } = await warmCli(['model', 'import', 'net', '--to', 's3://nobody-has-it/a'], {
       cwd,
       env,
     });
@@ -297,7 +298,7 @@ test('--job publishes for a job of the local service, which takes the model over
 });
 
 test('model ops lists what the converters know, and docs/reference/operators.md holds the same list', async () => {
-  const { json, code } = (await cliJson(['model', 'ops'])) as CliAnswer<
+  const { json, code } = (await warmCliJson(['model', 'ops'])) as CliAnswer<
     Record<'caffe' | 'tensorflow', string[]>
   >;
   assert.equal(code, 0);
@@ -309,7 +310,7 @@ test('model ops lists what the converters know, and docs/reference/operators.md 
 
 test('an ONNX directory is checked and copied', async (t) => {
   const cwd = await temporaryFolder(t);
-  const { json, code } = (await cliJson(['model', 'import', MODEL, '--out', 'copy'], {
+  const { json, code } = (await warmCliJson(['model', 'import', MODEL, '--out', 'copy'], {
     cwd,
   })) as CliAnswer<ImportAnswer>;
   assert.equal(code, 0);
@@ -371,7 +372,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
 for (const [what, args, message] of WRONG) {
   test(`${what} is exit code 2 and says what to do`, async (t) => {
     const cwd = await caffeFolder(t);
-    const { code, stderr } = await cli(['model', ...args], { cwd });
+    const { code, stderr } = await warmCli(['model', ...args], { cwd });
     assert.equal(code, 2, stderr);
     assert.match(stderr, message);
     assert.deepEqual(await readdir(cwd), ['net']);

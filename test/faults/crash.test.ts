@@ -1,4 +1,4 @@
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { crash, MOMENTS } from './support/crash.ts';
 import { type Bundles, packagedFunctions } from './support/worker.ts';
 
@@ -7,7 +7,6 @@ describe('F3: the packaged batch function is killed', { concurrency: 2 }, () => 
   before(async () => {
     bundles = await packagedFunctions();
   });
-  after(() => bundles?.remove());
 
   for (const moment of MOMENTS) {
     test(`${moment.name}: no uri is lost, none has two outcomes`, (t) => crash(t, bundles, moment, 1));

@@ -3,7 +3,8 @@
  * LONG_SEEDS=5 node --test test/long/faults.test.ts runs a part of the seeds; LONG_FIRST=6 with LONG_SEEDS=50 goes on
  * with F3 where that one ended.
  */
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
+import { replayPoisoned } from '../cli/dlq/poison.ts';
 import { killedDownloads } from '../faults/lambda/support/killed-downloads.ts';
 import { crash, MOMENTS } from '../faults/support/crash.ts';
 import { deadLettered, deadLetteredUnderFaults } from '../faults/support/dead-letter.ts';
@@ -29,7 +30,6 @@ describe(`F3: the packaged batch function is killed, ${seeds(50)} seeds each`, {
   before(async () => {
     bundles = await packagedFunctions();
   });
-  after(() => bundles?.remove());
 
   // A run that is broken off has all moments with fewer seeds.
   for (let seed = FIRST; seed <= seeds(50); seed++) {
@@ -42,7 +42,6 @@ describe(`F3: the packaged batch function is killed, ${seeds(50)} seeds each`, {
 
 test('F11: after 48 kills at any moment of a download, a version that has its name is whole', async (t) => {
   const bundles = await packagedFunctions();
-  t.after(() => bundles.remove());
   await killedDownloads(t, bundles, 48);
 });
 
@@ -66,6 +65,9 @@ test('F9: of every subset of ten that SQS refuses for a while, all are queued on
 
 test('F14: 10,000 dead letters, each archived as it was and each uri failed once', (t) =>
   deadLettered(t, { messages: 10_000 }));
+
+test('F14: of 1,000 dead letters with 10 % poison the good ones are replayed, and exactly the poison stays', (t) =>
+  replayPoisoned(t, 1_000));
 
 test('F14: 1,000 dead letters under faults of S3 and Redis, each archived and told once', (t) =>
   deadLetteredUnderFaults(t, { messages: 1_000 }));

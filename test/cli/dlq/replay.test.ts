@@ -5,7 +5,6 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { openDlq } from '../../../cli/dlq/place.ts';
 import { replay } from '../../../cli/dlq/replay.ts';
 import { parseWhere } from '../../../cli/dlq/where.ts';
-import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { modelPrefix } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
@@ -14,68 +13,13 @@ import { ENDLESS } from '../../support/endless.ts';
 import { useAws } from '../../support/environment.ts';
 import { busyIsolated, isolatedCost, isolatedPids } from '../../support/isolated.ts';
 import { until } from '../../support/until.ts';
-import { type CliAnswer, cliJson } from '../cli.ts';
+import type { CliAnswer } from '../cli.ts';
+import { warmCliJson } from '../warm.ts';
+import { type Replayed, replayPoisoned } from './poison.ts';
 import { JOB, loopMessage, outcomeOf, startDlq } from './support.ts';
 
-interface Replayed {
-  readonly dryRun: boolean;
-  readonly model: string;
-  readonly succeeded: number;
-  readonly over: number;
-  readonly stillFailing: number;
-  readonly failed: readonly { readonly id: string; readonly uri?: string; readonly code: string }[];
-}
-
-/** In turn: without a readable uri; wrong for the model; two that never end. */
-function poison(i: number): { readonly body: string; readonly uri?: string; readonly code: string } {
-  const uri = `poison-${i}`;
-  if (i < 2) return { uri, body: loopMessage(uri, ENDLESS), code: 'model_failed' };
-  switch (i % 4) {
-    case 0:
-      return { body: `{"data":"no uri ${i}"}`, code: 'bad_request' };
-    case 1:
-      return { body: `no JSON ${i}`, code: 'bad_request' };
-    case 2:
-      return { uri, body: JSON.stringify({ uri, data: 'bm8gYXJyb3c=' }), code: 'bad_request' };
-    default: {
-      const tensor = { dtype: 'float64' as const, shape: [2, 2], data: new Float64Array(4) };
-      return {
-        uri,
-        body: encodeMessage(uri, new Map([['rounds', { kind: 'tensor', tensor }]])),
-        code: 'bad_input',
-      };
-    }
-  }
-}
-
-test('F14: of 1,000 dead letters with 10 % poison the good ones succeed, and exactly the poison stays', async (t) => {
-  const { archive, archived, dlqJson, output } = await startDlq(t);
-  const all = Array.from({ length: 1_000 }, (_, i) => {
-    if (i % 10 === 4) return poison((i - 4) / 10);
-    return { uri: `good-${i}`, body: loopMessage(`good-${i}`, i), code: undefined };
-  });
-  await archive(all.map(({ body }) => body));
-  const { code, json, stderr } = await dlqJson<Replayed>('replay', '--all', '--timeout', '1');
-  assert.equal(code, 1, stderr);
-  assert.deepEqual(
-    { succeeded: json.succeeded, over: json.over, stillFailing: json.stillFailing },
-    { succeeded: 900, over: 0, stillFailing: 100 },
-  );
-  assert.deepEqual(json.failed.map(({ id }) => id).sort(), (await archived()).sort());
-  assert.equal(json.failed.length, 100);
-  const codes = (
-    records: readonly { readonly code?: string | undefined; readonly uri?: string | undefined }[],
-  ) => records.map(({ uri, code: why }) => `${uri ?? '-'} ${why}`).sort();
-  assert.deepEqual(codes(json.failed), codes(all.filter((one) => one.code !== undefined)));
-  const outcomes = await Promise.all(
-    all.map(async ({ uri }) => (uri === undefined ? undefined : outcomeOf(output, uri))),
-  );
-  const expected = all.map(({ uri, code: why }, i) => {
-    if (uri === undefined) return undefined;
-    return why === undefined ? i : 'max_receives_exceeded';
-  });
-  assert.deepEqual(outcomes, expected);
-});
+test('F14: of 200 dead letters with 10 % poison the good ones succeed, and exactly the poison stays', (t) =>
+  replayPoisoned(t, 200));
 
 test('a dry run says what would succeed and changes nothing; then it does, and the word is out for who waits', async (t) => {
   const { archive, archived, dlq, dlqJson, output, stack } = await startDlq(t);
@@ -185,7 +129,7 @@ test('a replay that cannot delete what it has stored says so, and the next one f
     stack.redisUrl,
   ];
   const env = { ...stack.aws.environment, AWS_ENDPOINT_URL: proxy.url };
-  const broken = (await cliJson(args, { env })) as CliAnswer<{
+  const broken = (await warmCliJson(args, { env })) as CliAnswer<{
     error: string;
     code: string;
     failed: unknown[];
@@ -196,7 +140,7 @@ test('a replay that cannot delete what it has stored says so, and the next one f
   assert.equal((await archived()).length, 3);
   assert.deepEqual(await Promise.all(['a', 'b'].map((uri) => outcomeOf(output, uri))), [1, 2]);
   proxy.onRequest = () => ({ kind: 'pass' });
-  const { json } = (await cliJson(args, { env })) as CliAnswer<Replayed>;
+  const { json } = (await warmCliJson(args, { env })) as CliAnswer<Replayed>;
   assert.deepEqual([json.succeeded, json.over, json.stillFailing, (await archived()).length], [0, 2, 1, 1]);
 });
 
@@ -204,7 +148,7 @@ test('a Redis that is away ends a replay with its address, and every message sta
   const { archive, archived, stack, configFile } = await startDlq(t);
   await archive([loopMessage('a', 1), loopMessage('b', 2)]);
   const args = ['dlq', 'replay', '--all', '--bucket', stack.bucket, '-c', configFile];
-  const { code, json } = (await cliJson([...args, '--redis-url', 'redis://127.0.0.1:1'], {
+  const { code, json } = (await warmCliJson([...args, '--redis-url', 'redis://127.0.0.1:1'], {
     env: stack.aws.environment,
   })) as CliAnswer<{ error: string; code: string }>;
   assert.deepEqual([code, json.code], [1, 'results_unavailable']);

@@ -1,4 +1,4 @@
-/** `cluster-serving tune` as it is called: on models of a few nodes, for two seconds. No time is asserted. */
+/** `cluster-serving tune` as it is called: on models of a few nodes, for a second. No time is asserted. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,8 @@ import { childEnvironment } from '../../support/environment.ts';
 import { onnxModel, type ValueSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
-import { type CliAnswer, cli, cliJson, IMAGES, MODEL, ROOT } from '../cli.ts';
+import { type CliAnswer, cli, IMAGES, MODEL, ROOT } from '../cli.ts';
+import { warmCli, warmCliJson } from '../warm.ts';
 
 interface Document {
   readonly model: ModelFacts & { readonly path: string; readonly bytes: number };
@@ -32,10 +33,10 @@ interface Document {
   readonly written?: boolean;
 }
 
-const SHORT = ['--seconds', '2', '--max-batch', '4', '--memory', '1024,1769'] as const;
+const SHORT = ['--seconds', '1', '--max-batch', '4', '--memory', '1024,1769'] as const;
 
 async function tuned(args: readonly string[], cwd: string): Promise<Document> {
-  const { code, json, stderr } = (await cliJson(['tune', ...args], { cwd })) as CliAnswer<Document>;
+  const { code, json, stderr } = (await warmCliJson(['tune', ...args], { cwd })) as CliAnswer<Document>;
   assert.equal(code, 0, stderr);
   return json;
 }
@@ -127,7 +128,7 @@ test('a latency that nothing keeps leaves one recommendation, says so, and write
   const cwd = await modelFolder(t, ['N', 4]);
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: net\n');
   const args = ['tune', ...SHORT, '--for', 'predict', '--latency', '0.001', '--write', '--yes'];
-  const { code, json, stderr } = (await cliJson(args, { cwd })) as CliAnswer<{ error: string }>;
+  const { code, json, stderr } = (await warmCliJson(args, { cwd })) as CliAnswer<{ error: string }>;
   assert.deepEqual(
     [code, json.error],
     [2, 'nothing was written: no setting that was measured stays below 0.001 ms'],
@@ -163,7 +164,7 @@ test('where POST /predict refuses the request for its size, the reason is report
 test('free sizes are asked for by name, and --dim or --shape gives them', async (t) => {
   const cwd = await modelFolder(t, ['N', 'width', 2]);
   const args = ['tune', '--model', 'net', ...SHORT, '--for', 'batch', '--max-batch', '1'];
-  const asked = await cli(args, { cwd });
+  const asked = await warmCli(args, { cwd });
   assert.equal(asked.code, 2);
   assert.match(
     asked.stderr,
@@ -197,7 +198,7 @@ for (const [name, data, bytes] of [
       return;
     }
     await writeFile(join(cwd, data), bytes);
-    const { code, stderr } = await cli(['tune', '--model', MODEL, '--data', data, ...SHORT], { cwd });
+    const { code, stderr } = await warmCli(['tune', '--model', MODEL, '--data', data, ...SHORT], { cwd });
     assert.equal(code, 1);
     assert.match(stderr, /^error: the model does not run with --data: input "image": /);
   });
@@ -206,7 +207,7 @@ for (const [name, data, bytes] of [
 test('a model that onnxruntime refuses is one line and exit code 1', async (t) => {
   const cwd = await temporaryFolder(t);
   await writeFile(join(cwd, 'broken.onnx'), (await readFile(join(MODEL, 'model.onnx'))).subarray(0, 2_000));
-  const { code, stderr } = await cli(['tune', '--model', 'broken.onnx', ...SHORT], { cwd });
+  const { code, stderr } = await warmCli(['tune', '--model', 'broken.onnx', ...SHORT], { cwd });
   assert.equal(code, 1);
   assert.match(stderr, /^error: .*\n$/);
 });
@@ -242,7 +243,7 @@ test('what cannot be measured is exit code 2 and one line that says what to do',
   const cwd = await temporaryFolder(t);
   await writeFile(join(cwd, 'c.yaml'), 'modelPath: net\n');
   for (const [name, args, expected] of REFUSED) {
-    const { code, stdout, stderr } = await cli(['tune', ...args], { cwd });
+    const { code, stdout, stderr } = await warmCli(['tune', ...args], { cwd });
     assert.deepEqual([code, stdout], [2, ''], name);
     assert.match(stderr, expected, name);
     assert.match(stderr, /^error: [^\n]*\n$/, name);

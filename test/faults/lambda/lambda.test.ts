@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
 import { isolatedCost, timeForThreeMs } from '../../support/isolated.ts';
@@ -25,7 +25,6 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
   before(async () => {
     bundles = await packagedFunctions();
   });
-  after(() => bundles?.remove());
 
   test('times out in the middle of a run: the next process of it serves, and all but the endless record have results', async (t) => {
     const { bucket, start, outcomeOf } = await openScene(t, bundles);

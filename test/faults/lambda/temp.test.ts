@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, type TestContext, test } from 'node:test';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
@@ -41,7 +41,6 @@ describe('F11: /tmp', { concurrency: 2 }, () => {
   before(async () => {
     bundles = await packagedFunctions();
   });
-  after(() => bundles?.remove());
 
   test('too small for the model: 503, nothing of it stays, and with room the same process serves', async (t) => {
     await smallTemp(t, 2, async (temp, resize) => {
@@ -87,7 +86,7 @@ describe('F11: /tmp', { concurrency: 2 }, () => {
     const { bucket, s3, start, temp } = await openScene(t, bundles);
     const { version } = await publishModel(bucket, LOCATION, await modelFolder(t, largeModel(3, 20 * MB)));
     const models = join(temp, 'cluster-serving-models');
-    for (let kills = 0; kills < 4; kills++) {
+    for (let kills = 0; kills < 3; kills++) {
       const environment = start('predict');
       let halfway = () => undefined as void;
       const met = new Promise<void>((resolve) => (halfway = resolve));
@@ -106,5 +105,5 @@ describe('F11: /tmp', { concurrency: 2 }, () => {
   });
 
   test('after a kill at any moment of a download: a version that has its name is whole', (t) =>
-    killedDownloads(t, bundles, 6));
+    killedDownloads(t, bundles, 4));
 });

@@ -79,7 +79,6 @@ export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions
   if (!redis) return;
   const queue = await startQueue(t);
   const bundles = await packagedFunctions();
-  t.after(() => bundles.remove());
   const temp = await mkdtemp(join(tmpdir(), 'cs-soak-'));
   t.after(() => rm(temp, { recursive: true, force: true }));
   const model = await modelFolder(temp, lineModel());

@@ -3,8 +3,9 @@
  * /tmp behind, and Lambda may give it to the next one, so this does too.
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
@@ -18,20 +19,63 @@ const PONG_WITHIN_MS = 80;
 
 export interface Bundles {
   folder(name: FunctionName): string;
-  remove(): Promise<void>;
 }
 
-/** As they are deployed. */
+/** What a bundle is made of. */
+const SOURCES = ['functions', 'lib', 'infra/build', 'package-lock.json'];
+const CACHE = join(ROOT, 'node_modules', '.cache', 'test-bundles');
+const PAUSE_MS = 100;
+
+/**
+ * The functions as they are deployed. They are built once for all test files and runs with the same sources; a second
+ * process waits for the build of the first.
+ */
 export async function packagedFunctions(): Promise<Bundles> {
-  const folder = await mkdtemp(join(tmpdir(), 'cs-faults-'));
-  const bundles = await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, folder) });
+  const folder = join(CACHE, await sourceHash());
+  await mkdir(CACHE, { recursive: true });
+  while (!existsSync(folder)) {
+    const partial = `${folder}.partial`;
+    const isOurs = await mkdir(partial).then(
+      () => true,
+      () => false,
+    );
+    if (isOurs) await build(partial, folder);
+    // A build takes seconds; what is this old was left by a process that was killed.
+    else if (await isOlder(partial, 120_000)) await rm(partial, { recursive: true, force: true });
+    else await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  return { folder: (name) => join(folder, name) };
+}
+
+async function build(partial: string, folder: string): Promise<void> {
+  for (const name of await readdir(CACHE)) {
+    const path = join(CACHE, name);
+    if (path !== partial && (await isOlder(path, 3_600_000)))
+      await rm(path, { recursive: true, force: true });
+  }
+  await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, partial) });
   // Its service is a process that holds our stderr open.
   await stop();
-  const folders = new Map(bundles.map((bundle) => [bundle.name, bundle.folder]));
-  return {
-    folder: (name) => folders.get(name) as string,
-    remove: () => rm(folder, { recursive: true, force: true }),
-  };
+  await rename(partial, folder);
+}
+
+async function isOlder(path: string, ms: number): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && Date.now() - found.mtimeMs > ms;
+}
+
+async function sourceHash(): Promise<string> {
+  const hash = createHash('sha256');
+  for (const source of SOURCES) {
+    const path = join(ROOT, source);
+    const isFolder = (await stat(path)).isDirectory();
+    const names = isFolder ? (await readdir(path, { recursive: true })).sort() : [''];
+    for (const name of names) {
+      if (name.includes('node_modules') || (isFolder && !/\.\w+$/.test(name))) continue;
+      hash.update(`${source}/${name}\0`).update(await readFile(join(path, name)));
+    }
+  }
+  return hash.digest('hex').slice(0, 16);
 }
 
 export interface Worker {
