@@ -12,7 +12,7 @@ import { type Progress, showProgress } from '../../cli/progress.ts';
 import { copyRepository, linkShared } from './copy.ts';
 import { MUTANTS } from './list.ts';
 import { type Mutant, withBug } from './mutant.ts';
-import { runTestFile, type TestRun } from './test-file.ts';
+import { runTestFile, type TestFile, type TestRun } from './test-file.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
@@ -85,6 +85,7 @@ async function outcomeOf(mutant: Mutant, { copy, signal }: Worker, times: Millis
       const run = await runTestFile({ path: test, skip: mutant.skip }, copy, limitMs, signal);
       if (run.result === 'green') continue;
       assertProof(run, test, mutant);
+      if (!(await failsAgain({ path: test, skip: mutant.skip }, run, { copy, signal }, limitMs))) continue;
       const by = `${test}: ${run.result === 'timeout' ? 'its time limit' : (run.failed ?? 'its exit code')}`;
       return { mutant, caught: true, by, ms: performance.now() - startedMs };
     }
@@ -92,6 +93,20 @@ async function outcomeOf(mutant: Mutant, { copy, signal }: Worker, times: Millis
   } finally {
     await writeFile(path, original);
   }
+}
+
+/**
+ * One failure may be the machine's: a mutant is caught when its test fails twice. The second time only that test runs,
+ * and the whole file where that test alone does not fail.
+ */
+async function failsAgain(file: TestFile, run: TestRun, { copy, signal }: Worker, limitMs: number) {
+  if (run.result === 'timeout') return true;
+  if (run.failed !== undefined) {
+    const only = run.failed.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+    const alone = await runTestFile({ ...file, only }, copy, limitMs, signal);
+    if (alone.result !== 'green') return true;
+  }
+  return (await runTestFile(file, copy, limitMs, signal)).result !== 'green';
 }
 
 /** A mutant that does not even load is caught by every test and proves nothing about any of them. */

@@ -23,17 +23,21 @@ export interface TestFile {
   readonly path: string;
   /** Regular expression: titles of tests that need not run. */
   readonly skip?: string | undefined;
+  /** Regular expression: titles of the only tests to run. Default all. */
+  readonly only?: string | undefined;
 }
 
 export async function runTestFile(
-  { path, skip }: TestFile,
+  { path, skip, only }: TestFile,
   cwd: string,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<TestRun> {
   signal.throwIfAborted();
   const startedMs = performance.now();
-  const options = ['--test-reporter=tap', ...(skip === undefined ? [] : [`--test-skip-pattern=${skip}`])];
+  const options = ['--test-reporter=tap'];
+  if (skip !== undefined) options.push(`--test-skip-pattern=${skip}`);
+  if (only !== undefined) options.push(`--test-name-pattern=${only}`);
   // Inherited from `node --test`, it would make the file report to a parent in binary.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawn(process.execPath, [...options, path], {

@@ -1,19 +1,23 @@
 /** The conditions of the Lua scripts that other tests do not meet, against a real Redis. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { startEmbedded } from '../../../embedded-redis/server.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { indexKey, metricsKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
+import { indexKey, limiterKey, metricsKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultLeases } from '../../../lib/redis/leases.ts';
+import { RateLimiter } from '../../../lib/redis/rate-limiter.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
+import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { resultSink } from '../../../lib/redis/result/sink.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import { redisUrl } from '../../support/redis.ts';
+import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 
 const JOB = 'job';
@@ -265,4 +269,147 @@ test('the sink names the messages whose key holds something else, and saves the 
   });
   assert.deepEqual(await resultSink(results).save(finished, 'v'), ['message-b']);
   assert.equal((await results.get('a'))?.model, 'v');
+});
+
+test('a cancelled record is done, and a finished one does not run again', async (t) => {
+  const { connection, results, redis } = await open(t);
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  const running = (uri: string) => ({ uri, enqueue: enqueued('e1', 1) });
+  for (const uri of ['a', 'b']) await states.announce({ uri, identity: 'e1', message: uri });
+  await states.markRunning([running('a')], 60_000);
+  const untilMs = Number(await redis.hget(stateKey(JOB, 'a'), 'running'));
+  assert.ok(untilMs > Date.now() + 30_000 && untilMs < Date.now() + 90_000);
+  await states.cancel('b');
+  assert.equal(await redis.hget(stateKey(JOB, 'b'), 'done'), '1');
+  await results.save([saved('a', number(1), '', 1)], 'v');
+  await redis.hdel(stateKey(JOB, 'a'), 'running');
+  await states.markRunning([running('a'), running('b')], 60_000);
+  const marked = ['a', 'b'].map((uri) => redis.hexists(stateKey(JOB, uri), 'running'));
+  assert.deepEqual(await Promise.all(marked), [0, 0]);
+});
+
+test('a lease takes 32 MiB at most where nothing else is said', async (t) => {
+  const { redis, leases } = await open(t);
+  const value = 'x'.repeat(17 * 1_048_576);
+  for (const key of [KEY.a, KEY.b]) await redis.hset(key, 'status', 'succeeded', 'value', value);
+  assert.equal((await leases.take(['a', 'b'])).length, 1);
+});
+
+test('a client remembers at most a thousand uris whose answer got lost', async () => {
+  const away = { use: () => Promise.reject(new ServingError('results_unavailable', 'away')) };
+  const leases = new ResultLeases(away as unknown as RedisConnection, JOB);
+  const uris = Array.from({ length: 1_500 }, (_, i) => `r${i}`);
+  await assert.rejects(leases.take(uris), { code: 'results_unavailable' });
+  assert.equal(leases.unanswered(2_000).length, 1_000);
+});
+
+/** The replay of an enqueue that ended in the dead letters. */
+const ARCHIVED = { uri: 'a', messageId: 'm1', enqueue: enqueued('e1', 1, 1), message: 'the message' };
+const EXCEEDED: Outcome = {
+  ok: false,
+  error: new ServingError('max_receives_exceeded', 'the record failed 5 times and was archived as m1'),
+};
+const REPLACED = serializeResult(number(2), undefined);
+
+async function openReplacer(t: TestContext) {
+  const opened = await open(t);
+  const options = { job: JOB, ttlSeconds: 60, now: Date.now };
+  const states = new RecordStates(opened.connection, options);
+  await states.announce({ uri: 'a', identity: 'e1', message: ARCHIVED.message });
+  await opened.results.save([saved('a', EXCEEDED, '', 1)], '');
+  return { ...opened, options, replacer: new ResultReplacer(opened.connection, options) };
+}
+
+test('a replaced failure is a result like any other: listed, published, with a time to live, its state done', async (t) => {
+  const { results, redis, replacer } = await openReplacer(t);
+  await redis.hdel(stateKey(JOB, 'a'), 'done');
+  await redis.del(indexKey(JOB));
+  // Without Redis' own word the wait would look again after 5 s.
+  await redis.del(KEY.a);
+  const waiting = results.wait('a', { timeoutMs: 4_000 });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'replaced');
+  assert.equal((await waiting).outputs[0]?.data[0], 2);
+  const [result, index, state] = await Promise.all(
+    [KEY.a, indexKey(JOB), stateKey(JOB, 'a')].map((key) => redis.pttl(key)),
+  );
+  for (const leftMs of [result, index]) assert.ok(Number(leftMs) > 50_000 && Number(leftMs) <= 60_000);
+  assert.ok(Number(state) > 110_000 && Number(state) <= 120_000);
+  assert.equal(await redis.hget(stateKey(JOB, 'a'), 'done'), '1');
+  assert.deepEqual(await drained(results), ['a 2']);
+});
+
+test('a failure that is freed leaves the index, and its uri is queued for as long as the queue may hold the record', async (t) => {
+  const { redis, replacer } = await openReplacer(t);
+  assert.equal(await replacer.free(ARCHIVED), 'replaced');
+  assert.deepEqual(await redis.zrange(indexKey(JOB), '0', '-1'), []);
+  const leftMs = await redis.pttl(stateKey(JOB, 'a'));
+  assert.ok(leftMs > 4 * DAY_MS && leftMs <= 5 * DAY_MS, `${leftMs}`);
+});
+
+test('a uri that another record takes between reading and writing is not replaced', async (t) => {
+  const { connection, redis, options } = await openReplacer(t);
+  await redis.del(KEY.a);
+  const racing = {
+    use: async (work: (client: typeof redis) => Promise<unknown>, repeatable: boolean) => {
+      // What is written must not be repeated.
+      if (!repeatable) {
+        await redis.del(stateKey(JOB, 'a'));
+        await redis.hset(stateKey(JOB, 'a'), 'payload', 'of another', 'last', 'e2', 'pending', 'e2');
+      }
+      return connection.use(work, repeatable);
+    },
+  };
+  const replacer = new ResultReplacer(racing as unknown as RedisConnection, options);
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'conflict');
+  assert.equal(await redis.exists(KEY.a), 0);
+});
+
+test('the bucket of the rate limiter has a time to live, and who is refused comes back after a second at least', async (t) => {
+  const { connection, redis } = await open(t);
+  const limiter = new RateLimiter(connection, {
+    job: JOB,
+    tokensPerSecond: 10,
+    acquireTimeoutMs: 0,
+    sleep: async () => undefined,
+    onError: (error) => assert.fail(String(error)),
+  });
+  const asked = await Promise.allSettled(Array.from({ length: 30 }, () => limiter.acquire()));
+  const refused = asked.find(({ status }) => status === 'rejected');
+  assert.ok(refused?.status === 'rejected');
+  assert.equal((refused.reason as ServingError).retryAfterSeconds, 1);
+  const leftMs = await redis.pttl(limiterKey(JOB));
+  assert.ok(leftMs > 0 && leftMs < 10_000, `${leftMs}`);
+});
+
+test('a full store that refuses every growing command of a script is emptied by taking from it', async (t) => {
+  const dataDir = await temporaryFolder(t);
+  const limits = { compactAfterBytes: 0, dataBytes: 100 };
+  const server = await startEmbedded({
+    dataDir,
+    host: '127.0.0.1',
+    port: 0,
+    now: Date.now,
+    log: () => undefined,
+    ...limits,
+  });
+  t.after(() => server.close());
+  const results = new ResultStore(new RedisConnection(`redis://127.0.0.1:${server.port}`), {
+    job: JOB,
+    ttlSeconds: 60,
+    redeliveryMs: 60_000,
+    now: Date.now,
+  });
+  t.after(() => results.close());
+  await results.save([saved('a', number(1), 'm1'), saved('b', number(2), 'm2')], 'v');
+  // It notices within a second.
+  let tries = 0;
+  await until(() =>
+    results.save([saved(`c${tries++}`, number(3))], 'v').then(
+      () => false,
+      () => true,
+    ),
+  );
+  const found = await drained(results);
+  assert.deepEqual(found.slice(0, 2), ['a 1', 'b 2']);
 });

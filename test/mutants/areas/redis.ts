@@ -15,7 +15,7 @@ const EMBEDDED_TOO = '^the embedded Redis';
 export const REDIS: readonly Suite[] = [
   {
     file: 'lib/redis/record-states.ts',
-    tests: [STATES],
+    tests: [STATES, SCRIPTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -194,7 +194,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/replace-result.ts',
-    tests: [REPLACE],
+    tests: [REPLACE, SCRIPTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -329,6 +329,8 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a result that is put back is not removed with the next lease',
         find: 'this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));',
         replace: '',
+        survives:
+          'Accepted: it takes a release and the next lease of the same client to lose their answers, one after the other.',
       },
       {
         guarantee: 'what cannot be put back now is taken again by this client',
@@ -349,7 +351,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/rate-limiter.ts',
-    tests: [LIMITER],
+    tests: [LIMITER, SCRIPTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -419,6 +421,8 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a wait ends with the reason of its signal',
         find: 'if (signal?.aborted) throw signal.reason;',
         replace: '',
+        survives:
+          'Equivalent: the wait is aborted by both signals together, whose reason is that of the first that aborted.',
       },
       {
         guarantee: 'a wait keeps to its time although Redis is silent',
@@ -445,7 +449,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/result/writer.ts',
-    tests: [RESULTS, LEASES, 'test/faults/overload/time-slices.test.ts'],
+    tests: ['test/lib/redis/writer.test.ts'],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -539,7 +543,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/connection.ts',
-    tests: [RESULTS, 'test/faults/redis/server.test.ts'],
+    tests: ['test/lib/redis/connection.test.ts', RESULTS, 'test/faults/redis/server.test.ts'],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -586,7 +590,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/wait-deadline.ts',
-    tests: ['test/lib/redis/results.test.ts'],
+    tests: ['test/lib/redis/wait-deadline.test.ts'],
     skip: EMBEDDED_TOO,
     bugs: [
       {

@@ -1,0 +1,122 @@
+/** What a batch of results becomes on its way to Redis: calls, round trips, and what is counted once. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import { Timers } from '../../../lib/metrics/timers.ts';
+import type { RedisConnection } from '../../../lib/redis/connection.ts';
+import { type Finished, ResultWriter } from '../../../lib/redis/result/writer.ts';
+
+type Reply = readonly number[];
+
+interface Call {
+  readonly trip: number;
+  readonly records: number;
+  readonly pairs: number;
+  readonly metricsTtlMs: number;
+  readonly ttlMs: number;
+  /** Of the last record. */
+  readonly message: string;
+}
+
+/** A Redis that takes every script call, and answers it with `reply`. */
+function world(reply: (call: Call) => Reply = ({ records }) => [records], redeliveryMs = 0) {
+  const calls: Call[] = [];
+  let trips = 0;
+  const saveResults = async (keys: number, ...values: (string | number)[]) => {
+    const [ttlMs, , , , metricsTtlMs, pairs] = values.slice(keys);
+    const call: Call = {
+      trip: trips,
+      records: keys - 2,
+      pairs: Number(pairs),
+      metricsTtlMs: Number(metricsTtlMs),
+      ttlMs: Number(ttlMs),
+      // The order of its enqueue stands behind it.
+      message: String(values.at(-2)),
+    };
+    calls.push(call);
+    return reply(call);
+  };
+  const connection = {
+    use: (work: (redis: unknown) => Promise<unknown>) => {
+      trips++;
+      return work({ saveResults });
+    },
+  };
+  const options = { job: 'job', ttlSeconds: 60, redeliveryMs, now: () => 0 };
+  return { calls, writer: new ResultWriter(connection as unknown as RedisConnection, options) };
+}
+
+const results = (count: number, bytes = 1): Finished[] =>
+  Array.from({ length: count }, (_, i) => ({
+    uri: `r${i}`,
+    fields: { status: 'succeeded', value: 'x'.repeat(bytes), error: '', outputs: '', exact: '' },
+    message: `m${i}`,
+  }));
+
+function measured(): Timers {
+  const timers = new Timers();
+  timers.record('zoo.serving.redis.put', 5);
+  return timers;
+}
+
+test('a call has a thousand records at most, calls share a round trip, and only the first brings the metrics', async () => {
+  const { calls, writer } = world();
+  assert.equal(await writer.save(results(2_001), 'v', measured()), 2_001);
+  assert.deepEqual(
+    calls.map(({ trip, records }) => [trip, records]),
+    [
+      [1, 1_000],
+      [1, 1_000],
+      [1, 1],
+    ],
+  );
+  assert.deepEqual(
+    calls.map(({ pairs }) => pairs > 0),
+    [true, false, false],
+  );
+  assert.equal(calls[0]?.metricsTtlMs, 7 * 86_400_000);
+  assert.equal(calls[0]?.ttlMs, 60_000);
+});
+
+test('a round trip has 4 MiB at most, but one result at least, and metrics leave once', async () => {
+  const { calls, writer } = world();
+  const MiB = 1_048_576;
+  await writer.save([...results(1, 5 * MiB), ...results(3, 2 * MiB)], 'v', measured());
+  assert.deepEqual(
+    calls.map(({ trip, records, pairs }) => [trip, records, pairs > 0]),
+    [
+      [1, 1, true],
+      [2, 2, false],
+      [3, 1, false],
+    ],
+  );
+});
+
+test('metrics that were delivered are not delivered again when a later round trip fails, others are', async () => {
+  const MiB = 1_048_576;
+  const failAt = async (trip: number) => {
+    const timers = measured();
+    const { writer } = world((call) => {
+      if (call.trip === trip) throw new ServingError('results_unavailable', 'away');
+      return [call.records];
+    });
+    await assert.rejects(writer.save(results(2, 3 * MiB), 'v', timers), { code: 'results_unavailable' });
+    return timers.take().size;
+  };
+  assert.deepEqual([await failAt(2), await failAt(1)], [0, 1]);
+});
+
+test('a message is noted only where it may come again', async () => {
+  const never = world();
+  await never.writer.save(results(1), 'v');
+  const again = world(undefined, 60_000);
+  await again.writer.save(results(1), 'v');
+  assert.deepEqual([never.calls[0]?.message, again.calls[0]?.message], ['', 'm0']);
+});
+
+test('a record whose key holds something else is named by its uri, in any call', async () => {
+  const { writer } = world(({ records }) => (records === 1_000 ? [999, 7] : [0, 0]));
+  const blocked: string[] = [];
+  await writer.save(results(1_001), 'v', undefined, (uri) => void blocked.push(uri));
+  assert.deepEqual(blocked, ['r7', 'r1000']);
+});
