@@ -41,10 +41,12 @@ test('the curl commands and the SDK example of the README do what it says, and d
   );
 
   const queued = await bash(shell.find((block) => block.includes('/predictions/d7')));
-  assert.match(queued, /^\{"uri":"d7"\}\{"uri":"d7","status":"succeeded",/);
+  const [, accepted = '', identity] =
+    /^(\{"uri":"d7","identity":"([\w-]+)"\})\{"uri":"d7",/.exec(queued) ?? assert.fail(queued);
+  assert.equal((JSON.parse(queued.slice(accepted.length)) as { identity: string }).identity, identity);
 
   const samples = await textsOf('json', 'docs/reference/http.md');
-  assert.match(queued.slice('{"uri":"d7"}'.length), sampleWith(samples, '"uri": "d7"'));
+  assert.match(queued.slice(accepted.length), sampleWith(samples, '"uri": "d7"'));
   const infer = (await textsOf('bash', 'docs/reference/http.md')).find((block) =>
     block.includes('"datatype": "FP32"'),
   );
