@@ -1,7 +1,7 @@
 /**
- * The one owner of ioredis: one connection per environment, which reconnects by itself. Lambda freezes environments,
- * and a connection that died meanwhile looks open until a command times out. So every wait is short, and a command that
- * is safe to repeat is repeated once on a fresh connection.
+ * The only user of ioredis: one connection for each environment, which reconnects by itself. Lambda freezes environments,
+ * and a connection that broke meanwhile looks open until a command times out. So every timeout is short, and a command
+ * that is safe to repeat is repeated once on a new connection.
  */
 import { Redis } from 'ioredis';
 import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
@@ -9,7 +9,7 @@ import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
 interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
-  /** Who signs in, with a password of its own for each connection. Default: whom the url names, if anybody. */
+  /** The IAM user, with a new password for each connection. Default: the user and password of the url, if it has them. */
   readonly signIn?: SignIn | undefined;
 }
 
@@ -19,12 +19,12 @@ export interface SignIn {
 }
 
 const RECONNECT_MS = 2_000;
-/** How long a connection we give up may take to end by itself: a dead one never does (ioredis waits 2 s for it). */
+/** How long a connection that is given up may take to end; a dead one never does, and ioredis would wait 2 s. */
 const DISCONNECT_MS = 100;
 
 /**
- * Answers of a server that is not (or not yet) the one that serves. After a failover the same name leads to another
- * server; over the old connection every command fails for as long as the environment lives.
+ * Error codes of a server that is not the primary, or not ready yet. After a failover the same host name leads to another
+ * server, while on the old connection every command would fail for as long as the environment lives.
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 
@@ -47,23 +47,23 @@ export class RedisConnection {
     this.redis = new Redis(url, {
       lazyConnect: true,
       enableOfflineQueue: false,
-      // Asking INFO first costs a round trip, and waits up to 10 s at a time while Redis loads its data; the command
-      // itself is told LOADING at once.
+      // The ready check of ioredis costs a round trip, and waits up to 10 s at a time while Redis loads its data. A command
+      // fails at once with LOADING.
       enableReadyCheck: false,
       connectTimeout: connectTimeoutMs,
       commandTimeout: commandTimeoutMs,
       disconnectTimeout: DISCONNECT_MS,
       maxRetriesPerRequest: 0,
-      // We reconnect when there is something to say, not behind a frozen function's back.
+      // The next command reconnects; a frozen function cannot.
       retryStrategy: () => null,
     });
-    // Without a listener ioredis prints; the error reaches whoever waits for a command.
+    // Without a listener ioredis prints the error. Commands that wait fail with it in any case.
     this.redis.on('error', () => undefined);
   }
 
   /**
    * Runs `work` on a live connection.
-   * @param repeatable true when doing it twice does no harm: then a broken connection costs a second try, not an error
+   * @param repeatable true when running it twice is safe: it is then run again on a new connection when the first breaks
    * @throws results_unavailable
    */
   async use<T>(work: (redis: Redis) => Promise<T>, repeatable: boolean): Promise<T> {
@@ -74,16 +74,16 @@ export class RedisConnection {
         return await work(this.redis);
       } catch (error) {
         const { name, message } = error as Error;
-        // Redis answered, and said no: the connection is as good as before, and asking again changes nothing.
+        // Redis answered with an error: the connection works, and running the command again changes nothing.
         if (name === 'ReplyError' && !WRONG_SERVER.test(message)) throw this.unavailable(error);
-        // A timed-out command leaves its late reply in the pipe; only a new connection is in a known state.
+        // The reply of a command that timed out may still arrive; only a new connection is in a known state.
         await this.#drop(connection);
         if (attempt >= 2 || this.#closed) throw this.unavailable(error);
       }
     }
   }
 
-  /** The number of the connection that stands. */
+  /** The number of the current connection. */
   async #connected(): Promise<number> {
     if (this.#closed) throw badRequest('this connection to Redis was closed');
     if (this.redis.status !== 'ready') {
@@ -100,7 +100,7 @@ export class RedisConnection {
     await this.redis.connect();
   }
 
-  /** Ends connection number `connection`, unless somebody already did and a newer one stands. */
+  /** Ends connection number `connection`, unless a newer one has replaced it. */
   async #drop(connection: number): Promise<void> {
     if (connection === this.#connection) {
       this.#connection++;
@@ -113,14 +113,14 @@ export class RedisConnection {
     const { redis } = this;
     if (redis.status === 'end' || redis.status === 'wait') return;
     const ended = new Promise<void>((resolve) => redis.once('end', resolve));
-    // `status` says "ready" until the socket has told of its end; a command sent before that fails.
+    // `status` stays "ready" until the socket has ended; a command that is sent before then fails.
     redis.disconnect();
     await ended;
   }
 
   /**
-   * A second connection for subscriptions; it mends itself and subscribes again.
-   * @throws results_unavailable when it cannot be made now
+   * Opens a second connection for subscriptions, which reconnects and subscribes again by itself.
+   * @throws results_unavailable when it cannot be opened now
    */
   async subscriber(onMessage: (channel: string) => void): Promise<Redis> {
     const redis = new Redis(this.#url, {
@@ -159,16 +159,16 @@ export class RedisConnection {
   }
 }
 
-/** ioredis reads both when it connects, and not before. */
+/** ioredis reads both each time it connects. */
 function renewPassword(redis: Redis, signIn: SignIn | undefined): void {
   if (signIn) Object.assign(redis.options, { username: signIn.username, password: signIn.password() });
 }
 
-/** Host and port only: a url may carry a password. */
+/** Host and port of a url, without its password. */
 function describeUrl(url: string): string {
   try {
     const { host, protocol } = new URL(url);
-    // `user:password@host` is a url too, of the scheme `user`; ioredis would quote it whole.
+    // `user:password@host` parses as a url with the scheme `user`; an error of ioredis would quote the password.
     if (!/^rediss?:$/.test(protocol)) throw new Error('scheme');
     return `${protocol}//${host}`;
   } catch {

@@ -1,7 +1,7 @@
 /**
- * Makes the password for ElastiCache's IAM authentication: a request "connect" of AWS Signature Version 4, signed in
- * its query, without the scheme. It is valid for 15 minutes and for a new connection, so each connection gets its own.
- * Nothing is sent, which is why it works where no other AWS service can be reached.
+ * Makes the password of ElastiCache's IAM authentication: the presigned URL (AWS Signature Version 4) of a `connect`
+ * request, without its scheme. It is valid for 15 minutes and for new connections only, so each connection gets its own.
+ * Signing sends nothing, so it works in a subnet from which no other AWS service can be reached.
  */
 import { createHash, createHmac } from 'node:crypto';
 
@@ -20,7 +20,7 @@ interface CacheSignIn {
   readonly credentials: Credentials;
 }
 
-/** The most ElastiCache takes. */
+/** The longest validity that ElastiCache accepts. */
 const LIFE_SECONDS = 900;
 
 /** @param now wall clock, in ms */
@@ -52,7 +52,7 @@ interface Presigning {
   readonly payloadDigest: string;
 }
 
-/** A GET that is signed in its query: host, path and query. */
+/** Presigns a GET request. @returns host, path and query */
 export function presign(request: Presigning): string {
   const { host, path, service, region, credentials, lifeSeconds } = request;
   // 2026-11-21T16:00:00.000Z -> 20261121T160000Z

@@ -1,25 +1,26 @@
-/** The scripts that take results and put them back (leases.ts). */
+/** The Lua scripts that lease results and release them (leases.ts). */
 import { ORDER } from './order.ts';
 import { TODAY } from './scripts.ts';
 
-/** What TAKE says of a result that is too large. */
+/** The reply of TAKE for a result that is larger than the caller accepts. */
 export const TOO_LARGE = 'too large';
 
-/** Of a result that was put aside: for how long it would have stayed, in ms. Never in one that lies under its own name. */
+/** Field of a leased result: the time to live it had left, in ms. A result under its own key never has this field. */
 const LEFT_FIELD = 'left';
 
 /**
- * KEYS: index, then per record its result, its state, its idempotency record, and where the result is put. ARGV: for how
- * long it is kept there in ms, prefix of taken messages, bytes of all results together, bytes of one, ttl ms of idempotency
- * records, then per record its uri and the identity that is wanted ('': any). Takes each result off its name without
- * copying it; asking again with the same fourth key, because the answer got lost, finds it there. A cancellation stays:
- * it is what keeps a record that is still in the queue from getting a result.
- * Returns per record whether it was listed; what to tell of a result that stays (its fields, or an error's text); for how
- * long it would have stayed, in ms, and the same to a client that asks again. Fewer than were asked for when the rest is
- * over the bytes of all. One that is larger than the bytes of one is taken off the index only, when it comes first.
- * Nothing here needs more memory than it frees, so that a full Redis can be emptied; what does need some are the notes of
- * a result of the first release, and how long a result had left. A full Redis goes without them: what is then put back
- * after an answer that got lost, stays for as long as it would have been kept aside.
+ * Moves each result from its own key to a lease key, without copying it. A client whose answer was lost asks again with
+ * the same lease key and finds the result there. A cancellation is not moved, because it keeps a record that is still in
+ * the queue from getting a result.
+ * KEYS: index, then for each record its result, its state, its idempotency record and its lease key. ARGV: time to live
+ * of a lease in ms, prefix of taken messages, limit in bytes of all results together, limit of one result, time to live
+ * of idempotency records in ms; then for each record its uri and the wanted identity ('': any).
+ * Returns for each record: whether it was in the index; the fields of a result that was not moved, or the text of an error;
+ * the time to live it had left, in ms. Returns fewer records than asked for when the next one would exceed the limit of
+ * all. A first result that exceeds the limit of one is only removed from the index.
+ * Moving needs no memory, so a full Redis can be emptied. Only two notes need some: the time to live that was left, and the
+ * mark for functions of the first release. A full Redis goes without them; a result that is released after that lives as
+ * long as its lease would have.
  */
 export const TAKE = `${ORDER}
 local call, pcall = redis.call, redis.pcall${TODAY}
@@ -74,9 +75,10 @@ end
 return replies`;
 
 /**
- * KEYS: index, then per record its result, its idempotency record, and where the result was put. ARGV: per record its uri
- * and for how long it is to stay, in ms (-1: without an end). What was taken and not used goes back to its name, unless a
- * later enqueue of the uri had its outcome since. A cancellation lies there still, and is listed again.
+ * Moves leased results that were not used back to their own keys, unless a later enqueue of the uri has had its outcome
+ * since. A cancellation was never moved, and only returns to the index.
+ * KEYS: index, then for each record its result, its idempotency record and its lease key. ARGV: for each record its uri and
+ * its time to live in ms (-1: none).
  */
 export const RELEASE_LEASE = `${ORDER}${TODAY}
 local function list(uri, left)

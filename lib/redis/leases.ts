@@ -1,7 +1,7 @@
 /**
- * Takes results, which deletes them from Redis; of two clients, each result goes to one. So that a lost answer loses no result,
- * results are set aside under the lease's id, and asking again by that id returns them. They are removed with the
- * next lease, or after a time.
+ * Leases results: a lease removes them from their uris, and of two clients only one gets each result. The results stay
+ * under the id of the lease until the client's next lease or until a time limit, so a client whose answer was lost asks
+ * again by that id and loses nothing.
  */
 import { randomUUID } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
@@ -12,18 +12,18 @@ import { OUTLASTS_QUEUE_MS } from './record-states.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
-/** Of one lease, where the caller sets no limit. */
+/** Size limit of a lease, in bytes, where the caller sets none. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Of results whose answer got lost, how many a client remembers. */
+/** How many lost answers a client remembers. */
 const MAX_UNANSWERED = 1_000;
-/** Keys of acknowledged results that one lease removes. */
+/** How many keys of acknowledged results one lease deletes at most. */
 const MAX_ACKNOWLEDGED = 1_000;
 
 export interface LeasedResult {
   readonly fields: Readonly<Record<string, string>>;
-  /** Why there are no fields: the key holds something else. */
+  /** Why there are no fields: the key has another type. */
   readonly error: ServingError | undefined;
-  /** Whether we took it off the index: of two who dequeue a cancelled uri, one did. */
+  /** Whether this lease removed the uri from the index: of two clients that dequeue a cancelled uri, one did. */
   readonly wasListed: boolean;
   /** For `release`. */
   readonly lease: Lease;
@@ -31,30 +31,30 @@ export interface LeasedResult {
 
 interface Lease {
   readonly uri: string;
-  /** The id it was set aside under. */
+  /** Id of the lease. */
   readonly leaseId: string;
-  /** Time to live that was left; -1 without an end, 0 when nothing was taken. */
+  /** The time to live that was left, in ms: -1 for none, 0 when nothing was leased. */
   readonly leftMs: number;
 }
 
 export interface TakeLimits {
-  /** Of the stored values together; the rest is left. Default 32 MiB. */
+  /** Size limit of all values together; the results above it stay. Default 32 MiB. */
   readonly maxBytes?: number;
-  /** A first result that is larger is not taken: it is reported as `too_large`, and dequeued no more. Default none. */
+  /** A larger first result is reported as `too_large`, stays under its uri and leaves the index. Default no limit. */
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
 }
 
-/** What TAKE tells of one uri (lease-scripts.ts). */
+/** The reply of TAKE for one uri (lease-scripts.ts). */
 type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
 export class ResultLeases {
   readonly #connection: RedisConnection;
   readonly #job: string;
-  /** The id of a lease whose answer got lost, by what was asked for: to ask for the same again. */
+  /** Ids of the leases whose answers were lost, by what was asked for. */
   readonly #unanswered = new Map<string, string>();
-  /** Keys of results that arrived here; the next lease removes them, so that no caller waits for a removal. */
+  /** Keys of results that arrived here. The next lease deletes them, so no caller waits for a deletion. */
   #acknowledged: string[] = [];
 
   constructor(connection: RedisConnection, job: string) {
@@ -62,15 +62,15 @@ export class ResultLeases {
     this.#job = job;
   }
 
-  /** Up to `count` uris whose answer got lost, where any result of theirs was wanted. */
+  /** Up to `count` uris whose answers were lost, of the leases that named no identity. */
   unanswered(count: number): string[] {
     const asked = [...this.#unanswered.keys()].filter((key) => !key.includes(SEPARATOR));
     return asked.slice(0, count);
   }
 
   /**
-   * The results of the first of `uris`, in order, in one round trip; of fewer than all only when they are large.
-   * @throws results_unavailable; then asking again loses nothing
+   * Leases the results of `uris`, in order and in one round trip; of the first ones only, when the size limit is reached.
+   * @throws results_unavailable; asking again loses nothing
    */
   async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
@@ -93,8 +93,8 @@ export class ResultLeases {
   }
 
   /**
-   * What was taken and has not been used is there again, for whoever asks next.
-   * @throws results_unavailable; then this client alone can lease it again
+   * Returns unused results to their uris, for the next client that asks.
+   * @throws results_unavailable; then only this client can lease them again
    */
   async release(taken: readonly LeasedResult[]): Promise<void> {
     const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
@@ -129,7 +129,7 @@ export class ResultLeases {
     const values = [LEASE_MS, takenMessagePrefix(job), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
     for (const uri of uris) values.push(uri, identity);
     return this.#connection.use(async (redis) => {
-      // No transaction: a full Redis refuses whatever is in one. What was put aside is ours alone.
+      // Not in a transaction, which a full Redis refuses. Only this client knows the keys.
       const pipeline = redis.pipeline();
       pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...values);
       for (const key of held) pipeline.hgetall(key);
@@ -170,14 +170,14 @@ export class ResultLeases {
   }
 }
 
-/** No uri holds one. */
+/** A line feed, which no uri contains. */
 const SEPARATOR = '\n';
 
 function askedKey(uri: string, identity: string | undefined): string {
   return identity === undefined ? uri : `${uri}${SEPARATOR}${identity}`;
 }
 
-/** Names and values in turn. */
+/** A reply of names and values in turn, as an object. */
 function fieldsOf(flat: readonly string[]): Record<string, string> {
   const fields: Record<string, string> = {};
   for (let i = 0; i + 1 < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;

@@ -1,11 +1,12 @@
 /**
- * Wakes waiters when something is published on a channel. A connection that subscribes can do nothing else, so waiters
- * share a second one. A message can be lost while it reconnects, so every wait also wakes up now and then to look.
+ * Wakes waiting callers when a message is published on a channel. A connection that subscribes can run no other command,
+ * so all callers share a second connection. A message can be lost while it reconnects, so each wait also ends from time to
+ * time to look again.
  */
 import type { Redis } from 'ioredis';
 import type { RedisConnection } from './connection.ts';
 
-/** A lost message costs at most this. */
+/** The longest delay that a lost message causes, in ms. */
 const LOOK_AGAIN_MS = 5_000;
 
 interface Subscription {
@@ -23,7 +24,7 @@ export class ResultNotifications {
     this.#connection = connection;
   }
 
-  /** Resolves when the subscription stands. @throws results_unavailable */
+  /** Resolves when Redis has confirmed the subscription. @throws results_unavailable */
   async subscribe(channel: string): Promise<Subscription> {
     let heard = false;
     let wake = () => undefined as void;

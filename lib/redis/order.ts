@@ -1,20 +1,21 @@
 /**
- * The order of all enqueues of a uri, as text in Redis: `<sent at> <identity>`, with ` <replays>` behind it for a record
- * that was sent again from the dead letters. Later is what SQS took later; a tie is decided by the identities, byte by
- * byte. One identity is one enqueue, however many messages a client's retries made of it: only a replay is later.
+ * The order of all enqueues of a uri, stored in Redis as `<sent at> <identity>`, followed by ` <replays>` for a record that
+ * was replayed from the dead letters. The enqueue that SQS accepted later is later; a tie is decided by the bytes of the
+ * identities. An identity is one enqueue, however many messages the retries of a client made of it; only a replay of it
+ * is later.
  */
 import type { Enqueue } from '../contract/enqueue.ts';
 
 /** Stands for an identity in the order of a cancellation: it sorts after every identity that was sent in the same ms. */
 const CANCELLATION = '~';
-/** Most identities that Redis lists of one uri. One that seven others followed no longer matters. */
+/** How many identities Redis lists for a uri. One that seven others followed no longer matters. */
 const LISTED_IDENTITIES = 7;
 
 export function serializeOrder({ identity, sentAt, replays }: Enqueue): string {
   return replays === 0 ? `${sentAt} ${identity}` : `${sentAt} ${identity} ${replays}`;
 }
 
-/** Undefined for what is no order. */
+/** @returns undefined for text of another form */
 export function parseOrder(text: string | null): Enqueue | undefined {
   const [, sentAt, identity = '', replays = 0] = /^(\d+) (\S*) ?(\d*)$/.exec(text ?? '') ?? [];
   return sentAt === undefined ? undefined : { identity, sentAt: Number(sentAt), replays: Number(replays) };
@@ -28,8 +29,8 @@ export function isLater(one: Enqueue, other: Enqueue): boolean {
 }
 
 /**
- * The same in Lua. `<` of two texts follows the server's locale there, so bytes are compared one by one. Lists of
- * identities are texts separated by spaces: `has`, and `without`, which gives the list itself when it has none.
+ * The same in Lua, where `<` compares texts by the locale of the server, so bytes are compared one by one. A list of
+ * identities is a text separated by spaces; `without` returns it unchanged when the identity is not in it.
  */
 export const ORDER = `
 local function orderOf(text)

@@ -1,6 +1,6 @@
 /**
- * Limits requests per second over all environments of a job. Their clocks differ, so Redis' own clock counts. When
- * Redis cannot be reached requests go on, because predictions do not need it.
+ * Limits the requests per second of all environments of a job together, by the clock of Redis because theirs differ. When
+ * Redis cannot be reached, requests go on: predictions do not need it.
  */
 import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
@@ -8,7 +8,7 @@ import type { RedisConnection } from './connection.ts';
 import { script } from './scripts.ts';
 
 /**
- * A token bucket as one number: when the bucket would be full again (GCRA). One second's tokens may go at once.
+ * A token bucket stored as one number, the time at which it would be full again (GCRA). It holds the tokens of one second.
  * KEYS: the bucket. ARGV: tokens per second, longest wait in ms. Returns the wait in ms, or -1 - (ms to come back).
  */
 const ACQUIRE = `
@@ -29,7 +29,7 @@ interface LimiterOptions {
   /** Longest wait for a token, in ms. */
   readonly acquireTimeoutMs: number;
   readonly sleep: (ms: number) => Promise<void>;
-  /** Hears that Redis did not answer; the request goes on. */
+  /** Called when Redis did not answer; the request goes on. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -42,7 +42,7 @@ export class RateLimiter {
     this.#options = options;
   }
 
-  /** Takes one token, waiting up to acquireTimeoutMs. @throws rate_limited, which says when to come back */
+  /** Takes one token, waiting up to acquireTimeoutMs. @throws rate_limited, which says after how long to retry */
   async acquire(): Promise<void> {
     const waitMs = await this.#ask();
     if (waitMs < 0) {

@@ -1,7 +1,6 @@
 /**
- * The state of a uri: announced before a record is sent, queued, running, cancelled. Each question is answered in one step
- * inside Redis, because the batch function may write between two. Its key must not look like a result to old clients
- * (see names.ts).
+ * The state of a uri, from its announcement to its outcome. Each change is one step inside Redis, because the batch function
+ * may write between two steps. The key must not look like a result to clients of Analytics Zoo Cluster Serving (see names.ts).
  */
 import { createHash } from 'node:crypto';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
@@ -17,7 +16,7 @@ import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './stat
 /** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
 export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
 
-/** Tells two records apart. @param message body of the record's message, not a pointer to it */
+/** Distinguishes two records. @param message body of the record's message, not a pointer to it */
 export function payloadDigest(message: string): string {
   return createHash('sha256').update(message).digest('hex').slice(0, 16);
 }
@@ -39,7 +38,7 @@ export class RecordStates {
   }
 
   /**
-   * Says that a record is about to be sent; calls of one tick share a round trip, and one that is repeated with the same
+   * Announces a record that is about to be sent. Calls of one tick share a round trip, and a repeated call with the same
    * identity counts once.
    * @throws results_unavailable
    */
@@ -63,8 +62,8 @@ export class RecordStates {
   }
 
   /**
-   * Says that a batch function has these records, in one call; a run that never ends is forgotten after `forMs`.
-   * Never throws: no outcome depends on it.
+   * Marks the records that a batch function is about to run, in one call; the mark of a run that never ends expires after
+   * `forMs`. Never throws, because no outcome depends on it.
    */
   async markRunning(records: readonly RunningRecord[], forMs: number): Promise<void> {
     if (records.length === 0) return;
@@ -78,8 +77,8 @@ export class RecordStates {
   }
 
   /**
-   * Of the uri: `queued` or `running` as long as an announced enqueue has no outcome, also where an earlier one has a
-   * result. With an identity: of that enqueue alone.
+   * The status of a uri: `queued` or `running` as long as an announced enqueue has no outcome, even when an earlier one has
+   * a result. With an identity, the status of that enqueue.
    * @throws results_unavailable
    */
   async status(uri: string, { identity }: EnqueueQuery = {}): Promise<RecordStatus> {
@@ -109,10 +108,10 @@ export class RecordStates {
   }
 
   /**
-   * Gives the uri the outcome `cancelled`, which stays until no message of it can be left in the queue (5 days), also
-   * when it is taken, unless a record is enqueued after it: what the batch function makes of earlier ones is dropped.
-   * @returns false when it is too late: every enqueue that is known has its outcome, whether or not that was taken. True
-   * again for a uri that is cancelled already.
+   * Gives the uri the outcome `cancelled`. It stays for 5 days, until no earlier message can be left in the queue, even when
+   * a client takes it; results of earlier enqueues are dropped. A record that is enqueued later gets its result as usual.
+   * @returns false when it is too late, because every known enqueue has its outcome; true for a uri that is cancelled
+   *   already
    * @throws results_unavailable
    */
   async cancel(uri: string): Promise<boolean> {
@@ -137,7 +136,7 @@ export class RecordStates {
 
 type Texts = readonly (string | null)[];
 
-/** What Redis has of a uri. */
+/** What Redis stores about a uri. */
 interface Found {
   /** status, value, identity, cancelled. */
   readonly result: Texts;
@@ -156,7 +155,7 @@ function statusOfUri({ result, state, nowMs }: Found): RecordStatus {
   if (value != null) return statusOf(status, value);
   if (payload == null) return 'unknown';
   if (done != null) return 'expired';
-  // Of the first release, which lists no identities.
+  // A state of the first release, which lists no identities.
   return isRunning ? 'running' : 'queued';
 }
 
@@ -174,7 +173,7 @@ function listed(list: string | null | undefined, identity: string | null | undef
   return identity != null && (list?.split(' ').includes(identity) ?? false);
 }
 
-/** A hash of the old server has a value and no status. */
+/** Analytics Zoo Cluster Serving stored a value without a status. */
 function statusOf(status: string | null | undefined, value: string): RecordStatus {
   const known = status ?? (value === 'NaN' ? 'failed' : 'succeeded');
   if (isRecordStatus(known)) return known;

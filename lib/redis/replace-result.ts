@@ -1,7 +1,7 @@
 /**
- * Replaces the failure `max_receives_exceeded` of a record that was tried again by its new result, or frees its uri. Only that
- * failure of this very record is replaced: a uri that was used again has another record there. So what was read and
- * decided on is compared once more in the script that writes.
+ * Replaces the failure `max_receives_exceeded` of a dead letter that was replayed by its new result, or frees its uri so that
+ * the record can be sent again. A uri that was used again may hold the result of another record by then, so the script
+ * that writes first compares what is stored with what the decision was based on.
  */
 import type { Enqueue } from '../contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../contract/errors.ts';
@@ -13,9 +13,10 @@ import type { StoredFields } from './result/fields.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
- * KEYS: result, state, index, idempotency record. ARGV: what was read of them (10, '' = absent; see StoredState); then uri,
- * now ms, ttl ms, model, channel, ttl ms of state and idempotency record, payload, order, identity, and 5 texts of the new
- * result; status '' leaves none and announces the enqueue. Returns 0 when something is another by now.
+ * KEYS: result, state, index, idempotency record. ARGV: the 10 values that were read of them ('': absent; see
+ * StoredState); then uri, now ms, ttl ms, model, channel, ttl ms of state and idempotency record, payload, order, identity, and
+ * the 5 texts of the new result. With status '' the failure is deleted and the enqueue announced. Returns 0 when a stored
+ * value has changed since it was read.
  */
 const REPLACE = `${ORDER}
 local held = redis.call('HMGET', KEYS[1], 'status', 'error', 'finishedAt', 'identity')
@@ -60,12 +61,12 @@ redis.call('PUBLISH', channel, status)
 return 1`;
 const replaceResult = script<number>('replaceResult', REPLACE);
 
-/** Of the reading and the writing that follows it. */
-const MAX_TRIES = 5;
+/** How often reading and writing are repeated when the stored values change in between. */
+const MAX_ATTEMPTS = 5;
 
 export interface ReplacedRecord {
   readonly uri: string;
-  /** Of the dead letter. */
+  /** SQS's message id of the dead letter. */
   readonly messageId: string;
   /** Of this replay: later than the same enqueue before, and earlier than every later one of the uri. */
   readonly enqueue: Enqueue;
@@ -74,16 +75,16 @@ export interface ReplacedRecord {
 }
 
 /**
- * `replaced`: the uri now has this result, or is free and this record is announced.
- * `superseded`: it has a result already, or was cancelled; there is nothing left to do.
- * `conflict`: it is another record's, or was used again for another one.
+ * `replaced`: the uri has the new result, or is free and the record is announced.
+ * `superseded`: the record has a result already, or was cancelled; nothing is left to do.
+ * `conflict`: the uri was used again for another record.
  */
 export type Replacement = 'replaced' | 'superseded' | 'conflict';
 
-/** What is stored under a uri, as far as a listing tells it. */
+/** What a listing shows of the result that is stored under a uri. */
 export interface StoredOutcome {
   readonly status: string;
-  /** Of a failure. */
+  /** Error code of a failed record. */
   readonly code: string | undefined;
   readonly message: string | undefined;
 }
@@ -95,8 +96,8 @@ interface ReplacerOptions {
 }
 
 /**
- * Of the result: status, error, finishedAt, identity, whether it exists ('0', '1'); of the state: payload, done, pending, last;
- * the idempotency record.
+ * The result's status, error, finishedAt, identity and existence ('0', '1'); the state's payload, done, pending and last; the
+ * idempotency record.
  */
 type StoredState = readonly (string | null)[];
 
@@ -109,7 +110,7 @@ export class ResultReplacer {
     this.#options = options;
   }
 
-  /** As many as uris, in order; undefined where there is none. @throws results_unavailable */
+  /** @returns one entry for each uri, in order; undefined where nothing is stored. @throws results_unavailable */
   async outcomes(uris: readonly string[]): Promise<(StoredOutcome | undefined)[]> {
     const { job } = this.#options;
     return this.#connection.use(async (redis) => {
@@ -117,7 +118,7 @@ export class ResultReplacer {
         Promise.all([redis.hmget(resultKey(job, uri), 'status', 'error'), redis.exists(resultKey(job, uri))])
           .then(([[status, error], exists]) => {
             if (exists === 0) return undefined;
-            // A hash of the old server has no status.
+            // Analytics Zoo Cluster Serving stored no status.
             return { status: status ?? 'finished', ...errorOf(error) };
           })
           .catch((error: Error) => {
@@ -129,12 +130,12 @@ export class ResultReplacer {
     }, true);
   }
 
-  /** Puts the new result in the place of the failure. @throws results_unavailable; then doing it again does no harm */
+  /** Replaces the failure by the new result. @throws results_unavailable; repeating the call is safe */
   store(record: ReplacedRecord, fields: StoredFields, model: string): Promise<Replacement> {
     return this.#replace(record, fields, model);
   }
 
-  /** Takes the failure away and announces the same record, which may then be sent. @throws as `store` */
+  /** Deletes the failure and announces the record, which may then be sent again. @throws as `store` */
   free(record: ReplacedRecord): Promise<Replacement> {
     return this.#replace(record, { status: '', value: '', error: '', outputs: '', exact: '' }, '');
   }
@@ -148,7 +149,7 @@ export class ResultReplacer {
     const { uri, message, enqueue } = record;
     const payload = payloadDigest(message);
     const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job), newestKey(job, uri)];
-    for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const held = await this.#held(uri);
       if (held === undefined) return 'conflict';
       const verdict = decide(held, record, payload);
@@ -161,7 +162,7 @@ export class ResultReplacer {
       const written = await this.#connection.use((redis) => {
         const texts = [status, value, error, outputs, exact];
         return replaceResult(redis)(keys.length, ...keys, ...asRead, ...facts, ...order, ...texts);
-        // Not repeatable: the second time would find its own result, and call it another's.
+        // Not repeatable: a second call would find its own result there and report a conflict.
       }, false);
       if (written === 1) return 'replaced';
     }
@@ -170,12 +171,12 @@ export class ResultReplacer {
     });
   }
 
-  /** Undefined when one of the keys holds something that is not ours. */
+  /** Undefined when one of the keys has another type. */
   #held(uri: string): Promise<StoredState | undefined> {
     const { job } = this.#options;
     return this.#connection.use(async (redis) => {
       try {
-        // Not its value, which may be 32 MiB.
+        // The value is left out, because it may have 32 MiB.
         const [result, exists, state, newest] = await Promise.all([
           redis.hmget(resultKey(job, uri), 'status', 'error', 'finishedAt', 'identity'),
           redis.exists(resultKey(job, uri)),
@@ -191,13 +192,13 @@ export class ResultReplacer {
   }
 }
 
-/** `replaced`: the way is free. */
+/** What becomes of the uri, judged by what is stored; `replaced` means that the write may go on. */
 function decide(held: StoredState, record: ReplacedRecord, payload: string): Replacement {
   const [status, , , identity, exists, , , , , order] = held;
   const { enqueue } = record;
   const newest = parseOrder(order ?? null);
   if (newest && !isLater(enqueue, newest)) {
-    // An older one is never visible again. This very replay was done before, or a later enqueue had its outcome.
+    // The outcome of an older enqueue is never shown again: this replay was done before, or a later enqueue has its outcome.
     const isSame = newest.identity === enqueue.identity || isAnnounced(held, payload, newest.identity);
     return isSame || status === 'cancelled' ? 'superseded' : 'conflict';
   }
@@ -225,7 +226,7 @@ function isExhausted([, error]: StoredState): boolean {
   return errorOf(error).code === 'max_receives_exceeded';
 }
 
-/** Of a result that does not name its enqueue: its failure names the message, and its state the payload. */
+/** For a result that does not name its enqueue: the text of its failure names the message, and its state the payload. */
 function decideOld(held: StoredState, { messageId }: ReplacedRecord, payload: string): Replacement {
   const [status, error, , , , stored] = held;
   const isOurs = isAnnounced(held, payload);

@@ -1,6 +1,6 @@
 /**
- * The results of a job in Redis, one hash each: saved, read, waited for and taken, which deletes them. What is taken can
- * be asked for again for a while, so that an answer that gets lost loses no result (leases.ts).
+ * The results of a job in Redis, one hash each: saves, reads, awaits and takes them. Taking deletes a result, but the client
+ * can ask for it again for a while, so a lost answer loses nothing (leases.ts).
  */
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
@@ -65,9 +65,9 @@ export class ResultStore {
   }
 
   /**
-   * `get`, and the result is gone afterwards, also when it is a failure (a cancellation stays).
-   * After results_unavailable it may be asked for again for 10 minutes, by this store: nothing is lost by then.
-   * @param query.use what is done with the result; when that throws, the result is put back
+   * Gets a result and deletes it, also when it is a failure; a cancellation stays.
+   * After results_unavailable this store can ask for it again for 10 minutes.
+   * @param query.use uses the result; when it throws, the result is released
    */
   async take(uri: string, { identity, use }: TakeQuery = {}): Promise<Result | undefined> {
     const [taken] = await this.#leases.take([uri], { identity });
@@ -84,7 +84,7 @@ export class ResultStore {
   }
 
   /**
-   * The result as soon as it is there, with an identity that enqueue's alone: asks once, then listens.
+   * Resolves with the result as soon as it is stored; with an identity, only with that of its enqueue.
    * @throws timeout, the signal's reason, the record's own error, results_unavailable
    */
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
@@ -103,7 +103,7 @@ export class ResultStore {
     const subscription = await this.#notifications.subscribe(doneChannel(this.#options.job, uri));
     try {
       for (;;) {
-        // Asked after the listening began: what came before is found, what comes later is heard.
+        // Subscribed first, then asked: an earlier result is found, and a later one is announced.
         const result = await this.get(uri, { identity });
         if (result) return result;
         stop.throwIfAborted();
@@ -114,7 +114,7 @@ export class ResultStore {
     }
   }
 
-  /** `get` that waits for a while; undefined when there is no result by then. */
+  /** Waits for a result up to a time limit; undefined when there is none by then. */
   async getWithin(uri: string, timeoutMs: number, query: EnqueueQuery = {}): Promise<Result | undefined> {
     if (timeoutMs === 0) return this.get(uri, query);
     return this.wait(uri, { ...query, timeoutMs }).catch((error: unknown) => {
@@ -124,8 +124,8 @@ export class ResultStore {
   }
 
   /**
-   * Takes every finished result of the job, page by page; constant memory however many there are. What was taken and is
-   * not yielded, because the caller has enough, is put back.
+   * Takes every finished result of the job, page by page, in constant memory. When the caller stops, the results that were
+   * taken and not yielded are released.
    */
   async *drain(): AsyncGenerator<Dequeued> {
     for (;;) {
@@ -139,16 +139,16 @@ export class ResultStore {
           if (dequeued) yield dequeued;
         }
       } finally {
-        // What cannot be put back now, this store takes again.
+        // What cannot be released now is leased again by this store.
         await this.#leases.release(page.slice(used)).catch(() => undefined);
       }
     }
   }
 
   /**
-   * Takes up to `count` finished results, the oldest first; undefined when there are none left.
-   * @param maxBytes of their stored values together. One that is larger alone is reported as `too_large`; it stays under
-   *   its uri, but is dequeued no more.
+   * Takes up to `count` finished results, the oldest first; undefined when none is left.
+   * @param maxBytes size limit of all stored values together. A single result above it is reported as `too_large`; it
+   *   stays under its uri and leaves the index.
    */
   async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
     const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
@@ -156,7 +156,7 @@ export class ResultStore {
     return page?.flatMap((taken) => dequeuedOf(taken) ?? []);
   }
 
-  /** In two round trips. An entry whose result another client got, or that was read and deleted, is just passed over. */
+  /** Takes two round trips. An entry whose result another client has taken is skipped. */
   async #takeListed(count: number, limits?: TakeLimits): Promise<LeasedResult[] | undefined> {
     const index = indexKey(this.#options.job);
     const again = this.#leases.unanswered(count);

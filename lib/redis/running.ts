@@ -1,24 +1,24 @@
 /**
- * Gives the records of a batch function the status `running`. That costs a second call to Redis, so short runs are not
- * reported and a fast model's batch stays one round trip. A run holds the thread, so an answer that came meanwhile
- * would be read after the command's time limit; therefore the answer is awaited before a reported run.
+ * Gives the records of a batch the status `running`. That costs a second call to Redis, so short runs are not reported and
+ * the batch of a fast model stays one round trip. A run blocks the thread, and a reply that arrived meanwhile would be read
+ * after the command's time limit, so the reply is awaited before the run.
  */
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { RecordStates } from './record-states.ts';
 
-/** A shorter run has its result before anybody has asked. */
+/** A shorter run has finished before a client could ask. */
 const REPORT_FROM_MS = 100;
-/** Longest wait for Redis before a run: as long as it may take for any command. */
+/** The longest wait for Redis before a run: the time limit of a command. */
 const REPORT_WITHIN_MS = 1_000;
 
-/** To be called right after the run; resolves when nothing is on its way any more. Never throws. */
+/** Call it right after the run. Resolves when no report is under way any more; never throws. */
 type EndRun = () => Promise<void>;
 
 export class RunningReports {
   readonly #states: Pick<RecordStates, 'markRunning'>;
   readonly #timeoutMs: number;
   readonly #now: () => number;
-  /** What a record of the last run took; unknown before the first run. */
+  /** The time of one record in the last run, in ms; undefined before the first run. */
   #recordMs = Number.POSITIVE_INFINITY;
 
   /**
@@ -32,8 +32,8 @@ export class RunningReports {
   }
 
   /**
-   * Reports these records, if their run will take long by what the last one took; only then it is to be waited for.
-   * Never throws.
+   * Reports these records if their run will be long, judged by the last one. Await it before the run; it resolves at once
+   * for a short run and never throws.
    */
   begin(records: readonly RunningRecord[]): EndRun | Promise<EndRun> {
     const isWorthReporting = this.#recordMs * records.length >= REPORT_FROM_MS;

@@ -1,13 +1,13 @@
 /**
- * Runs Lua scripts, each of which is one step inside Redis. A script that raises an error stops, and what it has written
- * stays written, so whatever can go wrong for one record alone is asked with pcall.
+ * Runs Lua scripts, each of which is one step inside Redis. A script that raises an error stops and its writes stay, so a
+ * command that can fail for a single record is called with pcall.
  */
 import type { Redis } from 'ioredis';
 
-/** Runs a script: how many of the arguments are keys, then the keys, then the values. */
+/** Runs a script. Arguments: the number of keys, the keys, the values. */
 type Command<R> = (keys: number, ...keysAndValues: (string | number)[]) => Promise<R>;
 
-/** A script that is sent to Redis once; from then on its hash is enough. */
+/** Defines a script; ioredis sends its text once and its hash from then on. */
 export function script<R>(name: string, lua: string): (redis: Redis) => Command<R> {
   return (redis) => {
     if (!(name in redis)) redis.defineCommand(name, { lua });
@@ -16,7 +16,7 @@ export function script<R>(name: string, lua: string): (redis: Redis) => Command<
   };
 }
 
-/** `today`: now in ms by the clock of Redis. A caller whose own is wrong would take everybody's results away. */
+/** Lua: `today` is now, in ms by the clock of Redis. A caller with a wrong clock would delete the results of all others. */
 export const TODAY = `
 local clock = redis.call('TIME')
 local today = clock[1] * 1000 + math.floor(clock[2] / 1000)`;

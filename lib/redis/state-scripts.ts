@@ -1,14 +1,14 @@
 /**
- * The scripts behind the state of a uri (record-states.ts): announced before it is sent, running, cancelled. An enqueue is
- * announced before SQS has given it its time, so the announced ones are a list without an order: the uri is queued as
- * long as one of them has no outcome.
+ * The Lua scripts that keep the state of a uri (record-states.ts). A client announces an enqueue before it sends the
+ * message, when SQS has not given it a time yet, so announced enqueues have no order: the uri is queued as long as one of
+ * them has no outcome.
  */
 import { ORDER } from './order.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
- * KEYS: state. ARGV: identity, payload, ttl ms. `payload` is that of the enqueue `last`; clients of the first release refuse
- * another one. `done` was set when all that were announced before had their outcome.
+ * KEYS: state. ARGV: identity, payload, ttl ms. The field `payload` belongs to the enqueue named by `last`; clients of the
+ * first release refuse any other payload. The field `done` is set once every announced enqueue has its outcome.
  */
 const ANNOUNCE = `${ORDER}
 local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
@@ -19,7 +19,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`;
 export const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
 
-/** KEYS: state, result. ARGV: identity, of a record that could not be sent. */
+/** Removes the announcement of a record that could not be sent. KEYS: state, result. ARGV: identity. */
 const WITHDRAW = `${ORDER}
 local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
 if held[2] or not held[1] or not has(held[1], ARGV[1]) then return 0 end
@@ -34,9 +34,9 @@ return 1`;
 export const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
 
 /**
- * KEYS: result, state, idempotency record, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when every enqueue
- * that is known has its outcome. The cancellation counts as later than all enqueues until now, by Redis' clock; those
- * that were announced are listed by their identities too, because SQS' clock may be ahead.
+ * KEYS: result, state, idempotency record, index. ARGV: uri, now ms, ttl ms, error, channel. Returns 0 when every known
+ * enqueue has its outcome. A cancellation is later than every enqueue up to now by the clock of Redis. The clock of SQS may
+ * be ahead, so the announced enqueues are also listed by their identities.
  */
 const CANCEL = `${ORDER}${TODAY}
 local status = redis.call('HGET', KEYS[1], 'status')
@@ -63,9 +63,9 @@ return 1`;
 export const cancelUri = script<number>('cancelUri', CANCEL);
 
 /**
- * KEYS: states. ARGV: for how long, in ms, then the identity of each. Only of records that are announced and have no
- * outcome; clients of the first release announce without an identity. By Redis' own clock: a caller's may differ. A key
- * that holds something else (pcall) is not ours to touch.
+ * KEYS: states. ARGV: how long the mark holds, in ms by the clock of Redis, then the identity of each record. Marks only
+ * announced records without an outcome; clients of the first release announce without an identity. A key of another type
+ * is left alone (pcall).
  */
 const MARK_RUNNING = `${ORDER}${TODAY}
 local over = string.format('%.0f', today + ARGV[1])

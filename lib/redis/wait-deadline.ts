@@ -1,10 +1,10 @@
 /**
- * Checks a wait's length, and ends waiting when a signal aborts. `NaN` and strings compare as false with everything, so
- * a loop that only asks "is it over yet" would never end.
+ * Checks the length of a wait, and ends the wait when a signal aborts. A comparison with `NaN` is always false, so a loop
+ * that compares the time with an unchecked limit might never end.
  */
 import { badRequest } from '../contract/errors.ts';
 
-/** The longest time a timer takes: 24 days. */
+/** The longest delay that a timer of Node accepts: 24 days. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
 
 /** @throws bad_request for anything but a number >= 0 */
@@ -15,7 +15,7 @@ export function assertWaitMs(timeoutMs: number): number {
   return Math.min(Math.ceil(timeoutMs), MAX_WAIT_MS);
 }
 
-/** `work`, but not longer than the signal allows; what `work` still does afterwards is ignored. */
+/** Settles as `work` does, or rejects as soon as the signal aborts; what `work` does afterwards is ignored. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {

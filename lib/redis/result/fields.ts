@@ -40,7 +40,7 @@ export function serializeResult(outcome: Outcome, filter: Filter | undefined): S
     const { outputs } = outcome;
     assertResultSize(outputs);
     const allFloat = outputs.every((output) => output.dtype === 'float32');
-    // Arrow results of the contract hold numbers only; text outputs are told as the JSON that /predict gives.
+    // The contract's Arrow results hold numbers only, so text outputs are stored as the JSON of /predict.
     const hasText = outputs.some((output) => output.dtype === 'string');
     return {
       status: 'succeeded',
@@ -56,7 +56,7 @@ export function serializeResult(outcome: Outcome, filter: Filter | undefined): S
   }
 }
 
-/** Before anything is encoded: four bytes an element, a third more as base64. */
+/** Refuses a result before it is encoded: four bytes an element, and a third more as base64. */
 function assertResultSize(outputs: readonly NamedTensor[]): void {
   const elements = outputs.reduce((sum, { data }) => sum + data.length, 0);
   const bytes = Math.ceil((elements * 4 * 4) / 3);
@@ -79,12 +79,12 @@ export function isOutcomeOf(fields: Readonly<Record<string, string>>, identity: 
 
 /**
  * @returns undefined when there is no such hash
- * @throws the record's own error (with its uri) when it failed; internal when the hash makes no sense
+ * @throws the record's own error (with its uri) when it failed; internal when the hash cannot be read
  */
 export function parseResult(uri: string, fields: Readonly<Record<string, string>>): Result | undefined {
   const { status, value, error, model = '', finishedAt, identity = '' } = fields;
   if (status === undefined && value === undefined) return undefined;
-  // A hash of the old server has a value and no status.
+  // Analytics Zoo Cluster Serving stored a value without a status.
   if (status === 'failed' || status === 'cancelled' || (status === undefined && value === 'NaN'))
     throw failure(uri, error);
   if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });

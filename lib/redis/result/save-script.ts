@@ -1,24 +1,24 @@
 /**
- * The script that saves the outcomes of a batch. Redis is busy with it for about as long as onnxruntime is with a small
- * model: what can be asked or written for all records at once, is.
+ * The Lua script that saves the outcomes of a batch. It keeps Redis busy for about as long as a small model keeps
+ * onnxruntime, so it reads and writes for all records at once wherever that is possible.
  */
 import { SINCE_FIELD } from '../../metrics/fields.ts';
 import { ORDER } from '../order.ts';
 import { TODAY } from '../scripts.ts';
 
 /**
- * Expired entries that one saving takes off the index, beside two for each it adds. After a lull there can be a million:
- * all at once, they held Redis for 0.4 s, and with it everybody who asked it.
+ * How many expired entries one call removes from the index, besides two for each entry that it adds. After a lull there
+ * can be a million; removing them all in one call kept Redis busy for 0.4 s.
  */
 const EXPIRED_PER_CALL = 1_000;
 
-/** Arguments before the metrics, and of each record behind them. */
+/** The number of arguments before the metrics, and of each record after them. */
 const HEAD = 11;
 const PER_RECORD = 8;
 
 /**
- * An outcome becomes the uri's result when its enqueue is later than every one that had an outcome. A result of the first
- * release names no enqueue: it gives way to what was sent after it was finished, and of anything else the first stays.
+ * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. A result
+ * of the first release names no enqueue: an outcome of a record that was sent after it finished replaces it, no other does.
  */
 const IS_NEW = `
 local function isNew(key, status, held, order, message)

@@ -1,4 +1,4 @@
-/** The end of the path of a queued record: its outcome is postprocessed and saved as its result in Redis. */
+/** The last step of a queued record: postprocesses its outcome and saves it in Redis. */
 import { logError } from '../../contract/log.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { Filter } from '../../pipeline/postprocess.ts';
@@ -12,7 +12,7 @@ interface SaveSettings {
   readonly timers?: Timers;
 }
 
-/** A key that holds something else takes no result: its message comes again, and its neighbours are saved. */
+/** A record whose key has another type is not saved: its message is delivered again, and the others are saved. */
 export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers }: SaveSettings = {}): Sink {
   return {
     async save(finished, model) {

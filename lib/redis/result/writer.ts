@@ -26,17 +26,17 @@ import { SAVE } from './save-script.ts';
 
 /** Metrics outlive results: a week after the last measurement they are gone. */
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
-/** One script call holds Redis up for its whole length: a few ms for a thousand records. */
+/** Redis serves no other client during a script call: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
-/** Results of one round trip: what has to pass before a command is too late must not grow with the batch. */
+/** Size limit of one round trip: what a command's timeout covers must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
 
 export interface Finished {
   readonly uri: string;
   readonly fields: StoredFields;
-  /** Which enqueue it is the outcome of. Default an unknown one, before all others: of several the first stays. */
+  /** The enqueue that this is the outcome of. Default unknown: earlier than all others, and the first outcome stays. */
   readonly enqueue?: Enqueue;
-  /** Id of the message it was made of, for functions of the first release that run beside ours. Default none. */
+  /** Id of the record's message, for functions of the first release that run beside these. Default none. */
   readonly message?: string;
 }
 
@@ -45,12 +45,12 @@ const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 export interface WriterOptions {
   readonly job: string;
   readonly ttlSeconds: number;
-  /** Functions of the first release know for so long that a message's result was taken. Default 0, never. */
+  /** How long functions of the first release are kept from writing a result that was taken, in ms. Default 0. */
   readonly redeliveryMs?: number;
   readonly now: () => number;
 }
 
-/** Gets each uri whose key holds something that is no result. */
+/** Called for each uri whose key has another type. */
 export type OnBlocked = (uri: string, error: ServingError) => void;
 
 const saveResults = script<number[]>('saveResults', SAVE);
@@ -68,9 +68,9 @@ export class ResultWriter {
    * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
    * several). A uri keeps the result of the latest enqueue.
    * @param model version of the model that made them; "" when none did
-   * @param onBlocked without it, a key that holds something else throws
+   * @param onBlocked without it, a key of another type throws
    * @returns how many were written
-   * @throws results_unavailable; then none, some or all are written, and writing again does no harm
+   * @throws results_unavailable; none, some or all are written then, and writing again is safe
    */
   async save(
     finished: readonly Finished[],
@@ -83,9 +83,9 @@ export class ResultWriter {
     let saved = 0;
     const blocked: string[] = [];
     try {
-      for (const trip of tripsOf(finished)) {
-        const replies = await this.#saveTrip(trip, model, measured ? toIncrements(measured) : []);
-        // They are counted now, whatever becomes of the rest.
+      for (const part of partsOf(finished)) {
+        const replies = await this.#savePart(part, model, measured ? toIncrements(measured) : []);
+        // These metrics are stored, also when a later round trip fails.
         measured = undefined;
         saved += replies.saved;
         blocked.push(...replies.blocked);
@@ -104,19 +104,19 @@ export class ResultWriter {
     return saved;
   }
 
-  #saveTrip(trip: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
+  #savePart(part: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
     return this.#connection.use(async (redis) => {
       const calls: Promise<number[]>[] = [];
-      // All calls leave in one tick and share one round trip.
-      for (let i = 0; i === 0 || i < trip.length; i += RECORDS_PER_CALL) {
-        const part = trip.slice(i, i + RECORDS_PER_CALL);
-        calls.push(this.#saveCall(redis, part, model, i === 0 ? pairs : []));
+      // All calls leave in one tick and share one round part.
+      for (let i = 0; i === 0 || i < part.length; i += RECORDS_PER_CALL) {
+        const some = part.slice(i, i + RECORDS_PER_CALL);
+        calls.push(this.#saveCall(redis, some, model, i === 0 ? pairs : []));
       }
       const replies = await Promise.all(calls);
       return {
         saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
         blocked: replies.flatMap(([, ...places], call) =>
-          places.map((place) => (trip[call * RECORDS_PER_CALL + place] as Finished).uri),
+          places.map((place) => (part[call * RECORDS_PER_CALL + place] as Finished).uri),
         ),
       };
     }, true);
@@ -149,8 +149,8 @@ export class ResultWriter {
   }
 }
 
-/** Cut where the results of one round trip become too many bytes; one trip, empty, for metrics alone. */
-function tripsOf(finished: readonly Finished[]): Finished[][] {
+/** Parts of at most TRIP_BYTES; one empty part when only metrics are written. */
+function partsOf(finished: readonly Finished[]): Finished[][] {
   const trips: Finished[][] = [[]];
   let bytes = 0;
   for (const one of finished) {

@@ -489,8 +489,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'the blocked records of a later call are named by their own uri',
-        find: 'trip[call * RECORDS_PER_CALL + place]',
-        replace: 'trip[place]',
+        find: 'part[call * RECORDS_PER_CALL + place]',
+        replace: 'part[place]',
       },
     ],
   },
