@@ -3,7 +3,14 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { startEmbedded } from '../../../embedded-redis/server.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { indexKey, limiterKey, metricsKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
+import {
+  indexKey,
+  limiterKey,
+  metricsKey,
+  newestKey,
+  resultKey,
+  stateKey,
+} from '../../../lib/contract/names.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
@@ -123,6 +130,43 @@ test('the fields of one record do not reach the next of the same call', async (t
   ]);
   // Old clients read "NaN" of a failure.
   assert.equal(await redis.hget(KEY.a, 'value'), 'NaN');
+});
+
+/** A result as the first release writes it: it names its message, and no enqueue. */
+const OF_FIRST_RELEASE = { status: 'succeeded', value: '[1]', finishedAt: '1000', message: 'm1' };
+
+test('a result of the first release gives way only to a record that was sent after it was finished', async (t) => {
+  const { results, redis } = await open(t);
+  const valueAfter = async (message: string, sentAt: number) => {
+    await redis.del(KEY.a, newestKey(JOB, 'a'));
+    await redis.hset(KEY.a, OF_FIRST_RELEASE);
+    await results.save([saved('a', number(2), message, sentAt)], 'v');
+    return redis.hget(KEY.a, 'value');
+  };
+  assert.equal(await valueAfter('m2', 999), '[1]');
+  assert.equal(await valueAfter('m2', 1000), '[1]');
+  assert.notEqual(await valueAfter('m2', 1001), '[1]');
+  // Its own message again, by a clock that is ahead.
+  assert.equal(await valueAfter('m1', 1001), '[1]');
+});
+
+test('nothing of an earlier result stays beside a later one', async (t) => {
+  const { results, redis } = await open(t);
+  await results.save([saved('a', failure, '', 1)], 'v');
+  await results.save([saved('a', exact(5n), '', 2)], 'v');
+  assert.equal(await redis.hexists(KEY.a, 'error'), 0);
+  await results.save([saved('a', number(1), '', 3)], 'v');
+  assert.equal(await redis.hexists(KEY.a, 'exact'), 0);
+});
+
+test('a result that a function of the first release wrote meanwhile is not overwritten by the one that is put back', async (t) => {
+  const { redis, leases } = await open(t);
+  await redis.hset(KEY.a, OF_FIRST_RELEASE);
+  const taken = await leases.take(['a']);
+  await redis.hset(KEY.a, { ...OF_FIRST_RELEASE, value: '[2]', message: 'm2' });
+  await leases.release(taken);
+  assert.equal(await redis.hget(KEY.a, 'value'), '[2]');
+  assert.deepEqual(await redis.keys('*lease*'), []);
 });
 
 test('a waiting client gets a result at once, and does not find it by looking again', async (t) => {
