@@ -167,6 +167,25 @@ test('a shape of 10^18 elements is refused before anything is allocated', () => 
   assert.throws(() => readTensorFile(entry({ shape: [1e9, 1e9] })), { code: 'too_large' });
 });
 
+/** Every codec, as the error for an unknown one lists them, so that a new one is in the tests below. */
+function codecs(): string[] {
+  const { inputs } = decodeMessage(JSON.stringify({ uri: 'u', data: '', serde: 'none' }));
+  assert.ok(inputs instanceof ServingError);
+  return Array.from(
+    inputs.message.replace(/^.*expected /, '').matchAll(/"(.+?)"/g),
+    ([, name]) => name as string,
+  );
+}
+
+test('the error for an unknown serde lists every codec', () => {
+  const names = codecs();
+  assert.ok(names.length >= 3, names.join());
+  for (const serde of names) {
+    const { inputs } = decodeMessage(JSON.stringify({ uri: 'u', data: '', serde }));
+    if (inputs instanceof ServingError) assert.doesNotMatch(inputs.message, /^serde /);
+  }
+});
+
 test('no bytes make the message decoder throw anything but our error', () => {
   const good = encodeMessage(
     'u',
@@ -181,7 +200,7 @@ test('no bytes make the message decoder throw anything but our error', () => {
       .record({
         uri: fc.oneof(fc.string(), fc.anything()),
         data: fc.oneof(fc.string(), fc.base64String(), fc.anything()),
-        serde: fc.constantFrom('arrow', 'stream', 'safetensors', 'x', 3),
+        serde: fc.constantFrom(...codecs(), 'x', 3),
       })
       .map((record) => {
         try {
