@@ -22,9 +22,9 @@ const FORMER_CODE =
 const FORMER_REPORT =
   /^(convert\/report-file|infra\/doctor\/model-rules|lib\/registry\/publish|test\/(convert|cli|lib\/registry)\/.*)\.ts$|doctor\.md$/;
 
-/** Dead letters of earlier versions: what reads, expires and may write them. */
+/** Dead letters of earlier versions: what reads, expires and may write them, and who needs rights on them. */
 const FORMER_ARCHIVE =
-  /^(lib\/contract\/names|lib\/codecs\/dead-letter|test\/(lib\/s3|infra|security)\/.*)\.ts$|^infra\/stack\/bucket\.yml$/;
+  /^(lib\/contract\/names|lib\/codecs\/dead-letter|test\/(lib\/s3|infra|security)\/.*)\.ts$|^infra\/stack\/bucket\.yml$|deploy\.md$/;
 
 const REPLACED: readonly (readonly [word: RegExp, instead: string, except?: RegExp])[] = [
   [/[pP]assport/, 'import report, import-report.json', FORMER_REPORT],
