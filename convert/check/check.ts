@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { badModel, isErrorCode } from '../../lib/contract/errors.ts';
 import type { Tolerance } from './compare.ts';
-import { answerOf, type CheckAnswer, SCRIPT } from './process.ts';
+import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
 export interface CheckOptions {
@@ -38,15 +38,25 @@ export async function checkOnnx(file: string, options: CheckOptions = {}): Promi
   const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
   const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs };
-  const script = checkScript();
   signal?.throwIfAborted();
-  const answer = await (script ? answerOfProcess(script, request, limitMs, signal) : answerOf(request));
+  const answer = await inModelProcess({ check: request }, limitMs, signal);
   signal?.throwIfAborted();
   if ('report' in answer) return answer.report;
-  const { code, message } = answer.failed;
+  const { code, message } =
+    'failed' in answer ? answer.failed : { code: 'internal', message: 'it gave no report' };
   // Any other failure also means that the model cannot be served.
   const isOurs = isErrorCode(code) && code !== 'internal';
   throw badModel(isOurs ? message : `the check failed: ${message}`);
+}
+
+/** The answer of a separate process, which ends with it, and in any case after `limitMs`. */
+export async function inModelProcess(
+  request: ModelRequest,
+  limitMs: number,
+  signal: AbortSignal | undefined,
+): Promise<ModelAnswer> {
+  const script = checkScript();
+  return script ? answerOfProcess(script, request, limitMs, signal) : answerOf(request);
 }
 
 /**
@@ -63,10 +73,10 @@ function checkScript(): string | undefined {
 
 async function answerOfProcess(
   script: string,
-  request: CheckRequest,
+  request: ModelRequest,
   limitMs: number,
   signal: AbortSignal | undefined,
-): Promise<CheckAnswer> {
+): Promise<ModelAnswer> {
   const child = fork(new URL(script), { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
   const end = () => void child.kill('SIGKILL');
   signal?.addEventListener('abort', end, { once: true });
@@ -78,7 +88,7 @@ async function answerOfProcess(
   }
 }
 
-function firstAnswer(child: ChildProcess, request: CheckRequest, limitMs: number): Promise<CheckAnswer> {
+function firstAnswer(child: ChildProcess, request: ModelRequest, limitMs: number): Promise<ModelAnswer> {
   return new Promise((settle) => {
     const fail = (message: string) => settle({ failed: { code: 'bad_model', message } });
     const timer = setTimeout(
@@ -91,7 +101,7 @@ function firstAnswer(child: ChildProcess, request: CheckRequest, limitMs: number
     });
     child.once('message', (message) => {
       clearTimeout(timer);
-      settle(message as CheckAnswer);
+      settle(message as ModelAnswer);
     });
     child.once('error', (error) =>
       fail(`the process that checks the model cannot be started: ${error.message}`),

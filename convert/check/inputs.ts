@@ -18,7 +18,7 @@ export function possibleSpecs(specs: readonly TensorSpec[], shapeless: readonly 
 }
 
 /** Sizes to try for free dimensions: those of images first, then smaller ones. */
-interface FreeSizes {
+export interface FreeSizes {
   /** Height and width of a rank-4 input. */
   readonly spatial: number;
   readonly other: number;
@@ -111,7 +111,7 @@ function fill(
 }
 
 /** Random numbers in [0, 1), by mulberry32. */
-function randomNumbers(seed: number): () => number {
+export function randomNumbers(seed: number): () => number {
   let state = Math.imul(seed, 0x9e_37_79_b1) >>> 0;
   return () => {
     state = (state + 0x6d_2b_79_f5) >>> 0;

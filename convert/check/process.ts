@@ -4,18 +4,27 @@
  * part of a chunk, so it exports its own URL.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
-export type CheckAnswer = { readonly report: CheckReport } | { readonly failed: ErrorRecord };
+export type ModelRequest = { readonly check: CheckRequest } | { readonly probe: ProbeRequest };
+export type ModelAnswer =
+  | { readonly report: CheckReport }
+  | { readonly probe: ProbeReport }
+  | { readonly failed: ErrorRecord };
 
 /** The script to start. */
 export const SCRIPT = import.meta.url;
 
-export async function answerOf(request: CheckRequest): Promise<CheckAnswer> {
+export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
   try {
     // Loaded on demand, because the parent process needs no onnxruntime.
+    if ('probe' in request) {
+      const { probeModel } = await import('../batching/probe.ts');
+      return { probe: await probeModel(request.probe) };
+    }
     const { checkModel } = await import('./run.ts');
-    return { report: await checkModel(request) };
+    return { report: await checkModel(request.check) };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     return { failed: { code, message } };
@@ -26,7 +35,7 @@ if (import.meta.main && process.send) {
   // Ctrl-C reaches all processes of a terminal; the parent decides what it means and ends this one.
   process.on('SIGINT', () => undefined);
   process.once('message', (request) => {
-    void answerOf(request as CheckRequest).then((answer) =>
+    void answerOf(request as ModelRequest).then((answer) =>
       process.send?.(answer, undefined, undefined, () => process.exit(0)),
     );
   });

@@ -1,0 +1,292 @@
+/**
+ * An ONNX file as the analysis sees it: its graph, bodies and functions, with weights as values. Only small weights have
+ * elements; large ones, and those in other files, have a shape.
+ */
+import { badModel } from '../../lib/contract/errors.ts';
+import { readMessage } from '../wire/binary.ts';
+import {
+  byteStringsOf,
+  bytesOf,
+  messageOf,
+  messagesOf,
+  numberOf,
+  numbersOf,
+  plainNumbersOf,
+  textOf,
+  textsOf,
+} from '../wire/message.ts';
+import type { Message, Table } from '../wire/table.ts';
+import { size } from './size.ts';
+import { skimMessage } from './skim.ts';
+import { type Fixed, MAX_ELEMENTS } from './value.ts';
+
+export interface GraphInput {
+  readonly name: string;
+  /** Undefined where not even the rank is said; a text, or none, is a free size. */
+  readonly shape: readonly (number | string)[] | undefined;
+}
+
+export interface Graph {
+  readonly nodes: readonly GraphNode[];
+  readonly weights: ReadonlyMap<string, Fixed>;
+  /** Without those that are weights. */
+  readonly inputs: readonly GraphInput[];
+  readonly outputs: readonly string[];
+}
+
+export interface GraphNode {
+  readonly name: string;
+  readonly operator: string;
+  /** Empty for the standard operators. */
+  readonly domain: string;
+  /** An empty name is an optional input left out. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: ReadonlyMap<string, Attribute>;
+}
+
+export interface Attribute {
+  readonly int: number;
+  readonly float: number;
+  readonly text: string;
+  readonly ints: readonly number[];
+  /** As far as they are few. */
+  readonly floats: readonly number[];
+  /** How many numbers or texts a list has. */
+  readonly count: number;
+  readonly tensor: Fixed | undefined;
+  readonly graph: Graph | undefined;
+  /** In a function: the attribute of the call that it takes its value from. */
+  readonly reference: string;
+}
+
+/** A function of the file: its body is run in place of a node. */
+export interface LocalFunction {
+  readonly nodes: readonly GraphNode[];
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** Names of the attributes of a call, and defaults. */
+  readonly defaults: ReadonlyMap<string, Attribute>;
+  readonly opsets: ReadonlyMap<string, number>;
+}
+
+export interface Model {
+  readonly graph: Graph;
+  /** By domain; the standard one is ''. */
+  readonly opsets: ReadonlyMap<string, number>;
+  /** By `domain:name`. */
+  readonly functions: ReadonlyMap<string, LocalFunction>;
+}
+
+const text = (name: string) => ({ name, type: 'string' as const });
+const TENSOR: Table = {
+  1: { name: 'dims', type: 'int64', repeated: true },
+  2: { name: 'type', type: 'int32' },
+  4: { name: 'floats', type: 'float', repeated: true },
+  5: { name: 'ints', type: 'int32', repeated: true },
+  7: { name: 'longs', type: 'int64', repeated: true },
+  8: text('name'),
+  9: { name: 'raw', type: 'bytes' },
+  10: { name: 'doubles', type: 'double', repeated: true },
+  11: { name: 'unsigned', type: 'uint64', repeated: true },
+  14: { name: 'location', type: 'enum' },
+};
+const SPARSE: Table = {
+  1: { name: 'values', type: () => TENSOR },
+  3: { name: 'dims', type: 'int64', repeated: true },
+};
+const ATTRIBUTE: Table = {
+  1: text('name'),
+  2: { name: 'float', type: 'float' },
+  3: { name: 'int', type: 'int64' },
+  4: { name: 'text', type: 'bytes' },
+  5: { name: 'tensor', type: () => TENSOR },
+  6: { name: 'graph', type: () => GRAPH },
+  7: { name: 'floats', type: 'float', repeated: true },
+  8: { name: 'ints', type: 'int64', repeated: true },
+  9: { name: 'texts', type: 'bytes', repeated: true },
+  21: text('reference'),
+};
+const NODE: Table = {
+  1: { name: 'inputs', type: 'string', repeated: true },
+  2: { name: 'outputs', type: 'string', repeated: true },
+  3: text('name'),
+  4: text('operator'),
+  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
+  7: text('domain'),
+};
+const DIMENSION: Table = { 1: { name: 'value', type: 'int64' }, 2: text('name') };
+const SHAPE: Table = { 1: { name: 'dims', type: () => DIMENSION, repeated: true } };
+const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => SHAPE } };
+const TYPE: Table = { 1: { name: 'tensor', type: () => TENSOR_TYPE } };
+const VALUE: Table = { 1: text('name'), 2: { name: 'type', type: () => TYPE } };
+const GRAPH: Table = {
+  1: { name: 'nodes', type: () => NODE, repeated: true },
+  5: { name: 'tensors', type: () => TENSOR, repeated: true },
+  11: { name: 'inputs', type: () => VALUE, repeated: true },
+  12: { name: 'outputs', type: () => VALUE, repeated: true },
+  15: { name: 'sparses', type: () => SPARSE, repeated: true },
+};
+const OPSET: Table = { 1: text('domain'), 2: { name: 'version', type: 'int64' } };
+const FUNCTION: Table = {
+  1: text('name'),
+  4: { name: 'inputs', type: 'string', repeated: true },
+  5: { name: 'outputs', type: 'string', repeated: true },
+  7: { name: 'nodes', type: () => NODE, repeated: true },
+  9: { name: 'opsets', type: () => OPSET, repeated: true },
+  10: text('domain'),
+  11: { name: 'defaults', type: () => ATTRIBUTE, repeated: true },
+};
+const MODEL: Table = {
+  7: { name: 'graph', type: () => GRAPH },
+  8: { name: 'opsets', type: () => OPSET, repeated: true },
+  25: { name: 'functions', type: () => FUNCTION, repeated: true },
+};
+
+/** @throws bad_model when the file is no ONNX model */
+export function readModel(path: string): Model {
+  const message = readMessage(skimMessage(path, MODEL), MODEL, { what: path });
+  const graph = messageOf(message, 'graph');
+  if (!graph) throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
+  return {
+    graph: graphOf(graph),
+    opsets: opsetsOf(message),
+    functions: new Map(messagesOf(message, 'functions').map((item) => [keyOf(item), functionOf(item)])),
+  };
+}
+
+function keyOf(item: Message): string {
+  return `${domainOf(item)}:${textOf(item, 'name')}`;
+}
+
+function domainOf(message: Message): string {
+  const domain = textOf(message, 'domain');
+  return domain === 'ai.onnx' ? '' : domain;
+}
+
+function opsetsOf(message: Message): Map<string, number> {
+  return new Map(messagesOf(message, 'opsets').map((opset) => [domainOf(opset), numberOf(opset, 'version')]));
+}
+
+function functionOf(message: Message): LocalFunction {
+  return {
+    nodes: messagesOf(message, 'nodes').map(nodeOf),
+    inputs: textsOf(message, 'inputs'),
+    outputs: textsOf(message, 'outputs'),
+    defaults: attributesOf(messagesOf(message, 'defaults')),
+    opsets: opsetsOf(message),
+  };
+}
+
+function graphOf(message: Message): Graph {
+  const weights = new Map(
+    messagesOf(message, 'tensors').map((tensor) => [textOf(tensor, 'name'), tensorOf(tensor)]),
+  );
+  for (const sparse of messagesOf(message, 'sparses')) {
+    const values = messageOf(sparse, 'values');
+    const shape = plainNumbersOf(sparse, 'dims').map(size);
+    if (values) weights.set(textOf(values, 'name'), { kind: 'fixed', shape });
+  }
+  return {
+    nodes: messagesOf(message, 'nodes').map(nodeOf),
+    weights,
+    inputs: messagesOf(message, 'inputs')
+      .map(inputOf)
+      .filter(({ name }) => !weights.has(name)),
+    outputs: messagesOf(message, 'outputs').map((output) => textOf(output, 'name')),
+  };
+}
+
+function inputOf(message: Message): GraphInput {
+  const type = messageOf(message, 'type');
+  const tensor = type && messageOf(type, 'tensor');
+  const shape = tensor && messageOf(tensor, 'shape');
+  const dims = shape && messagesOf(shape, 'dims');
+  return {
+    name: textOf(message, 'name'),
+    // Some exporters write -1 for a free size.
+    shape: dims?.map((dim) =>
+      numberOf(dim, 'value', -1) >= 0 ? numberOf(dim, 'value') : textOf(dim, 'name'),
+    ),
+  };
+}
+
+function nodeOf(message: Message): GraphNode {
+  return {
+    name: textOf(message, 'name'),
+    operator: textOf(message, 'operator'),
+    domain: domainOf(message),
+    inputs: textsOf(message, 'inputs'),
+    outputs: textsOf(message, 'outputs'),
+    attributes: attributesOf(messagesOf(message, 'attributes')),
+  };
+}
+
+function attributesOf(messages: readonly Message[]): Map<string, Attribute> {
+  return new Map(messages.map((item) => [textOf(item, 'name'), attributeOf(item)]));
+}
+
+function attributeOf(message: Message): Attribute {
+  const tensor = messageOf(message, 'tensor');
+  const graph = messageOf(message, 'graph');
+  const [ints, floats] = [plainNumbersOf(message, 'ints'), plainNumbersOf(message, 'floats')];
+  return {
+    int: numberOf(message, 'int'),
+    float: numberOf(message, 'float'),
+    text: Buffer.from(bytesOf(message, 'text')).toString(),
+    ints,
+    floats: floats.slice(0, MAX_ELEMENTS + 1),
+    count: Math.max(ints.length, floats.length, byteStringsOf(message, 'texts').length),
+    tensor: tensor && tensorOf(tensor),
+    graph: graph && graphOf(graph),
+    reference: textOf(message, 'reference'),
+  };
+}
+
+/** How ONNX's element types lie in raw bytes; others have no elements here. */
+const RAW: Readonly<Record<number, (raw: Uint8Array) => ArrayLike<number | bigint>>> = {
+  1: (raw) => new Float32Array(aligned(raw)),
+  2: (raw) => raw,
+  3: (raw) => new Int8Array(aligned(raw)),
+  6: (raw) => new Int32Array(aligned(raw)),
+  7: (raw) => new BigInt64Array(aligned(raw)),
+  9: (raw) => raw,
+  11: (raw) => new Float64Array(aligned(raw)),
+};
+/** Element types whose numbers lie in a list of their own, by the list. */
+const LISTS: Readonly<Record<number, string>> = {
+  1: 'floats',
+  2: 'ints',
+  3: 'ints',
+  6: 'ints',
+  7: 'longs',
+  9: 'ints',
+  11: 'doubles',
+};
+
+function aligned(raw: Uint8Array): ArrayBuffer {
+  return raw.slice().buffer;
+}
+
+/** A weight. */
+function tensorOf(message: Message): Fixed {
+  const type = numberOf(message, 'type');
+  const shape = plainNumbersOf(message, 'dims').map(size);
+  const count = shape.reduce((all, dim) => all * dim.factor, 1);
+  const data = dataOf(message, type);
+  if (data?.length !== count || count === 0) return { kind: 'fixed', shape, type };
+  const first = data[0];
+  let uniform = true;
+  for (let i = 1; i < count && uniform; i++) uniform = Object.is(data[i], first);
+  const elements = count <= MAX_ELEMENTS ? Array.from(data, (element) => size(Number(element))) : undefined;
+  return { kind: 'fixed', shape, elements, type, uniform };
+}
+
+function dataOf(message: Message, type: number): ArrayLike<number | bigint> | undefined {
+  const [list, raw] = [LISTS[type], RAW[type]];
+  if (list === undefined || raw === undefined || numberOf(message, 'location') === 1) return undefined;
+  const bytes = bytesOf(message, 'raw');
+  const width = { 1: 4, 6: 4, 7: 8, 11: 8 }[type] ?? 1;
+  if (bytes.length > 0) return bytes.length % width === 0 ? raw(bytes) : undefined;
+  return numbersOf(message, list);
+}

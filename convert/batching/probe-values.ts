@@ -1,0 +1,66 @@
+/**
+ * Made-up values for a probe, the same ones on every machine. Rows differ in scale, because a scale that all rows share
+ * shows only between rows that differ; some are never negative, because NaN hides everything.
+ */
+import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
+import { type FreeSizes, randomNumbers } from '../check/inputs.ts';
+
+/** Most bytes of a made-up row. */
+const MAX_ELEMENTS = 2 ** 26;
+/** Whole numbers may be places in a table, and tables are of all sizes. */
+export const INTEGER_RANGES: readonly number[] = [100, 10, 2, 1];
+
+const TEXTS = ['a', 'b', 'the quick brown fox', '', '42', 'über', 'a', 'x y'];
+
+type Recipe = (random: number, at: number) => number;
+
+/** By the number of the row. */
+const RECIPES: readonly Recipe[] = [
+  (random) => 2 * random - 1,
+  (random) => random,
+  (random) => 200 * random - 100,
+  (random) => Math.floor(256 * random),
+  (random) => 1e-3 * random,
+  (random, at) => (at % 3 === 0 ? 4 * random - 2 : 0),
+  (random) => 1 + 1_000 * random,
+];
+
+/** One row of an input: `axis` has the size 1. */
+export function madeUpRow(
+  { dtype, shape }: Pick<TensorSpec, 'dtype' | 'shape'>,
+  {
+    axis,
+    sizes,
+    integers,
+    seed,
+  }: { axis: number | 'none'; sizes: FreeSizes; integers: number; seed: number },
+): Tensor {
+  const dims = shape.map((dim, at) => {
+    if (at === axis) return 1;
+    if (typeof dim === 'number') return dim;
+    return shape.length === 4 && at >= 2 ? sizes.spatial : sizes.other;
+  });
+  const count = elementCount(dims, MAX_ELEMENTS);
+  const random = randomNumbers(seed + 1);
+  if (dtype === 'string') {
+    const data = Array.from({ length: count }, () => TEXTS[Math.floor(random() * TEXTS.length)] as string);
+    return { dtype, shape: dims, data };
+  }
+  const recipe = RECIPES[seed % RECIPES.length] as Recipe;
+  const isImage = dtype === 'uint8' && dims.length === 4;
+  const limit = dtype === 'bool' ? 2 : isImage ? 256 : integers;
+  // A row of small numbers beside rows of large ones.
+  const most = seed % 3 === 1 ? Math.ceil(limit / 8) : limit;
+  const data = allocate(dtype, count);
+  const elements: { [index: number]: number | bigint } =
+    dtype === 'float16' ? new Float16Array(data.buffer as ArrayBuffer) : data;
+  for (let i = 0; i < count; i++) {
+    if (dtype.startsWith('float')) elements[i] = recipe(random(), i);
+    else {
+      const whole = Math.floor(random() * most);
+      elements[i] = dtype === 'int64' || dtype === 'uint64' ? BigInt(whole) : whole;
+    }
+  }
+  return { dtype, shape: dims, data };
+}

@@ -1,0 +1,237 @@
+/**
+ * Runs rows alone and together, each in each place, and compares every element. It stands behind the proof: a rule or a
+ * kernel that is wrong shows here. The model may never have run before, so this runs in a process of its own.
+ */
+import { availableParallelism } from 'node:os';
+import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import type { NamedTensor } from '../../lib/contract/values.ts';
+import { openSession, type Session } from '../../lib/inference/session.ts';
+import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
+import { FREE_SIZES } from '../check/inputs.ts';
+import { messageOf } from '../check/reference.ts';
+import { INTEGER_RANGES, madeUpRow } from './probe-values.ts';
+import { rowAt, stackRows } from './rows.ts';
+
+export interface ProbeRequest {
+  readonly file: string;
+  /** By input name; 0 for those that are missing. */
+  readonly inputAxes: readonly (readonly [name: string, axis: number | 'none'])[];
+  /** By output name; 0 for those that are missing. */
+  readonly outputAxes: readonly (readonly [name: string, axis: number])[];
+  /** Rows that the file fixes a run to. */
+  readonly fixedRows: number | undefined;
+  /** Most rows of a run in service. */
+  readonly maxRows: number;
+  /** About how long all runs may take, in ms. The first runs of each size are made in any case. */
+  readonly limitMs: number;
+}
+
+export type ProbeReport =
+  | { readonly kind: 'agrees' }
+  | { readonly kind: 'differs'; readonly reason: string }
+  /** The model took no made-up row. */
+  | { readonly kind: 'not run'; readonly reason: string };
+
+/** One row: a tensor for each input. */
+type Row = readonly Tensor[];
+/** What a row gives alone: one tensor for each output. */
+type Answer = readonly Tensor[];
+
+/** Rows of other kinds than these seven come again with other random numbers. */
+const LEAST_ROWS = 4;
+
+export async function probeModel(request: ProbeRequest): Promise<ProbeReport> {
+  const session = await openSession(request.file, { threads: availableParallelism() });
+  try {
+    return await new Probe(session, request).run();
+  } finally {
+    await session.close();
+  }
+}
+
+class Probe {
+  readonly #session: Session;
+  readonly #request: ProbeRequest;
+  /** In the session's order. */
+  readonly #inputAxes: readonly (number | 'none')[];
+  readonly #outputAxes: readonly number[];
+
+  constructor(session: Session, request: ProbeRequest) {
+    this.#session = session;
+    this.#request = request;
+    const [inputs, outputs] = [new Map(request.inputAxes), new Map(request.outputAxes)];
+    this.#inputAxes = session.inputs.map(({ name }) => inputs.get(name) ?? 0);
+    this.#outputAxes = session.outputs.map(({ name }) => outputs.get(name) ?? 0);
+  }
+
+  async run(): Promise<ProbeReport> {
+    const start = performance.now();
+    const taken = await this.#takenRows();
+    if (typeof taken === 'string') return { kind: 'not run', reason: taken };
+    const { rows, answers } = taken;
+    const spreads = this.#session.outputs.map((_, i) =>
+      spreadOf(answers.map((answer) => answer[i] as Tensor)),
+    );
+    const { fixedRows, limitMs } = this.#request;
+    const most = Math.min(fixedRows ?? this.#request.maxRows, rowsWithin(rows[0] as Row));
+    const counts = [...new Set([2, 3, most])].filter((count) => count >= 2 && count <= most);
+    // Each turn moves every row one place on, in runs of every size.
+    for (let turn = 0; turn < Math.max(rows.length, most); turn++) {
+      for (const count of counts) {
+        if (turn >= Math.max(rows.length, count)) continue;
+        const order = Array.from({ length: count }, (_, i) => (turn + i) % rows.length);
+        const problem = await this.#compare(order, rows, answers, spreads);
+        if (problem !== undefined) return { kind: 'differs', reason: problem };
+      }
+      if (performance.now() - start > limitMs) break;
+    }
+    return { kind: 'agrees' };
+  }
+
+  /** Rows that the model takes, of the first sizes and values that it takes, with what they give alone. */
+  async #takenRows(): Promise<{ rows: Row[]; answers: Answer[] } | string> {
+    let reason: string | undefined;
+    for (const integers of INTEGER_RANGES) {
+      for (const sizes of FREE_SIZES) {
+        const rowOf = (number: number): Row =>
+          this.#session.inputs.map((spec, i) => {
+            const axis = this.#inputAxes[i] ?? 0;
+            return madeUpRow(spec, {
+              axis,
+              sizes,
+              integers,
+              seed: axis === 'none' ? 0 : number * 31 + i * 7 + number,
+            });
+          });
+        try {
+          return await this.#answersOf(rowOf);
+        } catch (error) {
+          // Of several reasons the first: it is about the likeliest sizes.
+          reason ??= messageOf(error);
+        }
+      }
+    }
+    return reason ?? 'no size fits';
+  }
+
+  /** As many rows as runs of all of them fit into the time. @throws where the model does not take one of them */
+  async #answersOf(rowOf: (number: number) => Row): Promise<{ rows: Row[]; answers: Answer[] }> {
+    const { maxRows, fixedRows, limitMs } = this.#request;
+    const rows: Row[] = [];
+    const answers: Answer[] = [];
+    const start = performance.now();
+    for (let number = 0; number < Math.max(LEAST_ROWS, fixedRows ?? maxRows); number++) {
+      const row = rowOf(number);
+      const outputs = await this.#session.run(this.#feeds([row]));
+      answers.push(outputs.map((output, i) => rowAt(output, this.#outputAxes[i] ?? 0, 0)));
+      rows.push(row);
+      const each = (performance.now() - start) / rows.length;
+      if (rows.length >= LEAST_ROWS && each * rows.length * (rows.length + 6) > limitMs) break;
+    }
+    return { rows, answers };
+  }
+
+  #feeds(rows: readonly Row[]): Tensor[] {
+    const { fixedRows } = this.#request;
+    return this.#session.inputs.map((_, i) => {
+      const axis = this.#inputAxes[i] ?? 0;
+      const parts = rows.map((row) => row[i] as Tensor);
+      return axis === 'none' ? (parts[0] as Tensor) : stackRows(parts, axis, fixedRows ?? rows.length);
+    });
+  }
+
+  /** What is wrong with a run of these rows, if anything is. */
+  async #compare(
+    order: readonly number[],
+    rows: readonly Row[],
+    answers: readonly Answer[],
+    spreads: readonly Spread[],
+  ): Promise<string | undefined> {
+    let outputs: readonly NamedTensor[];
+    try {
+      outputs = await this.#session.run(this.#feeds(order.map((number) => rows[number] as Row)));
+    } catch (error) {
+      return `${order.length} made-up rows do not run together (${messageOf(error)})`;
+    }
+    const total = this.#request.fixedRows ?? order.length;
+    for (const [i, output] of outputs.entries()) {
+      const axis = this.#outputAxes[i] ?? 0;
+      if (output.shape[axis] !== total) {
+        return `output "${output.name}" has the shape [${output.shape.join(',')}] for ${total} rows`;
+      }
+      for (const [place, number] of order.entries()) {
+        const difference = differenceOf(
+          rowAt(output, axis, place),
+          answers[number]?.[i] as Tensor,
+          spreads[i] as Spread,
+        );
+        if (difference !== undefined) {
+          return `made-up row ${place + 1} of ${order.length} gives another "${output.name}" than alone (${difference})`;
+        }
+      }
+    }
+    return undefined;
+  }
+}
+
+/** Rows whose inputs fit into one run. */
+function rowsWithin(row: Row): number {
+  const bytes = row.reduce(
+    (sum, { dtype, data }) => sum + (dtype === 'string' ? data.length * 16 : (data as TypedArray).byteLength),
+    0,
+  );
+  return Math.max(2, Math.floor(RUN_BYTES / Math.max(1, bytes)));
+}
+
+/** How far apart the rows' values are at each place of an output, and the largest of all. */
+interface Spread {
+  readonly places: Float64Array;
+  readonly largest: number;
+}
+
+function spreadOf(answers: readonly Tensor[]): Spread {
+  const length = elementCount(answers[0]?.shape ?? []);
+  const [low, high] = [new Float64Array(length).fill(Infinity), new Float64Array(length).fill(-Infinity)];
+  let largest = 0;
+  for (const answer of answers) {
+    const values = valuesOf(answer);
+    for (let i = 0; i < length; i++) {
+      const value = Number(values[i]);
+      if (!Number.isFinite(value)) continue;
+      low[i] = Math.min(low[i] as number, value);
+      high[i] = Math.max(high[i] as number, value);
+      largest = Math.max(largest, Math.abs(value));
+    }
+  }
+  return { places: high.map((value, i) => Math.max(0, value - (low[i] as number))), largest };
+}
+
+/** Kernels for one row and for many add up in another order: a few units in the last place of what they add. */
+const RELATIVE = 1e-3;
+const OF_SPREAD = 1e-4;
+const OF_LARGEST = 4e-7;
+/** A float16 has 11 bits. */
+const FLOAT16 = 30;
+
+/** The first place where the two differ by more than rounding; whole numbers, booleans and texts must be equal. */
+function differenceOf(got: Tensor, alone: Tensor, spread: Spread): string | undefined {
+  if (got.shape.join() !== alone.shape.join())
+    return `of shape [${got.shape.join(',')}], alone [${alone.shape.join(',')}]`;
+  const [a, b] = [valuesOf(got), valuesOf(alone)];
+  const isFloat = got.dtype.startsWith('float');
+  const factor = got.dtype === 'float16' ? FLOAT16 : 1;
+  for (let i = 0; i < b.length; i++) {
+    if (Object.is(a[i], b[i]) || a[i] === b[i]) continue;
+    const [x, y] = [Number(a[i]), Number(b[i])];
+    const tolerance =
+      RELATIVE * Math.abs(y) + OF_SPREAD * (spread.places[i] ?? 0) + OF_LARGEST * spread.largest;
+    if (!isFloat || !(Math.abs(x - y) <= factor * tolerance)) return `${String(a[i])}, alone ${String(b[i])}`;
+  }
+  return undefined;
+}
+
+function valuesOf({ dtype, data }: Tensor): ArrayLike<number | bigint | string> {
+  if (dtype !== 'float16') return data;
+  const bits = data as TypedArray;
+  return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
+}

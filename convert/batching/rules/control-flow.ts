@@ -1,0 +1,169 @@
+/**
+ * If, Loop and Scan. Which branch and how many turns must not depend on the rows or on their number; a loop's state is
+ * followed until a further turn changes nothing about it.
+ */
+import type { Call, Rule } from '../call.ts';
+import type { Graph } from '../model.ts';
+import { numberOf, type Size, same } from '../size.ts';
+import { type Fixed, fixedOf, join, type Value } from '../value.ts';
+
+/** Turns until a loop's state is the same in kind; more only happens in graphs that we do not follow. */
+const MAX_TURNS = 6;
+const BOOL = 9;
+const INT64 = 7;
+
+function bodyOf(call: Call, name: string): Graph {
+  return call.attribute(name)?.graph ?? call.end(`it has no ${name}`);
+}
+
+const branch: Rule = (call) => {
+  const condition = call.value(0);
+  if (condition?.kind !== 'fixed') return call.end('which branch it takes depends on the rows');
+  const [taken, other] = ['then_branch', 'else_branch'].map((name) => bodyOf(call, name)) as [Graph, Graph];
+  const known = numberOf(condition.elements?.[0]);
+  if (known !== undefined) return call.analysis.runBody(known === 0 ? other : taken, [], call);
+  const [yes, no] = [taken, other].map((graph) => call.analysis.runBody(graph, [], call)) as [
+    Value[],
+    Value[],
+  ];
+  return yes.map(
+    (value, i) =>
+      join(value, no[i] as Value, call.names) ?? call.end('its branches have their rows on different axes'),
+  );
+};
+
+/**
+ * Runs the body until a further turn changes nothing of what is known of its state.
+ * @returns the state after the last turn, and what the turns give that is not state
+ */
+function settle(
+  call: Call,
+  body: Graph,
+  initial: readonly Value[],
+  inputsOf: (state: readonly Value[]) => readonly Value[],
+  first: number,
+): { state: readonly Value[]; outputs: readonly Value[] } {
+  // Sizes that differ from turn to turn: each stands for the one at the beginning of a turn.
+  const changing = new Set<string>();
+  let state = initial.map(withoutElements);
+  let begun: readonly Value[] | undefined;
+  for (let turn = 0; turn < MAX_TURNS; turn++) {
+    const outputs = call.analysis.runBody(body, inputsOf(state), call);
+    const known = changing.size;
+    const next = state.map((value, i) => {
+      const made = withoutElements(outputs[first + i] ?? call.end('its body does not make its state'));
+      if (turn > 0 || !isPlaceholder(value, made)) return widened(call, value, made, changing);
+      begun = outputs;
+      return made;
+    });
+    const isSettled =
+      changing.size === known && next.every((value, i) => hasKindOf(value, state[i] as Value));
+    state = next;
+    if (!isSettled) continue;
+    const joined = begun?.map(
+      (value, i) => join(value, outputs[i] as Value, call.names) ?? call.end('its turns differ'),
+    );
+    const all = joined ?? outputs;
+    return {
+      state: state.map((value) => renamed(call, value, changing)),
+      outputs: [...all.slice(0, first), ...all.slice(first + initial.length)],
+    };
+  }
+  return call.end('its state changes with every turn');
+}
+
+/** An empty tensor that the first turn replaces, as TensorFlow's lists begin. */
+function isPlaceholder(before: Value, after: Value): boolean {
+  if (before.kind !== 'fixed' || after.kind !== 'rows' || before.shape?.length !== after.shape.length)
+    return false;
+  return before.shape.some((dim) => numberOf(dim) === 0);
+}
+
+/** A number that a loop counts is another one in each turn. */
+function withoutElements(value: Value): Value {
+  return value.kind === 'fixed' ? fixedOf(value.shape) : value;
+}
+
+/** What holds before a turn and after it. */
+function widened(call: Call, before: Value, after: Value, changing: Set<string>): Value {
+  const joined = join(before, after, call.names) ?? call.end('its state changes where its rows are');
+  if (joined.kind === 'ended' || joined.kind === 'counts' || before.kind === 'ended' || !joined.shape)
+    return joined;
+  const shape = joined.shape.map((dim, axis) => {
+    const old = before.shape?.[axis] as Size;
+    if (same(dim, old) || changing.has(old.names[0] ?? '')) return old;
+    changing.add(dim.names[0] as string);
+    return dim;
+  });
+  return { ...joined, shape };
+}
+
+function hasKindOf(value: Value, before: Value): boolean {
+  if (value.kind !== before.kind || value.kind === 'ended' || before.kind === 'ended')
+    return value.kind === before.kind;
+  return value.shape?.length === before.shape?.length;
+}
+
+/** After the last turn, a changing size is not what it was when that turn began. */
+function renamed(call: Call, value: Value, changing: ReadonlySet<string>): Value {
+  if ((value.kind !== 'fixed' && value.kind !== 'rows') || !value.shape) return value;
+  return { ...value, shape: value.shape.map((dim) => (changing.has(dim.names[0] ?? '') ? call.dim() : dim)) };
+}
+
+/** What is the same in every turn becomes one slice for each. */
+function stacked(call: Call, value: Value, length: Size, axis = 0): Value {
+  if (value.kind === 'ended') return value;
+  if (value.kind === 'counts') return call.end('it collects what depends on how many rows share the run');
+  if (!value.shape) return fixedOf();
+  const shape = value.shape.toSpliced(axis, 0, length);
+  return value.kind === 'rows'
+    ? call.rows(shape, { ...value, axis: value.axis + (axis <= value.axis ? 1 : 0) })
+    : fixedOf(shape);
+}
+
+const loop: Rule = (call) => {
+  for (const index of [0, 1]) {
+    const value = call.value(index);
+    if (value && value.kind !== 'fixed') call.end('how many turns it takes depends on the rows');
+  }
+  const body = bodyOf(call, 'body');
+  const initial = Array.from({ length: call.count - 2 }, (_, i) => call.value(i + 2) ?? fixedOf());
+  const turn: Fixed = { kind: 'fixed', shape: [], type: INT64 };
+  const condition: Fixed = { kind: 'fixed', shape: [], type: BOOL };
+  const { state, outputs } = settle(call, body, initial, (values) => [turn, condition, ...values], 1);
+  const goesOn = outputs[0];
+  if (goesOn?.kind === 'ended') throw goesOn.end;
+  if (goesOn?.kind !== 'fixed') call.end('how many turns it takes depends on the rows');
+  const turns = call.dim();
+  return [...state, ...outputs.slice(1).map((value) => stacked(call, value, turns))];
+};
+
+const scan: Rule = (call) => {
+  if (call.opset < 9) call.end('its first form has a batch axis of its own');
+  const body = bodyOf(call, 'body');
+  const count = call.int('num_scan_inputs', 0);
+  const stateCount = call.count - count;
+  const initial = Array.from({ length: stateCount }, (_, i) => call.value(i) ?? fixedOf());
+  const axes = call.ints('scan_input_axes');
+  let length = call.dim();
+  const slices = Array.from({ length: count }, (_, i): Value => {
+    const value = call.data(stateCount + i);
+    const shape = call.shape(value);
+    const axis = call.axis(axes?.[i] ?? 0, shape.length);
+    if (value.kind === 'rows' && value.axis === axis) call.end('it goes along the batch axis');
+    length = shape[axis] as Size;
+    const slice = shape.toSpliced(axis, 1);
+    return value.kind === 'rows'
+      ? call.moved(value, slice, value.axis - (axis < value.axis ? 1 : 0))
+      : fixedOf(slice);
+  });
+  const { state, outputs } = settle(call, body, initial, (values) => [...values, ...slices], 0);
+  const outputAxes = call.ints('scan_output_axes');
+  const collected = outputs.map((value, i) => {
+    const rank = (value.kind === 'rows' || value.kind === 'fixed' ? (value.shape?.length ?? 0) : 0) + 1;
+    return stacked(call, value, length, call.axis(outputAxes?.[i] ?? 0, rank));
+  });
+  return [...state, ...collected];
+};
+
+export const CONTROL_FLOW: Readonly<Record<string, Rule>> = { If: branch, Loop: loop, Scan: scan };
