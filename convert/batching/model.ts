@@ -274,7 +274,8 @@ function tensorOf(message: Message): Fixed {
   const shape = plainNumbersOf(message, 'dims').map(size);
   const count = shape.reduce((all, dim) => all * dim.factor, 1);
   const data = dataOf(message, type);
-  if (data?.length !== count || count === 0) return { kind: 'fixed', shape, type };
+  if (count === 0) return { kind: 'fixed', shape, type, elements: [] };
+  if (data?.length !== count) return { kind: 'fixed', shape, type };
   const first = data[0];
   let uniform = true;
   for (let i = 1; i < count && uniform; i++) uniform = Object.is(data[i], first);

@@ -37,7 +37,13 @@ type Row = readonly Tensor[];
 /** What a row gives alone: one tensor for each output. */
 type Answer = readonly Tensor[];
 
-/** Rows of other kinds than these seven come again with other random numbers. */
+/** Rows with all outputs of each alone. */
+interface Taken {
+  readonly rows: readonly Row[];
+  readonly answers: readonly (readonly NamedTensor[])[];
+}
+
+/** Rows in any case, however long a run takes. */
 const LEAST_ROWS = 4;
 
 export async function probeModel(request: ProbeRequest): Promise<ProbeReport> {
@@ -68,7 +74,14 @@ class Probe {
     const start = performance.now();
     const taken = await this.#takenRows();
     if (typeof taken === 'string') return { kind: 'not run', reason: taken };
-    const { rows, answers } = taken;
+    const { rows } = taken;
+    const lost = taken.answers
+      .map((outputs) => this.#shapeProblem(outputs, 1))
+      .find((problem) => problem !== undefined);
+    if (lost !== undefined) return { kind: 'differs', reason: lost };
+    const answers = taken.answers.map((outputs) =>
+      outputs.map((output, i) => rowAt(output, this.#outputAxes[i] ?? 0, 0)),
+    );
     const spreads = this.#session.outputs.map((_, i) =>
       spreadOf(answers.map((answer) => answer[i] as Tensor)),
     );
@@ -89,19 +102,14 @@ class Probe {
   }
 
   /** Rows that the model takes, of the first sizes and values that it takes, with what they give alone. */
-  async #takenRows(): Promise<{ rows: Row[]; answers: Answer[] } | string> {
+  async #takenRows(): Promise<Taken | string> {
     let reason: string | undefined;
     for (const integers of INTEGER_RANGES) {
       for (const sizes of FREE_SIZES) {
         const rowOf = (number: number): Row =>
           this.#session.inputs.map((spec, i) => {
             const axis = this.#inputAxes[i] ?? 0;
-            return madeUpRow(spec, {
-              axis,
-              sizes,
-              integers,
-              seed: axis === 'none' ? 0 : number * 31 + i * 7 + number,
-            });
+            return madeUpRow(spec, { axis, sizes, integers, row: axis === 'none' ? 0 : number, input: i });
           });
         try {
           return await this.#answersOf(rowOf);
@@ -115,20 +123,27 @@ class Probe {
   }
 
   /** As many rows as runs of all of them fit into the time. @throws where the model does not take one of them */
-  async #answersOf(rowOf: (number: number) => Row): Promise<{ rows: Row[]; answers: Answer[] }> {
+  async #answersOf(rowOf: (number: number) => Row): Promise<Taken> {
     const { maxRows, fixedRows, limitMs } = this.#request;
     const rows: Row[] = [];
-    const answers: Answer[] = [];
+    const answers: (readonly NamedTensor[])[] = [];
     const start = performance.now();
     for (let number = 0; number < Math.max(LEAST_ROWS, fixedRows ?? maxRows); number++) {
       const row = rowOf(number);
       const outputs = await this.#session.run(this.#feeds([row]));
-      answers.push(outputs.map((output, i) => rowAt(output, this.#outputAxes[i] ?? 0, 0)));
+      answers.push(outputs);
       rows.push(row);
       const each = (performance.now() - start) / rows.length;
       if (rows.length >= LEAST_ROWS && each * rows.length * (rows.length + 6) > limitMs) break;
     }
     return { rows, answers };
+  }
+
+  /** An output without one place for each row. */
+  #shapeProblem(outputs: readonly NamedTensor[], count: number): string | undefined {
+    const total = this.#request.fixedRows ?? count;
+    const lost = outputs.find(({ shape }, i) => shape[this.#outputAxes[i] ?? 0] !== total);
+    return lost && `output "${lost.name}" has the shape [${lost.shape.join(',')}] for ${total} made-up rows`;
   }
 
   #feeds(rows: readonly Row[]): Tensor[] {
@@ -153,12 +168,10 @@ class Probe {
     } catch (error) {
       return `${order.length} made-up rows do not run together (${messageOf(error)})`;
     }
-    const total = this.#request.fixedRows ?? order.length;
+    const lost = this.#shapeProblem(outputs, order.length);
+    if (lost !== undefined) return lost;
     for (const [i, output] of outputs.entries()) {
       const axis = this.#outputAxes[i] ?? 0;
-      if (output.shape[axis] !== total) {
-        return `output "${output.name}" has the shape [${output.shape.join(',')}] for ${total} rows`;
-      }
       for (const [place, number] of order.entries()) {
         const difference = differenceOf(
           rowAt(output, axis, place),
@@ -183,16 +196,15 @@ function rowsWithin(row: Row): number {
   return Math.max(2, Math.floor(RUN_BYTES / Math.max(1, bytes)));
 }
 
-/** How far apart the rows' values are at each place of an output, and the largest of all. */
+/** At each place of an output: how far apart the rows' values are, and the largest of them. */
 interface Spread {
-  readonly places: Float64Array;
-  readonly largest: number;
+  readonly range: Float64Array;
+  readonly largest: Float64Array;
 }
 
 function spreadOf(answers: readonly Tensor[]): Spread {
   const length = elementCount(answers[0]?.shape ?? []);
   const [low, high] = [new Float64Array(length).fill(Infinity), new Float64Array(length).fill(-Infinity)];
-  let largest = 0;
   for (const answer of answers) {
     const values = valuesOf(answer);
     for (let i = 0; i < length; i++) {
@@ -200,16 +212,19 @@ function spreadOf(answers: readonly Tensor[]): Spread {
       if (!Number.isFinite(value)) continue;
       low[i] = Math.min(low[i] as number, value);
       high[i] = Math.max(high[i] as number, value);
-      largest = Math.max(largest, Math.abs(value));
     }
   }
-  return { places: high.map((value, i) => Math.max(0, value - (low[i] as number))), largest };
+  const isKnown = (i: number) => (high[i] as number) >= (low[i] as number);
+  return {
+    range: high.map((value, i) => (isKnown(i) ? value - (low[i] as number) : 0)),
+    largest: high.map((value, i) => (isKnown(i) ? Math.max(Math.abs(value), Math.abs(low[i] as number)) : 0)),
+  };
 }
 
 /** Kernels for one row and for many add up in another order: a few units in the last place of what they add. */
 const RELATIVE = 1e-3;
-const OF_SPREAD = 1e-4;
-const OF_LARGEST = 4e-7;
+const OF_RANGE = 1e-4;
+const OF_LARGEST = 1e-6;
 /** A float16 has 11 bits. */
 const FLOAT16 = 30;
 
@@ -224,7 +239,7 @@ function differenceOf(got: Tensor, alone: Tensor, spread: Spread): string | unde
     if (Object.is(a[i], b[i]) || a[i] === b[i]) continue;
     const [x, y] = [Number(a[i]), Number(b[i])];
     const tolerance =
-      RELATIVE * Math.abs(y) + OF_SPREAD * (spread.places[i] ?? 0) + OF_LARGEST * spread.largest;
+      RELATIVE * Math.abs(y) + OF_RANGE * (spread.range[i] ?? 0) + OF_LARGEST * (spread.largest[i] ?? 0);
     if (!isFloat || !(Math.abs(x - y) <= factor * tolerance)) return `${String(a[i])}, alone ${String(b[i])}`;
   }
   return undefined;

@@ -20,6 +20,8 @@ export interface NodeSpec {
   readonly op: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
+  /** Default: the standard operators. */
+  readonly domain?: string;
   /** A number is an int attribute, an array ints, a text a string, {float} a float. */
   readonly attributes?: Readonly<
     Record<string, number | readonly number[] | string | { readonly float: number }>
@@ -40,6 +42,8 @@ export interface ModelSpec {
   readonly weights?: readonly WeightSpec[];
   /** Default 17. */
   readonly opset?: number;
+  /** Versions of other domains. */
+  readonly domains?: Readonly<Record<string, number>>;
 }
 
 export function onnxModel(spec: ModelSpec): Uint8Array {
@@ -51,7 +55,10 @@ export function onnxModel(spec: ModelSpec): Uint8Array {
     ...spec.outputs.map((value) => bytes(12, valueInfo(value))),
   ]);
   const opset = message([text(1, ''), integer(2, spec.opset ?? 17)]);
-  return Buffer.concat(message([integer(1, 8), bytes(7, graph), bytes(8, opset)]).parts);
+  const others = Object.entries(spec.domains ?? {}).map(([domain, version]) =>
+    bytes(8, message([text(1, domain), integer(2, version)])),
+  );
+  return Buffer.concat(message([integer(1, 8), bytes(7, graph), bytes(8, opset), ...others]).parts);
 }
 
 /** A model whose outputs are its inputs. */
@@ -63,12 +70,13 @@ export function identityModel(values: readonly ValueSpec[]): Uint8Array {
   });
 }
 
-function nodeProto({ op, inputs, outputs, attributes = {} }: NodeSpec): Chunk {
+export function nodeProto({ op, inputs, outputs, domain, attributes = {} }: NodeSpec): Chunk {
   return message([
     ...inputs.map((name) => text(1, name)),
     ...outputs.map((name) => text(2, name)),
     text(4, op),
     ...Object.entries(attributes).map(([name, value]) => bytes(5, attribute(name, value))),
+    ...(domain === undefined ? [] : [text(7, domain)]),
   ]);
 }
 

@@ -29,6 +29,30 @@ export function known(value: Value | undefined): Known | undefined {
     : undefined;
 }
 
+/** The elements at some places of each axis, with the axes in another order: what Slice and Transpose do. */
+export function elementsAt(
+  input: Known,
+  places: readonly (readonly number[])[],
+  order: readonly number[] = [...places.keys()],
+): Fixed | Counts {
+  const stride = (axis: number) => input.shape.slice(axis + 1).reduce((all, dim) => all * dim.factor, 1);
+  const offsets = order.reduce<number[]>(
+    (found, axis) => found.flatMap((at) => (places[axis] ?? []).map((place) => at + place * stride(axis))),
+    [0],
+  );
+  const shape = order.map((axis) => size(places[axis]?.length ?? 0));
+  return elementsOf(
+    shape,
+    offsets.map((at) => input.elements[at]),
+    input.type,
+  );
+}
+
+/** All places of an axis. */
+export function allPlaces(dim: Size): number[] {
+  return Array.from({ length: dim.factor }, (_, i) => i);
+}
+
 function onNumbers(compute: (a: number, b: number) => number | boolean): Binary {
   return (a, b) => {
     const [x, y] = [numberOf(a), numberOf(b)];

@@ -10,7 +10,7 @@ import {
   type Rows,
   type Shape,
 } from '../value.ts';
-import { known } from './arithmetic.ts';
+import { allPlaces, elementsAt, known } from './arithmetic.ts';
 
 /** Slice's way to say "to the end"; exporters write the largest 32-bit or 64-bit number. */
 const TO_THE_END = 2 ** 31 - 1;
@@ -123,15 +123,13 @@ function placesOf({ start, end, step }: Cut, length: number | undefined): number
 
 const slice: Rule = (call) => {
   const small = known(call.value(0));
-  if (small && small.shape.length === 1) {
-    const cut = cutsOf(call, small.shape).get(0);
-    const places = cut && placesOf(cut, small.elements.length);
-    if (places)
-      return elementsOf(
-        [size(places.length)],
-        places.map((at) => small.elements[at]),
-        small.type,
-      );
+  if (small) {
+    const cuts = cutsOf(call, small.shape);
+    const places = small.shape.map((dim, axis) => {
+      const cut = cuts.get(axis);
+      return cut ? placesOf(cut, dim.factor) : allPlaces(dim);
+    });
+    if (places.every((list) => list !== undefined)) return elementsAt(small, places);
   }
   const x = call.data(0);
   const shape = call.shape(x);

@@ -10,7 +10,7 @@ import {
   type Rows,
   type Shape,
 } from '../value.ts';
-import { known } from './arithmetic.ts';
+import { allPlaces, elementsAt, known } from './arithmetic.ts';
 
 /** The elements of a shape input: undefined ones depend on N in a way that is not known. */
 function target(call: Call, index: number): readonly (Size | undefined)[] {
@@ -80,9 +80,13 @@ const flatten: Rule = (call) => {
 };
 
 const transpose: Rule = (call) => {
+  const small = known(call.value(0));
+  const perm = call.ints('perm');
+  if (small)
+    return elementsAt(small, small.shape.map(allPlaces), perm ?? [...small.shape.keys()].toReversed());
   const x = call.data(0);
   const shape = call.shape(x);
-  const order = call.ints('perm') ?? [...shape.keys()].toReversed();
+  const order = perm ?? [...shape.keys()].toReversed();
   if (order.length !== shape.length) call.end('its permutation has another length than the shape');
   const moved = order.map((axis) => shape[call.axis(axis, shape.length)] as Size);
   return call.moved(x, moved, x.kind === 'rows' ? order.findIndex((axis) => axis === x.axis) : 0);
@@ -188,7 +192,7 @@ const constantOfShape: Rule = (call) => {
   const value = call.attribute('value')?.tensor;
   const count = numberOf(product(shape));
   const element = value ? value.elements?.[0] : size(0);
-  if (element && count !== undefined && count > 0 && count <= 64) {
+  if (element && count !== undefined && count <= 64) {
     return elementsOf(shape, new Array<Size>(count).fill(element), value?.type ?? 1);
   }
   return { ...fixedOf(shape), uniform: true } satisfies Fixed;

@@ -1,0 +1,397 @@
+/** Single rules, by small graphs: what they must not prove, and what they must. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { readModel } from '../../../convert/batching/model.ts';
+import { type BatchAxes, type Proof, proofOf } from '../../../convert/batching/proof.ts';
+import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
+import { type NodeSpec, nodeProto, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+const ML = 'ai.onnx.ml';
+
+interface Sample {
+  /** Name to shape; float32, unless the name begins with `i`. */
+  readonly inputs?: Readonly<Record<string, readonly (number | string)[]>>;
+  readonly nodes: readonly NodeSpec[];
+  /** Names of int64 lists. */
+  readonly ints?: Readonly<Record<string, readonly number[]>>;
+  /** Shapes of float32 weights, which are filled with 0, 1, 2 and so on. */
+  readonly floats?: Readonly<Record<string, readonly number[]>>;
+  readonly outputs?: readonly string[];
+  readonly opset?: number;
+  readonly axes?: BatchAxes;
+  readonly extra?: Uint8Array;
+}
+
+async function prove(t: TestContext, sample: Sample): Promise<Proof> {
+  const { inputs = { x: ['N', 4] }, nodes, ints = {}, floats = {}, outputs = ['y'], opset = 17 } = sample;
+  const dtypeOf = (name: string) => (name.startsWith('i') ? ('int64' as const) : ('float32' as const));
+  const spec = ([name, shape]: readonly [string, readonly (number | string)[]]): ValueSpec => ({
+    name,
+    dtype: dtypeOf(name),
+    shape,
+  });
+  const weights: WeightSpec[] = [
+    ...Object.entries(ints).map(([name, values]) => ({
+      name,
+      dtype: 'int64' as const,
+      shape: [values.length],
+      data: BigInt64Array.from(values, BigInt),
+    })),
+    ...Object.entries(floats).map(([name, shape]) => ({
+      name,
+      dtype: 'float32' as const,
+      shape,
+      data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => i),
+    })),
+  ];
+  const model = onnxModel({
+    inputs: Object.entries(inputs).map(spec),
+    outputs: outputs.map((name) => spec([name, []])),
+    nodes,
+    weights,
+    opset,
+    domains: { [ML]: 3, 'com.microsoft': 1, local: 1 },
+  });
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  writeFileSync(file, Buffer.concat([model, sample.extra ?? new Uint8Array(0)]));
+  return proofOf(readModel(file), sample.axes ?? new Map());
+}
+
+const node = (
+  op: string,
+  inputs: string,
+  outputs: string,
+  attributes: NodeSpec['attributes'] = {},
+  domain?: string,
+): NodeSpec => ({
+  op,
+  inputs: inputs === '' ? [] : inputs.split(' ').map((name) => (name === '-' ? '' : name)),
+  outputs: outputs.split(' '),
+  attributes,
+  ...(domain === undefined ? {} : { domain }),
+});
+
+/** The operator that ends the proof. */
+const ENDED: readonly (readonly [title: string, operator: string, sample: Sample])[] = [
+  [
+    'a reshape that takes parts of two rows',
+    'Reshape',
+    { inputs: { x: ['N', 3] }, nodes: [node('Reshape', 'x s', 'y')], ints: { s: [-1, 6] } },
+  ],
+  [
+    'a reshape of time and rows in the wrong order',
+    'Reshape',
+    {
+      inputs: { x: ['N', 3, 4] },
+      nodes: [node('Transpose', 'x', 't', { perm: [1, 0, 2] }), node('Reshape', 't s', 'y')],
+      ints: { s: [-1, 3, 4] },
+    },
+  ],
+  ['a squeeze of whatever has the size 1', 'Squeeze', { nodes: [node('Squeeze', 'x', 'y')] }],
+  ['a squeeze of the batch axis', 'Squeeze', { nodes: [node('Squeeze', 'x a', 'y')], ints: { a: [0] } }],
+  [
+    'a softmax over axes 0 and on, before operator set 13',
+    'Softmax',
+    { opset: 11, nodes: [node('Softmax', 'x', 'y', { axis: 0 })] },
+  ],
+  ['a gather of the first row', 'Gather', { nodes: [node('Gather', 'x a', 'y')], ints: { a: [0] } }],
+  ['a slice of the rows', 'Slice', { nodes: [node('Slice', 'x a b a', 'y')], ints: { a: [0], b: [1] } }],
+  [
+    'as many features as there are rows',
+    'Slice',
+    {
+      nodes: [
+        node('Shape', 'x', 's', { start: 0, end: 1 }),
+        node('Slice', 'x a s b', 'part'),
+        node('ReduceMean', 'part', 'y', { axes: [1] }),
+      ],
+      ints: { a: [0], b: [1] },
+    },
+  ],
+  [
+    'a product of the rows with each other',
+    'MatMul',
+    { nodes: [node('Transpose', 'x', 't', { perm: [1, 0] }), node('MatMul', 'x t', 'y')] },
+  ],
+  [
+    'rows added to themselves, turned over',
+    'Add',
+    {
+      inputs: { x: ['N', 1] },
+      nodes: [node('Transpose', 'x', 't'), node('Add', 'x t', 'y')],
+    },
+  ],
+  ['a constant for each of four rows', 'Add', { floats: { c: [4, 1] }, nodes: [node('Add', 'x c', 'y')] }],
+  [
+    'a constant for each of the four fixed rows',
+    'Add',
+    { inputs: { x: [4, 3] }, floats: { c: [4, 1] }, nodes: [node('Add', 'x c', 'y')] },
+  ],
+  [
+    'the places that MaxPool counts through all images',
+    'MaxPool',
+    {
+      inputs: { x: ['N', 1, 4, 4] },
+      outputs: ['i'],
+      nodes: [node('MaxPool', 'x', 'y i', { kernel_shape: [2, 2] })],
+    },
+  ],
+  [
+    'statistics of all rows by default axes',
+    'MeanVarianceNormalization',
+    {
+      inputs: { x: ['N', 2, 4, 4] },
+      nodes: [node('MeanVarianceNormalization', 'x', 'y')],
+    },
+  ],
+  [
+    'a scale for each row',
+    'QuantizeLinear',
+    {
+      inputs: { x: [4, 3] },
+      floats: { s: [4] },
+      nodes: [
+        node('QuantizeLinear', 'x s', 'q', { axis: 0 }),
+        node('DequantizeLinear', 'q s', 'y', { axis: 0 }),
+      ],
+    },
+  ],
+  [
+    'a state that is a constant for each row',
+    'RNN',
+    {
+      inputs: { x: [3, 4, 2] },
+      axes: new Map([['x', 1]]),
+      floats: { w: [1, 2, 2], r: [1, 2, 2], h: [1, 4, 2] },
+      nodes: [node('RNN', 'x w r - - h', 'all y', { hidden_size: 2 })],
+    },
+  ],
+  [
+    'a vector that a tree takes for one row',
+    'TreeEnsembleRegressor',
+    {
+      inputs: { x: ['N'] },
+      nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
+    },
+  ],
+  ['classes as maps', 'ZipMap', { nodes: [node('ZipMap', 'x', 'y', {}, ML)] }],
+  ['an operator that no rule knows', 'Mystery', { nodes: [node('Mystery', 'x', 'y', {}, 'local')] }],
+  [
+    'an operator of its own on constants alone, which may draw numbers',
+    'Mystery',
+    {
+      floats: { c: [4] },
+      nodes: [node('Mystery', 'c', 'd', {}, 'local'), node('Add', 'x d', 'y')],
+    },
+  ],
+  [
+    'random numbers',
+    'RandomUniform',
+    { nodes: [node('RandomUniform', '', 'r', { shape: [1, 4] }), node('Add', 'x r', 'y')] },
+  ],
+  [
+    'random numbers of the shape of the input',
+    'RandomUniformLike',
+    { nodes: [node('RandomUniformLike', 'x', 'y')] },
+  ],
+  ['an output without rows', 'Relu', { floats: { c: [4] }, nodes: [node('Relu', 'c', 'y')] }],
+  ['an output with its rows on its second axis', 'Transpose', { nodes: [node('Transpose', 'x', 'y')] }],
+  [
+    'an output with two places for each row',
+    'Reshape',
+    { nodes: [node('Reshape', 'x s', 'y')], ints: { s: [-1, 2] } },
+  ],
+  [
+    'one input with five rows beside a free one',
+    'input',
+    { inputs: { x: ['N', 4], z: [5, 4] }, nodes: [node('Add', 'x z', 'y')] },
+  ],
+  ['an input without axes', 'input', { inputs: { x: ['N', 4], z: [] }, nodes: [node('Add', 'x z', 'y')] }],
+  ['an operator set that is newer than the rules', 'Relu', { opset: 99, nodes: [node('Relu', 'x', 'y')] }],
+  [
+    'arithmetic of operator set 6, which broadcasts in another way',
+    'Add',
+    { opset: 6, floats: { c: [4] }, nodes: [node('Add', 'x c', 'y')] },
+  ],
+  [
+    'rows repeated as often as there are rows',
+    'Expand',
+    {
+      inputs: { x: ['N', 1] },
+      nodes: [
+        node('Shape', 'x', 's', { start: 0, end: 1 }),
+        node('Concat', 's s', 'ss', { axis: 0 }),
+        node('Expand', 'x ss', 'e'),
+        node('ReduceSum', 'e a', 'y'),
+      ],
+      ints: { a: [1] },
+    },
+  ],
+  [
+    'one row that all rows take from',
+    'GatherND',
+    { inputs: { x: ['N', 4], i: ['N', 1] }, nodes: [node('GatherND', 'x i', 'y')] },
+  ],
+];
+
+for (const [title, operator, sample] of ENDED) {
+  test(`not proven: ${title}`, async (t) => {
+    const { end } = await prove(t, sample);
+    assert.ok(end, 'it is proven');
+    assert.equal(end.operator, operator, end.message);
+  });
+}
+
+const PROVEN: readonly (readonly [title: string, sample: Sample])[] = [
+  [
+    'a reshape by the sizes of the input',
+    {
+      inputs: { x: ['N', 'T', 6] },
+      nodes: [
+        node('Shape', 'x', 's'),
+        node('Gather', 's z', 'n'),
+        node('Concat', 'n rest', 'shape', { axis: 0 }),
+        node('Reshape', 'x shape', 'y'),
+      ],
+      ints: { z: [0], rest: [-1, 3, 2] },
+    },
+  ],
+  [
+    'heads folded into the batch and back',
+    {
+      inputs: { x: ['N', 'T', 6] },
+      nodes: [
+        node('Reshape', 'x split', 'h'),
+        node('Transpose', 'h', 't', { perm: [0, 2, 1, 3] }),
+        node('Shape', 'x', 's'),
+        node('Gather', 's one', 'time'),
+        node('Concat', 'minus time two', 'folded', { axis: 0 }),
+        node('Reshape', 't folded', 'f'),
+        node('Softmax', 'f', 'm'),
+        node('Concat', 'minus three time two', 'back', { axis: 0 }),
+        node('Reshape', 'm back', 'y'),
+      ],
+      ints: { split: [0, 0, 3, 2], minus: [-1], one: [1], two: [2], three: [3] },
+    },
+  ],
+  [
+    'sequence first, with time and rows folded and back',
+    {
+      inputs: { x: ['N', 5, 4] },
+      floats: { w: [4, 3] },
+      nodes: [
+        node('Transpose', 'x', 't', { perm: [1, 0, 2] }),
+        node('Reshape', 't flat', 'f'),
+        node('MatMul', 'f w', 'm'),
+        node('Reshape', 'm back', 'b'),
+        node('Transpose', 'b', 'y', { perm: [1, 0, 2] }),
+      ],
+      ints: { flat: [-1, 4], back: [5, -1, 3] },
+    },
+  ],
+  [
+    'the same states for all rows of a recurrent operator',
+    {
+      inputs: { x: [3, 'N', 2] },
+      axes: new Map([['x', 1]]),
+      floats: { w: [1, 2, 2], r: [1, 2, 2] },
+      nodes: [
+        node('Shape', 'x', 's', { start: 1, end: 2 }),
+        node('Concat', 'one s two', 'shape', { axis: 0 }),
+        node('ConstantOfShape', 'shape', 'h'),
+        node('RNN', 'x w r - - h', 'all last', { hidden_size: 2 }),
+        node('Squeeze', 'last zero', 'y'),
+      ],
+      ints: { one: [1], two: [2], zero: [0] },
+    },
+  ],
+  [
+    'an input that is the same for all rows',
+    {
+      inputs: { x: ['N', 4], z: [] },
+      axes: new Map([['z', 'none']]),
+      nodes: [node('Mul', 'x z', 'y')],
+    },
+  ],
+  [
+    'rows of ids that choose from a table',
+    {
+      inputs: { i: ['N', 'T'] },
+      floats: { table: [10, 4] },
+      nodes: [node('Gather', 'table i', 'e'), node('ReduceMean', 'e', 'y', { axes: [1] })],
+    },
+  ],
+  [
+    'the four fixed rows',
+    { inputs: { x: [4, 3] }, nodes: [node('Reshape', 'x s', 'y')], ints: { s: [4, 3, 1] } },
+  ],
+  [
+    'one fixed row, whatever is done to it',
+    { inputs: { x: [1, 3] }, nodes: [node('Softmax', 'x', 'y', { axis: 0 })] },
+  ],
+  [
+    'what mixes rows, where no output needs it',
+    { nodes: [node('Softmax', 'x', 'unused', { axis: 0 }), node('Relu', 'x', 'y')] },
+  ],
+  [
+    'a tree on a table',
+    {
+      inputs: { x: ['N', 4] },
+      nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
+    },
+  ],
+];
+
+for (const [title, sample] of PROVEN) {
+  test(`proven: ${title}`, async (t) => {
+    const { end } = await prove(t, sample);
+    assert.equal(end && `${end.operator}: ${end.message}`, undefined);
+  });
+}
+
+/** A function of the file, as the field of a model. */
+function functionOf(name: string, inner: readonly NodeSpec[]): Uint8Array {
+  const body = message([
+    text(1, name),
+    text(4, 'a'),
+    text(5, 'b'),
+    ...inner.map((item) => bytes(7, nodeProto(item))),
+    text(10, 'local'),
+  ]);
+  return Buffer.concat(bytes(25, body).parts);
+}
+
+test('the body of a function of the file is followed in place of its node', async (t) => {
+  const nodes = [node('Inner', 'x', 'y', {}, 'local')];
+  const kept = await prove(t, {
+    nodes,
+    extra: functionOf('Inner', [node('Relu', 'a', 'r'), node('Neg', 'r', 'b')]),
+  });
+  assert.equal(kept.end, undefined);
+  const mixing = await prove(t, {
+    nodes,
+    extra: functionOf('Inner', [node('Softmax', 'a', 'b', { axis: 0 })]),
+  });
+  assert.equal(mixing.end?.operator, 'Softmax');
+});
+
+test('outputs on another axis are proven where the caller asks for them, with the axis', async (t) => {
+  const folder = await temporaryFolder(t);
+  const file = join(folder, 'model.onnx');
+  writeFileSync(
+    file,
+    onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: [2, 'N', 3] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: [2, 'N', 3] }],
+      nodes: [node('Relu', 'x', 'y')],
+    }),
+  );
+  const axes: BatchAxes = new Map([['x', 1]]);
+  assert.match(proofOf(readModel(file), axes).end?.message ?? '', /has its rows on axis 1/);
+  const { end, outputAxes } = proofOf(readModel(file), axes, true);
+  assert.equal(end, undefined);
+  assert.deepEqual([...outputAxes], [['y', 1]]);
+});
