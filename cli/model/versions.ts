@@ -20,17 +20,27 @@ export async function list({ s3, location, text }: OpenPlace, output: Output): P
     output.answer({ from: text, versions }, `no version of a model in ${text}; \`model push\` brings one`);
     return EXIT.ok;
   }
-  const head = ['version     ', 'uploaded            ', '    size', 'files', 'from'].join('  ');
+  const head = ['version     ', 'uploaded            ', '    size', 'files', 'batching  ', 'from'].join('  ');
   output.answer({ from: text, versions }, [head, ...versions.map(lineOf)].join('\n'));
   return EXIT.ok;
 }
 
-function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: ModelVersion): string {
+function lineOf({
+  version,
+  uploadedAt,
+  bytes,
+  files,
+  format,
+  verification,
+  serves,
+  before,
+}: ModelVersion): string {
   const line = [
     version.padEnd(12),
     `${uploadedAt.slice(0, 19)}Z`,
     bytesText(bytes).padStart(8),
     String(files).padStart(5),
+    (verification?.batching.verdict ?? 'unknown').padEnd(10),
     format ?? '(no manifest)',
   ].join('  ');
   if (serves) return `${line}  <- serves`;

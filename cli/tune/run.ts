@@ -10,7 +10,8 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
-import { openSession, type Session } from '../../lib/inference/session.ts';
+import { mayShareRuns, type Verification } from '../../lib/contract/verification.ts';
+import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/inference/warm-up.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
@@ -22,7 +23,7 @@ import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, si
 import type { ModelFacts, Point } from './points.ts';
 
 /** The settings of a job that affect the time. */
-type TuneJob = Pick<JobConfig, 'inputAlreadyBatched' | 'image' | 'postProcessing'>;
+type TuneJob = Pick<JobConfig, 'inputAlreadyBatched' | 'image' | 'postProcessing' | 'batching'>;
 
 export interface OpenRequest {
   readonly file: string;
@@ -32,6 +33,8 @@ export interface OpenRequest {
   readonly sizes: Sizes;
   readonly data: readonly DataFile[];
   readonly job: TuneJob;
+  /** As it would be stored with the model's version. */
+  readonly verification?: Verification | undefined;
 }
 
 export interface OpenPoint {
@@ -45,11 +48,14 @@ const CONTEXT = { getRemainingTimeInMillis: () => 900_000 };
 
 /** @throws model_unavailable, bad_config for missing sizes or data, model_failed when no record runs */
 export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
-  const { file, point, job } = request;
+  const { file, point } = request;
   const begin = performance.now();
-  const session = await openSession(file, { threads: point.threads });
+  const session = await openSession(file, {
+    threads: point.threads,
+    optimization: request.verification?.runtime,
+  });
   const loadMs = performance.now() - begin;
-  const served = await serve(session, point.records, job);
+  const served = await serve(session, point.records, request);
   const { records, data, specs } = await recordsFor(request, session, served.runner);
   const first = records[0] as Inputs;
   const messageBytes = Buffer.byteLength(messageOf(records, 0));
@@ -75,11 +81,12 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
 
 type Served = Awaited<ReturnType<typeof serve>>;
 
-/** The functions around the session, with the runner of openOnnx and a clock around the model. */
-async function serve(session: Session, maxRows: number, job: TuneJob) {
+/** The functions around the session, as openOnnx makes a runner of it, with a clock around the model. */
+async function serve(session: Session, maxRows: number, { job, verification }: OpenRequest) {
   const { image, inputAlreadyBatched } = job;
   const fixedRows = fixedBatch(session.inputs);
-  const separable = await warmUp(session, fixedRows, image);
+  await warmUp(session, fixedRows, image);
+  const separable = mayShareRuns(verification, RUNTIME, job.batching);
   const settings = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, inputAlreadyBatched, image };
   const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
   const timed: Session['run'] = async (feeds) => {

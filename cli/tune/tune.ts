@@ -84,7 +84,7 @@ function jobOf(config: string | undefined, output: Output): JobConfig {
 
 function measure(
   { file, shapeless }: TuneModel,
-  { inputAlreadyBatched, image, postProcessing }: JobConfig,
+  { inputAlreadyBatched, image, postProcessing, batching }: JobConfig,
   { memories, maxBatch, limitMs, sizes, data, traffic }: TuneOptions,
   output: Output,
   signal: AbortSignal,
@@ -94,7 +94,7 @@ function measure(
   const progress = showProgress(output.json);
   const total = limitMs / 1000;
   return measurePoints({
-    open: { file, shapeless, sizes, data, job: { inputAlreadyBatched, image, postProcessing } },
+    open: { file, shapeless, sizes, data, job: { inputAlreadyBatched, image, postProcessing, batching } },
     threads: [...threads].toSorted((a, b) => a - b),
     endpoints: traffic === 'both' ? ['predict', 'batch'] : [traffic],
     maxBatch,

@@ -5,10 +5,11 @@
  */
 import type { JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
-import { logError } from '../contract/log.ts';
+import { logError, logWarning } from '../contract/log.ts';
+import { needsVerification } from '../contract/verification.ts';
 import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
-import { threadsForMemory } from '../inference/session.ts';
+import { RUNTIME, threadsForMemory } from '../inference/session.ts';
 import { downloadModel, type ModelLocation, type ModelPointer, readPointer } from '../registry/download.ts';
 import { makeFolder, removeOthers } from '../registry/download-folder.ts';
 import { findModelFile } from '../registry/onnx-file.ts';
@@ -57,7 +58,7 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
           // Removes first to make room: at most the versions in use and this one exist together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);
-          const runner = await openOnnx(await findModelFile(folder), wanted.version, settings);
+          const runner = await openVersion(await findModelFile(folder), wanted, settings);
           latest = [wanted.version];
           open.push(runner);
           return tidyAfter(runner, async () => {
@@ -74,6 +75,21 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   );
 }
 
+function openVersion(
+  file: string,
+  { version, verification }: ModelPointer,
+  settings: OnnxSettings,
+): Promise<OnnxRunner> {
+  if (settings.batchSize > 1 && needsVerification(verification, RUNTIME, settings.batching ?? 'proven')) {
+    logWarning(
+      'records run one by one: this version of the model was not verified for this release; ' +
+        '`cluster-serving model push` verifies it',
+      { version },
+    );
+  }
+  return openOnnx(file, version, { ...settings, verification });
+}
+
 /** The same runner; once it is closed, `then` is called. */
 function tidyAfter(runner: OnnxRunner, then: () => Promise<void>): OnnxRunner {
   let closing: Promise<void> | undefined;
@@ -86,6 +102,7 @@ export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSetti
     batchSize: job.batchSize,
     inputAlreadyBatched: job.inputAlreadyBatched,
     image: job.image,
+    batching: job.batching,
   };
 }
 

@@ -28,6 +28,7 @@ export const DEFAULT_JOB: JobConfig = {
   postProcessing: '',
   inputAlreadyBatched: false,
   batchSize: 32,
+  batching: 'proven',
   threadPerModel: 0,
   modelRefreshSeconds: 30,
   resultTtlSeconds: 86_400,

@@ -116,6 +116,10 @@ const JOB = {
   ),
   inputAlreadyBatched: setting(flag, 'Whether records carry the batch dimension.'),
   batchSize: setting(whole(1, 10_000), 'Most rows of one run of the model.'),
+  batching: setting(
+    choice('proven', 'always', 'never'),
+    'Whether records share runs: when that is proven not to change their answers, `always`, or `never`.',
+  ),
   threadPerModel: setting(whole(0, 64), 'Threads of one run; 0 is one per vCPU.'),
   modelRefreshSeconds: setting(whole(1, 86_400), 'How often a running function looks for a new model.'),
   resultTtlSeconds: setting(whole(1, 14 * 86_400), 'How long a result stays.'),

@@ -31,6 +31,10 @@ export function logError(error: unknown, fields: Fields = {}): void {
   write('error', known.message, { code: known.code, uri: known.uri, stack: stackOf(known), ...fields });
 }
 
+export function logWarning(message: string, fields: Fields = {}): void {
+  write('warn', message, fields);
+}
+
 function stackOf(error: Error): string {
   const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : '';
   return `${error.stack ?? error.message}${cause}`;

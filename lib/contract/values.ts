@@ -104,7 +104,7 @@ export interface TensorRunner {
   readonly outputs: readonly TensorSpec[];
   /** The rows that all inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows: number | undefined;
-  /** False when records must not share a run: an output does not follow the rows, or rows change each other's answers. */
+  /** False when records must not share a run, because their answers are not known to be independent. */
   readonly separable: boolean;
   run(feeds: readonly Tensor[]): Promise<readonly NamedTensor[]>;
   close(): Promise<void>;

@@ -1,10 +1,8 @@
-/**
- * Opens an ONNX model as a runner of tensors, warmed up, and measures whether records can share a run, which the file
- * does not state (`[1,1,M,7]` is ambiguous).
- */
+/** Opens an ONNX model as a runner of tensors, warmed up, in the way that its verification and the job ask for. */
 import type { TensorRunner } from '../contract/values.ts';
+import { type BatchingSetting, mayShareRuns, type Verification } from '../contract/verification.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
-import { openSession } from './session.ts';
+import { openSession, RUNTIME } from './session.ts';
 import { fixedBatch, warmUp } from './warm-up.ts';
 
 export interface OnnxSettings {
@@ -13,15 +11,20 @@ export interface OnnxSettings {
   readonly batchSize: number;
   readonly inputAlreadyBatched: boolean;
   readonly image: ImageChoice;
+  /** Default proven: as the verification says. */
+  readonly batching?: BatchingSetting | undefined;
+  /** What is stored with the model's version. */
+  readonly verification?: Verification | undefined;
 }
 
 /** @throws model_unavailable with onnxruntime's reason */
 export async function openTensorRunner(
   file: string,
-  { threads, image }: Pick<OnnxSettings, 'threads' | 'image'>,
+  { threads, image, batching, verification }: Omit<OnnxSettings, 'batchSize' | 'inputAlreadyBatched'>,
 ): Promise<TensorRunner> {
-  const session = await openSession(file, { threads });
+  const session = await openSession(file, { threads, optimization: verification?.runtime });
   const fixedRows = fixedBatch(session.inputs);
-  const separable = await warmUp(session, fixedRows, image);
+  await warmUp(session, fixedRows, image);
+  const separable = mayShareRuns(verification, RUNTIME, batching);
   return { ...session, fixedRows, separable };
 }

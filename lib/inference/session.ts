@@ -8,6 +8,7 @@ import { DAMAGED, modelUnavailable } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
+import type { Optimization, Runtime } from '../contract/verification.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];
@@ -20,7 +21,18 @@ export interface Session {
 interface SessionOptions {
   /** Threads of one run; see `threadsForMemory`. */
   readonly threads: number;
+  /** Default: all rewrites except those that are known to be wrong. */
+  readonly optimization?: Optimization | undefined;
 }
+
+/**
+ * Rewrites of onnxruntime 1.30 that change answers, off in every session. Pad_Fusion gives a MaxPool the zero padding in
+ * front of it as its own, which counts as minus infinity.
+ */
+const WRONG_OPTIMIZERS: readonly string[] = ['Pad_Fusion'];
+
+/** What a verification that is made in this process holds for. */
+export const RUNTIME: Runtime = { onnxruntime: env.versions.common, architecture: process.arch };
 
 // Errors are thrown and logged once; onnxruntime's own log would repeat them.
 env.logLevel = 'fatal';
@@ -33,16 +45,22 @@ export function threadsForMemory(memoryMB: number): number {
 
 /** @throws model_unavailable when onnxruntime refuses the file, with its reason */
 export async function openSession(path: string, options: SessionOptions): Promise<Session> {
+  const { level = 'all', disabledOptimizers = [] } = options.optimization ?? {};
   let session: InferenceSession;
   try {
     session = await InferenceSession.create(path, {
       intraOpNumThreads: options.threads,
       interOpNumThreads: 1,
       executionMode: 'sequential',
-      graphOptimizationLevel: 'all',
+      graphOptimizationLevel: level,
       logSeverityLevel: 4,
       // Spinning worker threads burn the vCPU that the next request needs.
-      extra: { session: { intra_op: { allow_spinning: '0' } } },
+      extra: {
+        session: { intra_op: { allow_spinning: '0' } },
+        optimization: {
+          disable_specified_optimizers: [...WRONG_OPTIMIZERS, ...disabledOptimizers].join(';'),
+        },
+      },
     });
   } catch (error) {
     throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {

@@ -22,7 +22,7 @@ export interface BatchSettings {
   readonly maxBytes: number;
   /** Rows the model's inputs are fixed to; undefined when the batch dimension is free. */
   readonly fixedRows?: number | undefined;
-  /** False when the model's outputs do not follow its rows. */
+  /** False when records must not share a run. */
   readonly separable: boolean;
 }
 

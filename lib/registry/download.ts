@@ -7,6 +7,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { readVerification, type Verification } from '../contract/verification.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
 
@@ -14,6 +15,8 @@ import { inPartial } from './download-folder.ts';
 export interface ModelPointer {
   readonly version: string;
   readonly files: readonly ModelFile[];
+  /** Undefined for a model that was copied by hand, or pushed by a release that made none. */
+  readonly verification?: Verification | undefined;
 }
 
 interface ModelFile {
@@ -84,7 +87,10 @@ export async function readPointer(s3: S3Client, location: ModelLocation): Promis
 function parsePointer(text: string, location: ModelLocation): ModelPointer {
   const { prefix } = location;
   try {
-    const { version, files } = JSON.parse(text) as { version: unknown; files: unknown };
+    const { version, files, verification } = JSON.parse(text) as Record<
+      'version' | 'files' | 'verification',
+      unknown
+    >;
     if (!isVersion(version)) throw new Error('version');
     if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
       throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);
@@ -99,6 +105,7 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
         if (typeof sha256 !== 'string' || !SHA256.test(sha256)) throw new Error('sha256');
         return { path, bytes: bytes as number, sha256, key: `${prefix}versions/${version}/${path}` };
       }),
+      verification: readVerification(verification),
     };
   } catch (error) {
     throw modelUnavailable(

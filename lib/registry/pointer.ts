@@ -4,6 +4,7 @@
  * no history.
  */
 import { ServingError } from '../contract/errors.ts';
+import type { Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { addressText, isVersion, type ModelLocation, unreachable } from './download.ts';
@@ -32,6 +33,12 @@ export interface VersionFile {
   readonly sha256: string;
 }
 
+/** What a pointer says of the version that it names. */
+export interface VersionContent {
+  readonly files: readonly VersionFile[];
+  readonly verification?: Verification | undefined;
+}
+
 /** Activations that `current.json` keeps, which stays under its 1 MiB read limit so. Older ones are dropped. */
 const MAX_HISTORY = 50;
 
@@ -58,11 +65,11 @@ export async function promote(
   s3: S3Client,
   location: ModelLocation,
   current: CurrentModel,
-  files: readonly VersionFile[],
+  { files, verification }: VersionContent,
   history: readonly Activation[],
 ): Promise<void> {
   const { version } = history.at(-1) as Activation;
-  const document = { version, files, history: history.slice(-MAX_HISTORY) };
+  const document = { version, files, verification, history: history.slice(-MAX_HISTORY) };
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
   // Also checked before, because not every store supports the condition.
   const now = await readCurrent(s3, location);

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { modelUnavailable, type ServingError } from '../contract/errors.ts';
+import type { Verification } from '../contract/verification.ts';
 import { type S3Client, sizeOf } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
 import {
@@ -18,7 +19,7 @@ import {
   unreachable,
 } from './download.ts';
 import { findModelFile } from './onnx-file.ts';
-import { type CurrentModel, promote, readCurrent, type VersionFile } from './pointer.ts';
+import { type CurrentModel, promote, readCurrent, type VersionContent, type VersionFile } from './pointer.ts';
 import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
 
 export interface PublishOptions {
@@ -31,6 +32,11 @@ export interface PublishOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with the model's file before a new version is uploaded. Its errors are thrown. */
   readonly smokeTest?: ((file: string) => Promise<void>) | undefined;
+  /**
+   * Called with the model's file and what is stored with this version, before anything is uploaded; returns what to
+   * store. Its errors are thrown. Without it, what is stored stays.
+   */
+  readonly verify?: ((file: string, stored: Verification | undefined) => Promise<Verification>) | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
@@ -49,7 +55,7 @@ export interface Published extends ModelPointer {
  * the SHA-256 over names and contents, so the same files are the same version.
  * @throws model_unavailable when the directory holds no model or two, a link, or a file that cannot be named in S3,
  * and when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason;
- * errors of `smokeTest`
+ * errors of `smokeTest` and `verify`
  */
 export async function publishModel(
   s3: S3Client,
@@ -70,16 +76,22 @@ export async function publishModel(
   try {
     // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
-    if (options.smokeTest && !(await readManifest(s3, location, version))) await options.smokeTest(model);
+    const known = await readManifest(s3, location, version);
+    if (options.smokeTest && !known) await options.smokeTest(model);
+    const verification = options.verify
+      ? await options.verify(model, known?.verification)
+      : known?.verification;
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
     const at = new Date(now()).toISOString();
-    if (!(await readManifest(s3, location, version))) {
-      await writeManifest(s3, location, { version, files, uploadedAt: at, source });
+    const stored = await readManifest(s3, location, version);
+    if (!stored || verification !== known?.verification) {
+      await writeManifest(s3, location, { version, files, uploadedAt: at, source, ...stored, verification });
     }
-    if (activate) await promoteUpload(s3, location, current, version, files, at);
+    if (activate) await promoteUpload(s3, location, current, { version, files, verification }, at);
     return {
       version,
       files: files.map((file) => ({ ...file, key: keyOf(location, version, file.path) })),
+      verification,
       skipped,
       before: current.version,
       serves: activate || current.version === version,
@@ -128,15 +140,14 @@ async function promoteUpload(
   s3: S3Client,
   location: ModelLocation,
   current: CurrentModel,
-  version: string,
-  files: readonly VersionFile[],
+  { version, ...content }: VersionContent & { readonly version: string },
   at: string,
 ): Promise<void> {
   if (current.version === version) {
     // Written again, though nothing changes: by hand somebody may have spoiled the list of its files.
-    return promote(s3, location, current, files, current.history);
+    return promote(s3, location, current, content, current.history);
   }
-  return promote(s3, location, current, files, [...current.history, { version, at }]);
+  return promote(s3, location, current, content, [...current.history, { version, at }]);
 }
 
 /**

@@ -4,15 +4,22 @@
  * rollback selects it at that moment.
  */
 import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { readVerification, type Verification } from '../contract/verification.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
 import { addressText, isModelPath, isVersion, type ModelLocation, unreachable } from './download.ts';
-import { type Activation, type CurrentModel, promote, readCurrent, type VersionFile } from './pointer.ts';
+import {
+  type Activation,
+  type CurrentModel,
+  promote,
+  readCurrent,
+  type VersionContent,
+  type VersionFile,
+} from './pointer.ts';
 
 /** `manifests/<version>.json`. */
-interface Manifest {
+interface Manifest extends VersionContent {
   readonly version: string;
-  readonly files: readonly VersionFile[];
   /** ISO 8601. */
   readonly uploadedAt: string;
   /** The source of the model; for an ONNX directory only the format. */
@@ -33,6 +40,8 @@ export interface ModelVersion {
   readonly uploadedAt: string;
   /** Undefined without a manifest: incomplete, being uploaded, or of an earlier release. */
   readonly format: string | undefined;
+  /** Undefined where none was made: records run one by one. */
+  readonly verification: Verification | undefined;
   readonly serves: boolean;
   /** The target of a rollback without a name. */
   readonly before: boolean;
@@ -61,7 +70,8 @@ export async function readManifest(
       ({ path, bytes, sha256 }) =>
         isModelPath(path) && Number.isSafeInteger(bytes) && /^[0-9a-f]{64}$/.test(sha256),
     );
-    return isWhole && manifest.files.length > 0 ? manifest : undefined;
+    if (!isWhole || manifest.files.length === 0) return undefined;
+    return { ...manifest, verification: readVerification(manifest.verification) };
   } catch {
     return undefined;
   }
@@ -81,6 +91,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
       files: objects.keys.length,
       uploadedAt: manifests[i]?.uploadedAt ?? new Date(objects.modifiedAt).toISOString(),
       format: manifests[i]?.source.format,
+      verification: manifests[i]?.verification,
       serves: version === current.version,
       before: version === before,
     }));
@@ -154,7 +165,7 @@ export async function rollBack(
     );
   }
   await assertFiles(s3, location, manifest);
-  await promote(s3, location, current, manifest.files, historyBackTo(current.history, wanted, now));
+  await promote(s3, location, current, manifest, historyBackTo(current.history, wanted, now));
   return { version: wanted, from: current.version };
 }
 

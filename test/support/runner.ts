@@ -6,7 +6,13 @@ import type { TestContext } from 'node:test';
 import { type OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
 import type { OnnxSettings } from '../../lib/inference/runner.ts';
 
-const SETTINGS: OnnxSettings = { threads: 1, batchSize: 32, inputAlreadyBatched: false, image: {} };
+const SETTINGS: OnnxSettings = {
+  threads: 1,
+  batchSize: 32,
+  inputAlreadyBatched: false,
+  image: {},
+  batching: 'always',
+};
 
 export async function temporaryFolder(t: TestContext, prefix = 'cs-test-'): Promise<string> {
   // A command in it gets its real path, and TMPDIR may be a link.

@@ -37,6 +37,7 @@ const WHOLE_JOB: JobConfig = {
   postProcessing: 'pickTopN(2)',
   inputAlreadyBatched: true,
   batchSize: 7,
+  batching: 'never',
   threadPerModel: 2,
   modelRefreshSeconds: 5,
   resultTtlSeconds: 60,

@@ -297,7 +297,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
     store.beforePut = () => undefined;
     store.objects.set(pointer, Buffer.from(JSON.stringify({ version: 'theirs', files })));
   };
-  await assert.rejects(promote(store.s3, LOCATION, current, files, to('mine')), {
+  await assert.rejects(promote(store.s3, LOCATION, current, { files }, to('mine')), {
     code: 'conflict',
     message: new RegExp(`version theirs was made to serve in the meantime, in place of ${a}; mine was not`),
   });
@@ -307,7 +307,7 @@ test('two promotions of one pointer: the store keeps the condition, the second i
   const none = await readCurrent(store.s3, LOCATION);
   store.beforePut = () =>
     void store.objects.set(pointer, Buffer.from(JSON.stringify({ version: 'first', files })));
-  await assert.rejects(promote(store.s3, LOCATION, none, files, to('mine')), { code: 'conflict' });
+  await assert.rejects(promote(store.s3, LOCATION, none, { files }, to('mine')), { code: 'conflict' });
 });
 
 test('a promotion whose answer gets lost is no conflict with itself', async (t) => {

@@ -1,0 +1,31 @@
+/** What onnxruntime's rewrites would change in an answer. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decodeInstances } from '../../../lib/codecs/instances.ts';
+import { onnxModel } from '../../support/onnx.ts';
+import { openModelBytes } from '../../support/runner.ts';
+
+/** A zero padding of one, in front of a MaxPool of 3x3 with stride 2. */
+const padded = onnxModel({
+  inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 1, 4, 4] }],
+  outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 1, 2, 2] }],
+  nodes: [
+    { op: 'Pad', inputs: ['x', 'pads'], outputs: ['padded'] },
+    {
+      op: 'MaxPool',
+      inputs: ['padded'],
+      outputs: ['y'],
+      attributes: { kernel_shape: [3, 3], strides: [2, 2] },
+    },
+  ],
+  weights: [
+    { name: 'pads', dtype: 'int64', shape: [8], data: BigInt64Array.of(0n, 0n, 1n, 1n, 0n, 0n, 1n, 1n) },
+  ],
+});
+
+test('the zeros of a Pad count in the MaxPool behind it', async (t) => {
+  const runner = await openModelBytes(t, padded);
+  const row = JSON.stringify([Array.from({ length: 4 }, () => Array.from({ length: 4 }, () => -1))]);
+  const [outcome] = await runner.run(decodeInstances(`{"instances":[{"x":${row}}]}`));
+  assert.deepEqual(outcome?.ok && [...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 0, -1]);
+});
