@@ -4,6 +4,7 @@
  */
 import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
+import { type Verification, verificationNotes } from '../lib/contract/verification.ts';
 import type { MemoryPoint } from './check/memory.ts';
 import type { BatchReport, CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
@@ -56,6 +57,8 @@ export interface ImportReport {
     /** NaN in the outputs of made-up inputs, by output. */
     readonly nan: Readonly<Record<string, number>>;
   };
+  /** Absent in reports of earlier versions. */
+  readonly verification?: Verification;
   readonly measured: {
     /** ISO 8601. */
     readonly at: string;
@@ -103,6 +106,7 @@ export function importReportText(importReport: ImportReport): string {
     ...importReport.images.map(imageText),
     `- check: loads; ${BATCH_TEXTS[importReport.check.batch]}${referenceText(importReport)}`,
     ...Object.entries(importReport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
+    ...verificationNotes(importReport.verification).map((line) => `- verified: ${line}`),
     `- measured: ${measuredText(measured)}`,
     `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),

@@ -24,6 +24,7 @@ import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
 import { fileFacts } from './sources.ts';
+import { verifyModel } from './verify/verify.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
@@ -237,6 +238,7 @@ async function importReportOf(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, batch } = report;
+  const verification = await verifyModel(join(folder, MODEL_FILE), { signal: options.signal });
   const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
@@ -257,6 +259,7 @@ async function importReportOf(
       reference: reference ? 'agrees' : 'none given',
       nan: Object.fromEntries(nan),
     },
+    verification,
     measured: {
       at: new Date().toISOString(),
       importMs: Math.round(performance.now() - start),

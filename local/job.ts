@@ -22,6 +22,7 @@ import { composeStatus } from '../lib/compose/status.ts';
 import type { Environment } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { queueName } from '../lib/contract/names.ts';
+import { readVerification, verificationNotes } from '../lib/contract/verification.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { smokeTest } from '../lib/inference/smoke-test.ts';
 import { publishModel } from '../lib/registry/publish.ts';
@@ -138,12 +139,23 @@ async function publish(
   { dataDir, smokeTestMs }: JobServices,
   scope: Scope,
 ) {
-  const { directory, notes } = await servedModel(job, modelDirectory, dataDir);
+  const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
+  const known = readVerification(importReport?.verification);
   const settings = scope.get(onnxSettings);
-  const { version } = await publishModel(scope.get(s3Client), scope.get(modelLocation), directory, {
-    smokeTest: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
-  });
-  return { version, notes };
+  const { version, verification } = await publishModel(
+    scope.get(s3Client),
+    scope.get(modelLocation),
+    directory,
+    {
+      smokeTest: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
+      verify: async (file, stored) => {
+        // Loaded on demand: a start with a model that was verified before does not wait for the converters.
+        const { verifyModel } = await import('../convert/verify/verify.ts');
+        return verifyModel(file, { known: stored ?? known, maxRows: job.batchSize });
+      },
+    },
+  );
+  return { version, notes: [...notes, ...verificationNotes(verification, job.batching)] };
 }
 
 /** Opens the event sources. Their runs share a queue with the requests' (run-queue.ts). */

@@ -3,6 +3,7 @@
  * needed, so serving ONNX does not wait for them.
  */
 import { join } from 'node:path';
+import type { ImportReport } from '../convert/import-report.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { installation } from './installation.ts';
@@ -11,6 +12,7 @@ interface ServedModel {
   readonly directory: string;
   /** That it was imported, and what its import report asks for. */
   readonly notes: readonly string[];
+  readonly importReport?: ImportReport;
 }
 
 /** An import may take minutes, so its stages are logged to stderr, the log of a background service. */

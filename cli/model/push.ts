@@ -7,8 +7,9 @@ import { resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { reportPath } from '../../convert/report-file.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { type Verification, verificationNotes } from '../../lib/contract/verification.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { publishModel } from '../../lib/registry/publish.ts';
+import { type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
 import { wrongUse } from '../command.ts';
 import { bytesText } from '../dlq/text.ts';
@@ -34,12 +35,15 @@ export async function push(
   const onBytes = (done: number, total: number) =>
     progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
   try {
-    const published = await withOnnx(directory, options, output, async (folder, source) => {
-      const upload = { activate, source, signal: stop.signal, onBytes };
+    const published = await withOnnx(directory, options, output, async (folder, source, known) => {
+      const { verifyModel } = await import('../../convert/verify/verify.ts');
+      const verify: PublishOptions['verify'] = (file, stored) =>
+        verifyModel(file, { known: stored ?? known, signal: stop.signal });
+      const upload = { activate, source, signal: stop.signal, onBytes, verify };
       return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
     });
     progress.end();
-    const { version, files, skipped, before, serves, format } = published;
+    const { version, files, skipped, before, serves, format, verification } = published;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const uploaded = files.length - skipped;
     const counts = { bytes, files: files.length, uploaded, skipped };
@@ -49,8 +53,8 @@ export async function push(
       ? `serves from ${text}${was}`
       : `lies in ${text}; \`model rollback ${version}\` promotes it`;
     output.answer(
-      { version, to: text, format, ...counts, serves, before: before ?? null },
-      `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}\nversion ${version} ${now}`,
+      { version, to: text, format, ...counts, serves, before: before ?? null, verification },
+      `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}\nversion ${version} ${now}\n${verificationNotes(verification).join('\n')}`,
     );
     return EXIT.ok;
   } finally {
@@ -64,19 +68,21 @@ async function withOnnx<T>(
   directory: string,
   options: Options,
   output: Output,
-  work: (directory: string, source: ModelOrigin) => Promise<T>,
+  work: (directory: string, source: ModelOrigin, known: Verification | undefined) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
   if (await needsImport(folder)) {
-    return withImport(folder, options, output, (made) => work(made.directory, made.importReport.source));
+    return withImport(folder, options, output, (made) =>
+      work(made.directory, made.importReport.source, made.importReport.verification),
+    );
   }
   const given = Object.keys(options.convert ?? {});
   if (given.length > 0) {
     throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
   await assertRuns(folder, options);
-  return work(folder, await sourceOf(folder));
+  return work(folder, await sourceOf(folder), undefined);
 }
 
 /** A model that does not load here would not load there either, which would only show when it serves. */

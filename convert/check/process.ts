@@ -5,12 +5,17 @@
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
+import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
-export type ModelRequest = { readonly check: CheckRequest } | { readonly probe: ProbeRequest };
+export type ModelRequest =
+  | { readonly check: CheckRequest }
+  | { readonly probe: ProbeRequest }
+  | { readonly rewrites: RewritesRequest };
 export type ModelAnswer =
   | { readonly report: CheckReport }
   | { readonly probe: ProbeReport }
+  | { readonly rewrites: RewritesReport }
   | { readonly failed: ErrorRecord };
 
 /** The script to start. */
@@ -22,6 +27,10 @@ export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
     if ('probe' in request) {
       const { probeModel } = await import('../batching/probe.ts');
       return { probe: await probeModel(request.probe) };
+    }
+    if ('rewrites' in request) {
+      const { compareRewrites } = await import('../verify/rewrites.ts');
+      return { rewrites: await compareRewrites(request.rewrites) };
     }
     const { checkModel } = await import('./run.ts');
     return { report: await checkModel(request.check) };

@@ -132,15 +132,22 @@ export function batchingText(
   if (verification?.batching.analyser !== ANALYSER_VERSION) {
     return 'records run one by one: this version of the model was not verified; `model push` verifies it';
   }
-  const {
-    verdict,
-    reason = 'the rows of a run could not be shown to be independent',
-    operator,
-    node,
-  } = verification.batching;
+  return verdictText(verification.batching);
+}
+
+export function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
   if (verdict === 'proven') return 'records share runs: proven on the graph';
   const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
-  return `records run one by one: ${where}${reason}`;
+  return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
+}
+
+/** What the owner of a job should read of a verification. */
+export function verificationNotes(
+  verification: Verification | undefined,
+  setting?: BatchingSetting,
+): readonly string[] {
+  const rewrites = verification && optimizationText(verification);
+  return [batchingText(verification, setting), ...(rewrites === undefined ? [] : [rewrites])];
 }
 
 /** What was switched off, or was not compared, as one line for a person; undefined when there is nothing to say. */

@@ -144,7 +144,8 @@ describe('publishing the model of a job', () => {
     await plugin.hooks['after:deploy:deploy']?.();
     assert.deepEqual(asked, [{ StackName: 'cluster-serving-dev', LogicalResourceId: 'Bucket' }]);
     const { version } = await pointerOf('hooked');
-    assert.equal(notices.length, 1);
-    assert.match(notices[0] as string, new RegExp(`^model ${version} from .* serves`));
+    assert.equal(notices.length, 2);
+    assert.match(notices[0] as string, /^records share runs: proven on the graph$/);
+    assert.match(notices[1] as string, new RegExp(`^model ${version} from .* serves`));
   });
 });

@@ -18,6 +18,7 @@ export interface ValueSpec {
 
 export interface NodeSpec {
   readonly op: string;
+  readonly name?: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   /** Default: the standard operators. */
@@ -70,12 +71,13 @@ export function identityModel(values: readonly ValueSpec[]): Uint8Array {
   });
 }
 
-export function nodeProto({ op, inputs, outputs, domain, attributes = {} }: NodeSpec): Chunk {
+export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }: NodeSpec): Chunk {
   return message([
-    ...inputs.map((name) => text(1, name)),
-    ...outputs.map((name) => text(2, name)),
+    ...inputs.map((input) => text(1, input)),
+    ...outputs.map((output) => text(2, output)),
+    ...(name === undefined ? [] : [text(3, name)]),
     text(4, op),
-    ...Object.entries(attributes).map(([name, value]) => bytes(5, attribute(name, value))),
+    ...Object.entries(attributes).map(([key, value]) => bytes(5, attribute(key, value))),
     ...(domain === undefined ? [] : [text(7, domain)]),
   ]);
 }

@@ -424,7 +424,7 @@ test('the pointer keeps the last fifty turns', async (t) => {
   const { version } = await publish(t, store.s3, 'a');
   const current = await readCurrent(store.s3, LOCATION);
   const turns = Array.from({ length: 60 }, (_, i) => ({ version: `v${i}`, at: new Date(i).toISOString() }));
-  await promote(store.s3, LOCATION, current, [], turns);
+  await promote(store.s3, LOCATION, current, { files: [] }, turns);
   const { history } = await readCurrent(store.s3, LOCATION);
   assert.deepEqual([history.length, history[0]?.version, history.at(-1)?.version], [50, 'v10', 'v59']);
   assert.notEqual(history.at(-1)?.version, version);
@@ -447,11 +447,11 @@ test('a pointer that changed after it was read is not replaced, also by a store 
     },
   });
   const turn = { version: 'v1', at: '' };
-  await assert.rejects(promote(careless, LOCATION, current, [], [turn]), { code: 'conflict' });
+  await assert.rejects(promote(careless, LOCATION, current, { files: [] }, [turn]), { code: 'conflict' });
   assert.deepEqual([puts, await serving(store.s3)], [[], serves]);
   // Whatever is written, is written on the condition of what was read.
   const now = await readCurrent(store.s3, LOCATION);
-  await promote(careless, LOCATION, now, [], [turn]);
+  await promote(careless, LOCATION, now, { files: [] }, [turn]);
   assert.deepEqual(puts, [now.etag]);
 });
 

@@ -1,0 +1,70 @@
+/** Compares the outputs of two sessions on one set of inputs, with a tolerance that a small output cannot hide in. */
+import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+
+/** Of the output's own standard deviation in this run. */
+const OF_SPREAD = 1e-4;
+/** Of the value itself: sums in another order differ in the last digits. */
+const OF_VALUE: Readonly<Record<string, number>> = { float16: 2e-3, float32: 1e-5 };
+/** Rounding inside the model moves its outputs as far as rounding of its inputs does, a few times over. */
+const OF_NOISE = 4;
+
+/** How far each output moves when nothing but rounding, or the model's own random numbers, changes. */
+export type Noise = readonly number[];
+
+export const NO_NOISE: Noise = [];
+
+/** The larger of the noise that is known and the largest difference between two answers. */
+export function noiseOf(known: Noise, first: readonly Tensor[], second: readonly Tensor[]): Noise {
+  return first.map((tensor, i) => {
+    const other = second[i] as Tensor;
+    const [a, b] = [numbersOf(tensor), numbersOf(other)];
+    let most = known[i] ?? 0;
+    if (a.length !== b.length) return Infinity;
+    for (let at = 0; at < a.length; at++) {
+      const difference = Math.abs((a[at] as number) - (b[at] as number));
+      if (Number.isNaN(difference)) {
+        if (!Object.is(a[at], b[at])) return Infinity;
+      } else most = Math.max(most, difference);
+    }
+    return most;
+  });
+}
+
+/** Whether the answers are the same but for rounding. */
+export function agree(plain: readonly Tensor[], rewritten: readonly Tensor[], noise: Noise): boolean {
+  return plain.every((tensor, i) => agreesWith(tensor, rewritten[i] as Tensor, noise[i] ?? 0));
+}
+
+function agreesWith(plain: Tensor, rewritten: Tensor, noise: number): boolean {
+  // The model itself has no one answer.
+  if (noise === Infinity) return true;
+  if (plain.shape.join() !== rewritten.shape.join()) return false;
+  if (plain.dtype === 'string') return plain.data.every((text, at) => text === rewritten.data[at]);
+  const [a, b] = [numbersOf(plain), numbersOf(rewritten)];
+  const isWhole = !plain.dtype.startsWith('float');
+  const allowed = OF_NOISE * noise + (isWhole ? 0 : OF_SPREAD * deviationOf(a));
+  const relative = isWhole ? 0 : (OF_VALUE[plain.dtype] ?? 1e-12);
+  return a.every((value, at) => {
+    const other = b[at] as number;
+    if (Object.is(value, other) || value === other) return true;
+    // A tolerance that follows an infinite value would allow everything.
+    if (!Number.isFinite(value) || !Number.isFinite(other)) return false;
+    return Math.abs(value - other) <= allowed + relative * Math.abs(value);
+  });
+}
+
+/** Texts are compared as they are; as numbers they have no noise. */
+function numbersOf({ dtype, data }: Tensor): readonly number[] {
+  if (dtype === 'string') return [];
+  const bits = data as TypedArray;
+  const values =
+    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : bits;
+  return Array.from(values as ArrayLike<number | bigint>, Number);
+}
+
+function deviationOf(values: readonly number[]): number {
+  const finite = values.filter(Number.isFinite);
+  if (finite.length === 0) return 0;
+  const mean = finite.reduce((sum, value) => sum + value, 0) / finite.length;
+  return Math.sqrt(finite.reduce((sum, value) => sum + (value - mean) ** 2, 0) / finite.length);
+}

@@ -1,0 +1,171 @@
+/**
+ * Finds the rewrites of onnxruntime that change a model's answers: an optimized session is compared with an unoptimized
+ * one on made-up rows, and where they differ, halving finds the harmful rewrite. Runs in a process that can be killed.
+ */
+import { availableParallelism } from 'node:os';
+import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import type { TensorSpec } from '../../lib/contract/values.ts';
+import type { Optimization, Verification } from '../../lib/contract/verification.ts';
+import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
+import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
+import { messageOf } from '../check/reference.ts';
+import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
+import { OPTIMIZERS } from './optimizers.ts';
+
+export interface RewritesRequest {
+  readonly file: string;
+  /** Inputs of unknown rank, which onnxruntime reports as scalars. */
+  readonly shapeless: readonly string[];
+  /** About how long to search, in ms. After it the lowest level is taken that is known to be right. */
+  readonly limitMs: number;
+}
+
+export type RewritesReport = Pick<Verification, 'runtime' | 'comparison' | 'reason'>;
+
+interface Sample {
+  readonly feeds: readonly Tensor[];
+  readonly answer: readonly Tensor[];
+  readonly noise: Noise;
+}
+
+/** Rows of all the kinds that `madeUpRow` makes. */
+const MOST_ROWS = 14;
+/** More harmful rewrites than this: a lower level costs less time to find. */
+const MOST_HARMFUL = 6;
+/** The rounding of a float32. */
+const ROUNDING = 2 ** -22;
+
+export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
+  const until = performance.now() + request.limitMs;
+  const samples = await plainAnswers(request);
+  const all: Optimization = { level: 'all', disabledOptimizers: [] };
+  if (typeof samples === 'string') {
+    const reason = `no made-up input was accepted (${samples})`;
+    return { runtime: { ...RUNTIME, ...all }, comparison: 'skipped', reason };
+  }
+  const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
+  return { runtime: { ...RUNTIME, ...(await rightOptimization(agrees, until)) }, comparison: 'agrees' };
+}
+
+/** What the model answers as it was written, or the reason why it takes nothing made up. */
+async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Promise<Sample[] | string> {
+  const threads = availableParallelism();
+  const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
+  const session = await openSession(file, { threads, optimization });
+  let reason: string | undefined;
+  try {
+    for (const specs of possibleSpecs(session.inputs, shapeless)) {
+      for (const integers of INTEGER_RANGES) {
+        for (const sizes of FREE_SIZES) {
+          const rowOf = (row: number) =>
+            specs.map((spec, input) =>
+              madeUpRow(spec, { axis: batchAxisOf(spec), sizes, integers, row, input }),
+            );
+          try {
+            return await samplesOf(session, rowOf, limitMs / 20);
+          } catch (error) {
+            reason ??= messageOf(error);
+          }
+        }
+      }
+    }
+    return reason ?? 'no size fits';
+  } finally {
+    await session.close();
+  }
+}
+
+function batchAxisOf({ shape }: TensorSpec): number | 'none' {
+  return typeof shape[0] === 'string' ? 0 : 'none';
+}
+
+/** @throws where the model does not take the first row; others that it does not take are left out */
+async function samplesOf(
+  session: Session,
+  rowOf: (row: number) => Tensor[],
+  limitMs: number,
+): Promise<Sample[]> {
+  const start = performance.now();
+  const samples: Sample[] = [];
+  for (let row = 0; row < MOST_ROWS; row++) {
+    const feeds = rowOf(row);
+    try {
+      const answer = await session.run(feeds);
+      const again = noiseOf(NO_NOISE, answer, await session.run(feeds));
+      const noise = noiseOf(again, answer, await session.run(feeds.map(rounded)));
+      samples.push({ feeds, answer, noise });
+    } catch (error) {
+      if (row === 0) throw error;
+    }
+    if (samples.length >= 4 && performance.now() - start > limitMs) break;
+  }
+  return samples;
+}
+
+/** The same values, each up or down by a rounding. */
+function rounded(tensor: Tensor): Tensor {
+  if (tensor.dtype !== 'float32' && tensor.dtype !== 'float64') return tensor;
+  const data = (tensor.data as Float32Array | Float64Array).map(
+    (value, at) => value * (at % 2 === 0 ? 1 + ROUNDING : 1 - ROUNDING),
+  );
+  return { ...tensor, data: data as TypedArray };
+}
+
+async function answersAgree(
+  file: string,
+  optimization: Optimization,
+  samples: readonly Sample[],
+): Promise<boolean> {
+  const session = await openSession(file, { threads: availableParallelism(), optimization });
+  try {
+    for (const { feeds, answer, noise } of samples) {
+      if (!agree(answer, await session.run(feeds), noise)) return false;
+    }
+    return true;
+  } catch {
+    // It runs as it was written, so a rewrite broke it.
+    return false;
+  } finally {
+    await session.close();
+  }
+}
+
+/** The harmful rewrites off, else a lower level. */
+export async function rightOptimization(
+  agrees: (optimization: Optimization) => Promise<boolean>,
+  until: number,
+): Promise<Optimization> {
+  const without = (disabledOptimizers: readonly string[]): Optimization => ({
+    level: 'all',
+    disabledOptimizers,
+  });
+  if (await agrees(without([]))) return without([]);
+  if (await agrees(without(OPTIMIZERS))) {
+    const harmful: string[] = [];
+    while (harmful.length < MOST_HARMFUL && performance.now() < until) {
+      harmful.push(await firstHarmful(harmful, (off) => agrees(without(off))));
+      if (await agrees(without(harmful))) return without(harmful);
+    }
+  }
+  for (const level of ['extended', 'basic'] as const) {
+    const lower = { level, disabledOptimizers: [] };
+    if (performance.now() < until && (await agrees(lower))) return lower;
+  }
+  return { level: 'disabled', disabledOptimizers: [] };
+}
+
+/** The last of the shortest beginning of the list that mends the answers when it is off, besides `known`. */
+async function firstHarmful(
+  known: readonly string[],
+  agreesWithout: (off: readonly string[]) => Promise<boolean>,
+): Promise<string> {
+  const names = OPTIMIZERS.filter((name) => !known.includes(name));
+  let [wrong, right] = [0, names.length];
+  while (right - wrong > 1) {
+    const middle = (wrong + right) >> 1;
+    if (await agreesWithout([...known, ...names.slice(0, middle)])) right = middle;
+    else wrong = middle;
+  }
+  return names[right - 1] as string;
+}

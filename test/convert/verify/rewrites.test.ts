@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { agree, NO_NOISE, noiseOf } from '../../../convert/verify/difference.ts';
+import { OPTIMIZERS } from '../../../convert/verify/optimizers.ts';
+import { rightOptimization } from '../../../convert/verify/rewrites.ts';
+import { verifyModel } from '../../../convert/verify/verify.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
+import { RUNTIME } from '../../../lib/inference/session.ts';
+import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+
+async function modelFile(t: TestContext, nodes: ModelSpec['nodes']): Promise<string> {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  const shape = ['N', 4];
+  await writeFile(
+    file,
+    onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape }],
+      outputs: [{ name: 'y', dtype: 'float32', shape }],
+      nodes,
+    }),
+  );
+  return file;
+}
+
+const doubled: ModelSpec['nodes'] = [{ op: 'Add', inputs: ['x', 'x'], outputs: ['y'] }];
+const noisy: ModelSpec['nodes'] = [
+  { op: 'RandomNormalLike', inputs: ['x'], outputs: ['noise'] },
+  { op: 'Add', inputs: ['x', 'noise'], outputs: ['y'] },
+];
+const centred: ModelSpec['nodes'] = [
+  {
+    op: 'ReduceMean',
+    name: 'mean of rows',
+    inputs: ['x'],
+    outputs: ['mean'],
+    attributes: { axes: [0], keepdims: 1 },
+  },
+  { op: 'Sub', inputs: ['x', 'mean'], outputs: ['y'] },
+];
+
+test('a model of independent rows is proven, and its rewrites agree', async (t) => {
+  assert.deepEqual(await verifyModel(await modelFile(t, doubled)), {
+    batching: { verdict: 'proven', analyser: ANALYSER_VERSION },
+    runtime: { ...RUNTIME, level: 'all', disabledOptimizers: [] },
+    comparison: 'agrees',
+  });
+});
+
+test('where the proof ends, the verification names operator and node', async (t) => {
+  const { batching } = await verifyModel(await modelFile(t, centred));
+  assert.equal(batching.verdict, 'not proven');
+  assert.equal(batching.operator, 'ReduceMean');
+  assert.equal(batching.node, 'mean of rows');
+});
+
+test('random numbers are no fault of a rewrite', async (t) => {
+  const { runtime, comparison } = await verifyModel(await modelFile(t, noisy));
+  assert.deepEqual([runtime.level, runtime.disabledOptimizers, comparison], ['all', [], 'agrees']);
+});
+
+test('what is known and still holds is not found out again', async (t) => {
+  const known = await verifyModel(await modelFile(t, doubled));
+  assert.equal(await verifyModel('/no/such/model.onnx', { known }), known);
+  const old = { ...known, runtime: { ...known.runtime, onnxruntime: '1.0.0' } };
+  await assert.rejects(verifyModel('/no/such/model.onnx', { known: old }));
+});
+
+/** A model that is right when these are off, and counts how often it was opened. */
+function wrongWith(...harmful: readonly string[]) {
+  const asked: Optimization[] = [];
+  const agrees = async (optimization: Optimization) => {
+    asked.push(optimization);
+    const { level, disabledOptimizers } = optimization;
+    return level === 'disabled' || harmful.every((name) => disabledOptimizers.includes(name));
+  };
+  return { asked, agrees };
+}
+
+for (const harmful of [
+  [OPTIMIZERS[0] as string],
+  ['GeluFusionL2'],
+  [OPTIMIZERS.at(-1) as string],
+  ['QDQSelectorActionTransformer', 'ConvBNFusion'],
+]) {
+  test(`of all rewrites ${harmful.join(' and ')} are found harmful, and nothing else`, async () => {
+    const { asked, agrees } = wrongWith(...harmful);
+    const found = await rightOptimization(agrees, Infinity);
+    assert.equal(found.level, 'all');
+    assert.deepEqual([...found.disabledOptimizers].sort(), [...harmful].sort());
+    assert.ok(asked.length < 20);
+  });
+}
+
+test('a rewrite without a name lowers the level, and so does a search that takes too long', async () => {
+  const nameless = wrongWith('a rewrite of another release');
+  assert.deepEqual(await rightOptimization(nameless.agrees, Infinity), {
+    level: 'disabled',
+    disabledOptimizers: [],
+  });
+  const late = wrongWith('GeluFusionL2');
+  assert.equal((await rightOptimization(late.agrees, 0)).level, 'disabled');
+});
+
+const tensor = (...values: number[]): Tensor => ({
+  dtype: 'float32',
+  shape: [values.length],
+  data: Float32Array.from(values),
+});
+
+test('the tolerance is of the spread of the output, not of a large value beside it', () => {
+  const probabilities = Array.from({ length: 1_000 }, (_, i) => 1e-3 + 1e-5 * Math.sin(i));
+  const off = probabilities.map((value, i) => (i === 7 ? value + 1e-7 : value));
+  assert.equal(agree([tensor(...probabilities)], [tensor(...off)], NO_NOISE), false);
+  assert.equal(agree([tensor(...probabilities)], [tensor(...probabilities)], NO_NOISE), true);
+});
+
+test('NaN and infinity agree with themselves only', () => {
+  assert.equal(agree([tensor(Number.NaN, 1)], [tensor(Number.NaN, 1)], NO_NOISE), true);
+  assert.equal(agree([tensor(Number.NaN, 1)], [tensor(0, 1)], NO_NOISE), false);
+  assert.equal(agree([tensor(1, Infinity)], [tensor(1, 5)], NO_NOISE), false);
+});
+
+test('what the model itself moves by is allowed', () => {
+  const noise = noiseOf(NO_NOISE, [tensor(1, 2)], [tensor(1.5, 2)]);
+  assert.deepEqual(noise, [0.5]);
+  assert.equal(agree([tensor(1, 2)], [tensor(2, 2)], noise), true);
+  assert.equal(agree([tensor(1, 2)], [tensor(4, 2)], noise), false);
+});
