@@ -3,16 +3,26 @@
  * the product; it is stored with the version of the model, and functions only read it.
  */
 import { badModel } from '../../lib/contract/errors.ts';
-import { ANALYSER_VERSION, type BatchingVerdict } from '../../lib/contract/verification.ts';
 import { inModelProcess } from '../check/check.ts';
 import { readModel } from './model.ts';
 import type { ProbeRequest } from './probe.ts';
 import { type BatchAxes, proofOf } from './proof.ts';
 
-/** What is stored, and where each output has its rows. */
-export interface FoundVerdict extends BatchingVerdict {
+/** Of the rules and of the probe: a verdict of another version is not used, and is made again. */
+export const ANALYSER_VERSION = 1;
+
+export interface BatchingVerdict {
+  readonly verdict: 'proven' | 'not proven';
+  /** Why not, as a part of a sentence about the operator; undefined when proven. */
+  readonly reason?: string;
+  /** Where the proof ended; the probe names none. */
+  readonly operator?: string;
+  /** Name of the node; may be empty. */
+  readonly node?: string;
   /** The axis of each output's rows, where it is not 0 for all of them; only with `outputsOnAnyAxis`. */
   readonly outputAxes?: Readonly<Record<string, number>>;
+  /** Version of the rules that it was made with. */
+  readonly analyser: number;
 }
 
 export interface VerdictOptions {
@@ -32,13 +42,13 @@ const PROBE_MS = 10_000;
 const PROCESS_MS = 300_000;
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
-export async function batchingVerdict(file: string, options: VerdictOptions = {}): Promise<FoundVerdict> {
+export async function batchingVerdict(file: string, options: VerdictOptions = {}): Promise<BatchingVerdict> {
   const { batchAxes = new Map(), maxRows = MAX_ROWS, probeMs = PROBE_MS, signal } = options;
   signal?.throwIfAborted();
   const { end, fixedRows, outputAxes } = proofOf(readModel(file), batchAxes, options.outputsOnAnyAxis);
   if (end) return { ...notProven(end.message), operator: end.operator, node: end.node };
   const isElsewhere = [...outputAxes.values()].some((axis) => axis !== 0);
-  const proven: FoundVerdict = {
+  const proven: BatchingVerdict = {
     verdict: 'proven',
     ...(isElsewhere ? { outputAxes: Object.fromEntries(outputAxes) } : {}),
     analyser: ANALYSER_VERSION,
@@ -61,4 +71,11 @@ export async function batchingVerdict(file: string, options: VerdictOptions = {}
 
 function notProven(reason: string): BatchingVerdict {
   return { verdict: 'not proven', reason, analyser: ANALYSER_VERSION };
+}
+
+/** One line for a person. */
+export function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
+  if (verdict === 'proven') return 'records share runs: proven on the graph';
+  const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
+  return `records run one by one: ${where}${reason}`;
 }

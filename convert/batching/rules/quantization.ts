@@ -2,8 +2,6 @@
 import type { Call, Rule } from '../call.ts';
 import { numberOf } from '../size.ts';
 import type { Data } from '../value.ts';
-import { broadcast } from './elementwise.ts';
-import { oneForAll } from './matmul.ts';
 
 /** One scale for all, or one for each place of an axis that is not the batch. */
 function scaled(call: Call, x: Data): void {
@@ -26,17 +24,6 @@ const quantize: Rule = (call) => {
 
 const dynamic: Rule = (call) => call.end('it computes one scale for all rows');
 
-/** Two quantized inputs, each with scale and zero point, then those of the result. */
-const quantizedBinary: Rule = (call) => {
-  for (const index of [1, 2, 4, 5, 6, 7]) oneForAll(call, index);
-  return broadcast(call, [call.data(0), call.data(3)]);
-};
-
-const quantizedUnary: Rule = (call) => {
-  for (const index of [1, 2, 3, 4]) oneForAll(call, index);
-  return call.moved(call.data(0), call.shape(call.data(0)));
-};
-
 export const QUANTIZATION: Readonly<Record<string, Rule>> = {
   QuantizeLinear: quantize,
   DequantizeLinear: quantize,
@@ -45,8 +32,4 @@ export const QUANTIZATION: Readonly<Record<string, Rule>> = {
   'com.microsoft:DynamicQuantizeLSTM': dynamic,
   'com.microsoft:QuantizeLinear': quantize,
   'com.microsoft:DequantizeLinear': quantize,
-  'com.microsoft:QLinearAdd': quantizedBinary,
-  'com.microsoft:QLinearMul': quantizedBinary,
-  'com.microsoft:QLinearSigmoid': quantizedUnary,
-  'com.microsoft:QLinearLeakyRelu': quantizedUnary,
 };

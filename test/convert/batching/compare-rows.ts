@@ -9,7 +9,7 @@ export type Company =
   | { readonly kind: 'same' }
   /** A row in company was not what it is alone. */
   | { readonly kind: 'differs'; readonly what: string }
-  /** A row does not run alone. */
+  /** The model does not load, or a row does not run alone. */
   | { readonly kind: 'fails'; readonly what: string };
 
 /**
@@ -23,7 +23,9 @@ export async function compareRows(
   batches: number,
   fixedRows?: number,
 ): Promise<Company> {
-  const session = await openSession(file, { threads: 1 });
+  const session = await openSession(file, { threads: 1 }).catch((error: Error) => error.message);
+  // An optimizer of onnxruntime may fail on a graph that is right.
+  if (typeof session === 'string') return { kind: 'fails', what: session };
   try {
     const alone: (readonly Tensor[])[] = [];
     try {
@@ -74,19 +76,22 @@ export async function compareRows(
   }
 }
 
-/** 1e-3 of the value, as the corpus' README has it, and what rounding leaves of values that cancel out. */
+/** 1e-3 of the value, as the corpus' README has it, and what rounding leaves where values of about 10 cancel out. */
 function difference(got: Tensor, want: Tensor, all: readonly Tensor[]): string | undefined {
   if (elementCount(got.shape) !== elementCount(want.shape))
     return `shape ${got.shape.join()} for ${want.shape.join()}`;
   for (let i = 0; i < want.data.length; i++) {
     const [a, b] = [got.data[i], want.data[i]];
     if (Object.is(a, b) || a === b) continue;
+    const [x, y] = [Number(a), Number(b)];
+    const isFloat = got.dtype.startsWith('float');
+    // Most are; what the others have to be is dearer to say.
+    if (isFloat && Math.abs(x - y) <= 1e-4 * Math.abs(y)) continue;
     const values = all.map((tensor) => Number(tensor.data[i])).filter(Number.isFinite);
     const spread = Math.max(...values) - Math.min(...values);
     const largest = Math.max(...values.map(Math.abs));
-    const within =
-      Math.abs(Number(a) - Number(b)) <= 1e-3 * Math.abs(Number(b)) + 1e-4 * spread + 1e-5 * largest;
-    if (!got.dtype.startsWith('float') || !within) return `${String(a)} for ${String(b)} at ${i}`;
+    const within = Math.abs(x - y) <= 1e-3 * Math.abs(y) + 1e-4 * spread + 1e-5 * Math.max(largest, 10);
+    if (!isFloat || !within) return `${String(a)} for ${String(b)} at ${i}`;
   }
   return undefined;
 }

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readModel } from '../../../convert/batching/model.ts';
 import { proofOf } from '../../../convert/batching/proof.ts';
-import { batchingVerdict } from '../../../convert/batching/verdict.ts';
-import { verdictText } from '../../../lib/contract/verification.ts';
+import { batchingVerdict, verdictText } from '../../../convert/batching/verdict.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 
 const CORPUS = sharedPath('corpus/batching');

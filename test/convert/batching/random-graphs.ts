@@ -563,7 +563,59 @@ const resize: Step = (g, x) => {
   return { value, dims: x.dims.map((dim, i) => (i < 2 ? dim : fixed(2 * dim.size))) };
 };
 
+/** The largest element along an axis, taken by its place. */
+const gatherElements: Step = (g, x) => {
+  const axis = g.axis(x);
+  const places = g.one('ArgMax', [x.value], { axis, keepdims: 1 }, 'int64');
+  const value = g.one('GatherElements', [x.value, places], { axis });
+  return { value, dims: x.dims.with(axis, fixed(1)) };
+};
+
+/** One number for each class of the last axis. */
+const oneHot: Step = (g, x) => {
+  const last = x.dims.at(-1) as Dim;
+  if (last.rows || x.dims.length < 2) return undefined;
+  const found = g.one('ArgMax', [x.value], { axis: -1, keepdims: 0 }, 'int64');
+  const axis = g.below(x.dims.length) - (g.next() < 0.5 ? x.dims.length : 0);
+  const values = g.constant('float32', [2], (i) => i);
+  const value = g.one('OneHot', [found, g.scalar('int64', last.size), values], { axis });
+  const at = axis < 0 ? axis + x.dims.length : axis;
+  return { value, dims: x.dims.slice(0, -1).toSpliced(at, 0, fixed(last.size)) };
+};
+
+const blocks: Step = (g, x) => {
+  const [first, channels, height, width] = x.dims;
+  if (x.dims.length !== 4 || !first || !channels || !height || !width) return undefined;
+  if (x.dims.slice(1).some(({ rows }) => rows) || height.size % 2 !== 0 || width.size % 2 !== 0)
+    return undefined;
+  const value = g.one('SpaceToDepth', [x.value], { blocksize: 2 });
+  return { value, dims: [first, fixed(channels.size * 4), fixed(height.size / 2), fixed(width.size / 2)] };
+};
+
+/** Zeros at one place of an axis. */
+const scatter: Step = (g, x) => {
+  const axis = g.axis(x);
+  const part = g.one('Slice', [x.value, g.ints(0), g.ints(1), g.ints(axis), g.ints(1)]);
+  const places = g.one('Cast', [g.one('Mul', [part, g.scalar('float32', 0)])], { to: 7 }, 'int64');
+  const value = g.one('ScatterElements', [x.value, places, g.one('Tanh', [part])], { axis });
+  return { value, dims: x.dims };
+};
+
+const compress: Step = (g, x) => {
+  const axis = g.axis(x);
+  const { size, rows } = x.dims[axis] as Dim;
+  if (rows) return undefined;
+  const condition = g.constant('bool', [size], (i) => (i === 0 ? 1 : 0));
+  return { value: g.one('Compress', [x.value, condition], { axis }), dims: x.dims.with(axis, fixed(1)) };
+};
+
 const STEPS: readonly Step[] = [
+  gatherElements,
+  oneHot,
+  blocks,
+  blocks,
+  scatter,
+  compress,
   unary,
   unary,
   unary,
