@@ -4,13 +4,14 @@
  */
 import { formatShape } from '../lib/contract/tensor.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
-import { type Verification, verificationNotes } from '../lib/contract/verification.ts';
+import type { Verification } from '../lib/contract/verification.ts';
 import type { MemoryPoint } from './check/memory.ts';
-import type { BatchReport, CheckReport } from './check/run.ts';
+import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+import { verificationNotes } from './verify/text.ts';
 
 export interface FileFacts {
   /** Relative to its directory. */
@@ -52,7 +53,8 @@ export interface ImportReport {
   readonly config: readonly string[];
   readonly check: {
     readonly loads: true;
-    readonly batch: BatchReport['kind'];
+    /** False: no made-up inputs fit. */
+    readonly runs: boolean;
     readonly reference: 'agrees' | 'none given';
     /** NaN in the outputs of made-up inputs, by output. */
     readonly nan: Readonly<Record<string, number>>;
@@ -71,7 +73,6 @@ export interface ImportReport {
     readonly memoryByRows?: readonly MemoryPoint[];
     /** Of the rows that were run, by input, where a size is free: larger ones take more. */
     readonly memoryShapes?: readonly (readonly number[])[];
-    readonly batchMaxError?: number | null;
     readonly referenceMaxError?: Readonly<Record<string, number | null>>;
     readonly machine: MachineFacts;
     readonly lambda: LambdaFit;
@@ -104,7 +105,7 @@ export function importReportText(importReport: ImportReport): string {
     ...importReport.inputs.map((port) => `- input ${portText(port)}`),
     ...importReport.outputs.map((port) => `- output ${portText(port)}`),
     ...importReport.images.map(imageText),
-    `- check: loads; ${BATCH_TEXTS[importReport.check.batch]}${referenceText(importReport)}`,
+    `- check: loads; ${importReport.check.runs ? 'runs' : 'NOT RUN: no made-up inputs fit'}${referenceText(importReport)}`,
     ...Object.entries(importReport.check.nan).map(([name, count]) => `- NaN: ${count} in output "${name}"`),
     ...verificationNotes(importReport.verification).map((line) => `- verified: ${line}`),
     `- measured: ${measuredText(measured)}`,
@@ -123,16 +124,6 @@ export function configLines({ config, measured: { lambda } }: ImportReport): rea
   const rows = batchSize === null ? [] : [`batchSize: ${batchSize}`];
   return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
 }
-
-const BATCH_TEXTS: Readonly<Record<BatchReport['kind'], string>> = {
-  agrees: 'rows of a batch come out as they do alone',
-  fixed: 'the number of rows of a run is fixed by the model',
-  differs: 'ROWS OF A BATCH DIFFER from the same rows alone',
-  fails: 'two rows do not run together',
-  'does not follow': 'outputs do not follow the batch, records run one by one',
-  random: 'THE SAME INPUT GIVES ANOTHER OUTPUT EACH TIME',
-  'not run': 'NOT RUN: no made-up inputs fit',
-};
 
 function portText({ name, dtype, shape }: PortFacts): string {
   if (shape === null) return `${name}: ${dtype}, shape not given`;

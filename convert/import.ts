@@ -6,12 +6,12 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
+import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
-import type { BatchReport, CheckReport } from './check/run.ts';
+import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions, ImageProposal } from './conversion.ts';
 import { detectModel, type FoundModel } from './detect.ts';
-import { withFixedBatch } from './fixed-batch.ts';
 import { assertImportable, type Convert, convertModel } from './formats.ts';
 import type { Body } from './graph/value.ts';
 import { readImages } from './image-reading.ts';
@@ -28,6 +28,8 @@ import { verifyModel } from './verify/verify.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
+  /** What the verification is made for. Default: that of the default settings. */
+  readonly proof?: ProofOptions | undefined;
   /** The output directory. */
   readonly out: string;
   /** Allows an output directory with other files, which stay. Default false. */
@@ -42,7 +44,7 @@ export interface ImportOptions extends CheckOptions {
   readonly converter?: Convert | undefined;
 }
 
-export type Stage = 'reading' | 'converting' | 'writing' | 'checking';
+export type Stage = 'reading' | 'converting' | 'writing' | 'checking' | 'verifying';
 
 export interface Imported {
   /** Absolute. */
@@ -98,7 +100,6 @@ interface MadeModel {
   readonly shapeless: Shapeless;
   readonly sources: readonly string[];
   readonly notes: readonly string[];
-  readonly config: readonly string[];
   readonly image: ImageProposal | undefined;
 }
 
@@ -110,18 +111,15 @@ async function passThrough(found: FoundModel, folder: string, options: ImportOpt
   for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
   await copyInto(found.directory, file, join(folder, MODEL_FILE));
   const report = await check(folder, shapelessInputs, options);
-  const alone = report.batch.kind === 'differs' || report.batch.kind === 'fails';
   return {
     facts,
     report,
     shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
     sources: [file, ...externalFiles],
     notes: [
-      ...(alone ? [`${problemOf(report.batch)}; with batchSize: 1 records run one by one`] : []),
-      ...batchNotes(report.batch, 'export the model with fixed sizes'),
+      ...notRunNotes(report, 'export the model with fixed sizes'),
       ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],
-    config: alone ? ['batchSize: 1'] : [],
     image: undefined,
   };
 }
@@ -142,50 +140,29 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
   const { graph, files, image, notes } = conversion;
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
   const outputs = graph.outputs.filter(({ value }) => value.shape === undefined).map(({ name }) => name);
-  const made = (facts: FileSays, report: CheckReport, own: readonly string[]): MadeModel => {
-    return {
-      facts,
-      report,
-      shapeless: { inputs: shapeless, outputs },
-      sources: files,
-      notes: [...notes, ...own, ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name)))],
-      config: [],
-      image,
-    };
-  };
   const facts = await write(graph, folder, options);
   const report = await check(folder, shapeless, options);
-  const { batch, reference } = report;
-  const isOpen = hasFreeSizes(report.inputs) || shapeless.length > 0 || reference !== undefined;
-  if (batch.kind === 'not run' && !isOpen) {
-    throw badModel(`the model was converted but does not run: ${batch.reason}`);
+  const isOpen = hasFreeSizes(report.inputs) || shapeless.length > 0 || report.reference !== undefined;
+  if (report.notRun !== undefined && !isOpen) {
+    throw badModel(`the model was converted but does not run: ${report.notRun}`);
   }
-  const isApart = batch.kind === 'differs' || batch.kind === 'fails';
-  if (!isApart || shapeless.length > 0) {
-    const own = isApart
-      ? [problemOf(batch)]
-      : batchNotes(batch, 'fix the free sizes with --input name:shape');
-    return made(facts, report, own);
-  }
-  // The file itself gets a batch of 1, so that records run one by one wherever it is served.
-  for (const path of [MODEL_FILE, ...facts.externalFiles]) await rm(join(folder, path));
-  const fixedFacts = await write(withFixedBatch(graph), folder, options);
-  // The reference is compared already, and may have more than one row.
-  const again = await check(folder, shapeless, { ...options, reference: undefined });
-  const note = `${problemOf(batch)}; the batch is therefore fixed to 1 and records run one by one`;
-  return made(fixedFacts, { ...again, reference }, [note]);
+  return {
+    facts,
+    report,
+    shapeless: { inputs: shapeless, outputs },
+    sources: files,
+    notes: [
+      ...notes,
+      ...notRunNotes(report, 'fix the free sizes with --input name:shape'),
+      ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name))),
+    ],
+    image,
+  };
 }
 
-function problemOf(batch: BatchReport): string {
-  if (batch.kind === 'fails') return `two rows do not run together (${batch.reason})`;
-  if (batch.kind !== 'differs') return '';
-  const error = batch.maxError === null ? 'not finite' : batch.maxError.toExponential(1);
-  return `in a batch of two, rows of output "${batch.output}" are not what they are alone (off by ${error})`;
-}
-
-function batchNotes(batch: BatchReport, advice: string): string[] {
-  if (batch.kind !== 'not run') return [];
-  return [`not verified: no made-up input was accepted (${batch.reason}); ${advice}, or give --reference`];
+function notRunNotes({ notRun }: CheckReport, advice: string): string[] {
+  if (notRun === undefined) return [];
+  return [`not verified: no made-up input was accepted (${notRun}); ${advice}, or give --reference`];
 }
 
 /** An input without a shape accepts any tensor as it is. */
@@ -221,7 +198,8 @@ async function check(
   options.onStage?.('checking');
   const { reference, tolerance, limitMs, signal } = options;
   const file = join(folder, MODEL_FILE);
-  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless, signal });
+  const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
+  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless, sharesRuns, signal });
   const problem = referenceProblem(report);
   if (problem) throw badModel(problem);
   return report;
@@ -230,15 +208,17 @@ async function check(
 async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, config, image }: MadeModel,
+  { facts, report, shapeless, sources, notes, image }: MadeModel,
   options: ImportOptions,
   start: number,
 ): Promise<ImportReport> {
   const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
-  const { measured, reference, produced, batch } = report;
-  const verification = await verifyModel(join(folder, MODEL_FILE), { signal: options.signal });
+  const { measured, reference, produced, notRun } = report;
+  options.onStage?.('verifying');
+  const { proof, signal } = options;
+  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, signal });
   const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
@@ -252,10 +232,10 @@ async function importReportOf(
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes,
     images: reading.images,
-    config: [...config, ...reading.config],
+    config: reading.config,
     check: {
       loads: true,
-      batch: batch.kind,
+      runs: notRun === undefined,
       reference: reference ? 'agrees' : 'none given',
       nan: Object.fromEntries(nan),
     },
@@ -268,7 +248,6 @@ async function importReportOf(
       memoryGrowthBytes: measured.memoryGrowthBytes,
       memoryPeakBytes: measured.memoryPeakBytes,
       ...memoryFacts(report, shapeless),
-      ...(batch.kind === 'agrees' ? { batchMaxError: batch.maxError } : {}),
       ...(errors ? { referenceMaxError: Object.fromEntries(errors) } : {}),
       machine: machineFacts(measured.threads),
       lambda,

@@ -10,7 +10,7 @@ import type { OnTheWay } from '../convert/cache.ts';
 import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
-import { readVerification, verificationNotes } from '../lib/contract/verification.ts';
+import { readVerification } from '../lib/contract/verification.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { publishModel } from '../lib/registry/publish.ts';
 import { configPath, readJobConfig } from './config.ts';
@@ -47,7 +47,10 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
   const s3 = new S3Client(client);
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
-    const { verifyModel } = await import('../convert/verify/verify.ts');
+    const [{ verifyModel }, { verificationNotes }] = await Promise.all([
+      import('../convert/verify/verify.ts'),
+      import('../convert/verify/text.ts'),
+    ]);
     const known = readVerification(served.importReport?.verification);
     const { version, verification } = await publishModel(s3, location, served.directory, {
       verify: (file, stored) => verifyModel(file, { known: stored ?? known, maxRows: job.batchSize }),

@@ -5,6 +5,7 @@
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
+import type { Verification } from '../lib/contract/verification.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
 /** The addresses of one job. */
@@ -15,8 +16,9 @@ export interface JobPlaces {
   readonly http: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
-  /** Notes about the import of the model. */
+  /** Notes about the import and the verification of the model; absent in records of earlier versions. */
   readonly modelNotes?: readonly string[];
+  readonly verification?: Verification | undefined;
 }
 
 /** The addresses of all services. Those of the first job are at the top level. */

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { verificationNotes } from '../convert/verify/text.ts';
 import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
@@ -22,7 +23,7 @@ import { composeStatus } from '../lib/compose/status.ts';
 import type { Environment } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
 import { queueName } from '../lib/contract/names.ts';
-import { readVerification, verificationNotes } from '../lib/contract/verification.ts';
+import { readVerification, type Verification } from '../lib/contract/verification.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { smokeTest } from '../lib/inference/smoke-test.ts';
 import { publishModel } from '../lib/registry/publish.ts';
@@ -63,8 +64,9 @@ export interface JobAddresses {
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
-  /** Notes about the import of the model. */
-  readonly modelNotes?: readonly string[];
+  /** Notes about the import and the verification of the model. */
+  readonly modelNotes: readonly string[];
+  readonly verification: Verification | undefined;
 }
 
 /**
@@ -88,7 +90,7 @@ export async function openJob(
     scope.get(s3Client).destroy();
     scope.get(sqsClient).destroy();
   });
-  const { version, notes } = await publish(served, services, scope);
+  const { version, notes, verification } = await publish(served, services, scope);
   onClose(() => scope.get(results).close());
   onClose(() => scope.get(model).close());
   await scope.get(model).ready();
@@ -102,7 +104,8 @@ export async function openJob(
     url: gateway.url,
     queueUrl: queue.url,
     deadLetterUrl,
-    ...(notes.length > 0 ? { modelNotes: notes } : {}),
+    modelNotes: notes,
+    verification,
   };
 }
 
@@ -155,7 +158,7 @@ async function publish(
       },
     },
   );
-  return { version, notes: [...notes, ...verificationNotes(verification, job.batching)] };
+  return { version, verification, notes: [...notes, ...verificationNotes(verification, job.batching)] };
 }
 
 /** Opens the event sources. Their runs share a queue with the requests' (run-queue.ts). */

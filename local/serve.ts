@@ -85,9 +85,17 @@ function addressesOf(stack: Stack): Addresses {
   };
 }
 
-function placesOf({ job, model, modelNotes, url, queueUrl, deadLetterUrl }: JobAddresses): JobPlaces {
-  const places = { job, model, http: url.replace('127.0.0.1', 'localhost'), queueUrl, deadLetterUrl };
-  return modelNotes ? { ...places, modelNotes } : places;
+function placesOf({
+  job,
+  model,
+  modelNotes,
+  verification,
+  url,
+  queueUrl,
+  deadLetterUrl,
+}: JobAddresses): JobPlaces {
+  const http = url.replace('127.0.0.1', 'localhost');
+  return { job, model, modelNotes, verification, http, queueUrl, deadLetterUrl };
 }
 
 function addressText(addresses: Addresses): string {

@@ -8,10 +8,11 @@ import type { Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 
 const LABELS: Readonly<Record<Stage, string>> = {
-  reading: '1 of 4  reading the files',
-  converting: '2 of 4  converting',
-  writing: '3 of 4  writing',
-  checking: '4 of 4  running the model',
+  reading: '1 of 5  reading the files',
+  converting: '2 of 5  converting',
+  writing: '3 of 5  writing',
+  checking: '4 of 5  running the model',
+  verifying: '5 of 5  verifying its answers',
 };
 const MB = 1e6;
 /** A smaller file is written before a progress bar would be noticed. */

@@ -3,8 +3,8 @@
  * convert, so that `model --help` is fast.
  */
 import { basename, dirname, join, resolve } from 'node:path';
-import type { ConvertOptions } from '../../convert/conversion.ts';
 import type { ImportOptions } from '../../convert/import.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -97,7 +97,8 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
     }
     return interruptible(`the ${action}`, output, (signal) => {
-      const stoppable = { ...options, signal };
+      const { job, ...rest } = options;
+      const stoppable = { ...rest, proof: { maxRows: job.batchSize }, signal };
       if (action === 'check') return check(argument, stoppable, output);
       // `model` -> `model-onnx`, in the same folder.
       const path = resolve(argument);
@@ -110,8 +111,11 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
 async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   const { force, reference, tolerance } = values;
   if (tolerance !== undefined && reference === undefined) throw wrongUse('--tolerance goes with --reference');
+  const { convertOptions } = await import('../../convert/options.ts');
+  const job = await jobOf(values.config, output);
   return {
-    convert: { ...(await configured(values.config, output)), ...convertOptionsOf(values) },
+    job,
+    convert: { ...convertOptions(job.import), ...convertOptionsOf(values) },
     force,
     reference: reference === undefined ? undefined : resolve(reference),
     tolerance: toleranceOf(tolerance),
@@ -127,12 +131,19 @@ async function importTo(
   // Checked first, because an import may take minutes.
   const place = await importPlace(values);
   const imported = await importHere(directory, options, output);
-  const { source } = imported.importReport;
+  const { source, verification } = imported.importReport;
+  const { signal } = options;
   const published =
     place &&
     (await withS3(place, async ({ s3, location }) => {
       const { publishModel } = await import('../../lib/registry/publish.ts');
-      return publishModel(s3, location, imported.directory, { source, signal: options.signal });
+      const { verifyModel } = await import('../../convert/verify/verify.ts');
+      return publishModel(s3, location, imported.directory, {
+        source,
+        verify: (file, stored) =>
+          verifyModel(file, { ...options.proof, known: stored ?? verification, signal }),
+        signal,
+      });
     }).catch((error: unknown) => {
       throw uploadRefusal(error, place, imported.directory);
     }));
@@ -144,22 +155,21 @@ async function importTo(
   return EXIT.ok;
 }
 
-/** The section `import` of a config.yaml. */
-async function configured(path: string | undefined, output: Output): Promise<ConvertOptions> {
-  if (path === undefined) return {};
+/** Of a config.yaml, or the defaults. */
+async function jobOf(path: string | undefined, output: Output): Promise<JobConfig> {
+  if (path === undefined) return DEFAULT_JOB;
   const { readConfig } = await import('../../lib/config/file.ts');
-  const { convertOptions } = await import('../../convert/options.ts');
   const { job, notes } = readConfig(resolve(path));
   for (const note of notes) output.note(`note: ${note}`);
-  return convertOptions(job.import);
+  return job;
 }
 
 async function check(directory: string, options: Omit<ImportOptions, 'out' | 'version'>, output: Output) {
   return withImport(directory, options, output, async ({ importReport }) => {
     const { importReportText } = await import('../../convert/import-report.ts');
     output.answer({ importReport }, importReportText(importReport));
-    const { batch, reference } = importReport.check;
-    if (batch !== 'not run' || reference === 'agrees') return EXIT.ok;
+    const { runs, reference } = importReport.check;
+    if (runs || reference === 'agrees') return EXIT.ok;
     output.note(
       'not verified: the model was not run, because no made-up inputs fit; the notes say which options help',
     );

@@ -11,7 +11,7 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push'], {
   config: {
     short: 'c',
     value: 'file',
-    about: 'take the section import: of this config.yaml, below these options',
+    about: 'take import:, batchSize and batching of this config.yaml; these options override it',
   },
   input: {
     value: 'name[:shape]',

@@ -6,8 +6,10 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { reportPath } from '../../convert/report-file.ts';
+import { verificationNotes } from '../../convert/verify/text.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { type Verification, verificationNotes } from '../../lib/contract/verification.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { type PublishOptions, publishModel } from '../../lib/registry/publish.ts';
 import type { ModelOrigin } from '../../lib/registry/versions.ts';
@@ -22,10 +24,16 @@ const MB = 1e6;
 
 type Options = Omit<ImportOptions, 'out' | 'version'>;
 
+export interface PushOptions extends Options {
+  readonly activate: boolean;
+  /** Its batches decide what is verified. */
+  readonly job: JobConfig;
+}
+
 export async function push(
   { s3, location, text }: OpenPlace,
   directory: string,
-  { activate, ...options }: Options & { readonly activate: boolean },
+  { activate, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
   const stop = new AbortController();
@@ -38,7 +46,7 @@ export async function push(
     const published = await withOnnx(directory, options, output, async (folder, source, known) => {
       const { verifyModel } = await import('../../convert/verify/verify.ts');
       const verify: PublishOptions['verify'] = (file, stored) =>
-        verifyModel(file, { known: stored ?? known, signal: stop.signal });
+        verifyModel(file, { known: stored ?? known, maxRows: job.batchSize, signal: stop.signal });
       const upload = { activate, source, signal: stop.signal, onBytes, verify };
       return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
     });
@@ -54,7 +62,11 @@ export async function push(
       : `lies in ${text}; \`model rollback ${version}\` promotes it`;
     output.answer(
       { version, to: text, format, ...counts, serves, before: before ?? null, verification },
-      `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}\nversion ${version} ${now}\n${verificationNotes(verification).join('\n')}`,
+      [
+        `${uploaded} of ${files.length} files uploaded, ${bytesText(bytes)} in all${there}`,
+        `version ${version} ${now}`,
+        ...verificationNotes(verification, job.batching),
+      ].join('\n'),
     );
     return EXIT.ok;
   } finally {

@@ -2,6 +2,7 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
+import { verificationNotes } from '../../convert/verify/text.ts';
 import {
   listVersions,
   type ModelVersion,
@@ -20,27 +21,22 @@ export async function list({ s3, location, text }: OpenPlace, output: Output): P
     output.answer({ from: text, versions }, `no version of a model in ${text}; \`model push\` brings one`);
     return EXIT.ok;
   }
-  const head = ['version     ', 'uploaded            ', '    size', 'files', 'batching  ', 'from'].join('  ');
-  output.answer({ from: text, versions }, [head, ...versions.map(lineOf)].join('\n'));
+  const head = ['version     ', 'uploaded            ', '    size', 'files', 'from'].join('  ');
+  output.answer({ from: text, versions }, [head, ...versions.flatMap(linesOf)].join('\n'));
   return EXIT.ok;
 }
 
-function lineOf({
-  version,
-  uploadedAt,
-  bytes,
-  files,
-  format,
-  verification,
-  serves,
-  before,
-}: ModelVersion): string {
+/** A line of the table, and below it what its verification says. */
+function linesOf({ verification, ...one }: ModelVersion): string[] {
+  return [lineOf(one), ...verificationNotes(verification).map((note) => `  ${note}`)];
+}
+
+function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: ModelVersion): string {
   const line = [
     version.padEnd(12),
     `${uploadedAt.slice(0, 19)}Z`,
     bytesText(bytes).padStart(8),
     String(files).padStart(5),
-    (verification?.batching.verdict ?? 'unknown').padEnd(10),
     format ?? '(no manifest)',
   ].join('  ');
   if (serves) return `${line}  <- serves`;

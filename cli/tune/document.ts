@@ -1,6 +1,7 @@
 /** The JSON document of `tune`. Scripts rely on it: docs/how-to/tune.md lists its keys, and a test compares them. */
 import { availableParallelism } from 'node:os';
 import { machineFacts } from '../../convert/machine.ts';
+import { verificationNotes } from '../../convert/verify/text.ts';
 import { PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
@@ -58,7 +59,11 @@ export function documentOf(model: TuneModel, measurement: Measurement, job: JobC
     settings: results,
     excluded,
     recommendations,
-    notes: notesOf(model, measurement, wishes, options, recommendations),
+    verification: model.verification,
+    notes: [
+      ...verificationNotes(model.verification, job.batching),
+      ...notesOf(model, measurement, wishes, options, recommendations),
+    ],
   };
 }
 
@@ -88,7 +93,7 @@ function notesOf(
       'the model exceeds its time limit at every memory setting; --memory selects others',
     options.traffic !== traffic && `${other} could not be measured, so the settings are for ${traffic} alone`,
     !shared &&
-      'records run one by one, as the outputs do not follow the batch: batchSize has no effect, and larger events only save invocations',
+      'batchSize has no effect where records run one by one, and larger events only save invocations',
     shared &&
       rows > 0 &&
       `the file fixes a run to ${rowsText(rows)}: batchSize has no effect${rows > 1 ? ', and a request of one record is padded' : ''}`,

@@ -1,8 +1,10 @@
 /** Finds the ONNX file to measure: --model, or the modelPath of a config. A model of another kind is imported first. */
 import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import type { VerifyOptions } from '../../convert/verify/verify.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
 import { wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 
@@ -13,6 +15,7 @@ export interface TuneModel {
   readonly bytes: number;
   /** Inputs of unknown rank. */
   readonly shapeless: readonly string[];
+  readonly verification: Verification;
 }
 
 /** Calls `work` with the model. @throws bad_config, bad_model when there is none or it cannot be read or converted */
@@ -29,13 +32,15 @@ export async function withModel<T>(
     throw wrongUse(`tune: model ${path}: ${why}`);
   });
   if (found.isFile()) {
-    if (path.endsWith('.onnx')) return work({ name, ...(await factsOf(path)) });
+    if (path.endsWith('.onnx')) return work({ name, ...(await factsOf(path, { signal })) });
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
   const { detectModel } = await import('../../convert/detect.ts');
   const model = await detectModel(path);
-  if (model.kind === 'onnx') return work({ name, ...(await factsOf(join(path, model.files[0] as string))) });
+  if (model.kind === 'onnx') {
+    return work({ name, ...(await factsOf(join(path, model.files[0] as string), { signal })) });
+  }
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');
   const options = { convert: convertOptions(job.import), force: undefined, signal };
@@ -43,11 +48,12 @@ export async function withModel<T>(
     output.note(
       `imported ${path} (${importReport.source.format}) to measure it; \`cluster-serving model import\` keeps it`,
     );
-    return work({ name, ...(await factsOf(join(directory, importReport.model.file))) });
+    const file = join(directory, importReport.model.file);
+    return work({ name, ...(await factsOf(file, { known: importReport.verification, signal })) });
   });
 }
 
-async function factsOf(file: string): Promise<Omit<TuneModel, 'name'>> {
+async function factsOf(file: string, options: VerifyOptions): Promise<Omit<TuneModel, 'name'>> {
   const { readHead, wrongContent } = await import('../../lib/registry/onnx-file.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
   const wrong = wrongContent(await readHead(file));
@@ -55,5 +61,7 @@ async function factsOf(file: string): Promise<Omit<TuneModel, 'name'>> {
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const files = [file, ...externalFiles.map((name) => join(dirname(file), name))];
   const stats = await Promise.all(files.map((each) => stat(each).catch(() => ({ size: 0 }))));
-  return { file, bytes: stats.reduce((sum, { size }) => sum + size, 0), shapeless };
+  const bytes = stats.reduce((sum, { size }) => sum + size, 0);
+  const { verifyModel } = await import('../../convert/verify/verify.ts');
+  return { file, bytes, shapeless, verification: await verifyModel(file, options) };
 }

@@ -86,7 +86,7 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
   const { image, inputAlreadyBatched } = job;
   const fixedRows = fixedBatch(session.inputs);
   await warmUp(session, fixedRows, image);
-  const separable = mayShareRuns(verification, RUNTIME, job.batching);
+  const separable = mayShareRuns(verification, RUNTIME, job);
   const settings = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, inputAlreadyBatched, image };
   const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
   const timed: Session['run'] = async (feeds) => {

@@ -9,7 +9,6 @@ import { dirname, resolve } from 'node:path';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { verificationNotes } from '../../lib/contract/verification.ts';
 import { threadsForMemory } from '../../lib/inference/session.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { canAsk } from '../confirm.ts';
@@ -83,16 +82,13 @@ function jobOf(config: string | undefined, output: Output): JobConfig {
   return job;
 }
 
-async function measure(
-  { file, shapeless }: TuneModel,
+function measure(
+  { file, shapeless, verification }: TuneModel,
   { inputAlreadyBatched, image, postProcessing, batching }: JobConfig,
   { memories, maxBatch, limitMs, sizes, data, traffic }: TuneOptions,
   output: Output,
   signal: AbortSignal,
 ): Promise<Measurement> {
-  const { verifyModel } = await import('../../convert/verify/verify.ts');
-  const verification = await verifyModel(file, { maxRows: maxBatch, signal });
-  for (const note of verificationNotes(verification, batching)) output.note(note);
   const cores = availableParallelism();
   const threads = new Set([1, ...memories.map((memoryMB) => Math.min(cores, threadsForMemory(memoryMB)))]);
   const progress = showProgress(output.json);

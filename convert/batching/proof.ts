@@ -5,7 +5,7 @@ import { FREE_ROWS, Names, numberOf, ONE, type Size, same, size } from './size.t
 import { fixedOf, ProofEnd, type Value } from './value.ts';
 
 /** By input name: the axis of the rows, or `none` for an input that is the same for all rows of a run. Default 0. */
-export type BatchAxes = ReadonlyMap<string, number | 'none'>;
+export type InputAxes = ReadonlyMap<string, number | 'none'>;
 
 export interface Proof {
   /** Undefined: proven. */
@@ -17,7 +17,7 @@ export interface Proof {
 }
 
 /** @param onAnyAxis outputs may have their rows on other axes than the first */
-export function proofOf(model: Model, axes: BatchAxes, onAnyAxis = false): Proof {
+export function proofOf(model: Model, axes: InputAxes, onAnyAxis = false): Proof {
   const { graph } = model;
   const rows = rowsOfInputs(graph, axes);
   if (rows instanceof ProofEnd) return { end: rows, outputAxes: new Map(), fixedRows: undefined };
@@ -39,7 +39,7 @@ export function proofOf(model: Model, axes: BatchAxes, onAnyAxis = false): Proof
 }
 
 /** The number that all batch axes are fixed to; undefined when all are free. */
-function rowsOfInputs({ inputs }: Graph, axes: BatchAxes): Size | undefined | ProofEnd {
+function rowsOfInputs({ inputs }: Graph, axes: InputAxes): Size | undefined | ProofEnd {
   const sizes: (number | string)[] = [];
   for (const { name, shape } of inputs) {
     const axis = axes.get(name) ?? 0;
@@ -58,7 +58,7 @@ function rowsOfInputs({ inputs }: Graph, axes: BatchAxes): Size | undefined | Pr
 }
 
 /** Sizes of the same name may differ in a run, because onnxruntime does not compare them: each is one of its own. */
-function valueOf({ name, shape }: Graph['inputs'][number], axes: BatchAxes, n: Size, names: Names): Value {
+function valueOf({ name, shape }: Graph['inputs'][number], axes: InputAxes, n: Size, names: Names): Value {
   const axis = axes.get(name) ?? 0;
   const dims = shape?.map((dim) => (typeof dim === 'number' ? size(dim) : names.dim()));
   if (axis === 'none' || !dims) return fixedOf(dims);

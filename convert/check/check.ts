@@ -1,5 +1,5 @@
 /**
- * Checks an ONNX file by running it: it loads, rows agree, no NaN, latency and memory. The model runs in a separate
+ * Checks an ONNX file by running it: it loads, no NaN, latency and memory. The model runs in a separate
  * process with a time limit (process.ts), which is always ended.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -21,6 +21,8 @@ export interface CheckOptions {
   readonly shapeless?: readonly string[] | undefined;
   /** False checks only whether the model runs, without latency and the memory of many rows. Default true. */
   readonly measure?: boolean | undefined;
+  /** Whether rows of several records run together; their memory is measured then. Default false. */
+  readonly sharesRuns?: boolean | undefined;
   /** Ends the checking process. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -36,8 +38,9 @@ const MAX_STDERR = 4_096;
  */
 export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
   const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
+  const { sharesRuns = false } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
-  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs };
+  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs, sharesRuns };
   signal?.throwIfAborted();
   const answer = await inModelProcess({ check: request }, limitMs, signal);
   signal?.throwIfAborted();

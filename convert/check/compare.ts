@@ -2,26 +2,16 @@
  * Compares a tensor with its expected values and reports the largest difference. Two NaN agree; a single one never
  * does, whatever the tolerance.
  */
-import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
 
-/**
- * Values agree if
- * actual - expected
- * <= atol + rtol *
- * expected
- * .
- */
+/** Values agree if |actual - expected| <= atol + rtol * |expected|. */
 export interface Tolerance {
   readonly atol: number;
   readonly rtol: number;
 }
 
 export interface Difference {
-  /**
-   * The largest
-   * actual - expected
-   * ; null if one of them is not finite.
-   */
+  /** The largest |actual - expected|; null if one of them is not finite. */
   readonly maxError: number | null;
   readonly agrees: boolean;
 }
@@ -65,16 +55,4 @@ function numbersOf({ dtype, data }: Tensor): TypedArray | Float16Array {
   const array = data as TypedArray;
   if (dtype !== 'float16') return array;
   return new Float16Array(array.buffer as ArrayBuffer, array.byteOffset, array.length);
-}
-
-/** One row of a batch, as a batch of one. */
-export function rowOf({ dtype, shape, data }: Tensor, row: number): Tensor {
-  const rest = shape.slice(1);
-  const width = elementCount(rest);
-  const [from, to] = [row * width, (row + 1) * width];
-  const part =
-    dtype === 'string'
-      ? (data as readonly string[]).slice(from, to)
-      : (data as TypedArray).subarray(from, to);
-  return { dtype, shape: [1, ...rest], data: part };
 }

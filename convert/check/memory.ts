@@ -51,8 +51,7 @@ export async function measureMemory(session: Session, ran: Ran): Promise<MemoryR
   const shapes = feeds.map(({ shape }) => [...shape]);
   const one = (rows: number, peakBytes: number) => ({ rows, points: [{ rows, peakBytes }], shapes });
   if (!isFree) return one(feeds[0]?.shape[0] ?? 1, ran.peakBytes);
-  // The warm-up of the service still runs two rows, to find out that they must not share a run.
-  if (!isShared) return one(1, peakNow(before));
+  if (!isShared) return one(1, ran.peakBytes);
   const rows = rowsOfARun(feeds);
   const points: MemoryPoint[] = [{ rows: 1, peakBytes: ran.peakBytes }];
   const until = performance.now() + LIMIT_MS;

@@ -8,14 +8,21 @@ import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
 import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
-export type ModelRequest =
-  | { readonly check: CheckRequest }
-  | { readonly probe: ProbeRequest }
-  | { readonly rewrites: RewritesRequest };
+/** What is undefined is not done. */
+interface VerifyRequest {
+  readonly probe: ProbeRequest | undefined;
+  readonly rewrites: RewritesRequest | undefined;
+}
+
+export type ModelRequest = { readonly check: CheckRequest } | { readonly verify: VerifyRequest };
 export type ModelAnswer =
   | { readonly report: CheckReport }
-  | { readonly probe: ProbeReport }
-  | { readonly rewrites: RewritesReport }
+  | {
+      readonly verified: {
+        readonly probe: ProbeReport | undefined;
+        readonly rewrites: RewritesReport | undefined;
+      };
+    }
   | { readonly failed: ErrorRecord };
 
 /** The script to start. */
@@ -24,20 +31,24 @@ export const SCRIPT = import.meta.url;
 export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
   try {
     // Loaded on demand, because the parent process needs no onnxruntime.
-    if ('probe' in request) {
-      const { probeModel } = await import('../batching/probe.ts');
-      return { probe: await probeModel(request.probe) };
-    }
-    if ('rewrites' in request) {
-      const { compareRewrites } = await import('../verify/rewrites.ts');
-      return { rewrites: await compareRewrites(request.rewrites) };
-    }
+    if ('verify' in request) return { verified: await verified(request.verify) };
     const { checkModel } = await import('./run.ts');
     return { report: await checkModel(request.check) };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     return { failed: { code, message } };
   }
+}
+
+async function verified({ probe, rewrites }: VerifyRequest) {
+  const [{ probeModel }, { compareRewrites }] = await Promise.all([
+    import('../batching/probe.ts'),
+    import('../verify/rewrites.ts'),
+  ]);
+  return {
+    probe: probe && (await probeModel(probe)),
+    rewrites: rewrites && (await compareRewrites(rewrites)),
+  };
 }
 
 if (import.meta.main && process.send) {

@@ -1,13 +1,13 @@
 /**
- * Runs an ONNX file and measures it: whether rows of a batch agree, NaN, the reference, latency and memory. The
- * memory of the process counts as the model's, so nothing else may run in it (process.ts).
+ * Runs an ONNX file and measures it: NaN, the reference, latency and memory. The memory of the process counts as the
+ * model's, so nothing else may run in it (process.ts).
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
-import { compare, countNaN, type Difference, rowOf, type Tolerance } from './compare.ts';
+import { countNaN, type Tolerance } from './compare.ts';
 import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
 import { type MemoryReport, measureMemory, peakNow } from './memory.ts';
 import { messageOf, type ReferenceReport, referenceTensors, runReference } from './reference.ts';
@@ -22,23 +22,9 @@ export interface CheckRequest {
   readonly tolerance: Tolerance;
   /** The time limit of latency runs, in ms. 0: one run, without measuring the memory of many rows. */
   readonly measureMs: number;
+  /** Whether the service runs rows of several records together, as it does where that is proven. */
+  readonly sharesRuns: boolean;
 }
-
-/** The result of two rows in one run. */
-export type BatchReport =
-  /** The file fixes the number of rows. */
-  | { readonly kind: 'fixed' }
-  /** Both rows have the results that they have alone. */
-  | { readonly kind: 'agrees'; readonly maxError: number | null }
-  | { readonly kind: 'differs'; readonly output: string; readonly maxError: number | null }
-  /** One row runs, two rows do not. */
-  | { readonly kind: 'fails'; readonly reason: string }
-  /** The first dimension of the outputs is not the batch, so records run one by one. */
-  | { readonly kind: 'does not follow' }
-  /** Results differ from run to run: the model draws random numbers. */
-  | { readonly kind: 'random' }
-  /** No generated inputs could be run. */
-  | { readonly kind: 'not run'; readonly reason: string };
 
 interface OutputReport {
   readonly name: string;
@@ -51,7 +37,8 @@ interface OutputReport {
 export interface CheckReport {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
-  readonly batch: BatchReport;
+  /** Why no made-up input could be run; undefined when one was. */
+  readonly notRun: string | undefined;
   readonly produced: readonly OutputReport[];
   readonly reference?: ReferenceReport | undefined;
   readonly measured: {
@@ -68,8 +55,6 @@ export interface CheckReport {
   };
 }
 
-/** Batched sums have another order: errors of 1e-6 are normal, 1e-3 of the value is not. */
-const ROW_TOLERANCE: Tolerance = { atol: 1e-4, rtol: 1e-3 };
 const LATENCY_RUNS = 20;
 
 export async function checkModel(request: CheckRequest): Promise<CheckReport> {
@@ -83,16 +68,13 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     const first = await firstRun(session, request.shapeless);
     const taken = typeof first === 'string' ? undefined : first;
     const one = taken?.outputs ?? [];
-    const { measureMs } = request;
+    const { measureMs, sharesRuns } = request;
     const alone = taken ? await measureLatency(session, taken.feeds, measureMs) : undefined;
     // A peak only rises, so each is read before anything larger runs.
     const peakBytes = peakNow(before);
-    const batch: BatchReport = taken
-      ? await runRows(session, taken)
-      : { kind: 'not run', reason: first as string };
     const memory =
       taken && measureMs > 0
-        ? await measureMemory(session, { ...taken, isShared: isShared(batch), before, peakBytes })
+        ? await measureMemory(session, { ...taken, isShared: sharesRuns, before, peakBytes })
         : undefined;
     const atOnce = {
       growthBytes: Math.max(0, process.memoryUsage.rss() - before),
@@ -105,7 +87,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     return {
       inputs: session.inputs,
       outputs: session.outputs,
-      batch,
+      notRun: typeof first === 'string' ? first : undefined,
       produced: one.map((output) => ({ name: output.name, shape: output.shape, nan: countNaN(output) })),
       reference: reference?.report,
       measured: {
@@ -120,11 +102,6 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   } finally {
     await session.close();
   }
-}
-
-/** If rows differ or do not run together, the import makes each run alone. */
-function isShared({ kind }: BatchReport): boolean {
-  return kind === 'agrees' || kind === 'random';
 }
 
 /** Inputs that the model accepted. */
@@ -160,35 +137,6 @@ async function firstRun(session: Session, shapeless: readonly string[]): Promise
     }
   }
   return reason ?? 'no size fits';
-}
-
-/** Rows 0 and 1 in one run, and each alone. */
-async function runRows(session: Session, { outputs, feeds, isFree, inputsOf }: Taken): Promise<BatchReport> {
-  if (!isFree) return { kind: 'fixed' };
-  let both: readonly NamedTensor[];
-  try {
-    both = await session.run(inputsOf([0, 1]));
-  } catch (error) {
-    return { kind: 'fails', reason: messageOf(error) };
-  }
-  const follows = both.every((output, i) => output.shape[0] === 2 && outputs[i]?.shape[0] === 1);
-  if (!follows) return { kind: 'does not follow' };
-  const other = await session.run(inputsOf([1]));
-  let worst: number | null = 0;
-  for (const [i, output] of both.entries()) {
-    for (const [row, alone] of [outputs[i], other[i]].entries()) {
-      const { agrees, maxError }: Difference = compare(rowOf(output, row), alone as Tensor, ROW_TOLERANCE);
-      if (!agrees) {
-        const again = await session.run(feeds);
-        const isSame = outputs.every(
-          (before, at) => compare(again[at] as Tensor, before, ROW_TOLERANCE).agrees,
-        );
-        return isSame ? { kind: 'differs', output: output.name, maxError } : { kind: 'random' };
-      }
-      if (maxError !== null && maxError > worst) worst = maxError;
-    }
-  }
-  return { kind: 'agrees', maxError: worst };
 }
 
 /** The first run is not counted: it was the warm-up. */

@@ -6,7 +6,7 @@
 import type { JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
-import { needsVerification } from '../contract/verification.ts';
+import { isVerdictCurrent } from '../contract/verification.ts';
 import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { RUNTIME, threadsForMemory } from '../inference/session.ts';
@@ -80,12 +80,10 @@ function openVersion(
   { version, verification }: ModelPointer,
   settings: OnnxSettings,
 ): Promise<OnnxRunner> {
-  if (settings.batchSize > 1 && needsVerification(verification, RUNTIME, settings.batching ?? 'proven')) {
-    logWarning(
-      'records run one by one: this version of the model was not verified for this release; ' +
-        '`cluster-serving model push` verifies it',
-      { version },
-    );
+  const isProven = settings.batchSize > 1 && (settings.batching ?? 'proven') === 'proven';
+  if (isProven && !isVerdictCurrent(verification, RUNTIME, settings)) {
+    const why = 'this version of the model was not verified for this release and these settings';
+    logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
   }
   return openOnnx(file, version, { ...settings, verification });
 }

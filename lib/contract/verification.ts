@@ -1,30 +1,36 @@
 /**
  * What was found out about a version of a model before it may serve: whether records may share a run, and which of
- * onnxruntime's rewrites change its answers. Made by convert/verify, stored with the version, and obeyed wherever the
- * model is opened.
+ * onnxruntime's rewrites change its answers. Made and explained by convert/verify, stored with the version, and obeyed
+ * wherever the model is opened.
  */
 
 /** Version of the rules behind a batching verdict. A verdict of another version is not used. */
 export const ANALYSER_VERSION = 1;
 
-export const OPTIMIZATION_LEVELS = ['all', 'extended', 'basic', 'disabled'] as const;
-export type OptimizationLevel = (typeof OPTIMIZATION_LEVELS)[number];
+const LEVELS = ['all', 'extended', 'basic', 'disabled'] as const;
 
 /** How onnxruntime may rewrite a model when it opens it. */
 export interface Optimization {
-  readonly level: OptimizationLevel;
+  readonly level: (typeof LEVELS)[number];
   /** Names of rewrites that stay off, besides those that are off for every model. */
   readonly disabledOptimizers: readonly string[];
 }
 
+/** By name: the axis of the rows, or `none` for an input that all rows of a run share. 0 for names that are missing. */
+export type BatchAxes = Readonly<Record<string, number | 'none'>>;
+
 export interface BatchingVerdict {
   readonly verdict: 'proven' | 'not proven';
-  /** Why not; undefined when proven. */
+  /** Why records run alone, as a part of a sentence about the operator; undefined where they share runs. */
   readonly reason?: string | undefined;
   /** The operator at which the proof ended; undefined when a run ended it. */
   readonly operator?: string | undefined;
   /** Name of its node; may be empty. */
   readonly node?: string | undefined;
+  /** The inputs' axes that it was proven for; undefined when all are 0. */
+  readonly inputAxes?: BatchAxes | undefined;
+  /** The axis of each output's rows; undefined when all are 0. */
+  readonly outputAxes?: BatchAxes | undefined;
   /** The version of the rules, see ANALYSER_VERSION. */
   readonly analyser: number;
 }
@@ -45,121 +51,99 @@ export interface Runtime {
   readonly architecture: string;
 }
 
-type Unknown<T> = { readonly [Key in keyof T]?: unknown };
+export type BatchingSetting = 'proven' | 'always' | 'never';
+
+/** What a job says about its batches. */
+export interface BatchingChoice {
+  /** Default proven: as the verification says. Always and never are the owner's word. */
+  readonly batching?: BatchingSetting | undefined;
+  /** Default: 0 for each input. */
+  readonly batchAxes?: BatchAxes | undefined;
+}
+
+/** As it was stored. */
+export type Unknown<T> = { readonly [Key in keyof T]?: unknown };
 
 /** A stored verification; undefined when it is damaged or of a release that wrote another form. */
 export function readVerification(value: unknown): Verification | undefined {
+  return isVerification(value) ? value : undefined;
+}
+
+function isVerification(value: unknown): value is Verification {
   const { batching, runtime, comparison, reason } = (value ?? {}) as Unknown<Verification>;
-  const verdict = readVerdict(batching);
-  const rewrites = readRuntime(runtime);
-  if (!verdict || !rewrites || (comparison !== 'agrees' && comparison !== 'skipped')) return undefined;
-  return { batching: verdict, runtime: rewrites, comparison, ...texts({ reason }) };
+  const isCompared = comparison === 'agrees' || comparison === 'skipped';
+  return isCompared && isOptionalText(reason) && isVerdict(batching) && isRuntime(runtime);
 }
 
-function readVerdict(value: unknown): BatchingVerdict | undefined {
-  const { verdict, reason, operator, node, analyser } = (value ?? {}) as Unknown<BatchingVerdict>;
-  if (verdict !== 'proven' && verdict !== 'not proven') return undefined;
-  if (typeof analyser !== 'number') return undefined;
-  return { verdict, ...texts({ reason, operator, node }), analyser };
+function isVerdict(value: unknown): value is BatchingVerdict {
+  const read = (value ?? {}) as Unknown<BatchingVerdict>;
+  const { verdict, reason, operator, node, inputAxes, outputAxes, analyser } = read;
+  return (
+    (verdict === 'proven' || verdict === 'not proven') &&
+    [reason, operator, node].every(isOptionalText) &&
+    [inputAxes, outputAxes].every((axes) => axes === undefined || isBatchAxes(axes)) &&
+    typeof analyser === 'number'
+  );
 }
 
-function readRuntime(value: unknown): Verification['runtime'] | undefined {
+function isBatchAxes(value: unknown): value is BatchAxes {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).every((axis) => axis === 'none' || (Number.isInteger(axis) && axis >= 0));
+}
+
+function isRuntime(value: unknown): value is Verification['runtime'] {
   const read = (value ?? {}) as Unknown<Verification['runtime']>;
-  const { onnxruntime, architecture, disabledOptimizers } = read;
-  const level = OPTIMIZATION_LEVELS.find((one) => one === read.level);
-  if (typeof onnxruntime !== 'string' || typeof architecture !== 'string' || !level) return undefined;
-  if (!Array.isArray(disabledOptimizers)) return undefined;
-  // A separator in a name would switch off something else.
-  const names = disabledOptimizers.filter((name) => typeof name === 'string' && /^\w{1,80}$/.test(name));
-  if (names.length !== disabledOptimizers.length) return undefined;
-  return { onnxruntime, architecture, level, disabledOptimizers: names as string[] };
+  const { onnxruntime, architecture, level, disabledOptimizers } = read;
+  return (
+    typeof onnxruntime === 'string' &&
+    typeof architecture === 'string' &&
+    LEVELS.some((one) => one === level) &&
+    Array.isArray(disabledOptimizers) &&
+    // A separator in a name would switch off something else.
+    disabledOptimizers.every((name) => typeof name === 'string' && /^\w{1,80}$/.test(name))
+  );
 }
 
-/** Only those that are texts. */
-function texts<Key extends string>(values: Readonly<Record<Key, unknown>>): { [K in Key]?: string } {
-  const known = Object.entries(values).filter(([, value]) => typeof value === 'string');
-  return Object.fromEntries(known) as { [K in Key]?: string };
+function isOptionalText(value: unknown): boolean {
+  return value === undefined || typeof value === 'string';
 }
-
-export type BatchingSetting = 'proven' | 'always' | 'never';
 
 /**
- * Whether its verdict counts: one of other rules, or behind runs of another onnxruntime, is as good as none. The
- * processor may be another one, because the proof is about the graph.
+ * Whether its verdict counts: one of other rules, behind runs of another onnxruntime, or for other batch axes is as good
+ * as none. The processor may be another one, because the proof is about the graph.
  */
-function holds(
+export function isVerdictCurrent(
   verification: Verification | undefined,
   { onnxruntime }: Pick<Runtime, 'onnxruntime'>,
+  { batchAxes }: BatchingChoice = {},
 ): verification is Verification {
   const { batching, runtime } = verification ?? {};
-  return batching?.analyser === ANALYSER_VERSION && runtime?.onnxruntime === onnxruntime;
+  const isOfRelease = batching?.analyser === ANALYSER_VERSION && runtime?.onnxruntime === onnxruntime;
+  return isOfRelease && axesText(batching.inputAxes) === axesText(batchAxes);
 }
 
-/** Whether it need not be made again. */
+function axesText(axes: BatchAxes = {}): string {
+  const others = Object.entries(axes).filter(([, axis]) => axis !== 0);
+  return JSON.stringify(others.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Whether it need not be made again on this machine. */
 export function isCurrent(
   verification: Verification | undefined,
   here: Runtime,
+  choice?: BatchingChoice,
 ): verification is Verification {
-  return holds(verification, here) && verification.runtime.architecture === here.architecture;
+  return (
+    isVerdictCurrent(verification, here, choice) && verification.runtime.architecture === here.architecture
+  );
 }
 
-/** @param setting always and never are the owner's word */
 export function mayShareRuns(
   verification: Verification | undefined,
   here: Pick<Runtime, 'onnxruntime'>,
-  setting: BatchingSetting = 'proven',
+  choice: BatchingChoice = {},
 ): boolean {
-  if (setting !== 'proven') return setting === 'always';
-  return holds(verification, here) && verification.batching.verdict === 'proven';
-}
-
-/** Whether records run one by one only because nothing is known. */
-export function needsVerification(
-  verification: Verification | undefined,
-  here: Pick<Runtime, 'onnxruntime'>,
-  setting: BatchingSetting,
-): boolean {
-  return setting === 'proven' && !holds(verification, here);
-}
-
-/** The verdict as one line for a person, with what the owner of the job set. */
-export function batchingText(
-  verification: Verification | undefined,
-  setting: BatchingSetting = 'proven',
-): string {
-  if (setting === 'never') return 'records run one by one: batching is set to never';
-  if (setting === 'always') return 'records share runs: batching is set to always, whatever the proof says';
-  if (verification?.batching.analyser !== ANALYSER_VERSION) {
-    return 'records run one by one: this version of the model was not verified; `model push` verifies it';
-  }
-  return verdictText(verification.batching);
-}
-
-export function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
-  if (verdict === 'proven') return 'records share runs: proven on the graph';
-  const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
-  return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
-}
-
-/** What the owner of a job should read of a verification. */
-export function verificationNotes(
-  verification: Verification | undefined,
-  setting?: BatchingSetting,
-): readonly string[] {
-  const rewrites = verification && optimizationText(verification);
-  return [batchingText(verification, setting), ...(rewrites === undefined ? [] : [rewrites])];
-}
-
-/** What was switched off, or was not compared, as one line for a person; undefined when there is nothing to say. */
-export function optimizationText({ runtime, comparison, reason }: Verification): string | undefined {
-  const { disabledOptimizers, level } = runtime;
-  if (comparison === 'skipped')
-    return `onnxruntime's rewrites were not compared: ${reason ?? 'no reason is known'}`;
-  const parts = [
-    ...(disabledOptimizers.length > 0 ? [`${disabledOptimizers.join(', ')} off`] : []),
-    ...(level === 'all' ? [] : [`level ${level}`]),
-  ];
-  return parts.length === 0
-    ? undefined
-    : `onnxruntime changed the answers of this model: ${parts.join(', ')}`;
+  const { batching = 'proven' } = choice;
+  if (batching !== 'proven') return batching === 'always';
+  return isVerdictCurrent(verification, here, choice) && verification.batching.verdict === 'proven';
 }

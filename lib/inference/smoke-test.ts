@@ -8,7 +8,7 @@ import type { OnnxSettings } from './runner.ts';
 
 interface SmokeTestOptions {
   readonly settings: OnnxSettings;
-  /** The limit for everything: the process, the session, two runs on zeros. Default 60,000. */
+  /** The limit for everything: the process, the session, a run on zeros. Default 60,000. */
   readonly limitMs?: number | undefined;
 }
 

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
-import { readVerification, type Verification } from '../contract/verification.ts';
+import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
 
@@ -87,10 +87,7 @@ export async function readPointer(s3: S3Client, location: ModelLocation): Promis
 function parsePointer(text: string, location: ModelLocation): ModelPointer {
   const { prefix } = location;
   try {
-    const { version, files, verification } = JSON.parse(text) as Record<
-      'version' | 'files' | 'verification',
-      unknown
-    >;
+    const { version, files, verification } = JSON.parse(text) as Unknown<ModelPointer>;
     if (!isVersion(version)) throw new Error('version');
     if (!Array.isArray(files) || files.length === 0 || files.length > MAX_MODEL_FILES)
       throw new Error(`files: expected 1 to ${MAX_MODEL_FILES}`);

@@ -78,9 +78,7 @@ export async function publishModel(
     const current = await readCurrent(s3, location);
     const known = await readManifest(s3, location, version);
     if (options.smokeTest && !known) await options.smokeTest(model);
-    const verification = options.verify
-      ? await options.verify(model, known?.verification)
-      : known?.verification;
+    const verification = (await options.verify?.(model, known?.verification)) ?? known?.verification;
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
     const at = new Date(now()).toISOString();
     const stored = await readManifest(s3, location, version);

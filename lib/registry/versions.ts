@@ -8,14 +8,7 @@ import { readVerification, type Verification } from '../contract/verification.ts
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
 import { addressText, isModelPath, isVersion, type ModelLocation, unreachable } from './download.ts';
-import {
-  type Activation,
-  type CurrentModel,
-  promote,
-  readCurrent,
-  type VersionContent,
-  type VersionFile,
-} from './pointer.ts';
+import { type Activation, type CurrentModel, promote, readCurrent, type VersionContent } from './pointer.ts';
 
 /** `manifests/<version>.json`. */
 interface Manifest extends VersionContent {
@@ -29,7 +22,7 @@ interface Manifest extends VersionContent {
 export interface ModelOrigin {
   /** `onnx`, `caffe`, `tf_saved_model`, … */
   readonly format: string;
-  readonly files?: readonly VersionFile[];
+  readonly files?: VersionContent['files'];
 }
 
 export interface ModelVersion {
@@ -41,7 +34,7 @@ export interface ModelVersion {
   /** Undefined without a manifest: incomplete, being uploaded, or of an earlier release. */
   readonly format: string | undefined;
   /** Undefined where none was made: records run one by one. */
-  readonly verification: Verification | undefined;
+  readonly verification?: Verification;
   readonly serves: boolean;
   /** The target of a rollback without a name. */
   readonly before: boolean;
@@ -91,7 +84,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
       files: objects.keys.length,
       uploadedAt: manifests[i]?.uploadedAt ?? new Date(objects.modifiedAt).toISOString(),
       format: manifests[i]?.source.format,
-      verification: manifests[i]?.verification,
+      ...(manifests[i]?.verification && { verification: manifests[i].verification }),
       serves: version === current.version,
       before: version === before,
     }));

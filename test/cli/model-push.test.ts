@@ -4,9 +4,10 @@ import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import type { Verification } from '../../lib/contract/verification.ts';
 import { readPointer } from '../../lib/registry/download.ts';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
-import { identityModel } from '../support/onnx.ts';
+import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
 import { type CliAnswer, cli, cliJson, MODEL, serviceFolder } from './cli.ts';
@@ -26,6 +27,7 @@ interface Pushed {
   readonly skipped: number;
   readonly serves: boolean;
   readonly before: string | null;
+  readonly verification: Verification;
 }
 
 interface Listed {
@@ -33,6 +35,7 @@ interface Listed {
     readonly version: string;
     readonly format?: string;
     readonly serves: boolean;
+    readonly verification?: Verification;
   }[];
 }
 
@@ -83,7 +86,11 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     ],
   );
   const text = await cli(['model', 'list', ...TO], options);
-  assert.match(text.stdout, /\n\w{12} .* caffe {2}<- serves\n\w{12} .* onnx {2}<- rollback goes here\n$/);
+  const proven = '  records share runs: proven on the graph';
+  assert.deepEqual(
+    text.stdout.split('\n').map((line) => line.replace(/^\w{12}.*? (onnx|caffe) /, '$1')),
+    [text.stdout.split('\n')[0], 'caffe <- serves', proven, 'onnx <- rollback goes here', proven, ''],
+  );
 
   const back = await cli(['model', 'rollback', ...TO], options);
   assert.deepEqual(
@@ -109,6 +116,47 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
     objects.Contents?.map(({ Key = '' }) => Key.replace(onnx.json.version, 'V')),
     ['jobs/a/current.json', 'jobs/a/manifests/V.json', 'jobs/a/versions/V/model.onnx'],
   );
+});
+
+test('push and list say where the proof of a model ended, and --config whose word counts', async (t) => {
+  const aws = await bucket(t);
+  const cwd = await temporaryFolder(t);
+  const model = onnxModel({
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 3] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 3] }],
+    nodes: [{ op: 'Softmax', name: 'over rows', inputs: ['x'], outputs: ['y'], attributes: { axis: 0 } }],
+  });
+  await mkdir(join(cwd, 'mixing'));
+  await writeFile(join(cwd, 'mixing', 'model.onnx'), model);
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: mixing\nbatching: always\n');
+  const options = { cwd, env: aws.environment };
+  const line = 'records run one by one: Softmax (node "over rows"): it normalizes along the batch axis';
+  const expected = { verdict: 'not proven', operator: 'Softmax', node: 'over rows' };
+  const verdictOf = ({ batching }: Verification) => ({
+    verdict: batching.verdict,
+    operator: batching.operator,
+    node: batching.node,
+  });
+
+  const pushed = await cli(['model', 'push', 'mixing', ...TO], options);
+  assert.equal(pushed.stdout.split('\n')[2], line);
+  const { json } = (await cliJson(['model', 'push', 'mixing', ...TO], options)) as CliAnswer<Pushed>;
+  assert.deepEqual(verdictOf(json.verification), expected);
+  const listed = (await cliJson(['model', 'list', ...TO], options)) as CliAnswer<Listed>;
+  assert.deepEqual(verdictOf(listed.json.versions[0]?.verification as Verification), expected);
+  assert.equal((await cli(['model', 'list', ...TO], options)).stdout.split('\n')[2], `  ${line}`);
+  const checked = await cli(['model', 'check', 'mixing'], options);
+  assert.ok(checked.stdout.includes(`- verified: ${line}\n`), checked.stdout);
+  const owned = await cli(['model', 'push', 'mixing', '-c', 'config.yaml', ...TO], options);
+  assert.match(owned.stdout, /records share runs: batching is set to always, whatever the proof says\n$/);
+});
+
+test('an import that uploads stores what it verified', async (t) => {
+  const aws = await bucket(t);
+  const options = { cwd: await temporaryFolder(t), env: aws.environment };
+  const imported = await cli(['model', 'import', MODEL, '--out', 'out', ...TO], options);
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.equal((await readPointer(aws.s3, LOCATION)).verification?.batching.verdict, 'proven');
 });
 
 test('a pushed folder says of which format its model was, also when an earlier version imported it', async (t) => {

@@ -110,7 +110,7 @@ test('model check of a model that could not be run is exit code 1, unless its re
   const { code, json, stderr } = (await warmCliJson(['model', 'check', 'net'], {
     cwd,
   })) as CliAnswer<ImportAnswer>;
-  assert.deepEqual([code, json.importReport.check.batch], [1, 'not run']);
+  assert.deepEqual([code, json.importReport.check.runs], [1, false]);
   assert.equal(json.importReport.measured.lambda.fits, null);
   assert.match(stderr, /^not verified: the model was not run/);
   await mkdir(join(cwd, 'ref'));

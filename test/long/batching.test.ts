@@ -8,14 +8,14 @@ import { promisify } from 'node:util';
 import { readModel } from '../../convert/batching/model.ts';
 import { INTEGER_RANGES, madeUpRow } from '../../convert/batching/probe-values.ts';
 import { proofOf } from '../../convert/batching/proof.ts';
-import { batchingVerdict } from '../../convert/batching/verdict.ts';
 import { FREE_SIZES } from '../../convert/check/inputs.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { convertModel } from '../../convert/formats.ts';
 import { bytes, integer, message, text } from '../../convert/onnx/chunk.ts';
 import { writeOnnx } from '../../convert/onnx/write.ts';
+import { verificationNotes } from '../../convert/verify/text.ts';
+import { verifyModel } from '../../convert/verify/verify.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
-import { verdictText } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { assertPlantedNeverProven, assertProofsHold } from '../convert/batching/assert-proofs.ts';
 import { type Company, compareRows } from '../convert/batching/compare-rows.ts';
@@ -122,9 +122,9 @@ test('95 % of the corpus models whose rows are independent are proven', async (t
         assert.ok(end, `${name} is proven, and mixes rows: ${company.what}`);
       } else if (company.kind === 'same') {
         found.independent += 1;
-        const verdict = await batchingVerdict(file, { maxRows: ROWS, probeMs: 1_000 });
-        if (verdict.verdict === 'proven') found.proven += 1;
-        else t.diagnostic(`${name} is independent and not proven: ${verdictText(verdict)}`);
+        const verification = await verifyModel(file, { maxRows: ROWS, probeMs: 1_000 });
+        if (verification.batching.verdict === 'proven') found.proven += 1;
+        else t.diagnostic(`${name} is independent: ${verificationNotes(verification).join()}`);
       } else t.diagnostic(`${name} does not run: ${company.what}`);
     }
   }

@@ -219,7 +219,7 @@ describe('the packages as they are installed', () => {
     );
     const target = join(cli.folder, 'imported');
     const { stdout } = await cli.npx('cluster-serving', 'model', 'import', source, '--out', target);
-    assert.match(stdout, /- check: loads; rows of a batch come out as they do alone/);
+    assert.match(stdout, /- check: loads; runs\n- verified: records share runs/);
     assert.ok((await readdir(target)).includes('model.onnx'));
   });
 

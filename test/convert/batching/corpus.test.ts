@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readModel } from '../../../convert/batching/model.ts';
 import { proofOf } from '../../../convert/batching/proof.ts';
-import { batchingVerdict, verdictText } from '../../../convert/batching/verdict.ts';
+import { verificationNotes } from '../../../convert/verify/text.ts';
+import { verifyModel } from '../../../convert/verify/verify.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 
 const CORPUS = sharedPath('corpus/batching');
@@ -66,8 +67,8 @@ test('no model that mixes rows is proven, and the proof ends where it mixes them
 for (const name of INDEPENDENT) {
   test(`${name}, whose rows are independent, is proven and its probe agrees`, async (t) => {
     if (!corpusNames(t).includes(name)) return;
-    const verdict = await batchingVerdict(join(CORPUS, `${name}.onnx`), { maxRows: 12, probeMs: 2_000 });
-    assert.equal(verdict.verdict, 'proven', verdictText(verdict));
-    assert.ok(verdict.analyser >= 1);
+    const options = { maxRows: 12, probeMs: 2_000 };
+    const verification = await verifyModel(join(CORPUS, `${name}.onnx`), options);
+    assert.equal(verification.batching.verdict, 'proven', verificationNotes(verification).join());
   });
 }

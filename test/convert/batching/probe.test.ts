@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeModel } from '../../../convert/batching/probe.ts';
 import { rowAt, stackRows } from '../../../convert/batching/rows.ts';
-import { batchingVerdict, verdictText } from '../../../convert/batching/verdict.ts';
+import { prove } from '../../../convert/batching/verdict.ts';
+import { verifyModel } from '../../../convert/verify/verify.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -62,7 +64,8 @@ test('a model that takes no made-up row says why, and keeps its proof', async (t
   const report = await probeModel({ ...REQUEST, file });
   assert.equal(report.kind, 'not run');
   assert.match('reason' in report ? report.reason : '', /Reshape/);
-  assert.deepEqual(await batchingVerdict(file), { verdict: 'proven', analyser: 1 });
+  const { batching, comparison } = await verifyModel(file);
+  assert.deepEqual([batching, comparison], [{ verdict: 'proven', analyser: ANALYSER_VERSION }, 'skipped']);
 });
 
 test('a verdict names the operator and the node that ended the proof', async (t) => {
@@ -73,21 +76,41 @@ test('a verdict names the operator and the node that ended the proof', async (t)
     nodes: [{ op: 'Softmax', inputs: ['x'], outputs: ['y'], attributes: { axis: 0 } }],
   });
   writeFileSync(file, model);
-  const verdict = await batchingVerdict(file);
-  assert.deepEqual(verdict, {
-    verdict: 'not proven',
-    reason: 'it normalizes along the batch axis',
-    operator: 'Softmax',
-    node: '',
-    analyser: 1,
+  assert.deepEqual(prove(file), {
+    verdict: {
+      verdict: 'not proven',
+      reason: 'it normalizes along the batch axis',
+      operator: 'Softmax',
+      node: '',
+      analyser: ANALYSER_VERSION,
+    },
   });
-  assert.equal(verdictText(verdict), 'records run one by one: Softmax: it normalizes along the batch axis');
+});
+
+test('a verdict names the axes that it holds for, and those of outputs elsewhere', async (t) => {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  const model = onnxModel({
+    inputs: [...x([2, 'N', 3]), { name: 'scale', dtype: 'float32', shape: [] }],
+    outputs: y([2, 'N', 3]),
+    nodes: [{ op: 'Mul', inputs: ['x', 'scale'], outputs: ['y'] }],
+  });
+  writeFileSync(file, model);
+  const batchAxes = { x: 1, scale: 'none' } as const;
+  const { batching } = await verifyModel(file, { batchAxes, outputsOnAnyAxis: true });
+  assert.deepEqual(batching, {
+    verdict: 'proven',
+    inputAxes: batchAxes,
+    outputAxes: { y: 1 },
+    analyser: ANALYSER_VERSION,
+  });
+  assert.equal(prove(file, { batchAxes }).verdict.reason, 'output "y" has its rows on axis 1');
+  assert.equal(prove(file).verdict.verdict, 'not proven');
 });
 
 test('a damaged file is refused with its path', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   writeFileSync(file, Buffer.from([0x3a, 0xff, 0xff, 0x03, 1, 2, 3]));
-  await assert.rejects(batchingVerdict(file), { code: 'bad_model', message: /model\.onnx/ });
+  await assert.rejects(verifyModel(file), { code: 'bad_model', message: /model\.onnx/ });
 });
 
 test('a row survives being put together and taken apart on any axis', () => {

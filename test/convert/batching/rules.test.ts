@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readModel } from '../../../convert/batching/model.ts';
-import { type BatchAxes, type Proof, proofOf } from '../../../convert/batching/proof.ts';
+import { type InputAxes, type Proof, proofOf } from '../../../convert/batching/proof.ts';
 import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
 import { type NodeSpec, nodeProto, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -21,7 +21,7 @@ interface Sample {
   readonly floats?: Readonly<Record<string, readonly number[]>>;
   readonly outputs?: readonly string[];
   readonly opset?: number;
-  readonly axes?: BatchAxes;
+  readonly axes?: InputAxes;
   readonly extra?: Uint8Array;
 }
 
@@ -389,7 +389,7 @@ test('outputs on another axis are proven where the caller asks for them, with th
       nodes: [node('Relu', 'x', 'y')],
     }),
   );
-  const axes: BatchAxes = new Map([['x', 1]]);
+  const axes: InputAxes = new Map([['x', 1]]);
   assert.match(proofOf(readModel(file), axes).end?.message ?? '', /has its rows on axis 1/);
   const { end, outputAxes } = proofOf(readModel(file), axes, true);
   assert.equal(end, undefined);

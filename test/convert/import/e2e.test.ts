@@ -108,8 +108,11 @@ test('a SavedModel directory answers pictures, channels last, without a line in 
   const modelDirectory = await temporaryFolder(t);
   await writeFile(join(modelDirectory, 'saved_model.pbtxt'), SAVED_MEANS);
   const stack = await testStack(t, { modelDirectory, config: '' });
-  assert.deepEqual(stack.modelNotes?.length, 1, stack.modelNotes?.join('\n'));
-  assert.match(stack.modelNotes?.[0] ?? '', /^TensorFlow SavedModel model .*: imported in /);
+  const [imported, verified, ...others] = stack.modelNotes;
+  assert.match(imported ?? '', /^TensorFlow SavedModel model .*: imported in /);
+  assert.equal(verified, 'records share runs: proven on the graph');
+  assert.deepEqual(others, []);
+  assert.equal(stack.verification?.batching.verdict, 'proven');
   const { input, output } = clientsOf(t, stack);
   const b64 = image.toString('base64');
   const [picture] = await input.predict({ instances: [{ image: b64 }] });

@@ -93,7 +93,7 @@ describe('an import', () => {
     assert.deepEqual(importReport.inputs, [
       { name: 'x', dtype: 'float32', shape: ['N', 3], dynamicAxes: { 0: 'N' } },
     ]);
-    assert.deepEqual(check, { loads: true, batch: 'agrees', reference: 'none given', nan: {} });
+    assert.deepEqual(check, { loads: true, runs: true, reference: 'none given', nan: {} });
     assert.ok(importReport.measured.loadMs > 0 && (importReport.measured.latencyP50Ms ?? 0) > 0);
     assert.ok(importReport.measured.lambda.fits);
     const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
@@ -112,16 +112,20 @@ describe('an import', () => {
     assert.deepEqual(first, second);
   });
 
-  test('of a model whose rows depend on each other fixes the batch to 1, and says so', async (t) => {
+  test('of a model whose rows depend on each other says so, and its records run one by one', async (t) => {
     const builder = new GraphBuilder();
     const x = builder.input('x', 'float32', ['N', 3]);
     const sum = builder.one('ReduceSum', [x, builder.ints([0])], { keepdims: 1 });
     builder.output('y', builder.one('Sub', [x, sum]));
     const { directory, importReport } = await importGraph(t, { graph: builder.finish() });
-    assert.equal(importReport.check.batch, 'fixed');
-    assert.deepEqual(importReport.inputs[0]?.shape, [1, 3]);
-    assert.match(importReport.notes.join(), /rows of output "y" are not what they are alone .*fixed to 1/);
-    const runner = await openOnnx(join(directory, 'model.onnx'), 'v', SETTINGS);
+    const { verification } = importReport;
+    const { verdict, operator } = verification?.batching ?? {};
+    assert.deepEqual([verdict, operator], ['not proven', 'ReduceSum']);
+    assert.match(
+      importReportText(importReport),
+      /- verified: records run one by one: ReduceSum \(node ".*"\): it reduces along the batch axis/,
+    );
+    const runner = await openOnnx(join(directory, 'model.onnx'), 'v', { ...SETTINGS, verification });
     t.after(() => runner.close());
     const record = (value: number) => {
       const tensor = { dtype: 'float32', shape: [3], data: new Float32Array(3).fill(value) } as const;
@@ -131,13 +135,16 @@ describe('an import', () => {
     for (const outcome of outcomes) assert.ok(outcome.ok && outcome.outputs[0]?.data[0] === 0);
   });
 
-  test('of a model that runs one row only fixes the batch to 1', async (t) => {
+  test('of a model that runs one row only is not proven, and is measured with one row', async (t) => {
     const builder = new GraphBuilder();
     const x = builder.input('x', 'float32', ['N', 4]);
     builder.output('y', builder.one('Reshape', [x, builder.ints([1, 2, 2])]));
     const { importReport } = await importGraph(t, { graph: builder.finish() });
-    assert.deepEqual([importReport.check.batch, importReport.inputs[0]?.shape], ['fixed', [1, 4]]);
-    assert.match(importReport.notes.join(), /two rows do not run together/);
+    assert.equal(importReport.verification?.batching.operator, 'Reshape');
+    assert.deepEqual(
+      importReport.measured.memoryByRows?.map(({ rows }) => rows),
+      [1],
+    );
   });
 
   test('reports NaN in the outputs', async (t) => {
@@ -160,7 +167,7 @@ describe('an import', () => {
     const refused = { code: 'bad_model', message: /was converted but does not run: .*Reshape/ };
     await assert.rejects(importGraph(t, { graph: reshaped(['N', 4]) }), refused);
     const { importReport } = await importGraph(t, { graph: reshaped(['N', 'M']) });
-    assert.equal(importReport.check.batch, 'not run');
+    assert.equal(importReport.check.runs, false);
     assert.match(importReport.notes.join(), /not verified: .* --input name:shape/);
     const { fits, fitsDefault, memoryMB } = importReport.measured.lambda;
     assert.deepEqual([fits, fitsDefault, memoryMB], [null, null, null]);
@@ -190,7 +197,8 @@ describe('an import', () => {
     const results = [{ dtype: 'float32', shape: undefined }] as const;
     builder.output('y', builder.add('MatMul', [x, weights], {}, { results })[0] as Value);
     const { importReport } = await importGraph(t, { graph: builder.finish() });
-    assert.equal(importReport.check.batch, 'agrees');
+    assert.equal(importReport.check.runs, true);
+    assert.equal(importReport.verification?.batching.verdict, 'not proven');
     assert.match(importReport.notes.join(), /input "x" declares no shape.*--input "x:N,\.\.\."/);
     assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
@@ -201,7 +209,9 @@ describe('an import', () => {
 
   test('measures the memory of as many rows as the default settings run, and of one', async (t) => {
     const rowsOf = async (shape: Shape) => {
-      const { measured } = (await importGraph(t, { graph: graphOf('Relu', shape) })).importReport;
+      const proof = { probeMs: 100 };
+      const made = await importGraph(t, { graph: graphOf('Relu', shape) }, { proof });
+      const { measured } = made.importReport;
       return [measured.memoryByRows?.map(({ rows }) => rows), measured.lambda.rows];
     };
     assert.deepEqual(await rowsOf(['N', 3]), [[1, 2, 4, 10, 32], 32]);
@@ -227,7 +237,7 @@ describe('an import', () => {
 
   test('that is called off ends with its reason and leaves nothing behind', async (t) => {
     const place = await placeWith(t, { 'net.prototxt': 'name: "net"' });
-    for (const at of ['converting', 'writing', 'checking']) {
+    for (const at of ['converting', 'writing', 'checking', 'verifying']) {
       const stop = new AbortController();
       const onStage = (stage: string) => {
         if (stage === at) setImmediate(() => stop.abort(new ServingError('cancelled', 'called off')));
@@ -290,7 +300,10 @@ describe('an import', () => {
       stages.push(done === total && total !== undefined ? `${stage} all` : stage);
     await importGraph(t, { graph: graphOf('Relu', ['N', 3]) }, { onStage });
     assert.equal(stages[0], 'reading');
-    assert.deepEqual([...new Set(stages)], ['reading', 'converting', 'writing', 'writing all', 'checking']);
+    assert.deepEqual(
+      [...new Set(stages)],
+      ['reading', 'converting', 'writing', 'writing all', 'checking', 'verifying'],
+    );
   });
 });
 
@@ -363,10 +376,10 @@ describe('an ONNX model', () => {
     assert.deepEqual(await readFile(join(out, 'model.onnx')), await readFile(join(directory, 'any.onnx')));
     assert.equal(importReport.source.format, 'onnx');
     assert.equal(importReport.source.files[0]?.sha256, importReport.model.files[0]?.sha256);
-    assert.equal(importReport.check.batch, 'agrees');
+    assert.equal(importReport.check.runs, true);
   });
 
-  test('whose rows depend on each other gets the config line that keeps them apart', async (t) => {
+  test('whose rows depend on each other needs no config line to keep them apart', async (t) => {
     const bytes = onnxModel({
       inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 3] }],
       outputs: [{ name: 'y', dtype: 'float32', shape: ['N', 3] }],
@@ -377,7 +390,8 @@ describe('an ONNX model', () => {
     });
     const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
     const { importReport } = await importModel(directory, { out, version: '1' });
-    assert.deepEqual([importReport.check.batch, importReport.config], ['differs', ['batchSize: 1']]);
+    assert.deepEqual(importReport.config, []);
+    assert.equal(importReport.verification?.batching.operator, 'ReduceMax');
   });
 
   test('that is garbage, has no graph, or has an opset without kernels, is refused', async (t) => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { verificationNotes } from '../../../convert/verify/text.ts';
 import {
   ANALYSER_VERSION,
-  batchingText,
+  type BatchAxes,
   isCurrent,
+  isVerdictCurrent,
   mayShareRuns,
-  needsVerification,
-  optimizationText,
   readVerification,
   type Verification,
 } from '../../../lib/contract/verification.ts';
@@ -30,13 +30,18 @@ const MIXED: Verification = {
   comparison: 'skipped',
   reason: 'it is large',
 };
+const ELSEWHERE: Verification = {
+  ...PROVEN,
+  batching: { ...PROVEN.batching, inputAxes: { state: 1, sr: 'none' }, outputAxes: { stateN: 1 } },
+};
 const elsewhere = (runtime: Partial<typeof HERE>): Verification => ({
   ...PROVEN,
   runtime: { ...PROVEN.runtime, ...runtime },
 });
 
 test('a verification is what it was after it was stored', () => {
-  for (const one of [PROVEN, MIXED]) assert.deepEqual(readVerification(JSON.parse(JSON.stringify(one))), one);
+  for (const one of [PROVEN, MIXED, ELSEWHERE])
+    assert.deepEqual(readVerification(JSON.parse(JSON.stringify(one))), one);
 });
 
 test('whatever is damaged or of another form is none', () => {
@@ -49,6 +54,8 @@ test('whatever is damaged or of another form is none', () => {
     { ...PROVEN, batching: 'proven' },
     { ...PROVEN, batching: { ...batching, verdict: 'sure' } },
     { ...PROVEN, batching: { verdict: 'proven' } },
+    { ...PROVEN, batching: { ...batching, inputAxes: { x: -1 } } },
+    { ...PROVEN, batching: { ...batching, outputAxes: { y: 'all' } } },
     { ...PROVEN, comparison: 'differs' },
     { ...PROVEN, runtime: undefined },
     { ...PROVEN, runtime: { ...runtime, level: 'most' } },
@@ -65,15 +72,36 @@ test('records share a run when that is proven by the rules and the onnxruntime o
   const old = { ...PROVEN, batching: { ...PROVEN.batching, analyser: ANALYSER_VERSION - 1 } };
   for (const one of [undefined, MIXED, old, elsewhere({ onnxruntime: '1.29.0' })]) {
     assert.equal(mayShareRuns(one, HERE), false);
-    assert.equal(needsVerification(one, HERE, 'proven'), one !== MIXED);
+    assert.equal(isVerdictCurrent(one, HERE), one === MIXED);
+  }
+});
+
+test('a proof holds for the batch axes that it was made for', () => {
+  const made = (inputAxes: BatchAxes | undefined): Verification => ({
+    ...PROVEN,
+    batching: { ...PROVEN.batching, inputAxes },
+  });
+  const silero = { state: 1, sr: 'none' } as const;
+  const cases: readonly (readonly [BatchAxes | undefined, BatchAxes | undefined, boolean])[] = [
+    [undefined, undefined, true],
+    [undefined, { x: 0 }, true],
+    [silero, { sr: 'none', x: 0, state: 1 }, true],
+    [silero, undefined, false],
+    [silero, { state: 1 }, false],
+    [undefined, { state: 1 }, false],
+    [{ x: 1 }, { y: 1 }, false],
+  ];
+  for (const [inputAxes, batchAxes, holds] of cases) {
+    const what = JSON.stringify([inputAxes, batchAxes]);
+    assert.equal(mayShareRuns(made(inputAxes), HERE, { batchAxes }), holds, what);
+    assert.equal(isCurrent(made(inputAxes), HERE, { batchAxes }), holds, what);
   }
 });
 
 test('always and never are the word of the owner', () => {
   for (const one of [undefined, PROVEN, MIXED]) {
-    assert.equal(mayShareRuns(one, HERE, 'always'), true);
-    assert.equal(mayShareRuns(one, HERE, 'never'), false);
-    assert.equal(needsVerification(one, HERE, 'always'), false);
+    assert.equal(mayShareRuns(one, HERE, { batching: 'always' }), true);
+    assert.equal(mayShareRuns(one, HERE, { batching: 'never' }), false);
   }
 });
 
@@ -84,10 +112,14 @@ test('a comparison holds for one processor architecture', () => {
 });
 
 test('the texts name the operator and the node at which the proof ended, and what was switched off', () => {
-  assert.equal(batchingText(PROVEN), 'records share runs: proven on the graph');
-  assert.equal(batchingText(MIXED), 'records run one by one: CumSum (node "sum"): it adds up rows');
-  assert.match(batchingText(undefined), /was not verified; `model push`/);
-  assert.match(batchingText(MIXED, 'always'), /set to always/);
-  assert.equal(optimizationText(PROVEN), 'onnxruntime changed the answers of this model: GeluFusionL2 off');
-  assert.equal(optimizationText(MIXED), "onnxruntime's rewrites were not compared: it is large");
+  assert.deepEqual(verificationNotes(PROVEN), [
+    'records share runs: proven on the graph',
+    'onnxruntime changed the answers of this model: GeluFusionL2 off',
+  ]);
+  assert.deepEqual(verificationNotes(MIXED), [
+    'records run one by one: CumSum (node "sum"): it adds up rows',
+    "onnxruntime's rewrites were not compared: it is large",
+  ]);
+  assert.match(verificationNotes(undefined).join(), /was not verified; `model push`/);
+  assert.match(verificationNotes(MIXED, 'always')[0] ?? '', /set to always/);
 });

@@ -332,6 +332,11 @@ export const CLIENTS: readonly Suite[] = [
         replace: '',
       },
       {
+        guarantee: 'a proof for other batch axes is as good as none',
+        find: ' && axesText(batching.inputAxes) === axesText(batchAxes)',
+        replace: '',
+      },
+      {
         guarantee: 'a proof that ended lets no records share a run',
         find: "&& verification.batching.verdict === 'proven'",
         replace: '',

@@ -1,0 +1,44 @@
+/** A verification as lines for a person. */
+import {
+  ANALYSER_VERSION,
+  type BatchingSetting,
+  type BatchingVerdict,
+  type Verification,
+} from '../../lib/contract/verification.ts';
+
+/** What the owner of a job should read of a verification: the verdict, and what was switched off or not compared. */
+export function verificationNotes(
+  verification: Verification | undefined,
+  setting: BatchingSetting = 'proven',
+): readonly string[] {
+  const rewrites = verification && optimizationText(verification);
+  return [batchingText(verification, setting), ...(rewrites === undefined ? [] : [rewrites])];
+}
+
+function batchingText(verification: Verification | undefined, setting: BatchingSetting): string {
+  if (setting === 'never') return 'records run one by one: batching is set to never';
+  if (setting === 'always') return 'records share runs: batching is set to always, whatever the proof says';
+  if (verification?.batching.analyser !== ANALYSER_VERSION) {
+    return 'records run one by one: this version of the model was not verified; `model push` verifies it';
+  }
+  return verdictText(verification.batching);
+}
+
+function verdictText({ verdict, reason, operator, node }: BatchingVerdict): string {
+  if (verdict === 'proven' && reason === undefined) return 'records share runs: proven on the graph';
+  const where = operator === undefined ? '' : `${operator}${node ? ` (node "${node}")` : ''}: `;
+  return `records run one by one: ${where}${reason ?? 'its rows could not be shown to be independent'}`;
+}
+
+/** Undefined when there is nothing to say. */
+function optimizationText({ runtime, comparison, reason }: Verification): string | undefined {
+  const { disabledOptimizers, level } = runtime;
+  if (comparison === 'skipped')
+    return `onnxruntime's rewrites were not compared: ${reason ?? 'no reason is known'}`;
+  const parts = [
+    ...(disabledOptimizers.length > 0 ? [`${disabledOptimizers.join(', ')} off`] : []),
+    ...(level === 'all' ? [] : [`level ${level}`]),
+  ];
+  if (parts.length === 0) return undefined;
+  return `onnxruntime changed the answers of this model: ${parts.join(', ')}`;
+}
