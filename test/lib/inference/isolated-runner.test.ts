@@ -40,15 +40,26 @@ test('a run that is given up takes no other run along', async (t) => {
   assert.deepEqual(valuesOf(second.value), [2]);
 });
 
-/** Ends the processes that this one has started. */
-async function killChildren(): Promise<void> {
+/** Ends the processes that this one has started. @returns their ids */
+async function killChildren(): Promise<number[]> {
   const { stdout } = await promisify(execFile)('pgrep', [
     '-P',
     String(process.pid),
     '-f',
     'isolated-process',
   ]);
-  for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+  const pids = stdout.trim().split('\n').map(Number);
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  return pids;
+}
+
+/** Whether this process knows that the other has ended: until then it is there, as a zombie at least. */
+function isGone(pid: number): boolean {
+  try {
+    return !process.kill(pid, 0);
+  } catch {
+    return true;
+  }
 }
 
 test('records whose process ends are model_failed, with how it ended, and the next ones get a new process', async (t) => {
@@ -67,7 +78,8 @@ test('records whose process ends are model_failed, with how it ended, and the ne
 test('a process that ended while nothing ran is replaced, and costs no record its time', async (t) => {
   const isolated = await open(t);
   await isolated.run([], 60_000);
-  await killChildren();
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const pids = await killChildren();
+  // A large process takes longer to end than a fixed pause on a busy machine.
+  await until(async () => pids.every(isGone));
   assert.deepEqual(valuesOf(await isolated.run([record(3)], 60_000)), [3]);
 });
