@@ -58,7 +58,12 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
           // Removes first to make room: at most the versions in use and this one exist together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);
-          const runner = await openVersion(await findModelFile(folder), wanted, settings);
+          const { verification } = wanted;
+          warnUnverified(wanted, settings);
+          const runner = await openOnnx(await findModelFile(folder), wanted.version, {
+            ...settings,
+            verification,
+          });
           latest = [wanted.version];
           open.push(runner);
           return tidyAfter(runner, async () => {
@@ -75,17 +80,11 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   );
 }
 
-function openVersion(
-  file: string,
-  { version, verification }: ModelPointer,
-  settings: OnnxSettings,
-): Promise<OnnxRunner> {
+function warnUnverified({ version, verification }: ModelPointer, settings: OnnxSettings): void {
   const isProven = settings.batchSize > 1 && (settings.batching ?? 'proven') === 'proven';
-  if (isProven && !isVerdictCurrent(verification, RUNTIME, settings)) {
-    const why = 'this version of the model was not verified for this release and these settings';
-    logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
-  }
-  return openOnnx(file, version, { ...settings, verification });
+  if (!isProven || isVerdictCurrent(verification, RUNTIME, settings)) return;
+  const why = 'this version of the model was not verified for this release and these settings';
+  logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
 }
 
 /** The same runner; once it is closed, `then` is called. */
