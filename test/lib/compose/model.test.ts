@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { readyModel } from '../../../lib/compose/model.ts';
+import { openModel, readyModel } from '../../../lib/compose/model.ts';
 import { Scope } from '../../../lib/compose/scope.ts';
 import { readEnvironment } from '../../../lib/config/environment.ts';
+import {
+  ANALYSER_VERSION,
+  type BatchingChoice,
+  type Verification,
+} from '../../../lib/contract/verification.ts';
+import { RUNTIME } from '../../../lib/inference/session.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
+import { openS3 } from '../../../lib/s3/objects.ts';
+import { startAws } from '../../../local/aws/aws.ts';
 import { useAws } from '../../support/environment.ts';
+import { identityModel } from '../../support/onnx.ts';
+import { temporaryFolder } from '../../support/runner.ts';
 
 test('a model that cannot be loaded does not keep a function from starting: its requests get the error', async (t) => {
   t.mock.method(process.stdout, 'write', () => true);
@@ -15,4 +28,49 @@ test('a model that cannot be loaded does not keep a function from starting: its 
     model.use(async () => undefined),
     { code: 'model_unavailable' },
   );
+});
+
+test('a version that was not verified for this job is one line of the log, which says what verifies it', async (t) => {
+  const lines: string[] = [];
+  t.mock.method(process.stdout, 'write', (line: string) => lines.push(line) > 0);
+  const aws = await startAws({ port: 0, log: { info() {}, warn() {}, error() {} } });
+  t.after(() => aws.close());
+  await aws.createBucket('models');
+  useAws(aws.environment);
+  const s3 = openS3({ endpoint: aws.url, region: aws.region });
+  t.after(() => s3.destroy());
+  const folder = await temporaryFolder(t);
+  await writeFile(
+    join(folder, 'model.onnx'),
+    identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]),
+  );
+  const location = { bucket: 'models', prefix: 'models/job/' };
+  const proven: Verification = {
+    batching: { verdict: 'proven', analyser: ANALYSER_VERSION },
+    runtime: { ...RUNTIME, level: 'all', disabledOptimizers: [] },
+    comparison: 'agrees',
+  };
+  const warningsOf = async (stored: Verification | undefined, choice: BatchingChoice, batchSize = 32) => {
+    lines.length = 0;
+    await publishModel(s3, location, folder, stored ? { verify: async () => stored } : {});
+    const model = openModel({
+      s3,
+      location,
+      directory: await temporaryFolder(t),
+      settings: { threads: 1, batchSize, inputAlreadyBatched: false, image: {}, ...choice },
+      refreshMs: 60_000,
+      now: Date.now,
+      onError: (error) => assert.fail(error),
+    });
+    await model.ready();
+    await model.close();
+    return lines.filter((line) => line.includes('records run one by one'));
+  };
+  const [line, ...others] = await warningsOf(undefined, {});
+  assert.match(line ?? '', /"warn".*model push/i);
+  assert.deepEqual(others, []);
+  assert.deepEqual(await warningsOf(undefined, { batching: 'never' }), []);
+  assert.deepEqual(await warningsOf(undefined, {}, 1), []);
+  assert.deepEqual(await warningsOf(proven, {}), []);
+  assert.equal((await warningsOf(proven, { batchAxes: { x: 1 } })).length, 1);
 });
