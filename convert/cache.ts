@@ -12,6 +12,7 @@ import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
 import { assertImportable, type Convert } from './formats.ts';
+import { replaceGolden } from './golden/file.ts';
 import type { ImportOptions } from './import.ts';
 import { configLines, type ImportReport } from './import-report.ts';
 import { KINDS } from './kinds.ts';
@@ -82,6 +83,7 @@ async function importedModel(
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
   const importReport = kept.importReport ?? (await importNow(found, { ...options, convert, out: folder }));
+  await replaceGolden(found.directory, folder);
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
   const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;

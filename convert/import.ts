@@ -5,6 +5,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
@@ -13,6 +14,8 @@ import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions, ImageProposal } from './conversion.ts';
 import { detectModel, type FoundModel } from './detect.ts';
 import { assertImportable, type Convert, convertModel } from './formats.ts';
+import { assertGolden } from './golden/check.ts';
+import { copyGolden } from './golden/file.ts';
 import type { Body } from './graph/value.ts';
 import { readImages } from './image-reading.ts';
 import { type ImportReport, importReportText, portFacts, referenceProblem } from './import-report.ts';
@@ -38,6 +41,8 @@ export interface ImportOptions extends CheckOptions {
   readonly version: string;
   /** Called at each stage, and with the progress of a long one. */
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
+  /** With it, the model is asked the golden requests of its directory, under the settings of this job. */
+  readonly job?: JobConfig | undefined;
   /** Cancels between stages, while writing and while checking; nothing is left behind. */
   readonly signal?: AbortSignal | undefined;
   /** Replaces the built-in converters. */
@@ -76,6 +81,14 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     const make = found.kind === 'onnx' ? passThrough : convert;
     const made = await make(found, folder, options);
     const importReport = await importReportOf(found, folder, made, options, start);
+    // Those that were recorded in the output stay.
+    await copyGolden(options.out, folder);
+    await copyGolden(found.directory, folder);
+    if (options.job) {
+      const file = join(folder, MODEL_FILE);
+      const { verification } = importReport;
+      await assertGolden(folder, { file, job: options.job, verification, signal: options.signal });
+    }
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
     await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
     return { directory: await takeOver(folder, options.out), importReport };

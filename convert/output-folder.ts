@@ -8,6 +8,7 @@ import { hostname } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badConfig, type ServingError } from '../lib/contract/errors.ts';
 import { isAlive } from '../lib/registry/download-folder.ts';
+import { GOLDEN_FOLDER } from '../lib/registry/golden.ts';
 import { unreadable } from '../lib/registry/onnx-file.ts';
 import { isReport, isReportFile, reportPath } from './report-file.ts';
 
@@ -47,7 +48,7 @@ async function namesIn(target: string): Promise<string[]> {
 /** The files that no import wrote. */
 async function foreignFiles(target: string, names: readonly string[]): Promise<string[]> {
   const listed = await listedFiles(target);
-  const isOurs = (name: string) => isReportFile(name) || listed.includes(name);
+  const isOurs = (name: string) => isReportFile(name) || listed.includes(name) || name === GOLDEN_FOLDER;
   return names.some(isReport) ? names.filter((name) => !isOurs(name)) : [...names];
 }
 

@@ -47,13 +47,13 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
   const s3 = new S3Client(client);
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
-    const [{ verifyModel }, { verificationNotes }] = await Promise.all([
-      import('../convert/verify/verify.ts'),
+    const [{ verifyVersion }, { verificationNotes }] = await Promise.all([
+      import('../convert/verify/version.ts'),
       import('../convert/verify/text.ts'),
     ]);
     const known = readVerification(served.importReport?.verification);
     const { version, verification } = await publishModel(s3, location, served.directory, {
-      verify: (file, stored) => verifyModel(file, { known: stored ?? known, maxRows: job.batchSize }),
+      verify: (file, stored) => verifyVersion(file, { known: stored ?? known, job }),
     });
     return { directory, version, notes: [...served.notes, ...verificationNotes(verification, job.batching)] };
   } finally {

@@ -153,8 +153,8 @@ async function publish(
       smokeTest: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
       verify: async (file, stored) => {
         // Loaded on demand: a start with a model that was verified before does not wait for the converters.
-        const { verifyModel } = await import('../convert/verify/verify.ts');
-        return verifyModel(file, { known: stored ?? known, maxRows: job.batchSize });
+        const { verifyVersion } = await import('../convert/verify/version.ts');
+        return verifyVersion(file, { known: stored ?? known, job });
       },
     },
   );

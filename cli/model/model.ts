@@ -11,22 +11,32 @@ import { EXIT, type Output } from '../output.ts';
 import { YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
 import { importHere, withImport } from './import.ts';
-import { convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
+import { CONFIG_OPTION, convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
 import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 
 /** Keeping more would not be pruning. */
 const MAX_KEPT = 1_000;
 
 const OPTIONS = {
+  ...CONFIG_OPTION,
   ...MAKING_OPTIONS,
   ...only(['import'], {
     out: { value: 'dir', about: 'where the model is written (default: <dir>-onnx, beside <dir>)' },
-    force: { about: 'write into a directory with other files, too; they stay' },
+  }),
+  ...only(['import', 'golden'], {
+    force: { about: 'write into a directory with other files, too; they stay; replace a golden request' },
+  }),
+  ...only(['golden'], {
+    request: { value: 'file.json', about: 'request {"instances": [...]} that a running service answers now' },
+    name: { value: 'name', about: 'name of the golden request (default: that of the file)' },
+    url: { value: 'url', about: 'HTTPS API of another service' },
   }),
   ...only(['import', 'push', 'list', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
-    job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
+  }),
+  ...only(['import', 'push', 'golden', 'list', 'rollback', 'prune'], {
+    job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
   ...only(['push'], { 'no-activate': { about: 'upload the version, but keep serving the current one' } }),
@@ -38,7 +48,7 @@ const OPTIONS = {
 
 export const command = defineCommand({
   name: 'model',
-  usage: ['<import | check | push | list | rollback | prune | ops> [<dir>] [options]'],
+  usage: ['<import | check | push | golden | list | rollback | prune | ops> [<dir>] [options]'],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel).`,
@@ -53,6 +63,10 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       'writes nothing',
     ],
     push: ['<dir>', 'upload the model in <dir> as a version, converted if necessary, and serve it'],
+    golden: [
+      '<add | list | run> <dir>',
+      'record a request with its right answer in <dir>, list these, or ask the model; import, push, rollback, start and deployments ask them, too',
+    ],
     list: ['', 'list the versions: size, time, source format, and which one serves'],
     rollback: [
       '[<version>]',
@@ -68,7 +82,12 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',
   ],
-  async run(values, output, [argument, surplus], action) {
+  async run(values, output, args, action) {
+    if (action === 'golden') {
+      const { golden } = await import('./golden.ts');
+      return golden(args, values, await importOptions(values, output), output);
+    }
+    const [argument, surplus] = args;
     const stray = ['list', 'prune', 'ops'].includes(action) ? argument : surplus;
     if (stray !== undefined) throw wrongUse(`model ${action}: unexpected ${JSON.stringify(stray)}`);
     if (action === 'ops') {
@@ -85,11 +104,13 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       return withPlace(values, output, (place) => {
         if (action === 'list') return list(place, output);
         return action === 'rollback'
-          ? rollback(place, argument, output)
+          ? rollback(place, argument, () => jobOf(values.config, output), output)
           : prune(place, keep ?? MAX_KEPT, yes, output);
       });
     }
     if (argument === undefined) throw wrongUse(`model ${action}: which directory?`);
+    if (values.tolerance !== undefined && values.reference === undefined)
+      throw wrongUse('--tolerance goes with --reference');
     const options = await importOptions(values, output);
     if (action === 'push') {
       const activate = !values['no-activate'];
@@ -97,8 +118,7 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
     }
     return interruptible(`the ${action}`, output, (signal) => {
-      const { job, ...rest } = options;
-      const stoppable = { ...rest, proof: { maxRows: job.batchSize }, signal };
+      const stoppable = { ...options, proof: { maxRows: options.job.batchSize }, signal };
       if (action === 'check') return check(argument, stoppable, output);
       // `model` -> `model-onnx`, in the same folder.
       const path = resolve(argument);
@@ -110,7 +130,6 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
 
 async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   const { force, reference, tolerance } = values;
-  if (tolerance !== undefined && reference === undefined) throw wrongUse('--tolerance goes with --reference');
   const { convertOptions } = await import('../../convert/options.ts');
   const job = await jobOf(values.config, output);
   return {
@@ -124,7 +143,7 @@ async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
 
 async function importTo(
   directory: string,
-  options: Omit<ImportOptions, 'version'>,
+  options: Omit<ImportOptions, 'version'> & { readonly job: JobConfig },
   values: PlaceValues,
   output: Output,
 ): Promise<number> {
@@ -137,11 +156,11 @@ async function importTo(
     place &&
     (await withS3(place, async ({ s3, location }) => {
       const { publishModel } = await import('../../lib/registry/publish.ts');
-      const { verifyModel } = await import('../../convert/verify/verify.ts');
+      const { verifyVersion } = await import('../../convert/verify/version.ts');
       return publishModel(s3, location, imported.directory, {
         source,
         verify: (file, stored) =>
-          verifyModel(file, { ...options.proof, known: stored ?? verification, signal }),
+          verifyVersion(file, { known: stored ?? verification, job: options.job, signal }),
         signal,
       });
     }).catch((error: unknown) => {

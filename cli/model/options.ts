@@ -7,12 +7,16 @@ import type { ConvertOptions } from '../../convert/conversion.ts';
 import { type ShapeText, shapeOf } from '../../lib/config/import-values.ts';
 import { only, unexpected, type Values, wrongUse } from '../command.ts';
 
-export const MAKING_OPTIONS = only(['import', 'check', 'push'], {
+export const CONFIG_OPTION = only(['import', 'check', 'push', 'golden', 'rollback'], {
   config: {
     short: 'c',
     value: 'file',
-    about: 'take import:, batchSize and batching of this config.yaml; these options override it',
+    about:
+      'take import:, batchSize, batching and what golden requests depend on from this config.yaml; these options override it',
   },
+});
+
+export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
   input: {
     value: 'name[:shape]',
     multiple: true,
@@ -25,11 +29,13 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push'], {
   tag: { value: 'name', multiple: true, about: 'tag of the meta graph of a SavedModel (default serve)' },
   reference: {
     value: 'path',
-    about: 'directory with in*.npy and out*.npy, or an .npz, that the outputs must match',
+    about:
+      'directory with in*.npy and out*.npy, or an .npz: what the outputs must match, or what a golden request records',
   },
   tolerance: {
     value: 'number',
-    about: 'how far outputs may differ (default 0.0001, and 0.001 of the value)',
+    about:
+      'how far outputs may differ (default 0.0001, and 0.001 of the value; of a golden request 0.0001 of the spread)',
   },
 });
 

@@ -22,7 +22,7 @@ import type { OpenPlace } from './place.ts';
 
 const MB = 1e6;
 
-type Options = Omit<ImportOptions, 'out' | 'version'>;
+type Options = Omit<ImportOptions, 'out' | 'version' | 'job'>;
 
 export interface PushOptions extends Options {
   readonly activate: boolean;
@@ -44,9 +44,9 @@ export async function push(
     progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
   try {
     const published = await withOnnx(directory, options, output, async (folder, source, known) => {
-      const { verifyModel } = await import('../../convert/verify/verify.ts');
+      const { verifyVersion } = await import('../../convert/verify/version.ts');
       const verify: PublishOptions['verify'] = (file, stored) =>
-        verifyModel(file, { known: stored ?? known, maxRows: job.batchSize, signal: stop.signal });
+        verifyVersion(file, { known: stored ?? known, job, signal: stop.signal });
       const upload = { activate, source, signal: stop.signal, onBytes, verify };
       return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
     });

@@ -2,7 +2,13 @@
  * `model list`, `model rollback`, `model prune`. A prune asks about versions by name and deletes only those, even if
  * others appear meanwhile.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { verificationNotes } from '../../convert/verify/text.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import type { ModelPointer } from '../../lib/registry/download.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import {
   listVersions,
   type ModelVersion,
@@ -43,9 +49,16 @@ function lineOf({ version, uploadedAt, bytes, files, format, serves, before }: M
   return before ? `${line}  <- rollback goes here` : line;
 }
 
-export async function rollback(place: OpenPlace, version: string | undefined, output: Output) {
+export async function rollback(
+  place: OpenPlace,
+  version: string | undefined,
+  job: () => Promise<JobConfig>,
+  output: Output,
+) {
   const { s3, location, text } = place;
-  const rolled = await rollBack(s3, location, version);
+  const rolled = await rollBack(s3, location, version, {
+    check: async (wanted) => checkGolden(place, wanted, await job()),
+  });
   const now =
     rolled.from === rolled.version
       ? 'serves already'
@@ -53,6 +66,24 @@ export async function rollback(place: OpenPlace, version: string | undefined, ou
   const document = { version: rolled.version, from: rolled.from ?? null, to: text };
   output.answer(document, `version ${rolled.version} ${now}`);
   return EXIT.ok;
+}
+
+/** Asks the version its golden requests, in a copy on this machine. @throws bad_model */
+async function checkGolden(
+  { s3, location }: OpenPlace,
+  version: ModelPointer,
+  job: JobConfig,
+): Promise<void> {
+  const { assertGolden } = await import('../../convert/golden/check.ts');
+  const { downloadModel } = await import('../../lib/registry/download.ts');
+  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-rollback-'));
+  try {
+    const directory = await downloadModel(s3, location, version, folder);
+    const file = await findModelFile(directory);
+    await assertGolden(directory, { file, job, verification: version.verification });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** @param yes skips the question */

@@ -5,6 +5,7 @@
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
+import type { GoldenResult, GoldenRun } from '../golden/run.ts';
 import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
@@ -14,7 +15,10 @@ interface VerifyRequest {
   readonly rewrites: RewritesRequest | undefined;
 }
 
-export type ModelRequest = { readonly check: CheckRequest } | { readonly verify: VerifyRequest };
+export type ModelRequest =
+  | { readonly check: CheckRequest }
+  | { readonly verify: VerifyRequest }
+  | { readonly golden: GoldenRun };
 export type ModelAnswer =
   | { readonly report: CheckReport }
   | {
@@ -23,6 +27,7 @@ export type ModelAnswer =
         readonly rewrites: RewritesReport | undefined;
       };
     }
+  | { readonly golden: readonly GoldenResult[] }
   | { readonly failed: ErrorRecord };
 
 /** The script to start. */
@@ -32,6 +37,10 @@ export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
   try {
     // Loaded on demand, because the parent process needs no onnxruntime.
     if ('verify' in request) return { verified: await verified(request.verify) };
+    if ('golden' in request) {
+      const { runGolden } = await import('../golden/run.ts');
+      return { golden: await runGolden(request.golden) };
+    }
     const { checkModel } = await import('./run.ts');
     return { report: await checkModel(request.check) };
   } catch (error) {

@@ -118,7 +118,7 @@ interface Matched {
 }
 
 /** Matches by name, then by position; a single file matches a single input. */
-function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[]): Matched {
+export function matched(files: ReadonlyMap<string, Tensor>, specs: readonly TensorSpec[]): Matched {
   const byName = new Map(specs.map((spec) => [letters(spec.name), spec.name]));
   const found = new Map<string, Tensor>();
   const unmatched: string[] = [];

@@ -8,6 +8,7 @@ import type { Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
 import { getTaggedText, type S3Client } from '../s3/objects.ts';
 import { addressText, isVersion, type ModelLocation, unreachable } from './download.ts';
+import { isGolden } from './golden.ts';
 
 /** A version that was made to serve. */
 export interface Activation {
@@ -69,7 +70,8 @@ export async function promote(
   history: readonly Activation[],
 ): Promise<void> {
   const { version } = history.at(-1) as Activation;
-  const document = { version, files, verification, history: history.slice(-MAX_HISTORY) };
+  const served = files.filter(({ path }) => !isGolden(path));
+  const document = { version, files: served, verification, history: history.slice(-MAX_HISTORY) };
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
   // Also checked before, because not every store supports the condition.
   const now = await readCurrent(s3, location);

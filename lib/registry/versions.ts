@@ -7,7 +7,15 @@ import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts
 import { readVerification, type Verification } from '../contract/verification.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
-import { addressText, isModelPath, isVersion, type ModelLocation, unreachable } from './download.ts';
+import {
+  addressText,
+  isModelPath,
+  isVersion,
+  type ModelLocation,
+  type ModelPointer,
+  unreachable,
+} from './download.ts';
+import { isGolden } from './golden.ts';
 import { type Activation, type CurrentModel, promote, readCurrent, type VersionContent } from './pointer.ts';
 
 /** `manifests/<version>.json`. */
@@ -121,6 +129,13 @@ function versionBefore({ version, history }: CurrentModel): string | undefined {
   return history.findLast((one) => one.version !== version)?.version;
 }
 
+export interface RollBackOptions {
+  /** Called with a version that has golden requests, before it serves. Its errors are thrown. */
+  readonly check?: (version: ModelPointer) => Promise<void>;
+  /** Wall clock in ms. Default Date.now. */
+  readonly now?: () => number;
+}
+
 interface RolledBack {
   readonly version: string;
   /** The version that served until now. */
@@ -136,7 +151,7 @@ export async function rollBack(
   s3: S3Client,
   location: ModelLocation,
   version: string | undefined,
-  now: () => number = Date.now,
+  { check, now = Date.now }: RollBackOptions = {},
 ): Promise<RolledBack> {
   const current = await readCurrent(s3, location);
   const wanted = version ?? versionBefore(current);
@@ -158,8 +173,14 @@ export async function rollBack(
     );
   }
   await assertFiles(s3, location, manifest);
+  if (manifest.files.some(({ path }) => isGolden(path))) await check?.(pointerOf(manifest, location));
   await promote(s3, location, current, manifest, historyBackTo(current.history, wanted, now));
   return { version: wanted, from: current.version };
+}
+
+function pointerOf({ version, files, verification }: Manifest, { prefix }: ModelLocation): ModelPointer {
+  const keyed = files.map((file) => ({ ...file, key: `${prefix}versions/${version}/${file.path}` }));
+  return { version, files: keyed, verification };
 }
 
 /** The history up to its last activation; a version that never served is added. */

@@ -37,9 +37,16 @@ async function ask(args: readonly string[], { cwd = process.cwd(), env = {} }: O
   const { channel } = child;
   channel?.ref();
   const request: WarmRequest = { args, cwd, env: childEnvironment(env) };
-  const answer = Promise.race([once(child, 'message'), once(child, 'exit')]);
+  const done = new AbortController();
+  const { signal: end } = done;
+  const answer = Promise.race([
+    once(child, 'message', { signal: end }),
+    once(child, 'exit', { signal: end }),
+  ]);
   child.send(request);
   const [reply, signal] = (await answer) as [Ran | number | null, unknown];
+  // Takes the listener of the other event away.
+  done.abort();
   channel?.unref();
   if (typeof reply === 'object' && reply !== null) return reply;
   child = undefined;

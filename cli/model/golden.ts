@@ -1,0 +1,142 @@
+/**
+ * `model golden`: records requests with their right answers in a model directory, lists them, and asks the model. Whatever
+ * makes a version serve asks them too, so an update that changes the answers is refused.
+ */
+import { basename, resolve } from 'node:path';
+import type { ConvertOptions } from '../../convert/conversion.ts';
+import {
+  DEFAULT_TOLERANCE,
+  type GoldenRequest,
+  goldenRequests,
+  writeGolden,
+} from '../../convert/golden/file.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { findModelFile } from '../../lib/registry/onnx-file.ts';
+import { postJson } from '../../sdk/fetch.ts';
+import { wrongUse } from '../command.ts';
+import { interruptible } from '../interruption.ts';
+import { EXIT, type Output } from '../output.ts';
+import { readInput } from '../records.ts';
+import { findService, notRunning, type ServiceValues } from '../service.ts';
+import { withImport } from './import.ts';
+
+export interface GoldenValues extends ServiceValues {
+  readonly request?: string | undefined;
+  readonly reference?: string | undefined;
+  readonly name?: string | undefined;
+  readonly tolerance?: string | undefined;
+  readonly force?: boolean | undefined;
+}
+
+interface Settings {
+  readonly job: JobConfig;
+  readonly convert: ConvertOptions;
+}
+
+export async function golden(
+  [action, directory, surplus]: readonly string[],
+  values: GoldenValues,
+  settings: Settings,
+  output: Output,
+): Promise<number> {
+  if (action !== 'add' && action !== 'list' && action !== 'run') {
+    throw wrongUse('model golden: expected add, list or run, and a model directory');
+  }
+  if (directory === undefined) throw wrongUse(`model golden ${action}: which directory?`);
+  if (surplus !== undefined) throw wrongUse(`model golden ${action}: unexpected ${JSON.stringify(surplus)}`);
+  if (action === 'add') return add(directory, values, settings, output);
+  const requests = await goldenRequests(resolve(directory));
+  if (action === 'run') return run(directory, settings, output);
+  const lines = requests.map(({ name, predictions, tolerance }) => {
+    return `${name}  ${predictions.length} instances, tolerance ${tolerance}`;
+  });
+  const none = `no golden request in ${directory}; \`model golden add\` records one`;
+  output.answer({ requests: requests.map(summaryOf) }, lines.join('\n') || none);
+  return EXIT.ok;
+}
+
+function summaryOf({ name, predictions, tolerance }: GoldenRequest) {
+  return { name, instances: predictions.length, tolerance };
+}
+
+async function add(directory: string, values: GoldenValues, settings: Settings, output: Output) {
+  const { request, reference, force = false } = values;
+  if ((request === undefined) === (reference === undefined)) {
+    throw wrongUse('model golden add: expected --request, which a running service answers, or --reference');
+  }
+  const tolerance = toleranceOf(values.tolerance);
+  const source = request ?? reference ?? '';
+  const name = values.name ?? basename(source).replace(/\.\w+$/, '');
+  const folder = resolve(directory);
+  const recorded =
+    request === undefined ? await ofReference(folder, source, settings, output) : await ask(request, values);
+  if (!recorded) return notRunning(values, output);
+  const path = await writeGolden(folder, { name, tolerance, ...recorded }, force);
+  const { length } = recorded.predictions;
+  output.answer(
+    { path, name, instances: length, tolerance },
+    `${path}: ${length} instances, tolerance ${tolerance}`,
+  );
+  return EXIT.ok;
+}
+
+/** Undefined when no service runs. */
+async function ask(path: string, values: GoldenValues) {
+  const service = await findService(values);
+  if (!service) return undefined;
+  if (service.http === undefined)
+    throw wrongUse('model golden add --request needs the HTTPS API: pass --url');
+  const request = (await readInput(path)).toString('utf8');
+  const answer = (await postJson(`${service.http}/predict`, request)) as { predictions?: unknown };
+  if (Array.isArray(answer.predictions)) return { request, predictions: answer.predictions as string[] };
+  throw wrongUse(`${service.http} answered, but not as this service does`);
+}
+
+async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {
+  const { goldenOfReference } = await import('../../convert/golden/reference.ts');
+  const { checkOnnx } = await import('../../convert/check/check.ts');
+  const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
+  const { parseFilter } = await import('../../lib/pipeline/postprocess.ts');
+  return withModel(folder, convert, output, async (file) => {
+    const { shapelessInputs: shapeless } = await readOnnxFacts(file);
+    const ports = await checkOnnx(file, { shapeless, measure: false });
+    return goldenOfReference(resolve(path), ports, parseFilter(job.postProcessing));
+  });
+}
+
+async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
+  const { goldenResults, goldenText, isFailure } = await import('../../convert/golden/check.ts');
+  const { verifyModel } = await import('../../convert/verify/verify.ts');
+  const folder = resolve(directory);
+  return interruptible('the golden requests', output, (signal) =>
+    withModel(folder, convert, output, async (file) => {
+      const verification = await verifyModel(file, { maxRows: job.batchSize, signal });
+      const results = await goldenResults(folder, { file, job, verification, signal });
+      output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
+      return results.some(isFailure) ? EXIT.failed : EXIT.ok;
+    }),
+  );
+}
+
+/** Calls `work` with the ONNX file of a model directory of any kind. */
+async function withModel<T>(
+  folder: string,
+  convert: ConvertOptions,
+  output: Output,
+  work: (file: string) => Promise<T>,
+): Promise<T> {
+  const { needsImport } = await import('../../convert/detect.ts');
+  if (!(await needsImport(folder))) return work(await findModelFile(folder));
+  return withImport(folder, { convert }, output, async (made) => work(await findModelFile(made.directory)));
+}
+
+/** @throws bad_config */
+function toleranceOf(text: string | undefined): number {
+  const tolerance = text === undefined ? DEFAULT_TOLERANCE : Number(text);
+  if (text?.trim() !== '' && tolerance >= 0 && tolerance < 1) return tolerance;
+  throw new ServingError(
+    'bad_config',
+    `--tolerance ${JSON.stringify(text)}: expected a number from 0 to below 1`,
+  );
+}

@@ -1,0 +1,55 @@
+/** Refuses a model whose answers are not those of its golden requests. The model runs in a process that can be killed. */
+import { badModel } from '../../lib/contract/errors.ts';
+import { inModelProcess } from '../check/check.ts';
+import { goldenRequests } from './file.ts';
+import type { GoldenResult, GoldenSettings } from './run.ts';
+
+const LIMIT_MS = 300_000;
+
+interface GoldenOptions extends GoldenSettings {
+  /** The model's file. Its folder need not be that of the requests. */
+  readonly file: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * One result for each golden request of `directory`, in the order of their names.
+ * @throws bad_model when a file is no golden request, or the model does not run; the signal's reason
+ */
+export async function goldenResults(
+  directory: string,
+  { file, job, verification, signal }: GoldenOptions,
+): Promise<readonly GoldenResult[]> {
+  const requests = await goldenRequests(directory);
+  if (requests.length === 0) return [];
+  const answer = await inModelProcess({ golden: { file, requests, job, verification } }, LIMIT_MS, signal);
+  signal?.throwIfAborted();
+  if ('golden' in answer) return answer.golden;
+  throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);
+}
+
+/** @returns how many there are. @throws bad_model with what was expected and what came */
+export async function assertGolden(directory: string, options: GoldenOptions): Promise<number> {
+  const results = await goldenResults(directory, options);
+  const failed = results.filter(isFailure);
+  if (failed.length === 0) return results.length;
+  const lines = failed.map((result) => `  ${goldenText(result)}`).join('\n');
+  throw badModel(
+    `${failed.length} of ${results.length} golden requests got another answer, so this version does not serve:\n${lines}`,
+  );
+}
+
+export function isFailure({ difference, error }: GoldenResult): boolean {
+  return difference !== undefined || error !== undefined;
+}
+
+/** One line for a person. */
+export function goldenText({ name, tolerance, difference, error }: GoldenResult): string {
+  if (error !== undefined) return `${name}: failed: ${error}`;
+  if (!difference) return `${name}: ok`;
+  const { instance, output, element, expected, got, spread } = difference;
+  const place = `${name}: instance ${instance}, output ${output}`;
+  if (element === undefined) return `${place}: expected ${expected}, got ${got}`;
+  const allowed = spread > 0 ? ` (tolerance ${tolerance} of the output's spread, ${spread})` : '';
+  return `${place}, element ${element}: expected ${expected}, got ${got}${allowed}`;
+}

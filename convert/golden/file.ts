@@ -1,0 +1,119 @@
+/**
+ * Golden requests: files `golden/*.json` in a model directory. Each is a request to POST /predict that also holds the
+ * answer, `{"instances": [...], "predictions": [...], "tolerance": 0.0001}`, so it can be sent to a service as it is.
+ * They are part of a version and travel with it.
+ */
+import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isObject, readJson } from '../../lib/codecs/instances.ts';
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import { GOLDEN_FOLDER } from '../../lib/registry/golden.ts';
+
+export interface GoldenRequest {
+  /** Name of the file, without `.json`. */
+  readonly name: string;
+  /** The file, which is a body of POST /predict. */
+  readonly body: string;
+  /** The predictions of the right answer, one for each instance. */
+  readonly predictions: readonly string[];
+  /** The largest difference of a float, as a share of its output's spread (largest minus smallest value). */
+  readonly tolerance: number;
+}
+
+export const DEFAULT_TOLERANCE = 1e-4;
+const MAX_REQUESTS = 100;
+/** A request and its answer may each be as long as Lambda allows. */
+const MAX_BYTES = 2 * LIMITS.httpBodyBytes;
+const NAME = /^\w[\w.-]{0,99}$/;
+const KEYS = ['instances', 'predictions', 'tolerance'];
+
+/** Sorted by name; none for a directory without the folder. @throws bad_model naming the file */
+export async function goldenRequests(directory: string): Promise<GoldenRequest[]> {
+  const folder = join(directory, GOLDEN_FOLDER);
+  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json')).sort();
+  if (files.length > MAX_REQUESTS) {
+    throw badModel(`${folder}: ${files.length} golden requests, over the limit of ${MAX_REQUESTS}`);
+  }
+  const requests: GoldenRequest[] = [];
+  for (const file of files) {
+    const path = join(folder, file);
+    const { size } = await stat(path);
+    if (size > MAX_BYTES) throw badModel(`${path}: ${size} bytes, over the limit of ${MAX_BYTES}`);
+    requests.push(parseGolden(await readFile(path, 'utf8'), file.slice(0, -'.json'.length), path));
+  }
+  return requests;
+}
+
+/** Copies the golden requests of a directory into another one, where others stay. */
+export async function copyGolden(from: string, to: string): Promise<void> {
+  const [source, target] = [join(from, GOLDEN_FOLDER), join(to, GOLDEN_FOLDER)];
+  for (const { name } of await goldenRequests(from)) {
+    await mkdir(target, { recursive: true });
+    await copyFile(join(source, `${name}.json`), join(target, `${name}.json`));
+  }
+}
+
+/** Makes the golden requests of a directory those of another one. */
+export async function replaceGolden(from: string, to: string): Promise<void> {
+  await rm(join(to, GOLDEN_FOLDER), { recursive: true, force: true });
+  await copyGolden(from, to);
+}
+
+/** @param path stands in front of each error */
+function parseGolden(text: string, name: string, path: string): GoldenRequest {
+  const refuse = (what: string) => badModel(`${path}: ${what}`);
+  let file: unknown;
+  try {
+    file = readJson(text).parsed;
+  } catch (error) {
+    throw refuse(ServingError.from(error).message);
+  }
+  if (!isObject(file)) throw refuse(`expected an object with ${KEYS.join(', ')}`);
+  const { instances, predictions, tolerance = DEFAULT_TOLERANCE } = file;
+  const unknown = Object.keys(file).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) {
+    throw refuse(`unknown key ${JSON.stringify(unknown)}; expected ${KEYS.join(', ')}`);
+  }
+  if (!Array.isArray(instances)) throw refuse('instances: expected an array, as for POST /predict');
+  if (
+    !Array.isArray(predictions) ||
+    predictions.length !== instances.length ||
+    predictions.some((one) => typeof one !== 'string')
+  ) {
+    throw refuse('predictions: expected those of the answer of POST /predict, one text for each instance');
+  }
+  if (typeof tolerance !== 'number' || !(tolerance >= 0 && tolerance < 1)) {
+    throw refuse('tolerance: expected a number from 0 to below 1, a share of the spread of the output');
+  }
+  return { name, body: text, predictions: predictions as string[], tolerance };
+}
+
+export interface NewGolden {
+  readonly name: string;
+  /** JSON text `{"instances": [...]}`, which is kept as it is: the order of names counts, and so does each digit. */
+  readonly request: string;
+  readonly predictions: readonly string[];
+  readonly tolerance: number;
+}
+
+/** @returns the path. @throws bad_model for a name that is taken, or that no file can have, or a request that is none */
+export async function writeGolden(
+  directory: string,
+  { name, request, predictions, tolerance }: NewGolden,
+  force: boolean,
+): Promise<string> {
+  if (!NAME.test(name)) {
+    throw badModel(`${JSON.stringify(name)}: expected a name of 1 to 100 letters, digits, ".", "_" or "-"`);
+  }
+  const path = join(directory, GOLDEN_FOLDER, `${name}.json`);
+  const answer = JSON.stringify({ predictions, tolerance });
+  const text = `${answer.slice(0, -1)},\n${request.trim().slice(1)}\n`;
+  parseGolden(text, name, 'the request');
+  await mkdir(join(directory, GOLDEN_FOLDER), { recursive: true });
+  await writeFile(path, text, { flag: force ? 'w' : 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+    throw badModel(`${path} exists; choose another --name, or replace it with --force`);
+  });
+  return path;
+}

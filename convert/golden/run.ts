@@ -1,0 +1,62 @@
+/** Asks a model its golden requests, on the path of POST /predict. Runs in a process that can be killed. */
+import { decodeInstances } from '../../lib/codecs/instances.ts';
+import { modelSettings } from '../../lib/compose/model.ts';
+import { openOnnx } from '../../lib/compose/onnx.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
+import { predictionTexts } from '../../lib/http/predictions.ts';
+import { parseFilter } from '../../lib/pipeline/postprocess.ts';
+import { serveRequest } from '../../lib/pipeline/serve.ts';
+import { type Difference, firstDifference } from './compare.ts';
+import type { GoldenRequest } from './file.ts';
+
+export interface GoldenSettings {
+  /** Its settings of images, batching and postprocessing are part of what a request means. */
+  readonly job: JobConfig;
+  readonly verification: Verification | undefined;
+}
+
+export interface GoldenRun extends GoldenSettings {
+  readonly file: string;
+  readonly requests: readonly GoldenRequest[];
+}
+
+export interface GoldenResult {
+  readonly name: string;
+  readonly tolerance: number;
+  /** The first difference, and the instance that has it. */
+  readonly difference?: Difference & { readonly instance: number };
+  /** Why there is no answer. */
+  readonly error?: string;
+}
+
+/** Of a job that sets none: the same on every machine, so that sums have the same order. */
+const THREADS = 1;
+
+/** @throws model_unavailable when the model does not open */
+export async function runGolden({ file, requests, job, verification }: GoldenRun): Promise<GoldenResult[]> {
+  const filter = parseFilter(job.postProcessing);
+  const runner = await openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
+  const results: GoldenResult[] = [];
+  try {
+    for (const { name, body, predictions, tolerance } of requests) {
+      try {
+        const outcomes = await serveRequest(decodeInstances(body), runner, {});
+        const got = predictionTexts(outcomes, filter);
+        const comparison = { outputs: runner.outputs.length, tolerance };
+        const differences = predictions.map((expected, instance) => {
+          const difference = firstDifference(expected, got[instance] as string, comparison);
+          return difference && { ...difference, instance };
+        });
+        const difference = differences.find((one) => one !== undefined);
+        results.push({ name, tolerance, ...(difference && { difference }) });
+      } catch (error) {
+        results.push({ name, tolerance, error: ServingError.from(error).message });
+      }
+    }
+  } finally {
+    await runner.close();
+  }
+  return results;
+}
