@@ -16,16 +16,16 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 14_250, planned: 13_500 },
+  { folders: ['functions', 'lib'], lines: 14_700, planned: 13_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], lines: 4_500, planned: 4_500 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], lines: 5_600, planned: 5_500 },
+  { folders: ['cli'], lines: 5_800, planned: 5_500 },
   { folders: ['infra'], lines: 3_500, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
-  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 9_600, planned: 4_500 },
+  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 10_100, planned: 4_500 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

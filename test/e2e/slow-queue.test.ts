@@ -9,9 +9,9 @@ import { loopModel } from '../support/endless.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 
-const TIMEOUT_SECONDS = 3;
-/** Ten of them at once, which the settings allow, are more than the time limit of one. */
-const RECORD_MS = 400;
+const TIMEOUT_SECONDS = 8;
+/** Twelve of them at once are more than the time limit of one; one alone has ten times as long, on a machine that is busy. */
+const RECORD_MS = 700;
 const RECORDS = 12;
 const TRIAL_ROUNDS = 200_000;
 const TRIALS = 3;
