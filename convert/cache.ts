@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ImportConfig } from '../lib/config/job.ts';
+import type { JobConfig } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
@@ -21,7 +21,7 @@ import { reportPath } from './report-file.ts';
 import { fileFacts } from './sources.ts';
 
 interface OnTheWayOptions {
-  readonly import: ImportConfig;
+  readonly job: JobConfig;
   /** The cache directory, created if missing. */
   readonly cacheDir: string;
   /** The version of the package. */
@@ -49,7 +49,7 @@ const KEPT = 4;
  * missing one, is returned unchanged; opening the model reports what is wrong.
  */
 export async function modelOnTheWay(directory: string, options: OnTheWayOptions): Promise<OnTheWay> {
-  const convert = convertOptions(options.import);
+  const convert = convertOptions(options.job.import);
   if (!(await needsImport(directory))) {
     const useless = Object.keys(convert).length > 0;
     return {

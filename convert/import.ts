@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { JobConfig } from '../lib/config/job.ts';
+import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
@@ -41,7 +41,7 @@ export interface ImportOptions extends CheckOptions {
   readonly version: string;
   /** Called at each stage, and with the progress of a long one. */
   readonly onStage?: ((stage: Stage, done?: number, total?: number) => void) | undefined;
-  /** With it, the model is asked the golden requests of its directory, under the settings of this job. */
+  /** The settings under which the model is asked. Default: those of a job without a config. */
   readonly job?: JobConfig | undefined;
   /** Cancels between stages, while writing and while checking; nothing is left behind. */
   readonly signal?: AbortSignal | undefined;
@@ -84,11 +84,9 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.directory, folder);
-    if (options.job) {
-      const file = join(folder, MODEL_FILE);
-      const { verification } = importReport;
-      await assertGolden(folder, { file, job: options.job, verification, signal: options.signal });
-    }
+    const { job = DEFAULT_JOB, signal } = options;
+    const { verification } = importReport;
+    await assertGolden(folder, { file: join(folder, MODEL_FILE), job, verification, gate: true, signal });
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
     await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
     return { directory: await takeOver(folder, options.out), importReport };

@@ -100,7 +100,7 @@ async function prepare(root: string, config: string | undefined): Promise<Prepar
   if (!found?.isDirectory()) return { job, directory, served: undefined };
   const { modelOnTheWay } = await import('../convert/cache.ts');
   const served = await modelOnTheWay(directory, {
-    import: job.import,
+    job,
     cacheDir: join(root, CACHE, job.jobName),
     version: await packageVersion(),
   });

@@ -29,7 +29,7 @@ export async function servedModel(
   let told: string | undefined;
   try {
     return await modelOnTheWay(modelDirectory, {
-      import: job.import,
+      job,
       cacheDir: join(dataDir, 'imported', job.jobName),
       version: installation().version,
       onStage: (stage) => {

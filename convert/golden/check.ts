@@ -1,6 +1,7 @@
 /** Refuses a model whose answers are not those of its golden requests. The model runs in a process that can be killed. */
 import { badModel } from '../../lib/contract/errors.ts';
 import { inModelProcess } from '../check/check.ts';
+import { readOnnxFacts } from '../onnx/facts.ts';
 import { goldenRequests } from './file.ts';
 import type { GoldenResult, GoldenSettings } from './run.ts';
 
@@ -9,6 +10,8 @@ const LIMIT_MS = 300_000;
 interface GoldenOptions extends GoldenSettings {
   /** The model's file. Its folder need not be that of the requests. */
   readonly file: string;
+  /** True: also asks one made-up request through each endpoint. Default false. */
+  readonly gate?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -18,11 +21,16 @@ interface GoldenOptions extends GoldenSettings {
  */
 export async function goldenResults(
   directory: string,
-  { file, job, verification, signal }: GoldenOptions,
+  { file, job, verification, gate: isAsked = false, signal }: GoldenOptions,
 ): Promise<readonly GoldenResult[]> {
   const requests = await goldenRequests(directory);
-  if (requests.length === 0) return [];
-  const answer = await inModelProcess({ golden: { file, requests, job, verification } }, LIMIT_MS, signal);
+  if (requests.length === 0 && !isAsked) return [];
+  const gate = isAsked ? { shapeless: (await readOnnxFacts(file)).shapelessInputs } : undefined;
+  const answer = await inModelProcess(
+    { golden: { file, requests, gate, job, verification } },
+    LIMIT_MS,
+    signal,
+  );
   signal?.throwIfAborted();
   if ('golden' in answer) return answer.golden;
   throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);

@@ -1,4 +1,4 @@
-/** Asks a model its golden requests, on the path of POST /predict. Runs in a process that can be killed. */
+/** Asks a model one request through each endpoint, then its golden requests. Runs in a process that can be killed. */
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { modelSettings } from '../../lib/compose/model.ts';
 import { openOnnx } from '../../lib/compose/onnx.ts';
@@ -8,6 +8,7 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
+import { assertReachable } from '../verify/gate.ts';
 import { type Difference, firstDifference } from './compare.ts';
 import type { GoldenRequest } from './file.ts';
 
@@ -20,6 +21,8 @@ export interface GoldenSettings {
 export interface GoldenRun extends GoldenSettings {
   readonly file: string;
   readonly requests: readonly GoldenRequest[];
+  /** Its inputs of unknown rank; undefined where the model was asked through each endpoint before. */
+  readonly gate: { readonly shapeless: readonly string[] } | undefined;
 }
 
 export interface GoldenResult {
@@ -34,12 +37,22 @@ export interface GoldenResult {
 /** Of a job that sets none: the same on every machine, so that sums have the same order. */
 const THREADS = 1;
 
-/** @throws model_unavailable when the model does not open */
-export async function runGolden({ file, requests, job, verification }: GoldenRun): Promise<GoldenResult[]> {
+/** @throws model_unavailable when the model does not open; bad_model when no request reaches it */
+export async function runGolden({
+  file,
+  requests,
+  gate,
+  job,
+  verification,
+}: GoldenRun): Promise<GoldenResult[]> {
   const filter = parseFilter(job.postProcessing);
   const runner = await openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
   const results: GoldenResult[] = [];
   try {
+    if (gate) {
+      const { inputAlreadyBatched } = job;
+      await assertReachable(file, runner, { ...gate, inputAlreadyBatched, filter });
+    }
     for (const { name, body, predictions, tolerance } of requests) {
       try {
         const outcomes = await serveRequest(decodeInstances(body), runner, {});

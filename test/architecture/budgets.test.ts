@@ -25,7 +25,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
-  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 10_100, planned: 4_500 },
+  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 10_300, planned: 4_500 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

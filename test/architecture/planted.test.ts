@@ -119,8 +119,11 @@ const IMPORTS: readonly Plant[] = [
     rule: 'only:functions',
   },
   {
-    title: 'a model import that imports a function',
-    files: { 'convert/planted-function.ts': `import '../functions/status.ts';` },
+    title: 'a model import that imports the deployment',
+    files: {
+      'convert/planted-infra.ts': `import '../infra/planted-target.ts';`,
+      'infra/planted-target.ts': 'export const target = 1;',
+    },
     rule: 'layer:convert',
   },
   {

@@ -17,8 +17,9 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/config/', 'lib/inference/', 'lib/metrics/', 'lib/queue/', 'lib/redis/', 'lib/registry/', 'lib/s3/'],
   ['lib/http/'],
   ['lib/compose/'],
-  // What a person runs once to bring a model is never part of a deployed function.
-  ['functions/', 'sdk/', 'convert/', 'embedded-redis/'],
+  ['functions/', 'sdk/', 'embedded-redis/'],
+  // What a person runs once to bring a model is never part of a deployed function; it asks the model through them.
+  ['convert/'],
   ['infra/', 'local/'],
   ['cli/'],
   ['examples/'],

@@ -19,7 +19,7 @@ import { modelOnTheWay } from '../../../convert/cache.ts';
 import type { Conversion, ConvertOptions } from '../../../convert/conversion.ts';
 import { converterHash, hashOf } from '../../../convert/converter-hash.ts';
 import { GraphBuilder } from '../../../convert/graph/builder.ts';
-import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { servedModel } from '../../../local/model.ts';
 import { parseConfig } from '../../support/config.ts';
@@ -33,7 +33,7 @@ interface Setup {
   readonly asked: ConvertOptions[];
   readonly serve: (options?: {
     version?: string;
-    import?: Parameters<typeof modelOnTheWay>[1]['import'];
+    import?: JobConfig['import'];
   }) => ReturnType<typeof modelOnTheWay>;
 }
 
@@ -50,8 +50,8 @@ async function setUp(t: TestContext): Promise<Setup> {
     builder.output('y', builder.one('Relu', [builder.input('x', 'float32', ['N', 2])]));
     return { graph: builder.finish(), files: ['net.prototxt'], notes: ['a note of the converter'] };
   };
-  const serve: Setup['serve'] = (options = {}) =>
-    modelOnTheWay(directory, { cacheDir, version: '1', import: {}, converter, ...options });
+  const serve: Setup['serve'] = ({ version = '1', import: settings = {} } = {}) =>
+    modelOnTheWay(directory, { cacheDir, version, job: { ...DEFAULT_JOB, import: settings }, converter });
   return { directory, cacheDir, asked, serve };
 }
 
@@ -147,7 +147,7 @@ test('an error on the way names the directory, and settings of config.yaml in pl
     throw new ServingError('bad_model', message);
   };
   const said = async (message: string) => {
-    const options = { cacheDir, version: '1', import: {}, converter: failing(message) };
+    const options = { cacheDir, version: '1', job: DEFAULT_JOB, converter: failing(message) };
     const error = await modelOnTheWay(directory, options).catch((thrown: Error) => thrown);
     return (error as Error).message;
   };
@@ -199,8 +199,14 @@ test('an ONNX directory is used unchanged, and settings of an import are reporte
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'model.onnx'), identityModel([{ name: 'x', dtype: 'float32', shape: ['N'] }]));
   const options = { cacheDir: join(folder, 'cache'), version: '1' };
-  assert.deepEqual(await modelOnTheWay(folder, { ...options, import: {} }), { directory: folder, notes: [] });
-  const { notes } = await modelOnTheWay(folder, { ...options, import: { signature: 'predict' } });
+  assert.deepEqual(await modelOnTheWay(folder, { ...options, job: DEFAULT_JOB }), {
+    directory: folder,
+    notes: [],
+  });
+  const { notes } = await modelOnTheWay(folder, {
+    ...options,
+    job: { ...DEFAULT_JOB, import: { signature: 'predict' } },
+  });
   assert.deepEqual(notes, ['import: no effect; the model is ONNX and is used unchanged']);
   assert.ok(!existsSync(options.cacheDir));
 });

@@ -1,0 +1,193 @@
+/**
+ * Asks a model one request through each endpoint, exactly as a client would: POST /predict, the Open Inference Protocol
+ * and a record of the queue. The handlers are those of the deployed functions.
+ */
+import { batch } from '../../functions/batch.ts';
+import { predict } from '../../functions/predict.ts';
+import { decodeInstances } from '../../lib/codecs/instances.ts';
+import { encodeMessage } from '../../lib/codecs/message.ts';
+import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
+import type { OnnxRunner } from '../../lib/compose/onnx.ts';
+import { badModel, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import type { Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
+import { openSession } from '../../lib/inference/session.ts';
+import { Reporter } from '../../lib/metrics/reporter.ts';
+import type { Filter } from '../../lib/pipeline/postprocess.ts';
+import type { Sink } from '../../lib/pipeline/serve.ts';
+import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
+
+export interface GateOptions {
+  /** Inputs of unknown rank, which onnxruntime reports as scalars. */
+  readonly shapeless: readonly string[];
+  readonly inputAlreadyBatched: boolean;
+  readonly filter: Filter | undefined;
+}
+
+const NAME = 'gate';
+const NOW = 1_767_225_600_000;
+/** For all candidates of made-up values. One request of a large model may take longer, and is waited for. */
+const SEARCH_MS = 20_000;
+/** The request reached the model, whose answer or input is larger than this endpoint takes. */
+const REACHED: readonly ErrorCode[] = ['too_large'];
+
+/**
+ * Passes when one made-up record is answered by every endpoint, and when the model itself takes none, so that nothing is
+ * known.
+ * @throws bad_model with the endpoint and its answer when the model runs, but no request reaches it
+ */
+export async function assertReachable(file: string, runner: OnnxRunner, options: GateOptions): Promise<void> {
+  const ask = endpointsOf({ use: (work) => work(runner) }, options.filter);
+  const endMs = performance.now() + SEARCH_MS;
+  let refusal: ServingError | undefined;
+  for (const feeds of candidates(runner.inputs, options.shapeless)) {
+    try {
+      return await ask(runner.inputs, feeds, options.inputAlreadyBatched);
+    } catch (error) {
+      const refused = ServingError.from(error);
+      if (!refusal || (isShapes(refused) && !isShapes(refusal))) refusal = refused;
+    }
+    if (performance.now() > endMs) break;
+  }
+  if (!refusal) return;
+  const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
+  if (runs) throw badModel(`no request reaches the model: ${refusal.message}`);
+}
+
+/** Whether the shapes of the request are at fault, which are those that the model declares, and not its values. */
+function isShapes({ code, message }: ServingError): boolean {
+  return code === 'bad_input' || /invalid (dimensions|rank) for input/i.test(message);
+}
+
+/** One row for each size and range of values, the likeliest first. */
+function* candidates(
+  inputs: readonly TensorSpec[],
+  shapeless: readonly string[],
+): Generator<readonly Tensor[]> {
+  const hasIntegers = inputs.some(({ dtype }) => dtype.includes('int'));
+  for (const possible of possibleSpecs(inputs, shapeless)) {
+    const specs = withOneRow(possible);
+    const isFree = specs.some(({ shape }) => shape.some((dim) => typeof dim === 'string'));
+    for (const integers of hasIntegers ? INTEGER_RANGES : INTEGER_RANGES.slice(0, 1)) {
+      for (const sizes of isFree ? FREE_SIZES : FREE_SIZES.slice(0, 1)) {
+        yield specs.map((spec, input) => madeUpRow(spec, { axis: 'none', sizes, integers, row: 0, input }));
+      }
+    }
+  }
+}
+
+/** With one row wherever the size of the batch is named. A first axis of a fixed size stays as the model has it. */
+function withOneRow(specs: readonly TensorSpec[]): TensorSpec[] {
+  const names = new Set(specs.map(({ shape }) => shape[0]).filter((dim) => typeof dim === 'string'));
+  return specs.map((spec) => {
+    const isBatch = (dim: number | string, axis: number) =>
+      typeof dim === 'string' && (axis === 0 || (dim !== '' && names.has(dim)));
+    return { ...spec, shape: spec.shape.map((dim, axis) => (isBatch(dim, axis) ? 1 : dim)) };
+  });
+}
+
+async function runsAtAll(file: string, feedsToTry: Iterable<readonly Tensor[]>): Promise<boolean> {
+  const session = await openSession(file, { threads: 1 });
+  const endMs = performance.now() + SEARCH_MS;
+  try {
+    for (const feeds of feedsToTry) {
+      const ran = await session.run(feeds).then(
+        () => true,
+        () => false,
+      );
+      if (ran) return true;
+      if (performance.now() > endMs) break;
+    }
+    return false;
+  } finally {
+    await session.close();
+  }
+}
+
+/** Sends one row to each endpoint. @throws the error of the first that refuses it */
+function endpointsOf(model: Model, filter: Filter | undefined) {
+  const reporter = new Reporter({
+    deliver: async (timers) => timers.take(),
+    now: () => performance.now(),
+    onError: () => undefined,
+  });
+  const failures: ServingError[] = [];
+  const sink: Sink = {
+    async save(finished) {
+      for (const { outcome } of finished) if (!outcome.ok) failures.push(outcome.error);
+      return [];
+    },
+  };
+  const running = { begin: () => async () => undefined };
+  const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
+  const onHttp = predict({ model, reporter, filter, jobName: NAME });
+  const onQueue = batch({ model, reporter, sink, running, payloads, now: () => NOW });
+  const post = async (path: string, body: unknown) => {
+    const { statusCode, body: answer } = await onHttp(httpEvent(path, JSON.stringify(body)));
+    const { code, error } = JSON.parse(String(answer)) as { code?: ErrorCode; error?: string };
+    if (statusCode === 200 || (code && REACHED.includes(code))) return;
+    throw new ServingError(code ?? 'internal', `POST ${path} answers ${statusCode}: ${error}`);
+  };
+  return async (specs: readonly TensorSpec[], feeds: readonly Tensor[], alreadyBatched: boolean) => {
+    const names = specs.map(({ name }) => name);
+    const instance = Object.fromEntries(
+      feeds.map((tensor, i) => [names[i] as string, alreadyBatched ? nested(tensor) : recordOf(tensor)]),
+    );
+    const body = { instances: [instance] };
+    await post('/predict', body);
+    const inputs = feeds.map((tensor, i) => portOf(names[i] as string, tensor));
+    await post(`/v2/models/${NAME}/infer`, { inputs });
+    failures.length = 0;
+    const [record] = decodeInstances(JSON.stringify(body));
+    const { batchItemFailures } = await onQueue(sqsEvent(record as Inputs));
+    const [failure] = failures;
+    if (failure && !REACHED.includes(failure.code)) {
+      throw new ServingError(failure.code, `a record of the queue fails: ${failure.message}`);
+    }
+    if (batchItemFailures.length > 0) throw badModel('a record of the queue comes back without an answer');
+  };
+}
+
+function portOf(name: string, tensor: Tensor) {
+  return { name, datatype: DATATYPES[tensor.dtype], shape: tensor.shape, data: valuesOf(tensor) };
+}
+
+/** As a record gives it: without its batch axis, so of several rows the first. */
+function recordOf(tensor: Tensor): unknown {
+  const value = nested(tensor);
+  return tensor.shape.length === 0 ? value : (value as unknown[])[0];
+}
+
+function nested(tensor: Tensor): unknown {
+  const values = valuesOf(tensor);
+  const build = (axis: number, start: number): unknown => {
+    if (axis === tensor.shape.length) return values[start];
+    const width = elementCount(tensor.shape.slice(axis + 1));
+    return Array.from({ length: tensor.shape[axis] as number }, (_, i) => build(axis + 1, start + i * width));
+  };
+  return build(0, 0);
+}
+
+function valuesOf({ dtype, data }: Tensor): readonly (number | string)[] {
+  if (dtype === 'string') return data as readonly string[];
+  const bits = data as TypedArray;
+  const values =
+    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : bits;
+  return Array.from(values as ArrayLike<number | bigint>, Number);
+}
+
+/** What the handler reads of API Gateway's event. */
+function httpEvent(path: string, body: string): Parameters<ReturnType<typeof predict>>[0] {
+  const headers = { 'content-type': 'application/json' };
+  const requestContext = { http: { method: 'POST', path } };
+  const event = { rawPath: path, rawQueryString: '', headers, requestContext, body, isBase64Encoded: false };
+  return event as unknown as Parameters<ReturnType<typeof predict>>[0];
+}
+
+/** What the handler reads of SQS's event. */
+function sqsEvent(inputs: Inputs): Parameters<ReturnType<typeof batch>>[0] {
+  const attributes = { ApproximateReceiveCount: '1', SentTimestamp: String(NOW) };
+  const record = { messageId: NAME, body: encodeMessage(NAME, inputs), attributes, messageAttributes: {} };
+  return { Records: [record] } as unknown as Parameters<ReturnType<typeof batch>>[0];
+}
