@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { open, rename, stat } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { type ErrorRecord, isErrorCode, ServingError } from '../lib/contract/errors.ts';
-import { claimFolder, logPath, type StackRecord } from '../local/data-folder.ts';
+import { claimFolder, FILE_MODE, logPath, type StackRecord } from '../local/data-folder.ts';
 import { installation } from '../local/installation.ts';
 import { type StartSettings, startArguments } from '../local/start-options.ts';
 import type { Output } from './output.ts';
@@ -33,7 +33,7 @@ export async function startInBackground(settings: StartSettings, timeoutMs: numb
   const before = await stat(path).catch(() => undefined);
   // Renaming replaces the previous one.
   if (before && before.size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
-  const log = await open(path, 'a');
+  const log = await open(path, 'a', FILE_MODE);
   const { size: from } = await log.stat();
   const args = [installation().command, 'start', '--foreground', ...startArguments(settings.startedWith)];
   const child = spawn(process.execPath, args, {

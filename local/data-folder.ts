@@ -2,10 +2,12 @@
  * Finds which service runs on a data folder and where, and deletes a folder safely. Leftovers of a killed process are
  * ignored. Only a folder that a service created is deleted, and only its own files.
  */
-import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
 import type { Verification } from '../lib/contract/verification.ts';
+import { type Credentials, newCredentials } from './aws/credentials.ts';
 import { isAlive, type ProcessIdentity } from './process.ts';
 
 /** The addresses of one job. */
@@ -59,10 +61,15 @@ const RECORD = 'stack.json';
 const OPTIONS = 'options.json';
 const LOCK = 'lock.json';
 const LOG = 'start.log';
+const CREDENTIALS = 'credentials.json';
 const MARK = 'cluster-serving.txt';
 const MARK_TEXT = 'Data of a local cluster-serving. `cluster-serving shutdown` deletes it.\n';
+const FOLDERS = ['aws', 'imported', 'models', 'redis'];
 /** All names that a service creates in its folder. */
-const OURS = ['aws', 'imported', 'models', 'redis', RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, MARK];
+const OURS = [...FOLDERS, RECORD, OPTIONS, LOCK, LOG, `${LOG}.1`, CREDENTIALS, MARK];
+/** For its user alone: credentials are also in the record and the log. */
+const FOLDER_MODE = 0o700;
+export const FILE_MODE = 0o600;
 
 export function logPath(dataDir: string): string {
   return join(dataDir, LOG);
@@ -71,12 +78,37 @@ export function logPath(dataDir: string): string {
 /** Creates the folder if it is missing. A new or empty folder is marked, so that it may be deleted later. */
 export async function claimFolder(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true });
-    if ((await readdir(dataDir)).length === 0) await writeFile(join(dataDir, MARK), MARK_TEXT);
+    await mkdir(dataDir, { recursive: true, mode: FOLDER_MODE });
+    if ((await readdir(dataDir)).length === 0) {
+      await writeFile(join(dataDir, MARK), MARK_TEXT, { mode: FILE_MODE });
+    }
   } catch (error) {
     const message = `the folder ${dataDir} cannot be used: ${(error as Error).message}`;
     throw badConfig(message, { cause: error });
   }
+}
+
+/** Makes the service's own files accessible to its user alone, also those of an earlier version. */
+export async function protectFolder(dataDir: string, warn: (message: string) => void): Promise<void> {
+  const options = { recursive: true, mode: FOLDER_MODE };
+  for (const path of [dataDir, ...FOLDERS.map((name) => join(dataDir, name))]) await mkdir(path, options);
+  const entries = await readdir(dataDir, { withFileTypes: true });
+  const modes = entries
+    .filter((entry) => OURS.includes(entry.name) && !entry.isSymbolicLink())
+    .map((entry) => [join(dataDir, entry.name), entry.isDirectory() ? FOLDER_MODE : FILE_MODE] as const);
+  const isOwn = entries.some(({ name }) => name === MARK);
+  for (const [path, mode] of isOwn ? [[dataDir, FOLDER_MODE] as const, ...modes] : modes) {
+    await chmod(path, mode).catch(({ message }: Error) => warn(`other users may read ${path}: ${message}`));
+  }
+}
+
+/** The credentials of the folder's SQS and S3, made when they are first needed. @throws bad_config */
+export async function credentialsOf(dataDir: string): Promise<Credentials> {
+  const path = join(dataDir, CREDENTIALS);
+  if (!existsSync(path)) await writeWhole(path, newCredentials());
+  const { accessKeyId, secretAccessKey } = (await readJson<Partial<Credentials>>(path)) ?? {};
+  if (accessKeyId && secretAccessKey) return { accessKeyId, secretAccessKey };
+  throw badConfig(`${path} holds no credentials; delete it, and the next start makes new ones`);
 }
 
 /** The service that runs on the folder now, ignoring files of a process that has ended. */
@@ -112,7 +144,7 @@ export async function writeRecord(dataDir: string, record: StackRecord): Promise
 /** Written to another name first, so that a reader never sees half of it. */
 async function writeWhole(path: string, value: object): Promise<void> {
   const half = `${path}.${process.pid}`;
-  await writeFile(half, `${JSON.stringify(value, null, 2)}\n`);
+  await writeFile(half, `${JSON.stringify(value, null, 2)}\n`, { mode: FILE_MODE });
   await rename(half, path);
 }
 
@@ -157,7 +189,7 @@ export async function deleteFolder(dataDir: string): Promise<readonly string[]> 
 
 function isOurs(name: string): boolean {
   // Temporary files of a killed process: stack.json.123, lock.json.123.
-  return OURS.includes(name) || /^(stack|lock|options)\.json\.\d+$/.test(name);
+  return OURS.includes(name) || /^(stack|lock|options|credentials)\.json\.\d+$/.test(name);
 }
 
 async function readJson<T>(path: string): Promise<T | undefined> {

@@ -14,7 +14,7 @@ import { identify, isAlive, type ProcessIdentity } from './process.ts';
 export async function holdFolder(dataDir: string): Promise<() => Promise<void>> {
   const path = join(dataDir, 'lock.json');
   const own = `${path}.${process.pid}`;
-  await writeFile(own, `${JSON.stringify(await identify(process.pid))}\n`);
+  await writeFile(own, `${JSON.stringify(await identify(process.pid))}\n`, { mode: 0o600 });
   try {
     return await takeOver(path, own, dataDir);
   } finally {

@@ -32,6 +32,8 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   const { dataDir, jobs, startedWith } = settings;
   const stopped = stopSignal();
   outliveOutput();
+  // For the files of redis-server, SQLite and the converters too.
+  process.umask(0o077);
   for (const note of settings.notes) console.error(`note: ${note}`);
   await claimFolder(dataDir);
   if (!settings.once) await writeOptions(dataDir, startedWith);

@@ -8,6 +8,7 @@ import { badConfig } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
+import { credentialsOf, protectFolder } from './data-folder.ts';
 import { type JobAddresses, LOCAL_BUCKET, openJob, type ServedJob } from './job.ts';
 import { holdFolder } from './lock.ts';
 import { assertPortsFree } from './ports.ts';
@@ -72,8 +73,10 @@ async function openStack(
     { port: ports.aws, option: '--aws-port' },
     { port: ports.redis, option: '--redis-port' },
   ]);
-  await mkdir(dataDir, { recursive: true });
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
   onClose(await holdFolder(dataDir));
+  await protectFolder(dataDir, (message) => log.warn(message));
+  const credentials = await credentialsOf(dataDir);
   const redis = await startRedis({
     dataDir: join(dataDir, 'redis'),
     port: ports.redis,
@@ -81,7 +84,13 @@ async function openStack(
     log: (message) => log.warn(message),
   });
   onClose(() => redis.close());
-  const aws = await startAws({ dataDir: join(dataDir, 'aws'), port: ports.aws, region: REGION, log });
+  const aws = await startAws({
+    dataDir: join(dataDir, 'aws'),
+    port: ports.aws,
+    region: REGION,
+    credentials,
+    log,
+  });
   onClose(() => aws.close());
   const services = { aws, redisUrl: redis.url, dataDir, smokeTestMs, log };
   const opened: JobAddresses[] = [];

@@ -13,9 +13,11 @@ import {
 } from '@aws-sdk/client-sqs';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import { listenError } from '../ports.ts';
+import { type Credentials, newCredentials } from './credentials.ts';
 import { directSqs, type SqsCalls } from './direct.ts';
 import { DEFAULT_REGION, LOCAL_ACCOUNT_ID, type LocalLog } from './lambda.ts';
 import { buildLocalApp } from './server.ts';
+import { SignatureCheck } from './signature.ts';
 import { openStorage } from './storage.ts';
 
 /** SQS limits. */
@@ -27,8 +29,10 @@ const MAX_RECEIVES = 1000;
 export interface LocalAwsOptions {
   /** 0 takes any free port. */
   readonly port: number;
-  /** Default 127.0.0.1, because calls are not authenticated. */
+  /** Default 127.0.0.1. */
   readonly host?: string;
+  /** With which requests must be signed. Default: new ones. */
+  readonly credentials?: Credentials;
   /** Queues, messages and objects are kept here; without it they are in memory only. */
   readonly dataDir?: string;
   /** Default us-east-1. */
@@ -36,6 +40,8 @@ export interface LocalAwsOptions {
   readonly log: LocalLog;
   /** The option that errors name when the port is in use, default --aws-port. */
   readonly portOption?: string;
+  /** Wall clock in ms, default Date.now. */
+  readonly now?: () => number;
 }
 
 export interface LocalQueueOptions {
@@ -65,7 +71,7 @@ export interface LocalAws {
   readonly url: string;
   readonly port: number;
   readonly region: string;
-  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly credentials: Credentials;
   readonly sqs: SQSClient;
   /** The same queues without HTTP, with the calls that a poller needs. */
   readonly direct: SqsCalls;
@@ -81,8 +87,9 @@ export interface LocalAws {
 
 export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
   const { host = '127.0.0.1', region = DEFAULT_REGION, portOption = '--aws-port' } = options;
+  const { credentials = newCredentials(), now = Date.now } = options;
   const storage = await openStorage(options.dataDir);
-  const app = buildLocalApp(storage, region);
+  const app = buildLocalApp(storage, region, new SignatureCheck(credentials, now));
   const direct = await directSqs(storage);
   try {
     await app.listen({ port: options.port, host });
@@ -94,7 +101,6 @@ export async function startAws(options: LocalAwsOptions): Promise<LocalAws> {
   const port = typeof address === 'object' && address !== null ? address.port : options.port;
   const url = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host}:${port}`;
   storage.renameQueues((name) => `${url}/${LOCAL_ACCOUNT_ID}/${name}`);
-  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' };
   const sqs = new SQSClient({ endpoint: url, region, credentials, useQueueUrlAsEndpoint: false });
   const s3 = new S3Client({ endpoint: url, region, credentials, forcePathStyle: true });
   options.log.info('SQS and S3 are up', { url, dataDir: options.dataDir ?? 'none, all in memory' });

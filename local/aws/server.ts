@@ -1,10 +1,11 @@
 /**
- * The HTTP server of fauxqs, with three differences from AWS removed. A message for a long poll whose caller has left
- * goes back at once, uncounted, instead of staying hidden. A PUT with If-None-Match is refused if the object exists.
- * A body may exceed 11 MiB, because a model is one PUT.
+ * The HTTP server of fauxqs, with four differences from AWS removed. Only signed requests are accepted. A message for a
+ * long poll whose caller has left goes back at once, uncounted, instead of staying hidden. A PUT with If-None-Match is
+ * refused if the object exists. A body may exceed 11 MiB, because a model is one PUT.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
+import { Refused, type SignatureCheck } from './signature.ts';
 import type { SqsQueue, Storage } from './storage.ts';
 
 /** SQLite's limit for a value; S3 takes 5 GiB in one PUT. */
@@ -14,7 +15,7 @@ const TURNS_UNTIL_END_IS_SEEN = 3;
 
 type LocalApp = ReturnType<typeof buildApp>;
 
-export function buildLocalApp(storage: Storage, region: string): LocalApp {
+export function buildLocalApp(storage: Storage, region: string, signatures: SignatureCheck): LocalApp {
   const options: BuildAppOptions = { logger: false, defaultRegion: region, stores: storage.stores };
   const app = buildApp(options);
   app.removeContentTypeParser('*');
@@ -23,6 +24,19 @@ export function buildLocalApp(storage: Storage, region: string): LocalApp {
     { parseAs: 'buffer', bodyLimit: MAX_OBJECT_BYTES },
     (_request: unknown, body: unknown, done: (error: null, body: unknown) => void) => done(null, body),
   );
+  app.addHook('preParsing', async (request, _reply, body) => {
+    return signatures.verify(request.raw, request.originalUrl, body);
+  });
+  app.setErrorHandler((error, request, reply) => {
+    if (!(error instanceof Refused)) return reply.send(error);
+    const { code, message } = error;
+    // Clients of SQS read JSON, those of S3 XML.
+    if (request.headers['x-amz-target'] === undefined) {
+      return reply.status(error.statusCode).type('application/xml').send(errorXml(code, message));
+    }
+    const body = JSON.stringify({ __type: `com.amazonaws.sqs#${code}`, message });
+    return reply.status(error.statusCode).type('application/x-amz-json-1.0').send(body);
+  });
   app.addHook('preHandler', async (request, reply) => {
     if (!isReceive(request.headers)) return;
     // Ends the wait when the caller leaves. Polls of a queue are indistinguishable, so the others answer empty and
@@ -34,7 +48,8 @@ export function buildLocalApp(storage: Storage, region: string): LocalApp {
   app.addHook('preHandler', async (request, reply) => {
     if (request.method !== 'PUT' || request.headers['if-none-match'] !== '*') return;
     if (!objectExists(storage, request.params)) return;
-    await reply.status(412).header('content-type', 'application/xml').send(PRECONDITION_FAILED);
+    const message = 'At least one of the pre-conditions you specified did not hold';
+    await reply.status(412).type('application/xml').send(errorXml('PreconditionFailed', message));
   });
   app.addHook('onSend', async (request, _reply, payload) => {
     if (!isReceive(request.headers) || !hasMessages(payload)) return;
@@ -48,9 +63,11 @@ export function buildLocalApp(storage: Storage, region: string): LocalApp {
   return app;
 }
 
-const PRECONDITION_FAILED =
-  '<?xml version="1.0" encoding="UTF-8"?><Error><Code>PreconditionFailed</Code><Message>At least one of ' +
-  'the pre-conditions you specified did not hold</Message><Condition>If-None-Match</Condition></Error>';
+/** @param message without characters that XML reserves */
+function errorXml(code: string, message: string): string {
+  const body = `<Code>${code}</Code><Message>${message}</Message>`;
+  return `<?xml version="1.0" encoding="UTF-8"?><Error>${body}</Error>`;
+}
 
 function objectExists(storage: Storage, params: unknown): boolean {
   const { bucket, '*': key }: { bucket?: string; '*'?: string } = Object(params);

@@ -18,7 +18,7 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 14_700, planned: 13_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
-  { folders: ['local'], lines: 4_500, planned: 4_500 },
+  { folders: ['local'], lines: 4_900, planned: 4_500 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
   { folders: ['cli'], lines: 5_800, planned: 5_500 },
   { folders: ['infra'], lines: 3_500, planned: 3_500 },

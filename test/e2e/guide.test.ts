@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { InputQueue, OutputQueue, type RecordInputs, type Result, ServingError } from '../../sdk/index.ts';
+import { useAws } from '../support/environment.ts';
 import { identityModel, type ValueSpec } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
@@ -145,11 +146,14 @@ test('two jobs side by side do not see each other, and a client finds its job by
   const output = new OutputQueue({ name: 'serving2', url: redisUrl });
   t.after(() => Promise.all([input.close(), output.close()]));
   await input.enqueue('same uri', { a: [2] });
+  // Each service has its own credentials, and a client reads them from the environment when it first sends.
+  useAws(one.stack.aws.environment);
   await one.input_queue.enqueue('same uri', { a: [1] });
   assert.deepEqual(elements(await output.wait('same uri')), [2]);
   const ofOne = new OutputQueue({ name: 'serving_one', url: one.stack.redisUrl });
   t.after(() => ofOne.close());
   assert.deepEqual(elements(await ofOne.wait('same uri')), [1]);
+  useAws(aws.environment);
   const wrongName = new InputQueue({ name: 'serving3', endpoint: aws.url, region: aws.region });
   t.after(() => wrongName.close());
   await assert.rejects(wrongName.enqueue('u', { a: [1] }), {

@@ -5,6 +5,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
+import { signed } from '../../support/signed-request.ts';
 
 export interface SeenRequest {
   readonly method: string;
@@ -131,7 +132,7 @@ function tell(outgoing: http.ServerResponse, { status, headers, body }: Answer, 
 }
 
 function forward(agent: http.Agent, targetUrl: string, request: SeenRequest, body: Buffer): Promise<Answer> {
-  const headers = { ...request.headers };
+  const headers = body.equals(request.body) ? { ...request.headers } : signedAgain(request, body);
   for (const name of ['expect', 'transfer-encoding', 'content-length', 'connection']) delete headers[name];
   return new Promise((resolve, reject) => {
     const call = http.request(
@@ -155,6 +156,18 @@ function forward(agent: http.Agent, targetUrl: string, request: SeenRequest, bod
     call.on('error', reject);
     call.end(body);
   });
+}
+
+/** A changed body needs a signature of its own, with the keys of this process, which are the client's too. */
+function signedAgain({ method, path, headers }: SeenRequest, body: Buffer): http.OutgoingHttpHeaders {
+  const { 'content-type': type = '', 'x-amz-target': target = '', host = '' } = headers;
+  const credentials = {
+    accessKeyId: process.env['AWS_ACCESS_KEY_ID'] ?? '',
+    secretAccessKey: process.env['AWS_SECRET_ACCESS_KEY'] ?? '',
+  };
+  const kept = { 'content-type': type, 'x-amz-target': String(target) };
+  const again = signed({ method, path, headers: kept, body }, { credentials, service: 'sqs', host });
+  return { ...again.headers };
 }
 
 /** A HEAD has a length and no body. */

@@ -23,6 +23,7 @@ import { RunningReports } from '../../../lib/redis/running.ts';
 import { openS3, putText } from '../../../lib/s3/objects.ts';
 import { PayloadStore } from '../../../lib/s3/payloads.ts';
 import { type LocalAws, startAws } from '../../../local/aws/aws.ts';
+import { newCredentials } from '../../../local/aws/credentials.ts';
 import type { LocalLog } from '../../../local/aws/lambda.ts';
 import type { RecordInputs } from '../../../sdk/inputs.ts';
 import { toInputs } from '../../../sdk/inputs.ts';
@@ -48,8 +49,11 @@ export interface Queue {
   sqsAt(endpoint: string): SQSClient;
 }
 
+/** Of every queue of this process: several run at once, and their clients read the one environment. */
+const CREDENTIALS = newCredentials();
+
 export async function startQueue(t: TestContext, maxReceiveCount?: number): Promise<Queue> {
-  const aws = await startAws({ port: 0, log: QUIET });
+  const aws = await startAws({ port: 0, log: QUIET, credentials: CREDENTIALS });
   t.after(() => aws.close());
   useAws(aws.environment);
   await aws.createBucket(BUCKET);

@@ -280,11 +280,14 @@ describe('a data folder', () => {
   it('holds what was acknowledged before a kill -9', async () => {
     const dataDir = newDataDir();
     const script = join(folder, 'victim.mjs');
+    const outside = await start();
+    const { credentials } = outside;
     const log2 = '{ info() {}, warn() {}, error() {} }';
     await writeFile(
       script,
       `import { startAws } from ${JSON.stringify(new URL('../../../local/aws/aws.ts', import.meta.url).href)};
-       const aws = await startAws({ port: 0, dataDir: ${JSON.stringify(dataDir)}, log: ${log2} });
+       const aws = await startAws({ port: 0, dataDir: ${JSON.stringify(dataDir)}, log: ${log2},
+         credentials: ${JSON.stringify(credentials)} });
        await aws.createQueue({ name: 'jobs', visibilitySeconds: 600 });
        await aws.createBucket('models');
        process.stdout.write(aws.url + '\\n');`,
@@ -293,13 +296,12 @@ describe('a data folder', () => {
     children.push(child);
     const [line] = await once(child.stdout, 'data');
     const endpoint = String(line).trim();
-    const outside = await start();
-    const sqs = new SQSClient({ endpoint, region: outside.region, credentials: outside.credentials });
+    const sqs = new SQSClient({ endpoint, region: outside.region, credentials });
     const QueueUrl = `${endpoint}/000000000000/jobs`;
     for (let index = 0; index < 50; index += 1) {
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: `m${index}` }));
     }
-    const s3 = new S3Client({ endpoint, region: outside.region, credentials: outside.credentials });
+    const s3 = new S3Client({ endpoint, region: outside.region, credentials });
     await s3.send(new PutObjectCommand({ Bucket: 'models', Key: 'm', Body: 'weights' }));
     const refused = startAws({ port: 0, dataDir, log });
     await assert.rejects(refused, /is in use by another running stack/);
