@@ -50,6 +50,8 @@ interface JobServices {
   readonly dataDir: string;
   /** The port of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
+  /** Names by which clients may call, besides those of this machine and of the config. */
+  readonly allowedHosts?: readonly string[] | undefined;
   /** How long a new model may take to become ready, in ms. Default as in lib/inference/smoke-test.ts. */
   readonly smokeTestMs?: number | undefined;
   readonly log: LocalLog;
@@ -196,7 +198,8 @@ async function openEventSources(
   onClose(() => deadLetters.close());
 }
 
-async function openGateway(scope: Scope, { port, log }: JobServices, runs: RunQueue): Promise<Gateway> {
+async function openGateway(scope: Scope, services: JobServices, runs: RunQueue): Promise<Gateway> {
+  const { port, log, allowedHosts = [] } = services;
   const { job } = scope.environment;
   const deps = await composePredict(scope);
   const handlers = {
@@ -209,6 +212,7 @@ async function openGateway(scope: Scope, { port, log }: JobServices, runs: RunQu
     portOption: '--port',
     log,
     cors: corsRules(job.http.corsOrigins),
+    allowedHosts: [...allowedHosts, ...job.http.allowedHosts],
     routes: jobRoutes(handlers, {
       timeoutMs: predictTimeoutSeconds(job) * 1000,
       refuses: () => runs.refuses(),

@@ -41,6 +41,7 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
     jobs,
     dataDir,
     ports: settings.ports,
+    allowedHosts: settings.allowedHosts,
     preferEmbeddedRedis: settings.preferEmbeddedRedis,
     log: localLog(settings.verbose),
   });

@@ -24,6 +24,7 @@ interface StackOptions {
   /** Uses the embedded Redis even if a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
   /** See JobServices. */
+  readonly allowedHosts?: readonly string[];
   readonly smokeTestMs?: number;
   readonly log: LocalLog;
 }
@@ -63,9 +64,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 }
 
 async function openStack(
-  { jobs, dataDir, ports, preferEmbeddedRedis, smokeTestMs, log }: StackOptions,
+  options: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
+  const { jobs, dataDir, ports, preferEmbeddedRedis, allowedHosts, smokeTestMs, log } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree([
@@ -92,7 +94,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, smokeTestMs, log };
+  const services = { aws, redisUrl: redis.url, dataDir, allowedHosts, smokeTestMs, log };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
     opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
 import { badConfig } from '../lib/contract/errors.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
+import { hostName } from './hosts.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';
 
@@ -19,6 +20,7 @@ export const START_OPTIONS = {
   port: { type: 'string' },
   'aws-port': { type: 'string' },
   'redis-port': { type: 'string' },
+  'allow-host': { type: 'string', multiple: true },
   'data-dir': { type: 'string' },
   'embedded-redis': { type: 'boolean' },
   verbose: { type: 'boolean' },
@@ -32,6 +34,7 @@ export const START_OPTIONS_HELP = `\
       --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
       --aws-port <n>      SQS and S3 port (default 10021)
       --redis-port <n>    Redis port (default 10022)
+      --allow-host <name> name by which clients may call, as that of a proxy; may be given again
       --data-dir <dir>    what survives a restart (default .cluster-serving)
       --embedded-redis    use the embedded Redis also where redis-server is installed
       --verbose           print what the parts do`;
@@ -42,6 +45,7 @@ interface StartValues {
   readonly port?: string | undefined;
   readonly 'aws-port'?: string | undefined;
   readonly 'redis-port'?: string | undefined;
+  readonly 'allow-host'?: readonly string[] | undefined;
   readonly 'data-dir'?: string | undefined;
   readonly 'embedded-redis'?: boolean | undefined;
   readonly verbose?: boolean | undefined;
@@ -55,6 +59,8 @@ export interface StartSettings {
   /** Absolute. */
   readonly dataDir: string;
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
+  /** Lower case. */
+  readonly allowedHosts: readonly string[];
   readonly preferEmbeddedRedis: boolean;
   readonly once: boolean;
   readonly verbose: boolean;
@@ -87,6 +93,7 @@ export function readSettings(values: StartValues): StartSettings {
     ),
     dataDir,
     ports: portsOf(values),
+    allowedHosts: [values['allow-host'] ?? []].flat().map(hostOf),
     preferEmbeddedRedis: values['embedded-redis'] ?? false,
     once: values.once ?? false,
     verbose: values.verbose ?? false,
@@ -111,6 +118,13 @@ function portsOf(values: StartValues): StartSettings['ports'] {
     aws: portOf('--aws-port', values['aws-port'] ?? otherwise(10_021)),
     redis: portOf('--redis-port', values['redis-port'] ?? otherwise(10_022)),
   };
+}
+
+/** A Host header without its port. */
+function hostOf(text: string): string {
+  const name = text.toLowerCase();
+  if (hostName(name) === name) return name;
+  throw badConfig(`--allow-host: expected a name without a port, got ${JSON.stringify(text)}`);
 }
 
 function portOf(option: string, text: string): number {

@@ -25,6 +25,11 @@ export const START_OPTIONS = {
   port: { value: 'n', about: 'HTTP port (default 10020; 0 takes free ports for everything)' },
   'aws-port': { value: 'n', about: 'SQS and S3 port (default 10021)' },
   'redis-port': { value: 'n', about: 'Redis port (default 10022)' },
+  'allow-host': {
+    value: 'name',
+    multiple: true,
+    about: 'name by which clients may call besides those of this machine, as that of a proxy',
+  },
   'data-dir': { value: 'dir', about: 'where data are kept across restarts (default .cluster-serving)' },
   'embedded-redis': { about: 'use the embedded Redis even if redis-server is installed' },
   verbose: { about: 'print what each part does' },

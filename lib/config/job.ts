@@ -36,7 +36,13 @@ export const DEFAULT_JOB: JobConfig = {
   import: {},
   queue: { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 },
   function: { memoryMB: 1769, timeoutSeconds: 30 },
-  http: { tokenBucketEnabled: false, tokensPerSecond: 100, tokenAcquireTimeoutMs: 100, corsOrigins: [] },
+  http: {
+    tokenBucketEnabled: false,
+    tokensPerSecond: 100,
+    tokenAcquireTimeoutMs: 100,
+    corsOrigins: [],
+    allowedHosts: [],
+  },
 };
 
 /** SQS must hide a message for six times the function's timeout, or a slow batch is delivered twice. */

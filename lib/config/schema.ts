@@ -29,7 +29,6 @@ export type ValuesOf<Group> = {
 };
 
 const MAX_PATH_LENGTH = 4_096;
-const MAX_ORIGINS = 20;
 const MAX_ORIGIN_LENGTH = 255;
 
 const textOf = (value: Value) => (typeof value === 'string' ? value : undefined);
@@ -80,14 +79,17 @@ const folder: Reader<string> = {
   },
 };
 
-const origins: Reader<readonly string[]> = {
-  expected: `at most ${MAX_ORIGINS} origins like "https://example.com", or "*"`,
+const MAX_TEXTS = 20;
+const texts = (expected: string, isFit: (text: string) => boolean): Reader<readonly string[]> => ({
+  expected: `at most ${MAX_TEXTS} ${expected}`,
   read: (value) => {
     const list = listOf(value).map(textOf);
-    const good = list.filter((item) => item !== undefined).filter(isOrigin);
-    return good.length === list.length && list.length <= MAX_ORIGINS ? good : undefined;
+    const good = list.filter((item) => item !== undefined).filter(isFit);
+    return good.length === list.length && list.length <= MAX_TEXTS ? good : undefined;
   },
-};
+});
+
+const isHost = (word: string) => /^[a-z0-9][a-z0-9.-]{0,252}$/.test(word);
 
 function isOrigin(word: string): boolean {
   if (word === '*') return true;
@@ -224,8 +226,12 @@ const HTTP = {
     { byDefault: '`function.timeoutSeconds`, at most 29,000 ms', example: '29000' },
   ),
   corsOrigins: setting(
-    origins,
+    texts('origins like "https://example.com", or "*"', isOrigin),
     'Origins whose pages may call from a browser: `["https://example.com"]`; `"*"` is every origin.',
+  ),
+  allowedHosts: setting(
+    texts('names in lower case, without a port', isHost),
+    'Names by which clients may call the service of `npm start`, besides those of its machine: `[ml.example.com]` of a proxy.',
   ),
 };
 

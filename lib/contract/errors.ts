@@ -24,7 +24,7 @@ export const ERRORS = {
   bad_request: { status: 400, retryable: false },
   /** An input does not fit the model: its name, shape, type or encoding. Send what the message expects. */
   bad_input: { status: 400, retryable: false },
-  /** API Gateway refused the caller with 401 or 403. Sign the request with credentials that may call the API. */
+  /** The API refused the caller with 401 or 403. Sign the request with credentials that may call it; a local service says what to do. */
   unauthorized: { status: 401, retryable: false },
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: { status: 404, retryable: false },

@@ -63,9 +63,9 @@ export function buildLocalApp(storage: Storage, region: string, signatures: Sign
   return app;
 }
 
-/** @param message without characters that XML reserves */
 function errorXml(code: string, message: string): string {
-  const body = `<Code>${code}</Code><Message>${message}</Message>`;
+  const text = message.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  const body = `<Code>${code}</Code><Message>${text}</Message>`;
   return `<?xml version="1.0" encoding="UTF-8"?><Error>${body}</Error>`;
 }
 

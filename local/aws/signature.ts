@@ -96,10 +96,7 @@ export class SignatureCheck {
   #claimsOf({ headers }: IncomingMessage, url: string): Claims {
     const { authorization, host } = headers;
     if (!isOwnHost(host)) {
-      throw new Refused(
-        'AccessDenied',
-        `the host ${JSON.stringify(host)} is not this machine: call 127.0.0.1`,
-      );
+      throw new Refused('AccessDenied', `the host ${host} is not this machine: call 127.0.0.1`);
     }
     const [, id, region, service, names = '', signature = ''] = AUTHORIZATION.exec(authorization ?? '') ?? [];
     if (region === undefined || service === undefined) {

@@ -5,10 +5,10 @@
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { CorsRules } from '../../lib/http/cors.ts';
 import type { LocalLog } from '../aws/lambda.ts';
 import { listenError } from '../ports.ts';
 import { MAX_BODY_BYTES } from './body.ts';
+import type { CallerRules } from './caller.ts';
 import { MAX_HEADER_BYTES, newRequestId } from './event.ts';
 import { acceptRequest, type GatewayState, nameOf, refuseSocket } from './requests.ts';
 import { gatewayMessage, writeResponse } from './response.ts';
@@ -28,15 +28,13 @@ const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
 const CHECK_INTERVAL_MS = 500;
 
-export interface GatewayOptions {
+export interface GatewayOptions extends CallerRules {
   /** 0 takes any free port. */
   readonly port: number;
   /** Default 127.0.0.1. */
   readonly host?: string;
   readonly routes: readonly GatewayRoute[];
   readonly log: LocalLog;
-  /** Undefined: pages of other origins may not call. */
-  readonly cors?: CorsRules | undefined;
   /** The time limit of a handler in ms, default and maximum 30,000. */
   readonly timeoutMs?: number;
   /** The time in which a client must send a request, in ms; default 30,000. */
@@ -66,7 +64,7 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const state: GatewayState = {
     log: options.log,
-    cors: options.cors,
+    callers: options,
     maxHeldBytes: options.maxHeldBytes ?? MAX_HELD_BYTES,
     table: compileRoutes(options.routes.map((route) => ({ ...route, functionName: nameOf(route) }))),
     timeoutMs: Math.min(options.timeoutMs ?? MAX_INTEGRATION_MS, MAX_INTEGRATION_MS),

@@ -4,9 +4,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { CorsRules } from '../../lib/http/cors.ts';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
 import { endAfterBody, MAX_DROPPED_BYTES, readBody } from './body.ts';
+import { type CallerRules, foreignHost, foreignOrigin } from './caller.ts';
 import { applyCors } from './cors.ts';
 import {
   gatewayEvent,
@@ -30,8 +30,7 @@ import type { Slots } from './slots.ts';
 
 export interface GatewayState {
   readonly log: LocalLog;
-  /** Undefined: pages of other origins may not call. */
-  readonly cors: CorsRules | undefined;
+  readonly callers: CallerRules;
   /** The limit for all bodies together. */
   readonly maxHeldBytes: number;
   readonly table: RouteTable;
@@ -57,11 +56,10 @@ export function acceptRequest(state: GatewayState, request: IncomingMessage, res
     state.open.delete(response);
     if (state.open.size === 0) state.onIdle();
   });
-  if (applyCors(state.cors, request, response)) return;
   const requestId = newRequestId();
   serve(state, request, response, requestId).catch((error: unknown) => {
     state.log.error('the gateway failed', { requestId, ...errorFields(error) });
-    if (!response.headersSent) answer(state, response, 500, requestId);
+    if (!response.headersSent) answer(state, response, gatewayMessage(500), requestId);
   });
 }
 
@@ -72,10 +70,16 @@ async function serve(
   requestId: string,
 ): Promise<void> {
   const head = readHead(request);
+  const dismiss = (wire: WireResponse) => refuseRequest(state, request, response, head, wire, requestId);
+  const foreign = foreignHost(state.callers, request);
+  if (foreign) return dismiss(foreign);
+  if (applyCors(state.callers.cors, request, response)) return;
+  const refused = foreignOrigin(state.callers, request);
+  if (refused) return dismiss(refused);
   const [rawPath = '', ...query] = (request.url ?? '').split('?');
   const path = decodePath(rawPath);
   const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
-  const refuse = (status: GatewayStatus) => refuseRequest(state, request, response, head, status, requestId);
+  const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
   if (match === undefined) return refuse(404);
@@ -104,7 +108,7 @@ async function serve(
       requestId,
       nowMs: state.clock(),
     });
-    if (isTooLargeForLambda(event)) return answer(state, response, 413, requestId);
+    if (isTooLargeForLambda(event)) return answer(state, response, gatewayMessage(413), requestId);
     const wire = await run(state, match.route, event);
     if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
   } finally {
@@ -151,13 +155,8 @@ function toWireSafely(result: unknown): ReturnType<typeof toWire> {
   }
 }
 
-function answer(
-  state: GatewayState,
-  response: ServerResponse,
-  status: GatewayStatus,
-  requestId: string,
-): void {
-  if (!response.destroyed) writeResponse(response, gatewayMessage(status), requestId, state.closing);
+function answer(state: GatewayState, response: ServerResponse, wire: WireResponse, requestId: string): void {
+  if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
 }
 
 /** Answers before the body is read: at once when there is none, else while the body is dropped. */
@@ -166,16 +165,16 @@ function refuseRequest(
   request: IncomingMessage,
   response: ServerResponse,
   head: RequestHead,
-  status: GatewayStatus,
+  wire: WireResponse,
   requestId: string,
 ): void {
   if (response.destroyed) return;
-  if (request.complete || head.bodyBytes === 0) return answer(state, response, status, requestId);
+  if (request.complete || head.bodyBytes === 0) return answer(state, response, wire, requestId);
   const close = state.closing || head.bodyBytes === undefined || head.bodyBytes > MAX_DROPPED_BYTES;
   state.answered.add(request.socket);
   response.once('finish', () => state.answered.delete(request.socket));
   endAfterBody(request, response);
-  writeEarly(response, gatewayMessage(status), requestId, close);
+  writeEarly(response, wire, requestId, close);
 }
 
 /** Answers an incomplete request: invalid HTTP, too slow, or headers beyond node's limit. */

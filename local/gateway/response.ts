@@ -35,6 +35,13 @@ export function gatewayMessage(status: GatewayStatus): WireResponse {
   return { status, headers, body, bodyBytes: body.length };
 }
 
+/** An answer in the form of the service's own errors, so that clients show the text. */
+export function refusal(status: 401 | 403, error: string): WireResponse {
+  const body = JSON.stringify({ error, code: 'unauthorized' });
+  const headers = ['content-type', 'application/json', 'x-content-type-options', 'nosniff'];
+  return { status, headers, body, bodyBytes: Buffer.byteLength(body) };
+}
+
 /** The response, or the reason why the result is invalid, which only the log may show. */
 export function toWire(result: unknown): WireResponse | { readonly problem: string } {
   const isStructured = typeof result === 'object' && result !== null && 'statusCode' in result;

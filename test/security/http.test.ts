@@ -246,8 +246,8 @@ test('a client that never ends its request is let go, and others are served mean
     // Half of them stop in their headers, half in their body.
     socket.write(
       i % 2
-        ? 'POST / HTTP/1.1\r\nhost: a\r\nx: '
-        : 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n1',
+        ? 'POST / HTTP/1.1\r\nhost: localhost\r\nx: '
+        : 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n1',
     );
     return new Promise((resolve) => socket.on('close', resolve));
   });

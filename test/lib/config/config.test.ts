@@ -65,6 +65,7 @@ const WHOLE_JOB: JobConfig = {
     tokenAcquireTimeoutMs: 0,
     timeoutMs: 12_000,
     corsOrigins: ['https://example.com', 'http://localhost:3000'],
+    allowedHosts: ['ml.example.com', 'box'],
   },
 };
 
@@ -292,6 +293,15 @@ describe('a value', () => {
     assert.match(refusal('jobName: ""'), /jobName: job name ""/);
     assert.match(refusal('postProcessing: topN(0)'), /postProcessing: filter "topN\(0\)": expected/);
     assert.match(refusal('params: {top_n: some}'), /params\.top_n: expected a whole number >= 1, got "some"/);
+  });
+
+  test('of allowedHosts is one name or a list, in lower case and without port or pattern', () => {
+    const read = (value: string) => parseConfig(`http: {allowedHosts: ${value}}`, 'test').http.allowedHosts;
+    assert.deepEqual(read('ml.example.com'), ['ml.example.com']);
+    assert.deepEqual(read('[a, 192.0.2.7]'), ['a', '192.0.2.7']);
+    for (const value of ['a:80', 'A', 'https://a', '"*"', '"*.a"', '""', '[a, [b]]', '.a', 'a/b', '"a b"'])
+      assert.throws(() => read(value), { message: /http\.allowedHosts: expected at most 20 names/ }, value);
+    assert.throws(() => read(JSON.stringify(Array(21).fill('a'))), { code: 'bad_config' });
   });
 
   test('of corsOrigins is one origin or a list, without path or trailing slash', () => {

@@ -27,7 +27,7 @@ async function send(t: TestContext, headers: string, pieces: number) {
   t.after(() => socket.destroy());
   socket.on('error', () => undefined);
   const closed = new Promise((resolve) => socket.on('close', resolve));
-  socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${headers}\r\n\r\n`);
+  socket.write(`POST / HTTP/1.1\r\nhost: localhost\r\n${headers}\r\n\r\n`);
   const piece = `${MiB.toString(16)}\r\n${'x'.repeat(MiB)}\r\n`;
   let sent = 0;
   for (; sent < pieces && !socket.destroyed; sent++) {

@@ -21,6 +21,7 @@ before(async () => {
     port: 0,
     log: quiet,
     clock: () => NOW_MS,
+    allowedHosts: ['abc.example.test'],
     routes: [
       { method: 'POST', path: '/predict', handler, functionName: 'predict', timeoutMs: 9000 },
       { method: 'GET', path: '/predictions/{uri}', handler },

@@ -85,14 +85,14 @@ describe('gateway limits', () => {
     const chunks = `${chunk.length.toString(16)}\r\n${chunk}\r\n`.repeat(11);
     const reply = await talk(
       gateway,
-      `POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+      `POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
     );
     assert.match(reply, /^HTTP\/1\.1 413 [^]*\{"message":"Request Entity Too Large"\}$/);
   });
 
   it('refuses an expected body that is too large before it is sent', async () => {
     const gateway = await gatewayFor(sizeOf);
-    const head = `POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: ${11 * MB}\r\n\r\n`;
+    const head = `POST / HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: ${11 * MB}\r\n\r\n`;
     const reply = await talk(gateway, head);
     assert.match(reply, /^HTTP\/1\.1 413 /);
     assert.doesNotMatch(reply, /100 Continue/);
@@ -179,16 +179,20 @@ describe('gateway limits', () => {
 
   it('gives up a client that does not finish its request', async () => {
     const gateway = await gatewayFor(sizeOf, { requestTimeoutMs: 100 });
-    const halfHead = await talk(gateway, 'POST / HTTP/1.1\r\nhost: a\r\n');
+    const halfHead = await talk(gateway, 'POST / HTTP/1.1\r\nhost: localhost\r\n');
     assert.match(halfHead, /^HTTP\/1\.1 408 /);
-    const halfBody = await talk(gateway, 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
+    const halfBody = await talk(
+      gateway,
+      'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nabc',
+    );
     assert.match(halfBody, /^HTTP\/1\.1 408 /);
   });
 
   it('answers 400 to what is not HTTP', async () => {
     const gateway = await gatewayFor(sizeOf);
     assert.match(await talk(gateway, 'hello\r\n\r\n'), /^HTTP\/1\.1 400 [^]*\{"message":"Bad Request"\}$/);
-    const twoLengths = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab';
+    const twoLengths =
+      'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab';
     assert.match(await talk(gateway, twoLengths), /^HTTP\/1\.1 400 /);
   });
 });
@@ -216,7 +220,7 @@ describe('gateway connections', () => {
   it('answers pipelined requests in order', async () => {
     const gateway = await gatewayFor(async (event) => `<${event.body}>`);
     const one = (body: string, last: string) =>
-      `POST / HTTP/1.1\r\nhost: a\r\ncontent-type: text/plain\r\n${last}content-length: 1\r\n\r\n${body}`;
+      `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n${last}content-length: 1\r\n\r\n${body}`;
     const reply = await talk(gateway, one('a', '') + one('b', '') + one('c', 'connection: close\r\n'));
     assert.deepEqual(reply.match(/<.>/g), ['<a>', '<b>', '<c>']);
   });
@@ -231,7 +235,7 @@ describe('gateway connections', () => {
       { maxConcurrentRequests: 1 },
     );
     const socket = connect(gateway.port, '127.0.0.1');
-    socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\nabc');
+    socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\nabc');
     await once(socket, 'connect');
     socket.destroy();
     // Its place becomes free again: until then, this is answered 429.
@@ -251,7 +255,7 @@ describe('gateway connections', () => {
       });
     });
     const socket = connect(gateway.port, '127.0.0.1');
-    socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n');
+    socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n');
     await untilTrue(() => invoked === 1);
     socket.destroy();
     await once(socket, 'close');
@@ -279,7 +283,7 @@ describe('clients that went away', () => {
     const come = async (body = '') => {
       const socket = connect(gateway.port, '127.0.0.1');
       const before = waits.length;
-      socket.write(`POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      socket.write(`POST /wait HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
       await untilTrue(() => waits.length > before);
       return socket;
     };

@@ -18,7 +18,7 @@ test('a thousand waits block no request to /ready, and no request at all once th
   const status = async (path: string) => (await fetch(`${stack.url}${path}`)).status;
   const sockets = Array.from({ length: WAITS }, (_, i) => {
     const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
-    socket.write(`GET /predictions/none-${i} HTTP/1.1\r\nhost: a\r\nprefer: wait=20\r\n\r\n`);
+    socket.write(`GET /predictions/none-${i} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=20\r\n\r\n`);
     return socket;
   });
   t.after(() => sockets.map((socket) => socket.destroy()));

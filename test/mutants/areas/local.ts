@@ -311,7 +311,7 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'an event over 6 MB is answered with 413',
-        find: 'if (isTooLargeForLambda(event)) return answer(state, response, 413, requestId);',
+        find: 'if (isTooLargeForLambda(event)) return answer(state, response, gatewayMessage(413), requestId);',
         replace: '',
       },
       {
@@ -418,6 +418,89 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'only a page of a configured origin may read an answer',
         find: 'if (allowsAll || rules.allowedOrigins.includes(origin)) {',
         replace: 'if (true) {',
+      },
+    ],
+  },
+  {
+    file: 'local/hosts.ts',
+    tests: ['test/security/local/http.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a name that only ends like localhost is foreign',
+        find: "name.endsWith('.localhost')",
+        replace: "name.endsWith('localhost')",
+      },
+      {
+        guarantee: 'an address of another machine is foreign',
+        find: "return name.startsWith('127.');",
+        replace: 'return true;',
+      },
+      {
+        guarantee: 'a name ends where the port begins, and nothing follows the port',
+        find: '(?::\\d{1,5})?$/i',
+        replace: '(?::.*)?$/i',
+      },
+    ],
+  },
+  {
+    file: 'local/gateway/caller.ts',
+    tests: ['test/security/local/http.test.ts'],
+    bugs: [
+      {
+        guarantee: 'another port of this machine is a foreign origin',
+        find: 'return isOfProxy || url.host ===',
+        replace: "return isOfProxy || url.hostname === 'localhost' || url.host ===",
+      },
+      {
+        guarantee: 'a page of an allowed host on another port is foreign',
+        find: "url.port === '' && allowedHosts",
+        replace: 'allowedHosts',
+      },
+      {
+        guarantee: 'a DELETE changes something',
+        find: "new Set(['GET', 'HEAD', 'OPTIONS'])",
+        replace: "new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])",
+      },
+    ],
+  },
+  {
+    file: 'local/aws/signature.ts',
+    tests: ['test/security/local/aws.test.ts'],
+    bugs: [
+      {
+        guarantee: 'the signature is compared',
+        find: 'if (!isRight) throw',
+        replace: 'if (signature.length < 64) throw',
+      },
+      {
+        guarantee: 'the body is the one whose hash was signed',
+        find: "if (hash.digest('hex') !== claimed) {",
+        replace: "if (hash.digest('hex') === '') {",
+      },
+      {
+        guarantee: 'a body without a hash in the head is part of the signature',
+        find: 'await this.#assertSignature({ request, url, claims, body: Buffer.concat(chunks) });',
+        replace: '',
+      },
+      {
+        guarantee: 'an old signature is refused',
+        find: 'Math.abs(this.#now() - at)',
+        replace: '(at - this.#now())',
+      },
+      {
+        guarantee: 'a signature of the future is refused',
+        find: 'Math.abs(this.#now() - at)',
+        replace: '(this.#now() - at)',
+      },
+      {
+        guarantee: 'every x-amz header is signed',
+        find: "name === 'host' || name.startsWith('x-amz-')",
+        replace: "name === 'host'",
+      },
+      {
+        guarantee: 'a signature does not make up for a foreign host',
+        find: 'if (!isOwnHost(host)) {',
+        replace: "if (host === '') {",
       },
     ],
   },

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { InputQueue, OutputQueue } from '../../sdk/index.ts';
-import { cli, cliJson, IMAGES, serviceFolder } from '../cli/cli.ts';
-import { useAws } from '../support/environment.ts';
-import { temporaryFolder } from '../support/runner.ts';
-import { testStack } from '../support/stack.ts';
-import { startReady } from '../support/start.ts';
+import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
+import { cli, cliJson, IMAGES, serviceFolder } from '../../cli/cli.ts';
+import { useAws } from '../../support/environment.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { testStack } from '../../support/stack.ts';
+import { startReady } from '../../support/start.ts';
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 

@@ -17,12 +17,12 @@ import {
   SQSClient,
   type SQSServiceException,
 } from '@aws-sdk/client-sqs';
-import { startAws } from '../../local/aws/aws.ts';
-import { InputQueue } from '../../sdk/index.ts';
-import { useAws } from '../support/environment.ts';
-import { type RawRequest, rawRequest } from '../support/raw-request.ts';
-import { type Credentials, signed } from '../support/signed-request.ts';
-import { testStack } from '../support/stack.ts';
+import { startAws } from '../../../local/aws/aws.ts';
+import { InputQueue } from '../../../sdk/index.ts';
+import { useAws } from '../../support/environment.ts';
+import { type RawRequest, rawRequest } from '../../support/raw-request.ts';
+import { type Credentials, signed } from '../../support/signed-request.ts';
+import { testStack } from '../../support/stack.ts';
 
 const silent = () => undefined;
 const LOG = { info: silent, warn: silent, error: silent };

@@ -1,0 +1,54 @@
+/**
+ * Refuses requests that a page of another site makes with the browser of this machine's user: under a foreign name that
+ * resolves to this machine, or as a form or a text, for which browsers ask no permission first.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { CorsRules } from '../../lib/http/cors.ts';
+import { isOwnHost } from '../hosts.ts';
+import { refusal, type WireResponse } from './response.ts';
+
+export interface CallerRules {
+  /** Undefined: pages of other origins may not call. */
+  readonly cors?: CorsRules | undefined;
+  /** Names by which clients may call, besides those of this machine; lower case, without a port. */
+  readonly allowedHosts?: readonly string[] | undefined;
+}
+
+/** Methods that change nothing. Without CORS rules a browser shows their answers to no other page. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** The answer to a request whose Host is not a name of this service. */
+export function foreignHost(
+  rules: CallerRules,
+  { headers, socket }: IncomingMessage,
+): WireResponse | undefined {
+  const { host } = headers;
+  if (isOwnHost(host, rules.allowedHosts, socket.localAddress)) return undefined;
+  return refusal(
+    403,
+    `the host ${JSON.stringify(host ?? '')} is no name of this service; for that of a proxy, start with --allow-host <name> ` +
+      'or list it under http.allowedHosts in config.yaml',
+  );
+}
+
+/** The answer to a request with which a page of a foreign origin would change something. */
+export function foreignOrigin(
+  rules: CallerRules,
+  { method = '', headers }: IncomingMessage,
+): WireResponse | undefined {
+  const { origin, host } = headers;
+  if (origin === undefined || SAFE_METHODS.has(method) || isOwnOrigin(origin, host, rules)) return undefined;
+  return refusal(
+    403,
+    `pages of the origin ${JSON.stringify(origin)} may not call this service; allow it under http.corsOrigins in config.yaml`,
+  );
+}
+
+function isOwnOrigin(origin: string, host: string | undefined, { cors, allowedHosts }: CallerRules): boolean {
+  if (cors?.allowedOrigins.some((allowed) => allowed === '*' || allowed === origin)) return true;
+  const url = URL.parse(origin);
+  if (url === null || url.host === '') return false;
+  // A proxy may replace the Host header with the address of this service.
+  const isOfProxy = url.port === '' && allowedHosts?.includes(url.hostname) === true;
+  return isOfProxy || url.host === URL.parse(`${url.protocol}//${host}`)?.host;
+}
