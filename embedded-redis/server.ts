@@ -33,6 +33,8 @@ const UNREAD_BYTES = 16 * 1024 * 1024;
 const UNREAD_PUSH_BYTES = 64 * 1024 * 1024;
 /** Replies are written when they reach this size, even if more commands wait. */
 const WRITE_BYTES = 256 * 1024;
+/** The first words of HTTP's lines that are no commands of Redis. */
+const HTTP_WORD = /^(?:post|put|patch|delete|head|options|connect|trace|[\w-]+:)$/;
 const SCRIPT_COMMANDS = new Set(['eval', 'evalsha', 'script']);
 
 class Connection {
@@ -83,8 +85,8 @@ class Connection {
 
   #handle(args: Bytes[]): void {
     const name = args[0]?.toLowerCase() ?? '';
-    if (name === 'post' || name === 'host:') {
-      // A web page may post a form to this port; nothing in its body may run.
+    if (isHttp(name, args)) {
+      // A web page may send a form or a text to this port; nothing in its body may run.
       this.session.closing = true;
     } else if (SCRIPT_COMMANDS.has(name) && !this.#engine.scripts.isReady) {
       this.#hold();
@@ -126,6 +128,11 @@ class Connection {
     this.#socket.resume();
     this.#work();
   }
+}
+
+/** Whether a command is a line of an HTTP request: `GET / HTTP/1.1` or a header. */
+function isHttp(name: string, args: readonly Bytes[]): boolean {
+  return HTTP_WORD.test(name) || (name === 'get' && /^HTTP\/\d/.test(args[2] ?? ''));
 }
 
 /** Returns the address. @throws bad_config for one that other machines could reach */

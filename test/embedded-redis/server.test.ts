@@ -151,6 +151,26 @@ describe('the embedded Redis on the wire', () => {
 
   it('lets no web page in', async () => {
     assert.equal(await talk(['POST / HTTP/1.1\r\nHost: x\r\n\r\nFLUSHALL\r\n']), '');
+    await client.set('kept', '1');
+    const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'CONNECT', 'TRACE', 'get'];
+    for (const method of methods)
+      for (const target of ['/', '/kept?a', 'http://127.0.0.1/', '*'])
+        for (const end of ['\r\n', '\n']) {
+          const head = `${method} ${target} HTTP/1.1${end}accept: */*${end}`;
+          assert.equal(await talk([`${head}${end}DEL kept${end}`]), '', head);
+        }
+    for (const head of ['Host: x', 'host: x', 'Origin: null', 'Content-Type: text/plain', 'Cookie: a=b'])
+      assert.equal(await talk([`${head}\r\nDEL kept\r\n`]), '', head);
+    assert.equal(await client.get('kept'), '1');
+  });
+
+  it('still takes what only looks like a request of the web', async () => {
+    assert.equal(
+      await talk(['SET kept HTTP/1.1\r\n', 'GET kept\r\n', 'QUIT\r\n']),
+      '+OK\r\n$8\r\nHTTP/1.1\r\n+OK\r\n',
+    );
+    const set = frame('SET', 'Host:', 'POST');
+    assert.equal(await talk([set, frame('GET', 'Host:'), 'QUIT\r\n']), '+OK\r\n$4\r\nPOST\r\n+OK\r\n');
   });
 
   it('survives random bytes and broken frames, and others do not notice', async () => {
