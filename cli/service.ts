@@ -6,6 +6,7 @@
 import { resolve } from 'node:path';
 import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
+import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
 import { unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
@@ -20,17 +21,21 @@ export const YES = { short: 'y', about: 'do not ask; needed where there is no te
 export const SERVICE_OPTIONS = {
   'data-dir': DATA_DIR,
   url: { value: 'url', about: 'HTTPS API of another service' },
+  'token-file': { value: 'file', about: 'file with its token (default: that of the local service)' },
 } as const;
 export const JOB = {
   value: 'name',
   about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
 } as const;
 
-type ServiceOption = 'data-dir' | 'url' | 'job' | 'queue-url' | 'redis-url' | 'bucket';
+type ServiceOption = 'data-dir' | 'url' | 'token-file' | 'job' | 'queue-url' | 'redis-url' | 'bucket';
 export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined };
 
 type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
-export type Service = { readonly job: string } & { readonly [A in Address]?: string | undefined };
+/** `token` is what its HTTPS API asks for. */
+export type Service = { readonly job: string; readonly token?: string | undefined } & {
+  readonly [A in Address]?: string | undefined;
+};
 
 /** @returns undefined when none was named and none runs here. @throws bad_config for an invalid address */
 export async function findService(values: ServiceValues): Promise<Service | undefined> {
@@ -40,7 +45,8 @@ export async function findService(values: ServiceValues): Promise<Service | unde
   if (url !== undefined || queueUrl !== undefined || redisUrl !== undefined) {
     // https://sqs.eu-west-1.amazonaws.com/123456789012/name
     const region = /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\./.exec(queueUrl ?? '')?.[1];
-    return { job, http: url?.replace(/\/+$/, ''), queueUrl, region, redisUrl, bucket };
+    const token = tokenOf(values);
+    return { job, http: url?.replace(/\/+$/, ''), token, queueUrl, region, redisUrl, bucket };
   }
   const record = (await findRunning(dataDirOf(values)))?.record;
   if (record) return localService(record, values);
@@ -53,7 +59,14 @@ export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {
   return resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
 }
 
-function localService(record: StackRecord, { job, bucket }: ServiceValues): Service {
+/** The token in the file of --token-file, else of the local service if it has one. @throws bad_config */
+export function tokenOf(values: ServiceValues, record?: StackRecord): string | undefined {
+  const path = values['token-file'] ?? record?.startedWith['token-file'];
+  return typeof path === 'string' ? readToken(path) : undefined;
+}
+
+function localService(record: StackRecord, values: ServiceValues): Service {
+  const { job, bucket } = values;
   const places = record.jobs.find((each) => each.job === (job ?? record.job));
   if (!places) {
     const names = record.jobs.map((each) => each.job).join(', ');
@@ -63,7 +76,8 @@ function localService(record: StackRecord, { job, bucket }: ServiceValues): Serv
   const { job: name, http, queueUrl } = places;
   const { AWS_ENDPOINT_URL: endpoint, AWS_REGION: region } = record.environment;
   const { redisUrl } = record;
-  return { job: name, http, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
+  const token = tokenOf(values, record);
+  return { job: name, http, token, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
 }
 
 /** Reports that no service is running and how to start or name one. @param options that name another one */

@@ -27,6 +27,7 @@ import { readVerification, type Verification } from '../lib/contract/verificatio
 import { corsRules } from '../lib/http/cors.ts';
 import { smokeTest } from '../lib/inference/smoke-test.ts';
 import { publishModel } from '../lib/registry/publish.ts';
+import type { Access } from './access.ts';
 import type { LocalAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import { startPoller } from './event-source/poller.ts';
@@ -50,8 +51,7 @@ interface JobServices {
   readonly dataDir: string;
   /** The port of the job's HTTP gateway; 0 takes any free port. */
   readonly port: number;
-  /** Names by which clients may call, besides those of this machine and of the config. */
-  readonly allowedHosts?: readonly string[] | undefined;
+  readonly access: Access;
   /** How long a new model may take to become ready, in ms. Default as in lib/inference/smoke-test.ts. */
   readonly smokeTestMs?: number | undefined;
   readonly log: LocalLog;
@@ -199,7 +199,7 @@ async function openEventSources(
 }
 
 async function openGateway(scope: Scope, services: JobServices, runs: RunQueue): Promise<Gateway> {
-  const { port, log, allowedHosts = [] } = services;
+  const { port, log, access } = services;
   const { job } = scope.environment;
   const deps = await composePredict(scope);
   const handlers = {
@@ -212,7 +212,8 @@ async function openGateway(scope: Scope, services: JobServices, runs: RunQueue):
     portOption: '--port',
     log,
     cors: corsRules(job.http.corsOrigins),
-    allowedHosts: [...allowedHosts, ...job.http.allowedHosts],
+    ...access,
+    allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
     routes: jobRoutes(handlers, {
       timeoutMs: predictTimeoutSeconds(job) * 1000,
       refuses: () => runs.refuses(),

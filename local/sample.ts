@@ -33,10 +33,10 @@ export interface SampleReport {
 const WAIT_MS = 20_000;
 
 /** Runs every PNG of `directory` through both paths. @throws the service's error */
-export async function runSample(stack: Stack, job: string, directory: string): Promise<SampleReport> {
+export async function runSample(stack: Stack, directory: string, token?: string): Promise<SampleReport> {
   const labels = JSON.parse(await readFile(join(directory, 'labels.json'), 'utf8')) as Record<string, number>;
   const images = (await readdir(join(directory, 'images'))).filter((name) => name.endsWith('.png')).sort();
-  const { aws, queueUrl } = stack;
+  const { aws, job, queueUrl } = stack;
   // Credentials for the local SQS, because the SDK would look for real ones.
   const missing = Object.entries(aws.environment).filter(([name]) => variables[name] === undefined);
   setVariables(Object.fromEntries(missing));
@@ -46,6 +46,7 @@ export async function runSample(stack: Stack, job: string, directory: string): P
     endpoint: aws.url,
     region: aws.region,
     frontendUrl: stack.url,
+    ...(token === undefined ? {} : { token }),
   });
   const output = new OutputQueue({ name: job, url: stack.redisUrl });
   const run = Date.now().toString(36);

@@ -41,7 +41,7 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
     jobs,
     dataDir,
     ports: settings.ports,
-    allowedHosts: settings.allowedHosts,
+    access: settings.access,
     preferEmbeddedRedis: settings.preferEmbeddedRedis,
     log: localLog(settings.verbose),
   });
@@ -49,7 +49,9 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
   try {
     const addresses = addressesOf(stack);
     if (!json) console.log(addressText(addresses));
-    const sample = settings.sample ? await runSample(stack, stack.job, settings.sample) : undefined;
+    const sample = settings.sample
+      ? await runSample(stack, settings.sample, settings.access.token)
+      : undefined;
     if (json) console.log(JSON.stringify({ ...addresses, ...(sample ? { sample } : {}) }));
     else if (sample) {
       console.log(`\nThe digits sample, from POST /predict and through the queue:\n${sampleTable(sample)}\n`);

@@ -6,6 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { badConfig } from '../lib/contract/errors.ts';
 import { logError } from '../lib/contract/log.ts';
+import { type Access, readAccess } from './access.ts';
 import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
@@ -23,8 +24,9 @@ interface StackOptions {
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
   /** Uses the embedded Redis even if a redis-server is installed. */
   readonly preferEmbeddedRedis?: boolean;
+  /** Who may call. Default: this machine, without a token. */
+  readonly access?: Access;
   /** See JobServices. */
-  readonly allowedHosts?: readonly string[];
   readonly smokeTestMs?: number;
   readonly log: LocalLog;
 }
@@ -67,11 +69,11 @@ async function openStack(
   options: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
-  const { jobs, dataDir, ports, preferEmbeddedRedis, allowedHosts, smokeTestMs, log } = options;
+  const { jobs, dataDir, ports, preferEmbeddedRedis, access = readAccess({}), smokeTestMs, log } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree([
-    ...httpPorts.map((port) => ({ port, option: '--port' })),
+    ...httpPorts.map((port) => ({ port, option: '--port', host: access.host })),
     { port: ports.aws, option: '--aws-port' },
     { port: ports.redis, option: '--redis-port' },
   ]);
@@ -94,7 +96,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, allowedHosts, smokeTestMs, log };
+  const services = { aws, redisUrl: redis.url, dataDir, access, smokeTestMs, log };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
     opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));

@@ -6,8 +6,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
 import { badConfig } from '../lib/contract/errors.ts';
+import { type Access, type AccessValues, readAccess } from './access.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
-import { hostName } from './hosts.ts';
 import { packageFolder } from './installation.ts';
 import type { ServedJob } from './job.ts';
 
@@ -20,6 +20,9 @@ export const START_OPTIONS = {
   port: { type: 'string' },
   'aws-port': { type: 'string' },
   'redis-port': { type: 'string' },
+  host: { type: 'string' },
+  'token-file': { type: 'string' },
+  'no-token': { type: 'boolean' },
   'allow-host': { type: 'string', multiple: true },
   'data-dir': { type: 'string' },
   'embedded-redis': { type: 'boolean' },
@@ -34,18 +37,20 @@ export const START_OPTIONS_HELP = `\
       --port <n>          HTTP port (default 10020; 0 takes free ports for everything)
       --aws-port <n>      SQS and S3 port (default 10021)
       --redis-port <n>    Redis port (default 10022)
+      --host <address>    address of the HTTP API (default 127.0.0.1); others need one of the next two
+      --token-file <file> callers must send the token in this file: Authorization: Bearer <token>
+      --no-token          everybody who reaches the address may call
       --allow-host <name> name by which clients may call, as that of a proxy; may be given again
       --data-dir <dir>    what survives a restart (default .cluster-serving)
       --embedded-redis    use the embedded Redis also where redis-server is installed
       --verbose           print what the parts do`;
 
-interface StartValues {
+interface StartValues extends AccessValues {
   readonly config?: readonly string[] | undefined;
   readonly once?: boolean | undefined;
   readonly port?: string | undefined;
   readonly 'aws-port'?: string | undefined;
   readonly 'redis-port'?: string | undefined;
-  readonly 'allow-host'?: readonly string[] | undefined;
   readonly 'data-dir'?: string | undefined;
   readonly 'embedded-redis'?: boolean | undefined;
   readonly verbose?: boolean | undefined;
@@ -59,8 +64,7 @@ export interface StartSettings {
   /** Absolute. */
   readonly dataDir: string;
   readonly ports: { readonly http: number; readonly aws: number; readonly redis: number };
-  /** Lower case. */
-  readonly allowedHosts: readonly string[];
+  readonly access: Access;
   readonly preferEmbeddedRedis: boolean;
   readonly once: boolean;
   readonly verbose: boolean;
@@ -81,6 +85,8 @@ export function readSettings(values: StartValues): StartSettings {
   const configs = config.map((path) => resolve(path));
   const read = configs.map((path) => ({ path, ...readConfig(path) }));
   const dataDir = resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
+  const token = values['token-file'] === undefined ? {} : { 'token-file': resolve(values['token-file']) };
+  const paths = { ...token, config: configs, 'data-dir': dataDir };
   const options = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
   const served = read.map(({ path, job }) => ({
     job,
@@ -93,12 +99,12 @@ export function readSettings(values: StartValues): StartSettings {
     ),
     dataDir,
     ports: portsOf(values),
-    allowedHosts: [values['allow-host'] ?? []].flat().map(hostOf),
+    access: readAccess(values),
     preferEmbeddedRedis: values['embedded-redis'] ?? false,
     once: values.once ?? false,
     verbose: values.verbose ?? false,
     sample: configs.length === 1 && configs[0] === sampleConfig ? sample : undefined,
-    startedWith: { ...(Object.fromEntries(options) as StartedWith), config: configs, 'data-dir': dataDir },
+    startedWith: { ...(Object.fromEntries(options) as StartedWith), ...paths },
   };
 }
 
@@ -118,13 +124,6 @@ function portsOf(values: StartValues): StartSettings['ports'] {
     aws: portOf('--aws-port', values['aws-port'] ?? otherwise(10_021)),
     redis: portOf('--redis-port', values['redis-port'] ?? otherwise(10_022)),
   };
-}
-
-/** A Host header without its port. */
-function hostOf(text: string): string {
-  const name = text.toLowerCase();
-  if (hostName(name) === name) return name;
-  throw badConfig(`--allow-host: expected a name without a port, got ${JSON.stringify(text)}`);
 }
 
 function portOf(option: string, text: string): number {

@@ -17,6 +17,22 @@ export interface Answer {
  */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
+/** Whether a text can be the token of a service. */
+export function isToken(text: string): boolean {
+  return text.length >= 16 && text.length <= 512 && /^[\w.~+/-]+=*$/.test(text);
+}
+
+/** Sends a token with each request, if there is one. @throws bad_config, which does not show the token */
+export function withToken(send: Fetch | undefined, token: string | undefined): Fetch | undefined {
+  if (token === undefined) return send;
+  if (!isToken(token)) throw badConfig('token: expected 16 to 512 letters, digits and - . _ ~ + /');
+  return (url, init) => {
+    const headers = new Headers(init.headers);
+    headers.set('authorization', `Bearer ${token}`);
+    return (send ?? fetch)(url, { ...init, headers });
+  };
+}
+
 /** @throws the service's error by its code; timeout; queue_unavailable when the service is unreachable */
 export async function postJson(
   url: string,

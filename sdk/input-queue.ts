@@ -13,7 +13,7 @@ import { openSqs, QueueSender } from '../lib/queue/sender.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
-import { type Fetch, postJson } from './fetch.ts';
+import { type Fetch, postJson, withToken } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
 
 export interface InputQueueOptions {
@@ -30,6 +30,8 @@ export interface InputQueueOptions {
   readonly frontendUrl?: string;
   /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
   readonly fetch?: Fetch;
+  /** Sent with the HTTPS requests, for a service that was started with `--token-file`. */
+  readonly token?: string;
   /**
    * The service's Redis, redis://host:port or rediss://... With it a record is announced before it is sent, so that
    * `status` knows what is queued and `cancel` what there is to cancel.
@@ -66,6 +68,7 @@ const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
 export class InputQueue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
+  readonly #fetch: Fetch | undefined;
   readonly #connection: RedisConnection | undefined;
   readonly #states: RecordStates | undefined;
   #sender: Promise<QueueSender> | undefined;
@@ -75,6 +78,7 @@ export class InputQueue {
   constructor(options: InputQueueOptions = {}) {
     this.#options = options;
     this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
+    this.#fetch = withToken(options.fetch, options.token);
     if (options.redisUrl === undefined) return;
     this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
     this.#states = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
@@ -101,7 +105,7 @@ export class InputQueue {
   async #send(record: SentRecord): Promise<void> {
     if (!this.#overHttp) return submit(await this.#open(), this.#payloads, record);
     const headers = { 'idempotency-key': record.identity };
-    await postJson(this.#frontend('/predictions'), record.message, undefined, this.#options.fetch, headers);
+    await postJson(this.#frontend('/predictions'), record.message, undefined, this.#fetch, headers);
   }
 
   /**
@@ -153,7 +157,7 @@ export class InputQueue {
     timeoutMs = 29_000,
   ): Promise<string[]> {
     const body = typeof request === 'string' ? request : JSON.stringify(request);
-    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#options.fetch);
+    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#fetch);
     return (answer as { predictions: string[] }).predictions;
   }
 

@@ -9,7 +9,7 @@ import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { ResultStore } from '../lib/redis/results.ts';
-import type { Fetch } from './fetch.ts';
+import { type Fetch, withToken } from './fetch.ts';
 import { HttpResults } from './http-results.ts';
 
 export interface OutputQueueOptions {
@@ -19,6 +19,8 @@ export interface OutputQueueOptions {
   readonly url?: string;
   /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
   readonly fetch?: Fetch;
+  /** Sent with the HTTPS requests, for a service that was started with `--token-file`. */
+  readonly token?: string;
 }
 
 export interface WaitForOptions extends EnqueueQuery {
@@ -35,7 +37,7 @@ export class OutputQueue {
     const { name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' } = options;
     const job = assertJobName(name);
     if (/^https?:/.test(url)) {
-      const overHttp = new HttpResults(url, options.fetch ?? fetch);
+      const overHttp = new HttpResults(url, withToken(options.fetch, options.token) ?? fetch);
       this.#results = overHttp;
       this.#states = overHttp;
     } else {

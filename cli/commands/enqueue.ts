@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { postJson } from '../../sdk/fetch.ts';
+import { postJson, withToken } from '../../sdk/fetch.ts';
 import { InputQueue, type QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -78,8 +78,8 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
 }
 
 async function send(records: readonly QueueRecord[], service: Service, output: Output): Promise<number> {
-  const { job, queueUrl, endpoint, region, bucket, http, redisUrl } = service;
-  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, redisUrl };
+  const { job, queueUrl, endpoint, region, bucket, http, token, redisUrl } = service;
+  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, token, redisUrl };
   const known = Object.entries(places).flatMap(([key, place]) => (place === undefined ? [] : [[key, place]]));
   const queue = new InputQueue({ ...Object.fromEntries<string>(known as [string, string][]), name: job });
   const progress = showProgress(output.json);
@@ -107,10 +107,13 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 }
 
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
-async function sendRequest(body: string, { http }: Service, output: Output): Promise<number> {
+async function sendRequest(body: string, { http, token }: Service, output: Output): Promise<number> {
   if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: pass --url');
   const url = `${http}/predictions`;
-  const answer = ((await postJson(url, body)) ?? {}) as { uri?: string; uris?: string[] };
+  const answer = ((await postJson(url, body, undefined, withToken(undefined, token))) ?? {}) as {
+    uri?: string;
+    uris?: string[];
+  };
   const uris = answer.uris ?? (answer.uri === undefined ? [] : [answer.uri]);
   if (uris.length === 0) throw wrongUse(`${url} answered, but not as this service does`);
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));

@@ -3,7 +3,7 @@
  * the predictions are in the order of the images.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { postJson } from '../../sdk/fetch.ts';
+import { type Fetch, postJson, withToken } from '../../sdk/fetch.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT } from '../output.ts';
 import { isJson, readInput } from '../records.ts';
@@ -30,10 +30,11 @@ predictions.`,
     const service = await findService(values);
     if (!service) return notRunning(values, output);
     if (service.http === undefined) throw wrongUse('predict needs the HTTPS API: pass --url');
+    const send = withToken(undefined, service.token);
     const predictions: string[] = [];
     const lines: string[] = [];
     for await (const request of requests(paths, input)) {
-      const answered = await ask(`${service.http}/predict`, request);
+      const answered = await ask(`${service.http}/predict`, request, send);
       predictions.push(...answered);
       lines.push(...answered.map((text, i) => (request.body ? text : `${request.names[i]}  ${text}`)));
     }
@@ -51,9 +52,10 @@ interface PredictRequest {
 }
 
 /** Sends a request, or its two halves if the answer would be too large. */
-async function ask(url: string, { names, instances, body }: PredictRequest): Promise<readonly string[]> {
+async function ask(url: string, request: PredictRequest, send?: Fetch): Promise<readonly string[]> {
+  const { names, instances, body } = request;
   try {
-    const answer = await postJson(url, body ?? JSON.stringify({ instances }));
+    const answer = await postJson(url, body ?? JSON.stringify({ instances }), undefined, send);
     const { predictions } = (answer ?? {}) as { predictions?: readonly string[] };
     if (Array.isArray(predictions)) return predictions;
     throw wrongUse(`${url} answered, but not as this service does`);
@@ -63,7 +65,7 @@ async function ask(url: string, { names, instances, body }: PredictRequest): Pro
     const middle = instances.length >> 1;
     const first = { names: names.slice(0, middle), instances: instances.slice(0, middle) };
     const second = { names: names.slice(middle), instances: instances.slice(middle) };
-    return [...(await ask(url, first)), ...(await ask(url, second))];
+    return [...(await ask(url, first, send)), ...(await ask(url, second, send))];
   }
 }
 

@@ -39,7 +39,8 @@ has no result (yet).`,
     if (!service) return notRunning(values, output, '--url or --redis-url');
     const url = service.redisUrl ?? service.http;
     if (!url) throw wrongUse('query needs to know where the results are: pass --url or --redis-url');
-    const queue = new OutputQueue({ name: service.job, url });
+    const { job: name, token } = service;
+    const queue = new OutputQueue({ name, url, ...(token === undefined ? {} : { token }) });
     try {
       const waitMs = wait * 1000;
       const asking = { waitMs, deletes, endAt: performance.now() + waitMs };

@@ -3,7 +3,7 @@
  * even if that service was stopped, has crashed or failed to start.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { findRunning, lastOptions } from '../../local/data-folder.ts';
+import { findRunning, lastOptions, type StartedWith } from '../../local/data-folder.ts';
 import { servedModel } from '../../local/model.ts';
 import { readSettings } from '../../local/start-options.ts';
 import { defineCommand } from '../command.ts';
@@ -28,10 +28,17 @@ previous start; options given here replace them. Ports that were 0 are chosen an
       return EXIT.notReady;
     }
     // Read and imported before the stop, so that a broken config or model does not end the running service.
-    const settings = readSettings({ ...before, ...values });
+    const settings = readSettings({ ...keptOptions(before, values), ...values });
     for (const { job, modelDirectory } of settings.jobs) await servedModel(job, modelDirectory, dataDir);
     const stopped = await stopService(dataDir, STOP_TIMEOUT.default * 1000, output);
     if (stopped) output.note(`stopped process ${stopped.pid}`);
     return startAndReport(settings, timeout * 1000, output);
   },
 });
+
+/** The options of the previous start. A token that is given replaces that none was wanted, and the other way round. */
+function keptOptions(before: StartedWith = {}, values: Partial<Record<'token-file' | 'no-token', unknown>>) {
+  if (values['token-file'] === undefined && values['no-token'] === undefined) return before;
+  const { 'token-file': _file, 'no-token': _none, ...others } = before;
+  return others;
+}

@@ -25,6 +25,15 @@ export const START_OPTIONS = {
   port: { value: 'n', about: 'HTTP port (default 10020; 0 takes free ports for everything)' },
   'aws-port': { value: 'n', about: 'SQS and S3 port (default 10021)' },
   'redis-port': { value: 'n', about: 'Redis port (default 10022)' },
+  host: {
+    value: 'address',
+    about: 'address of the HTTP API (default 127.0.0.1); any other needs --token-file or --no-token',
+  },
+  'token-file': {
+    value: 'file',
+    about: 'callers must send the token in this file: `Authorization: Bearer <token>`',
+  },
+  'no-token': { about: 'everybody who reaches the address may call' },
   'allow-host': {
     value: 'name',
     multiple: true,

@@ -2,11 +2,11 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { findRunning } from '../../local/data-folder.ts';
-import { request } from '../../sdk/fetch.ts';
+import { request, withToken } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
-import { assertUrls, dataDirOf, SERVICE_OPTIONS } from '../service.ts';
+import { assertUrls, dataDirOf, SERVICE_OPTIONS, tokenOf } from '../service.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 
@@ -17,7 +17,7 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   options: SERVICE_OPTIONS,
   async run(values, output) {
     assertUrls(values);
-    if (values.url !== undefined) return remote(values.url, output);
+    if (values.url !== undefined) return remote(values.url, output, tokenOf(values));
     const dataDir = dataDirOf(values);
     const running = await findRunning(dataDir);
     if (!running) {
@@ -31,7 +31,10 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
       output.answer(document, `process ${found.pid} runs on ${dataDir}\nnot ready: ${reason}`);
       return EXIT.notReady;
     }
-    const jobs = await Promise.all(record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http)) })));
+    const token = tokenOf(values, record);
+    const jobs = await Promise.all(
+      record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http, token)) })),
+    );
     const ready = jobs.every((job) => job.ready);
     const reason = jobs.find((job) => !job.ready)?.reason;
     const shown = jobs.map(({ unreachable: _unreachable, ...job }) => job);
@@ -46,21 +49,22 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   },
 });
 
-async function remote(url: string, output: Output): Promise<number> {
-  const { unreachable, ...answers } = await ask(url.replace(/\/+$/, ''));
+async function remote(url: string, output: Output, token?: string): Promise<number> {
+  const { unreachable, ...answers } = await ask(url.replace(/\/+$/, ''), token);
   output.answer({ running: !unreachable, http: url, ...answers }, answerText({ unreachable, ...answers }));
   if (unreachable) return EXIT.notRunning;
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }
 
 /** @returns the serving model when ready, else the reason; and the metrics with a count above 0 */
-async function ask(http: string) {
+async function ask(http: string, token: string | undefined) {
+  const send = withToken(undefined, token);
   try {
-    const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS);
+    const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
     const { ready, model } = (body ?? {}) as { ready?: unknown; model?: string };
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
-    const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS);
+    const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
     const counted = (metrics.body as TimerReport[]).filter(({ count }) => count > 0);
     return { ready: true, model, reason: undefined, metrics: counted, unreachable: false };
   } catch (error) {

@@ -13,7 +13,7 @@ import {
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { postJson } from '../../sdk/fetch.ts';
+import { postJson, withToken } from '../../sdk/fetch.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -88,7 +88,10 @@ async function ask(path: string, values: GoldenValues) {
   if (service.http === undefined)
     throw wrongUse('model golden add --request needs the HTTPS API: pass --url');
   const request = (await readInput(path)).toString('utf8');
-  const answer = (await postJson(`${service.http}/predict`, request)) as { predictions?: unknown };
+  const send = withToken(undefined, service.token);
+  const answer = (await postJson(`${service.http}/predict`, request, undefined, send)) as {
+    predictions?: unknown;
+  };
   if (Array.isArray(answer.predictions)) return { request, predictions: answer.predictions as string[] };
   throw wrongUse(`${service.http} answered, but not as this service does`);
 }

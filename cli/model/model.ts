@@ -8,7 +8,7 @@ import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
-import { YES } from '../service.ts';
+import { SERVICE_OPTIONS, YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
 import { importHere, withImport } from './import.ts';
 import { CONFIG_OPTION, convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
@@ -29,7 +29,8 @@ const OPTIONS = {
   ...only(['golden'], {
     request: { value: 'file.json', about: 'request {"instances": [...]} that a running service answers now' },
     name: { value: 'name', about: 'name of the golden request (default: that of the file)' },
-    url: { value: 'url', about: 'HTTPS API of another service' },
+    url: SERVICE_OPTIONS.url,
+    'token-file': SERVICE_OPTIONS['token-file'],
   }),
   ...only(['import', 'push', 'list', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },

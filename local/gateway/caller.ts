@@ -1,7 +1,9 @@
 /**
- * Refuses requests that a page of another site makes with the browser of this machine's user: under a foreign name that
- * resolves to this machine, or as a form or a text, for which browsers ask no permission first.
+ * Refuses requests without the service's token, and those that a page of another site makes with the browser of this
+ * machine's user: under a foreign name that resolves to this machine, or as a form or a text, for which browsers ask no
+ * permission first.
  */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { CorsRules } from '../../lib/http/cors.ts';
 import { isOwnHost } from '../hosts.ts';
@@ -12,6 +14,8 @@ export interface CallerRules {
   readonly cors?: CorsRules | undefined;
   /** Names by which clients may call, besides those of this machine; lower case, without a port. */
   readonly allowedHosts?: readonly string[] | undefined;
+  /** What every request must carry as `Authorization: Bearer <token>`; undefined when none is needed. */
+  readonly token?: string | undefined;
 }
 
 /** Methods that change nothing. Without CORS rules a browser shows their answers to no other page. */
@@ -42,6 +46,22 @@ export function foreignOrigin(
     403,
     `pages of the origin ${JSON.stringify(origin)} may not call this service; allow it under http.corsOrigins in config.yaml`,
   );
+}
+
+/** The answer to a request that does not carry the token. */
+export function withoutToken({ token }: CallerRules, { headers }: IncomingMessage): WireResponse | undefined {
+  const [, given = ''] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
+  if (token === undefined || timingSafeEqual(digest(given), digest(token))) return undefined;
+  const wire = refusal(
+    401,
+    'this service needs its token: send the header "Authorization: Bearer <token>"; our commands read it from --token-file <file>',
+  );
+  return { ...wire, headers: [...wire.headers, 'www-authenticate', 'Bearer'] };
+}
+
+/** Texts of any length become comparable in constant time. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }
 
 function isOwnOrigin(origin: string, host: string | undefined, { cors, allowedHosts }: CallerRules): boolean {

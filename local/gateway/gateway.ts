@@ -55,6 +55,7 @@ export interface GatewayOptions extends CallerRules {
 }
 
 export interface Gateway {
+  /** Where this machine reaches it. */
   readonly url: string;
   readonly port: number;
   /** Stops listening, waits for running requests and closes the other connections. */
@@ -97,7 +98,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   server.on('clientError', (error, socket) => refuseSocket(state, error, socket));
   const port = await listen(server, options);
-  const host = options.host ?? '127.0.0.1';
+  const { host: at = '127.0.0.1' } = options;
+  const host = at === '0.0.0.0' ? '127.0.0.1' : at === '::' ? '::1' : at;
   let closed: Promise<void> | undefined;
   return {
     port,

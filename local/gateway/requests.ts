@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
 import { endAfterBody, MAX_DROPPED_BYTES, readBody } from './body.ts';
-import { type CallerRules, foreignHost, foreignOrigin } from './caller.ts';
+import { type CallerRules, foreignHost, foreignOrigin, withoutToken } from './caller.ts';
 import { applyCors } from './cors.ts';
 import {
   gatewayEvent,
@@ -74,7 +74,7 @@ async function serve(
   const foreign = foreignHost(state.callers, request);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
-  const refused = foreignOrigin(state.callers, request);
+  const refused = foreignOrigin(state.callers, request) ?? withoutToken(state.callers, request);
   if (refused) return dismiss(refused);
   const [rawPath = '', ...query] = (request.url ?? '').split('?');
   const path = decodePath(rawPath);

@@ -20,7 +20,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], lines: 4_900, planned: 4_500 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], lines: 5_800, planned: 5_500 },
+  { folders: ['cli'], lines: 5_850, planned: 5_500 },
   { folders: ['infra'], lines: 3_500, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predictions } from '../../functions/predictions.ts';
@@ -12,6 +11,7 @@ import { type HttpResponse, json, jsonText, text } from '../../lib/http/response
 import { startAws } from '../../local/aws/aws.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import { startRedis } from '../../local/redis/start.ts';
+import { answers, outerAddresses } from '../support/addresses.ts';
 import { quietReporter } from '../support/reporter.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { testStack } from '../support/stack.ts';
@@ -152,28 +152,6 @@ test('through the gateway, only a page of a configured origin may read an answer
     assert.equal(await allowed(origin, 'OPTIONS'), null, origin);
   }
 });
-
-/** Addresses of this machine that others reach it by. */
-function outerAddresses(): string[] {
-  return Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .filter(({ internal, family }) => !internal && family === 'IPv4')
-    .map(({ address }) => address);
-}
-
-function answers(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: 2_000 });
-    const end = (open: boolean) => {
-      socket.destroy();
-      resolve(open);
-    };
-    socket
-      .on('connect', () => end(true))
-      .on('error', () => end(false))
-      .on('timeout', () => end(false));
-  });
-}
 
 /** Local addresses that somebody listens on at a port, as the kernel has them. */
 async function listeners(port: number): Promise<string[]> {

@@ -395,8 +395,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'predict has a time limit',
-        find: 'body, timeoutMs, this.#options.fetch);\n    return (answer',
-        replace: 'body, undefined, this.#options.fetch);\n    return (answer',
+        find: 'body, timeoutMs, this.#fetch);\n    return (answer',
+        replace: 'body, undefined, this.#fetch);\n    return (answer',
       },
       {
         guarantee: 'a queue that could not be found is looked for again',

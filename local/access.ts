@@ -1,0 +1,70 @@
+/**
+ * Reads who may call the HTTP API from the options of a start. By default that is this machine; for others there must be
+ * a token, or the word that none is wanted. SQS, S3 and Redis never leave this machine.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { badConfig } from '../lib/contract/errors.ts';
+import { isToken } from '../sdk/fetch.ts';
+import { hostName, isLoopback } from './hosts.ts';
+
+export interface Access {
+  /** The address that the HTTP API listens on. */
+  readonly host: string;
+  /** Names by which clients may call, besides those of this machine; lower case, without a port. */
+  readonly allowedHosts: readonly string[];
+  /** What every request must carry; undefined when none is needed. */
+  readonly token: string | undefined;
+}
+
+export interface AccessValues {
+  readonly host?: string | undefined;
+  readonly 'token-file'?: string | undefined;
+  readonly 'no-token'?: boolean | undefined;
+  readonly 'allow-host'?: readonly string[] | undefined;
+}
+
+/** @throws bad_config */
+export function readAccess(values: AccessValues): Access {
+  const { host: said = '127.0.0.1', 'token-file': file, 'no-token': noToken = false } = values;
+  const host = said === 'localhost' ? '127.0.0.1' : said;
+  if (isIP(host) === 0) {
+    throw badConfig(`--host: expected an address of this machine or localhost, got ${JSON.stringify(said)}`);
+  }
+  if (file !== undefined && noToken)
+    throw badConfig('--token-file and --no-token exclude each other; give one');
+  if (!isLoopback(host) && file === undefined && !noToken) {
+    throw badConfig(
+      `--host ${host} lets other machines call; pass --token-file <file>, whose token they must send, or --no-token`,
+    );
+  }
+  const allowedHosts = [values['allow-host'] ?? []].flat().map(hostOf);
+  return { host, allowedHosts, token: file === undefined ? undefined : readToken(file) };
+}
+
+/** @throws bad_config, which never shows what the file holds */
+export function readToken(file: string): string {
+  const path = resolve(file);
+  const refuse = (why: string) => badConfig(`--token-file ${path}: ${why}`);
+  let text: string;
+  try {
+    // Windows has no such modes.
+    const isOpen = process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;
+    if (isOpen) throw refuse(`other users may use it; run: chmod 600 ${path}`);
+    text = readFileSync(path, 'latin1').trim();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'bad_config') throw error;
+    throw refuse(`${message}; this makes one: (umask 077; openssl rand -hex 32 > ${path})`);
+  }
+  if (isToken(text)) return text;
+  throw refuse('expected a token of 16 to 512 letters, digits and - . _ ~ + /, as of: openssl rand -hex 32');
+}
+
+/** A Host header without its port. */
+function hostOf(text: string): string {
+  const name = text.toLowerCase();
+  if (hostName(name) === name) return name;
+  throw badConfig(`--allow-host: expected a name without a port, got ${JSON.stringify(text)}`);
+}
