@@ -176,7 +176,7 @@ function notRunNotes({ notRun }: CheckReport, advice: string): string[] {
   return [`not verified: no made-up input was accepted (${notRun}); ${advice}, or give --reference`];
 }
 
-/** An input without a shape accepts any tensor as it is. */
+/** An input without a shape accepts any tensor, which gets a batch axis. */
 function shapelessNotes(names: readonly string[], advice: string): string[] {
   return names.map(
     (name) => `input "${name}" declares no shape: records run one by one, and it takes no images; ${advice}`,

@@ -55,8 +55,11 @@ export async function bindRecord(
       throw inInput(name, error);
     }
   }
-  const rows = Math.max(1, ...fitted.filter((_, i) => specs[i]?.shape.length !== 0).map((fit) => fit.rows));
-  const odd = fitted.findIndex((fit, i) => specs[i]?.shape.length !== 0 && fit.rows !== rows);
+  // An input of unknown rank may be a scalar that came as [1], so it counts rows only where no other input does.
+  const declared = fitted.filter((_, i) => specs[i]?.shape.length !== 0);
+  const counting = declared.length > 0 ? declared : fitted;
+  const rows = Math.max(1, ...counting.map((fit) => fit.rows));
+  const odd = fitted.findIndex((fit) => declared.includes(fit) && fit.rows !== rows);
   if (odd !== -1) {
     throw badInput(
       `input ${quoteName((values[odd] as NamedValue).name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,

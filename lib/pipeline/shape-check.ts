@@ -7,7 +7,7 @@ import { formatShape, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
 
 export interface CheckedTensor {
-  /** Batch axis included, except for a model input that is a scalar. */
+  /** Batch axis included, except for a scalar. */
   readonly tensor: Tensor;
   /** Rows along the batch axis. */
   readonly rows: number;
@@ -23,8 +23,13 @@ export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boo
     const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : spec.shape.slice(1))}`;
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
-  // Rank 0 is a scalar or an undeclared shape. onnxruntime does not distinguish them and checks the shape itself.
-  if (rank === 0) return { tensor, rows: 1, keepsBatchDim: true };
+  // Rank 0 is a scalar or an undeclared rank, which onnxruntime does not distinguish. A number is taken for a scalar,
+  // anything else has a batch axis as every other input has.
+  if (rank === 0) {
+    if (shape.length === 0) return { tensor, rows: 1, keepsBatchDim: true };
+    if (alreadyBatched) return { tensor, rows: shape[0] as number, keepsBatchDim: true };
+    return { tensor: withShape(tensor, [1, ...shape]), rows: 1, keepsBatchDim: false };
+  }
   if (alreadyBatched) {
     if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);
     return { tensor, rows: shape[0] ?? 1, keepsBatchDim: true };

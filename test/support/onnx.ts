@@ -12,8 +12,8 @@ export type Element = DType;
 export interface ValueSpec {
   readonly name: string;
   readonly dtype: Element;
-  /** A text is a free dimension. */
-  readonly shape: readonly (number | string)[];
+  /** A text is a free dimension; undefined: not even the rank is declared. */
+  readonly shape: readonly (number | string)[] | undefined;
 }
 
 export interface NodeSpec {
@@ -104,9 +104,9 @@ function tensorProto({ name, dtype, shape, data }: WeightSpec): Chunk {
 }
 
 function valueInfo({ name, dtype, shape }: ValueSpec): Chunk {
-  const dims = shape.map((dim) =>
+  const dims = shape?.map((dim) =>
     bytes(1, message([typeof dim === 'number' ? integer(1, dim) : text(2, dim)])),
   );
-  const type = message([integer(1, ELEMENT_TYPES[dtype]), bytes(2, message(dims))]);
+  const type = message([integer(1, ELEMENT_TYPES[dtype]), ...(dims ? [bytes(2, message(dims))] : [])]);
   return message([text(1, name), bytes(2, message([bytes(1, type)]))]);
 }
