@@ -132,9 +132,9 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
   }
 }
 
-/** The old wire format joins a list of strings with a bar. A scalar input takes the text unchanged. */
+/** The old wire format joins a list of strings with a bar. An input of one text per record takes it unchanged. */
 function textTensor(text: string, spec: TensorSpec): Tensor {
-  if (spec.shape.length <= 1) return { dtype: 'string', shape: [], data: [text] };
+  if (spec.shape.length === 1) return { dtype: 'string', shape: [], data: [text] };
   const items = text.split('|');
   return { dtype: 'string', shape: [items.length], data: items };
 }

@@ -29,9 +29,9 @@ export function readNpy(file: Buffer): Tensor {
 }
 
 /** A tensor as nested arrays, the way a JSON body has it. */
-export function toNested({ shape, data }: Tensor): unknown {
+export function toNested({ dtype, shape, data }: Tensor): unknown {
   const build = (axis: number, offset: number, stride: number): unknown => {
-    if (axis === shape.length) return Number(data[offset]);
+    if (axis === shape.length) return dtype === 'string' ? data[offset] : Number(data[offset]);
     const inner = stride / (shape[axis] as number);
     return Array.from({ length: shape[axis] as number }, (_, i) =>
       build(axis + 1, offset + i * inner, inner),

@@ -53,12 +53,19 @@ export async function throughQueue(
   runner: Runner,
   records: readonly Readonly<Record<string, Tensor>>[],
 ): Promise<Answer[][]> {
-  const messages = records.map((record, i) => {
+  const bodies = records.map((record, i) => {
     const inputs: Inputs = new Map(
       Object.entries(record).map(([name, tensor]): [string, Value] => [name, { kind: 'tensor', tensor }]),
     );
-    const enqueue = { identity: `i${i}`, sentAt: 0, replays: 0 };
-    return { id: `m${i}`, enqueue, body: encodeMessage(`u${i}`, inputs), attempts: 1 };
+    return encodeMessage(`u${i}`, inputs);
+  });
+  return runMessageBodies(runner, bodies);
+}
+
+/** The outputs of each message. @throws the error of a record that failed */
+export async function runMessageBodies(runner: Runner, bodies: readonly string[]): Promise<Answer[][]> {
+  const messages = bodies.map((body, i) => {
+    return { id: `m${i}`, enqueue: { identity: `i${i}`, sentAt: 0, replays: 0 }, body, attempts: 1 };
   });
   const { finished } = await runMessages(messages, (inputs) => runner.run(inputs));
   return finished.map(({ outcome }) => {

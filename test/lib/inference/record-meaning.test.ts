@@ -1,11 +1,14 @@
 /** A record means the same to the model on every path, and the shape of its answer does not depend on the data. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeBase64 } from '../../../lib/codecs/base64.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
+import type { Value } from '../../../lib/contract/values.ts';
+import { encodeArrowRecord } from '../../support/arrow-record.ts';
 import { toNested } from '../../support/npy.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { openModelBytes } from '../../support/runner.ts';
-import { throughPredict, throughQueue, throughV2 } from '../../support/three-paths.ts';
+import { runMessageBodies, throughPredict, throughQueue, throughV2 } from '../../support/three-paths.ts';
 
 const floats = (shape: readonly number[], ...values: number[]): Tensor => ({
   dtype: 'float32',
@@ -45,3 +48,30 @@ test('a number for an input of unknown rank is a scalar, and a list of one numbe
     [[], [1, 1], [1, 2]],
   );
 });
+
+const echo = onnxModel({
+  inputs: [{ name: 'x', dtype: 'string', shape: undefined }],
+  outputs: [{ name: 'y', dtype: 'string', shape: undefined }],
+  nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }],
+});
+
+/** A message as the Python client writes it, where a list of texts is one cell. */
+function arrowMessage(items: readonly string[]): string {
+  const text: Value = { kind: 'text', text: items.join('|') };
+  return JSON.stringify({ uri: 'u', data: encodeBase64(encodeArrowRecord(new Map([['x', text]]))) });
+}
+
+for (const items of [['123', '456'], ['abc']]) {
+  test(`the list of texts ${JSON.stringify(items)} is ${items.length} for an input of unknown shape, however it comes`, async (t) => {
+    const runner = await openModelBytes(t, echo, { batching: 'proven' });
+    const [fromJson] = await throughPredict(runner, [{ x: items }]);
+    const tensor: Tensor = { dtype: 'string', shape: [items.length], data: items };
+    const [fromSdk] = await throughQueue(runner, [{ x: tensor }]);
+    const [fromPython] = await runMessageBodies(runner, [arrowMessage(items)]);
+    const [fromV2] = await throughV2(runner, { x: { ...tensor, shape: [1, items.length] } });
+    assert.deepEqual(fromV2?.data, items);
+    for (const [path, answer] of Object.entries({ fromJson, fromSdk, fromPython })) {
+      assert.deepEqual(answer?.[0], { shape: fromJson?.[0]?.shape, data: items }, path);
+    }
+  });
+}
