@@ -10,10 +10,12 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
-import { mayShareRuns, type Verification } from '../../lib/contract/verification.ts';
-import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
-import { fixedBatch, RUN_BYTES, warmUp } from '../../lib/inference/warm-up.ts';
+import type { Verification } from '../../lib/contract/verification.ts';
+import { tensorRunner } from '../../lib/inference/runner.ts';
+import { openSession, type Session } from '../../lib/inference/session.ts';
+import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
+import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import { infer } from '../../lib/pipeline/infer.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
@@ -84,10 +86,10 @@ type Served = Awaited<ReturnType<typeof serve>>;
 /** The functions around the session, as openOnnx makes a runner of it, with a clock around the model. */
 async function serve(session: Session, maxRows: number, { job, verification }: OpenRequest) {
   const { image, inputAlreadyBatched } = job;
-  const fixedRows = fixedBatch(session.inputs);
-  await warmUp(session, fixedRows, image);
-  const separable = mayShareRuns(verification, RUNTIME, job);
-  const settings = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, inputAlreadyBatched, image };
+  const { fixedRows, separable, outputs } = await tensorRunner(session, { ...job, verification });
+  const outputAxes = outputs.map(batchAxisOf);
+  const limits = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, outputAxes };
+  const settings = { ...limits, inputAlreadyBatched, image };
   const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
   const timed: Session['run'] = async (feeds) => {
     const begin = performance.now();

@@ -5,13 +5,14 @@
 import { availableParallelism } from 'node:os';
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
-import type { Optimization, Verification } from '../../lib/contract/verification.ts';
+import type { BatchAxes, Optimization, Verification } from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
 import { OPTIMIZERS } from './optimizers.ts';
+import { shownOutputAxes } from './output-axes.ts';
 
 export interface RewritesRequest {
   readonly file: string;
@@ -21,7 +22,10 @@ export interface RewritesRequest {
   readonly limitMs: number;
 }
 
-export type RewritesReport = Pick<Verification, 'runtime' | 'comparison' | 'reason'>;
+export type RewritesReport = Pick<Verification, 'runtime' | 'comparison' | 'reason'> & {
+  /** See shownOutputAxes. */
+  readonly outputAxes: BatchAxes;
+};
 
 interface Sample {
   readonly feeds: readonly Tensor[];
@@ -38,18 +42,25 @@ const ROUNDING = 2 ** -22;
 
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
   const until = performance.now() + request.limitMs;
-  const samples = await plainAnswers(request);
+  const plain = await plainAnswers(request);
   const all: Optimization = { level: 'all', disabledOptimizers: [] };
-  if (typeof samples === 'string') {
-    const reason = `no made-up input was accepted (${samples})`;
-    return { runtime: { ...RUNTIME, ...all }, comparison: 'skipped', reason };
+  if (typeof plain === 'string') {
+    const reason = `no made-up input was accepted (${plain})`;
+    return { runtime: { ...RUNTIME, ...all }, comparison: 'skipped', reason, outputAxes: {} };
   }
+  const { samples, outputAxes } = plain;
   const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
-  return { runtime: { ...RUNTIME, ...(await rightOptimization(agrees, until)) }, comparison: 'agrees' };
+  const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, until)) };
+  return { runtime, comparison: 'agrees', outputAxes };
+}
+
+interface PlainAnswers {
+  readonly samples: readonly Sample[];
+  readonly outputAxes: BatchAxes;
 }
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
-async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Promise<Sample[] | string> {
+async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Promise<PlainAnswers | string> {
   const threads = availableParallelism();
   const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
   const session = await openSession(file, { threads, optimization });
@@ -63,7 +74,9 @@ async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Prom
               madeUpRow(spec, { axis: batchAxisOf(spec), sizes, integers, row, input }),
             );
           try {
-            return await samplesOf(session, rowOf, limitMs / 20);
+            const samples = await samplesOf(session, rowOf, limitMs / 20);
+            const answers = samples.map(({ answer }) => answer);
+            return { samples, outputAxes: shownOutputAxes(session, answers) };
           } catch (error) {
             reason ??= messageOf(error);
           }

@@ -44,7 +44,13 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   if (!('verified' in answer)) throw badModel(`${file}: the verification gave no answer`);
   const { probe: report, rewrites } = answer.verified;
   const batching = afterProbe(verdict, report);
-  if (rewrites) return { batching, ...rewrites };
+  if (rewrites) {
+    const { outputAxes, ...compared } = rewrites;
+    // A proof of several rows knows the axes itself.
+    const isKnown = batching.verdict === 'proven' && probe !== undefined;
+    if (isKnown || Object.keys(outputAxes).length === 0) return { batching, ...compared };
+    return { batching: { ...batching, outputAxes }, ...compared };
+  }
   const runtime = { ...RUNTIME, level: 'all', disabledOptimizers: [] } as const;
   return { batching, runtime, comparison: 'skipped', reason: 'the model is larger than 1 GB' };
 }

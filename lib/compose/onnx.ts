@@ -6,6 +6,7 @@ import type { Runner, TensorSpec } from '../contract/values.ts';
 import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
+import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { infer } from '../pipeline/infer.ts';
 
 export interface OnnxRunner extends Runner {
@@ -28,6 +29,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     maxBytes: RUN_BYTES,
     fixedRows: model.fixedRows,
     separable: model.separable,
+    outputAxes: model.outputs.map(batchAxisOf),
     inputAlreadyBatched: settings.inputAlreadyBatched,
     image: settings.image,
   };

@@ -33,11 +33,16 @@ export type Value =
 /** Inputs of one record by name, in call order (position matters when names do not match the model's). */
 export type Inputs = ReadonlyMap<string, Value>;
 
+/** The axis that counts the rows of a run; `none`: all rows of the run share the tensor. */
+export type BatchAxis = number | 'none';
+
 /** One input or output of a model; a dynamic dimension is a text, its symbolic name or "". */
 export interface TensorSpec {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly (number | string)[];
+  /** Default 0. */
+  readonly batchAxis?: BatchAxis;
 }
 
 export interface NamedTensor extends Tensor {

@@ -138,6 +138,21 @@ export function isCurrent(
   );
 }
 
+/**
+ * The axis of an output's rows as the verification has it, of whichever release; undefined when it says nothing.
+ * @param isOneRow the file fixes a run to one row
+ */
+export function storedOutputAxis(
+  name: string,
+  { verification, batchAxes }: { readonly verification?: Verification | undefined } & BatchingChoice,
+  isOneRow: boolean,
+): number | 'none' | undefined {
+  const { inputAxes, outputAxes, verdict } = verification?.batching ?? {};
+  if (axesText(inputAxes) !== axesText(batchAxes)) return undefined;
+  if (outputAxes) return Object.hasOwn(outputAxes, name) ? outputAxes[name] : undefined;
+  return verdict === 'proven' && !isOneRow ? 0 : undefined;
+}
+
 export function mayShareRuns(
   verification: Verification | undefined,
   here: Pick<Runtime, 'onnxruntime'>,

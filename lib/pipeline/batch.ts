@@ -1,17 +1,22 @@
 /**
- * Runs bound records together and gives each its outcome, in order. Outputs belong to the records only when their first
- * dimension counts the rows; a model whose outputs do not (a detector that returns [1,1,M,7]) runs one record at a
- * time. A failed run is halved until the poison record is alone.
+ * Runs bound records together and gives each its outcome, in order, its outputs without their batch axes. An output
+ * without one (a detector that returns [M,7]) belongs to the only record of its run and stays as it is. A failed run is
+ * halved until the poison record is alone.
  */
+
+import { quoteName } from '../codecs/quote.ts';
 import { ServingError } from '../contract/errors.ts';
 import {
+  allocate,
   bytesPerElement,
   elementCount,
+  formatShape,
   type Tensor,
   type TypedArray,
   viewBytes,
 } from '../contract/tensor.ts';
-import type { NamedTensor, Outcome } from '../contract/values.ts';
+import type { BatchAxis, NamedTensor, Outcome } from '../contract/values.ts';
+import { withoutAxis } from './batch-axes.ts';
 import type { Feeds } from './bind.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
 
@@ -24,6 +29,8 @@ export interface BatchSettings {
   readonly fixedRows?: number | undefined;
   /** False when records must not share a run. */
   readonly separable: boolean;
+  /** In the model's order. Default 0 for each. */
+  readonly outputAxes?: readonly BatchAxis[];
 }
 
 /** Tensors in the model's input order -> outputs in the model's output order. */
@@ -98,7 +105,7 @@ async function runGroup(
   try {
     const rows = records.reduce((sum, record) => sum + record.rows, 0);
     const outputs = await withScratch((scratch) => run(stack(records, settings.fixedRows, scratch)));
-    return split(outputs, records, settings.fixedRows ?? rows);
+    return split(outputs, records, { total: settings.fixedRows ?? rows, axes: settings.outputAxes ?? [] });
   } catch (error) {
     // A retryable error is not caused by a record, so the run is not halved.
     const passing = error instanceof ServingError && error.retryable;
@@ -144,41 +151,60 @@ function stack(records: readonly Feeds[], fixedRows: number | undefined, scratch
   });
 }
 
-/** Splits the outputs into views, one per record. */
-function split(outputs: readonly NamedTensor[], records: readonly Feeds[], total: number): Outcome[] {
-  const only = records.length === 1 ? records[0] : undefined;
-  const follows = outputs.every((output) => output.shape.length > 0 && output.shape[0] === total);
-  if (only && (only.keepsBatchDim || !follows)) {
-    return [{ ok: true, outputs: only.keepsBatchDim ? outputs : outputs.map(withoutUnitBatch) }];
-  }
-  if (!follows) {
-    const shapes = outputs.map((output) => `${output.name} [${output.shape.join(',')}]`).join(', ');
-    throw new ServingError(
-      'model_failed',
-      `the outputs do not follow the ${total} rows that went in: ${shapes}`,
-    );
-  }
+interface Split {
+  /** Rows of the run. */
+  readonly total: number;
+  readonly axes: readonly BatchAxis[];
+}
+
+/** Gives each record its rows of the outputs. @throws model_failed when an output has another number of rows */
+function split(
+  outputs: readonly NamedTensor[],
+  records: readonly Feeds[],
+  { total, axes }: Split,
+): Outcome[] {
+  const [only] = records;
+  if (records.length === 1 && only?.keepsBatchDim) return [{ ok: true, outputs }];
+  for (const [i, output] of outputs.entries()) assertRows(output, axes[i] ?? 0, records.length, total);
   let row = 0;
   return records.map((record) => {
     const start = row;
     row += record.rows;
-    return { ok: true, outputs: outputs.map((output) => rowsOf(output, start, record)) };
+    return { ok: true, outputs: outputs.map((output, i) => rowsOf(output, axes[i] ?? 0, start, record)) };
   });
 }
 
-function withoutUnitBatch(output: NamedTensor): NamedTensor {
-  return output.shape[0] === 1 ? { ...output, shape: output.shape.slice(1) } : output;
+function assertRows({ name, shape }: NamedTensor, axis: BatchAxis, records: number, total: number): void {
+  if (axis === 'none' ? records === 1 : shape[axis] === total) return;
+  const where = axis === 'none' ? 'no batch axis' : `${total} on axis ${axis}, one for each row`;
+  throw new ServingError(
+    'model_failed',
+    `output ${quoteName(name)} ${formatShape(shape)}: expected ${where}; if it does not follow the rows, set outputs: {${quoteName(name)}: {batchAxis: none}}`,
+  );
 }
 
-function rowsOf(output: NamedTensor, start: number, record: Feeds): NamedTensor {
-  const { name, dtype } = output;
-  const rest = output.shape.slice(1);
-  const rowLength = elementCount(rest);
-  const from = start * rowLength;
-  const to = from + record.rows * rowLength;
-  const data =
-    dtype === 'string'
-      ? (output.data as readonly string[]).slice(from, to)
-      : (output.data as TypedArray).subarray(from, to);
-  return { name, dtype, shape: record.keepsBatchDim ? [record.rows, ...rest] : rest, data };
+/** A view where the rows of a record lie side by side, else a copy. */
+function rowsOf(output: NamedTensor, axis: BatchAxis, start: number, record: Feeds): NamedTensor {
+  if (axis === 'none') return output;
+  const { name, dtype, shape } = output;
+  const { rows, keepsBatchDim } = record;
+  const outer = elementCount(shape.slice(0, axis));
+  const inner = elementCount(shape.slice(axis + 1));
+  const total = shape[axis] as number;
+  const part = (at: number) => {
+    const from = (at * total + start) * inner;
+    return [from, from + rows * inner] as const;
+  };
+  const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
+  if (dtype === 'string') {
+    const texts = output.data as readonly string[];
+    const data = Array.from({ length: outer }, (_, at) => texts.slice(...part(at))).flat();
+    return { name, dtype, shape: own, data };
+  }
+  const values = output.data as TypedArray;
+  if (rows === total) return { name, dtype, shape: own, data: values };
+  if (outer === 1) return { name, dtype, shape: own, data: values.subarray(...part(0)) };
+  const data = allocate(dtype, outer * rows * inner);
+  for (let at = 0; at < outer; at++) data.set(values.subarray(...part(at)) as never, at * rows * inner);
+  return { name, dtype, shape: own, data };
 }

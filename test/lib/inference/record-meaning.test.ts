@@ -75,3 +75,52 @@ for (const items of [['123', '456'], ['abc']]) {
     }
   });
 }
+
+/** The rows of `x` that are above zero: as many as the data says. @param batch the name of the output's first axis */
+const detector = (first: string | undefined) =>
+  onnxModel({
+    inputs: [{ name: 'x', dtype: 'float32', shape: ['N', 3] }],
+    outputs: [{ name: 'y', dtype: 'float32', shape: first === undefined ? undefined : [first] }],
+    nodes: [
+      { op: 'Greater', inputs: ['x', 'zero'], outputs: ['isFound'] },
+      { op: 'Reshape', inputs: ['isFound', 'all'], outputs: ['flat'] },
+      { op: 'Compress', inputs: ['x', 'flat'], outputs: ['y'] },
+    ],
+    weights: [
+      { name: 'zero', dtype: 'float32', shape: [], data: Float32Array.of(0) },
+      { name: 'all', dtype: 'int64', shape: [1], data: BigInt64Array.of(-1n) },
+    ],
+  });
+
+for (const first of ['M', '', undefined]) {
+  test(`an output whose first axis is ${first === undefined ? 'not declared' : `"${first}"`} keeps it for any number of detections`, async (t) => {
+    const runner = await openModelBytes(t, detector(first));
+    const answers = await throughPredict(runner, [
+      { x: [1, -1, -1] },
+      { x: [1, 2, -1] },
+      { x: [-1, -1, -1] },
+    ]);
+    assert.deepEqual(answers, [
+      [{ shape: [1], data: [1] }],
+      [{ shape: [2], data: [1, 2] }],
+      [{ shape: [0], data: [] }],
+    ]);
+  });
+}
+
+test('an output that is declared to follow the rows, and does not, is refused with the setting that helps', async (t) => {
+  const runner = await openModelBytes(t, detector('N'));
+  const outcomes = await runner.run(
+    [
+      [1, -1, -1],
+      [1, 2, -1],
+    ].map((x) => new Map<string, Value>([['x', { kind: 'json', value: x }]])),
+  );
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.ok && outcome.outputs[0]?.shape),
+    [[], false],
+  );
+  const error = outcomes[1]?.ok === false ? outcomes[1].error : undefined;
+  assert.equal(error?.code, 'model_failed');
+  assert.match(error.message, /output "y" \[2\].*outputs: \{"y": \{batchAxis: none\}\}/);
+});

@@ -311,13 +311,13 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'outputs that do not count the rows are not split among several records',
-        find: 'if (!follows) {',
-        replace: 'if (false) {',
+        find: "if (axis === 'none' ? records === 1 : shape[axis] === total) return;",
+        replace: 'if (records >= 1) return;',
       },
       {
         guarantee: 'a record that brought its batch dimension keeps it',
-        find: 'shape: record.keepsBatchDim ? [record.rows, ...rest] : rest',
-        replace: 'shape: rest',
+        find: 'keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis)',
+        replace: 'withoutAxis(shape, axis)',
       },
       {
         guarantee: 'each record gets its own rows',

@@ -1,0 +1,28 @@
+/** Which outputs follow the one row of a run, where neither the proof nor the declared shapes say it. */
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import type { BatchAxis } from '../../lib/contract/values.ts';
+import type { BatchAxes } from '../../lib/contract/verification.ts';
+import type { Session } from '../../lib/inference/session.ts';
+import { fixedBatch } from '../../lib/inference/warm-up.ts';
+import { declaredOutputAxes } from '../../lib/pipeline/batch-axes.ts';
+
+/**
+ * @param answers of runs that differ in their values: an output that has another size for any of them follows no rows
+ * @returns only what differs from the declared shapes
+ */
+export function shownOutputAxes(
+  { inputs, outputs }: Pick<Session, 'inputs' | 'outputs'>,
+  answers: readonly (readonly Tensor[])[],
+): BatchAxes {
+  const rows = fixedBatch(inputs) ?? 1;
+  const declared = declaredOutputAxes(outputs, inputs);
+  const shown = new Map<string, BatchAxis>();
+  for (const [i, { name }] of outputs.entries()) {
+    const axis = declared[i] ?? 0;
+    if (axis === 'none') continue;
+    const follows = answers.every((answer) => answer[i]?.shape[axis] === rows);
+    if (!follows) shown.set(name, 'none');
+    else if (declared[i] === undefined) shown.set(name, axis);
+  }
+  return Object.fromEntries(shown);
+}
