@@ -7,6 +7,8 @@ import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
+import type { Verification } from '../lib/contract/verification.ts';
+import { axisLines, proposedAxes } from './axis-proposal.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
@@ -84,8 +86,9 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.directory, folder);
-    const { job = DEFAULT_JOB, signal } = options;
+    const { signal } = options;
     const { verification } = importReport;
+    const job = withAxes(options.job ?? DEFAULT_JOB, verification);
     await assertGolden(folder, { file: join(folder, MODEL_FILE), job, verification, gate: true, signal });
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
     await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
@@ -228,8 +231,11 @@ async function importReportOf(
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, notRun } = report;
   options.onStage?.('verifying');
-  const { proof, signal } = options;
-  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, signal });
+  const { proof = {}, signal } = options;
+  const proposed = proposedAxes(report.inputs, shapeless.inputs);
+  // No record reaches such a model without these axes, so the verdict is about them.
+  const batchAxes = { ...proposed, ...proof.batchAxes };
+  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, batchAxes, signal });
   const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
@@ -243,7 +249,7 @@ async function importReportOf(
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes,
     images: reading.images,
-    config: reading.config,
+    config: [...axisLines(proposed), ...reading.config],
     check: {
       loads: true,
       runs: notRun === undefined,
@@ -264,6 +270,13 @@ async function importReportOf(
       lambda,
     },
   };
+}
+
+/** With the batch axes that the import proposes, where the job sets none. */
+function withAxes(job: JobConfig, verification: Verification | undefined): JobConfig {
+  const { inputAxes = {} } = verification?.batching ?? {};
+  const proposed = Object.entries(inputAxes).map(([name, batchAxis]) => [name, { batchAxis }] as const);
+  return { ...job, inputs: { ...Object.fromEntries(proposed), ...job.inputs } };
 }
 
 /** Includes the shapes only if others are possible. */

@@ -118,8 +118,9 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
       const { push } = await import('./push.ts');
       return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
     }
-    return interruptible(`the ${action}`, output, (signal) => {
-      const stoppable = { ...options, proof: { maxRows: options.job.batchSize }, signal };
+    return interruptible(`the ${action}`, output, async (signal) => {
+      const { proofOptions } = await import('../../convert/verify/options.ts');
+      const stoppable = { ...options, proof: proofOptions(options.job), signal };
       if (action === 'check') return check(argument, stoppable, output);
       // `model` -> `model-onnx`, in the same folder.
       const path = resolve(argument);

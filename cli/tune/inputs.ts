@@ -8,9 +8,11 @@ import { type Filling, FREE_SIZES, madeUpInputs } from '../../convert/check/inpu
 import { readNpy } from '../../convert/npy.ts';
 import { decodeInstances } from '../../lib/codecs/instances.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { elementCount, formatShape, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import { formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../../lib/contract/values.ts';
+import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import { type ImageChoice, imageSettings } from '../../lib/pipeline/image-choice.ts';
+import { rowsOf } from '../../lib/pipeline/stack.ts';
 import { wrongUse } from '../command.ts';
 
 export interface Sizes {
@@ -134,21 +136,23 @@ export function madeUpRecords(specs: readonly TensorSpec[], alreadyBatched: bool
   const sizes = FREE_SIZES[0] as (typeof FREE_SIZES)[number];
   return Array.from({ length: MOST_RECORDS }, (_, row): Inputs => {
     const tensors = madeUpInputs(specs, [row], sizes, filling);
-    const values = tensors.map((tensor): Value => {
-      const isWhole = alreadyBatched || tensor.shape.length === 0;
-      return { kind: 'tensor', tensor: isWhole ? tensor : rowOf(tensor, 0, false) };
+    const values = tensors.map((tensor, i): Value => {
+      const axis = batchAxisOf(specs[i] as TensorSpec);
+      const isWhole = alreadyBatched || axis === 'none' || tensor.shape.length === 0;
+      return { kind: 'tensor', tensor: isWhole ? tensor : rowOf(tensor, axis, 0, false) };
     });
     return new Map(specs.map(({ name }, i) => [name, values[i] as Value]));
   });
 }
 
 /** @param keepsBatch returns a batch of one */
-function rowOf({ dtype, shape, data }: Tensor, row: number, keepsBatch: boolean): Tensor {
-  const rest = shape.slice(1);
-  const width = elementCount(rest);
+function rowOf(tensor: Tensor, axis: number, row: number, keepsBatch: boolean): Tensor {
+  const { dtype, shape, data } = rowsOf({ name: '', ...tensor }, axis, row, {
+    rows: 1,
+    keepsBatchDim: keepsBatch,
+  });
   // A copy, because a record has its own bytes.
-  const part = (data as TypedArray).slice(row * width, (row + 1) * width);
-  return { dtype, shape: keepsBatch ? [1, ...rest] : rest, data: part };
+  return { dtype, shape, data: data.slice() };
 }
 
 /** @throws bad_config for a file of another kind, or for no input of the model */
@@ -168,7 +172,7 @@ export async function recordsOfFiles(
     const spec = specOf(specs, input, path);
     const values = await parsed(path, (bytes): readonly Value[] => {
       if (ending !== '.npy') return [{ kind: 'image', bytes }];
-      return rowsOf(readNpy(bytes, basename(path)), spec, alreadyBatched);
+      return recordsOf(readNpy(bytes, basename(path)), spec, alreadyBatched);
     });
     columns.set(spec.name, values);
   }
@@ -202,11 +206,13 @@ function specOf(specs: readonly TensorSpec[], input: string | undefined, path: s
 }
 
 /** An array with a batch dimension is several records. */
-function rowsOf(tensor: Tensor, { shape }: TensorSpec, alreadyBatched: boolean): Value[] {
-  if (shape.length === 0 || tensor.shape.length !== shape.length) return [{ kind: 'tensor', tensor }];
-  return Array.from({ length: Math.min(tensor.shape[0] ?? 1, MOST_RECORDS) }, (_, row) => ({
+function recordsOf(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): Value[] {
+  const axis = batchAxisOf(spec);
+  if (axis === 'none' || spec.shape.length === 0 || tensor.shape.length !== spec.shape.length)
+    return [{ kind: 'tensor', tensor }];
+  return Array.from({ length: Math.min(tensor.shape[axis] ?? 1, MOST_RECORDS) }, (_, row) => ({
     kind: 'tensor',
-    tensor: rowOf(tensor, row, alreadyBatched),
+    tensor: rowOf(tensor, axis, row, alreadyBatched),
   }));
 }
 

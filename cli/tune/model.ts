@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { VerifyOptions } from '../../convert/verify/verify.ts';
-import type { JobConfig } from '../../lib/config/job.ts';
+import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { wrongUse } from '../command.ts';
@@ -27,19 +27,20 @@ export async function withModel<T>(
   work: (model: TuneModel) => Promise<T>,
 ): Promise<T> {
   const path = resolve(name);
+  const { batchAxes } = axesOf(job);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? 'there is no such file or directory' : error.message;
     throw wrongUse(`tune: model ${path}: ${why}`);
   });
   if (found.isFile()) {
-    if (path.endsWith('.onnx')) return work({ name, ...(await factsOf(path, { signal })) });
+    if (path.endsWith('.onnx')) return work({ name, ...(await factsOf(path, { batchAxes, signal })) });
     const expected = `expected an *.onnx file or a model directory, perhaps ${dirname(path)}`;
     throw wrongUse(`tune: model ${path}: ${expected}`);
   }
   const { detectModel } = await import('../../convert/detect.ts');
   const model = await detectModel(path);
   if (model.kind === 'onnx') {
-    return work({ name, ...(await factsOf(join(path, model.files[0] as string), { signal })) });
+    return work({ name, ...(await factsOf(join(path, model.files[0] as string), { batchAxes, signal })) });
   }
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');
@@ -49,7 +50,7 @@ export async function withModel<T>(
       `imported ${path} (${importReport.source.format}) to measure it; \`cluster-serving model import\` keeps it`,
     );
     const file = join(directory, importReport.model.file);
-    return work({ name, ...(await factsOf(file, { known: importReport.verification, signal })) });
+    return work({ name, ...(await factsOf(file, { known: importReport.verification, batchAxes, signal })) });
   });
 }
 

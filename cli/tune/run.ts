@@ -6,7 +6,7 @@
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { batch } from '../../functions/batch.ts';
 import { predict } from '../../functions/predict.ts';
-import type { JobConfig } from '../../lib/config/job.ts';
+import { axesOf, type JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Inputs, Model, Outcome, Runner } from '../../lib/contract/values.ts';
@@ -25,7 +25,10 @@ import { coversAll, type DataFile, madeUpRecords, recordsOfFiles, type Sizes, si
 import type { ModelFacts, Point } from './points.ts';
 
 /** The settings of a job that affect the time. */
-type TuneJob = Pick<JobConfig, 'inputAlreadyBatched' | 'image' | 'postProcessing' | 'batching'>;
+type TuneJob = Pick<
+  JobConfig,
+  'inputAlreadyBatched' | 'image' | 'postProcessing' | 'batching' | 'inputs' | 'outputs'
+>;
 
 export interface OpenRequest {
   readonly file: string;
@@ -58,7 +61,7 @@ export async function openPoint(request: OpenRequest): Promise<OpenPoint> {
   });
   const loadMs = performance.now() - begin;
   const served = await serve(session, point.records, request);
-  const { records, data, specs } = await recordsFor(request, session, served.runner);
+  const { records, data, specs } = await recordsFor(request, served.runner);
   const first = records[0] as Inputs;
   const messageBytes = Buffer.byteLength(messageOf(records, 0));
   // A record that is too large for a message is in S3, and the event has a pointer.
@@ -86,9 +89,10 @@ type Served = Awaited<ReturnType<typeof serve>>;
 /** The functions around the session, as openOnnx makes a runner of it, with a clock around the model. */
 async function serve(session: Session, maxRows: number, { job, verification }: OpenRequest) {
   const { image, inputAlreadyBatched } = job;
-  const { fixedRows, separable, outputs } = await tensorRunner(session, { ...job, verification });
-  const outputAxes = outputs.map(batchAxisOf);
-  const limits = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, outputAxes };
+  const chosen = { image, batching: job.batching, ...axesOf(job), verification };
+  const { fixedRows, separable, inputs, outputs } = await tensorRunner(session, chosen);
+  const axes = { inputAxes: inputs.map(batchAxisOf), outputAxes: outputs.map(batchAxisOf) };
+  const limits = { maxRows, maxBytes: RUN_BYTES, fixedRows, separable, ...axes };
   const settings = { ...limits, inputAlreadyBatched, image };
   const seen = { modelMs: 0, failure: undefined as ServingError | undefined };
   const timed: Session['run'] = async (feeds) => {
@@ -101,8 +105,9 @@ async function serve(session: Session, maxRows: number, { job, verification }: O
   };
   const runner: Runner = {
     version: 'tune',
+    inputs,
     async run(records, options) {
-      const outcomes = await infer(records, session.inputs, settings, timed, options);
+      const outcomes = await infer(records, inputs, settings, timed, options);
       seen.failure ??= failureIn(outcomes);
       return outcomes;
     },
@@ -141,8 +146,8 @@ function failureIn(outcomes: readonly Outcome[]): ServingError | undefined {
 }
 
 /** The records of the files, or generated ones that the model accepts: random numbers, else zeros. */
-async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, session: Session, runner: Runner) {
-  const { inputs } = session;
+async function recordsFor({ data, sizes, shapeless, job }: OpenRequest, runner: Runner) {
+  const { inputs = [] } = runner;
   const failureOf = async (records: readonly Inputs[]) => failureIn(await runner.run(records.slice(0, 1)));
   if (data.length > 0 && !coversAll(inputs, data)) {
     const names = inputs.map(({ name }) => `"${name}"`).join(', ');

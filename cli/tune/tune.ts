@@ -84,7 +84,7 @@ function jobOf(config: string | undefined, output: Output): JobConfig {
 
 function measure(
   { file, shapeless, verification }: TuneModel,
-  { inputAlreadyBatched, image, postProcessing, batching }: JobConfig,
+  { inputAlreadyBatched, image, postProcessing, batching, inputs, outputs }: JobConfig,
   { memories, maxBatch, limitMs, sizes, data, traffic }: TuneOptions,
   output: Output,
   signal: AbortSignal,
@@ -100,7 +100,7 @@ function measure(
       verification,
       sizes,
       data,
-      job: { inputAlreadyBatched, image, postProcessing, batching },
+      job: { inputAlreadyBatched, image, postProcessing, batching, inputs, outputs },
     },
     threads: [...threads].toSorted((a, b) => a - b),
     endpoints: traffic === 'both' ? ['predict', 'batch'] : [traffic],

@@ -7,8 +7,6 @@ import { proofOf } from './proof.ts';
 export interface ProofOptions {
   /** By input name; 0 for those that are missing. */
   readonly batchAxes?: BatchAxes | undefined;
-  /** True: an output may have its rows on any axis, along which the caller takes them apart. Default false: on axis 0. */
-  readonly outputsOnAnyAxis?: boolean | undefined;
   /** Most rows of a run in service. Default 32. */
   readonly maxRows?: number | undefined;
   /** About how long the probe runs, in ms. Default 10,000. */
@@ -21,10 +19,11 @@ const PROBE_MS = 10_000;
 /** @returns the verdict of the proof, and the probe that must agree with it. @throws bad_model when the file is damaged */
 export function prove(
   file: string,
-  { batchAxes = {}, outputsOnAnyAxis, maxRows = MAX_ROWS, probeMs = PROBE_MS }: ProofOptions = {},
+  { batchAxes = {}, maxRows = MAX_ROWS, probeMs = PROBE_MS }: ProofOptions = {},
 ): { readonly verdict: BatchingVerdict; readonly probe?: ProbeRequest } {
   const inputs = Object.entries(batchAxes).filter(([, axis]) => axis !== 0);
-  const { end, fixedRows, outputAxes } = proofOf(readModel(file), new Map(inputs), outputsOnAnyAxis);
+  // The service takes the rows of an output apart along any axis.
+  const { end, fixedRows, outputAxes } = proofOf(readModel(file), new Map(inputs), true);
   const inputAxes = inputs.length > 0 ? { inputAxes: Object.fromEntries(inputs) } : {};
   if (end) {
     const { message: reason, operator, node } = end;

@@ -10,11 +10,13 @@ import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { badModel, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
-import type { Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
+import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
+import { batchAxisOf, batchSize } from '../../lib/pipeline/batch-axes.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
+import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 
@@ -52,7 +54,10 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
   }
   if (!refusal) return;
   const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
-  if (runs) throw badModel(`no request reaches the model: ${refusal.message}`);
+  if (!runs) return;
+  const lines = axisLines(proposedAxes(runner.inputs, options.shapeless));
+  const advice = lines.length === 0 ? '' : `; config.yaml may need these lines:\n${lines.join('\n')}`;
+  throw badModel(`no request reaches the model: ${refusal.message}${advice}`);
 }
 
 /** Whether the shapes of the request are at fault, which are those that the model declares, and not its values. */
@@ -77,12 +82,12 @@ function* candidates(
   }
 }
 
-/** With one row wherever the size of the batch is named. A first axis of a fixed size stays as the model has it. */
+/** With one row wherever the size of the batch is named. A batch axis of a fixed size stays as the model has it. */
 function withOneRow(specs: readonly TensorSpec[]): TensorSpec[] {
-  const names = new Set(specs.map(({ shape }) => shape[0]).filter((dim) => typeof dim === 'string'));
+  const names = new Set(specs.map(batchSize).filter((size) => typeof size === 'string'));
   return specs.map((spec) => {
     const isBatch = (dim: number | string, axis: number) =>
-      typeof dim === 'string' && (axis === 0 || (dim !== '' && names.has(dim)));
+      typeof dim === 'string' && (axis === batchAxisOf(spec) || (dim !== '' && names.has(dim)));
     return { ...spec, shape: spec.shape.map((dim, axis) => (isBatch(dim, axis) ? 1 : dim)) };
   });
 }
@@ -132,7 +137,10 @@ function endpointsOf(model: Model, filter: Filter | undefined) {
   return async (specs: readonly TensorSpec[], feeds: readonly Tensor[], alreadyBatched: boolean) => {
     const names = specs.map(({ name }) => name);
     const instance = Object.fromEntries(
-      feeds.map((tensor, i) => [names[i] as string, alreadyBatched ? nested(tensor) : recordOf(tensor)]),
+      feeds.map((tensor, i) => {
+        const axis = alreadyBatched ? 'none' : batchAxisOf(specs[i] as TensorSpec);
+        return [names[i] as string, recordOf(nested(tensor), axis)];
+      }),
     );
     const body = { instances: [instance] };
     await post('/predict', body);
@@ -154,9 +162,9 @@ function portOf(name: string, tensor: Tensor) {
 }
 
 /** As a record gives it: without its batch axis, so of several rows the first. */
-function recordOf(tensor: Tensor): unknown {
-  const value = nested(tensor);
-  return tensor.shape.length === 0 ? value : (value as unknown[])[0];
+function recordOf(value: unknown, axis: BatchAxis): unknown {
+  if (axis === 'none' || !Array.isArray(value)) return value;
+  return axis === 0 ? value[0] : value.map((part) => recordOf(part, axis - 1));
 }
 
 function nested(tensor: Tensor): unknown {

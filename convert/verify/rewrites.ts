@@ -4,9 +4,10 @@
  */
 import { availableParallelism } from 'node:os';
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
-import type { TensorSpec } from '../../lib/contract/values.ts';
+import type { BatchAxis, TensorSpec } from '../../lib/contract/values.ts';
 import type { BatchAxes, Optimization, Verification } from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
+import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
@@ -18,6 +19,8 @@ export interface RewritesRequest {
   readonly file: string;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  /** Of inputs, by name; 0 for those that are missing. */
+  readonly batchAxes?: BatchAxes | undefined;
   /** About how long to search, in ms. After it the lowest level is taken that is known to be right. */
   readonly limitMs: number;
 }
@@ -60,23 +63,29 @@ interface PlainAnswers {
 }
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
-async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Promise<PlainAnswers | string> {
+async function plainAnswers({
+  file,
+  shapeless,
+  batchAxes,
+  limitMs,
+}: RewritesRequest): Promise<PlainAnswers | string> {
   const threads = availableParallelism();
   const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
   const session = await openSession(file, { threads, optimization });
   let reason: string | undefined;
   try {
-    for (const specs of possibleSpecs(session.inputs, shapeless)) {
+    const inputs = withInputAxes(session.inputs, batchAxes);
+    for (const specs of possibleSpecs(inputs, shapeless)) {
       for (const integers of INTEGER_RANGES) {
         for (const sizes of FREE_SIZES) {
           const rowOf = (row: number) =>
             specs.map((spec, input) =>
-              madeUpRow(spec, { axis: batchAxisOf(spec), sizes, integers, row, input }),
+              madeUpRow(spec, { axis: freeBatchAxis(spec), sizes, integers, row, input }),
             );
           try {
             const samples = await samplesOf(session, rowOf, limitMs / 20);
             const answers = samples.map(({ answer }) => answer);
-            return { samples, outputAxes: shownOutputAxes(session, answers) };
+            return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
           } catch (error) {
             reason ??= messageOf(error);
           }
@@ -89,8 +98,9 @@ async function plainAnswers({ file, shapeless, limitMs }: RewritesRequest): Prom
   }
 }
 
-function batchAxisOf({ shape }: TensorSpec): number | 'none' {
-  return typeof shape[0] === 'string' ? 0 : 'none';
+/** Where a made-up row has one place. */
+function freeBatchAxis(spec: TensorSpec): BatchAxis {
+  return typeof batchSize(spec) === 'string' ? batchAxisOf(spec) : 'none';
 }
 
 /** @throws where the model does not take the first row; others that it does not take are left out */

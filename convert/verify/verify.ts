@@ -37,7 +37,10 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
   const isCompared = bytes <= LARGE_BYTES || comparesLarge;
-  const verify = { probe, rewrites: isCompared ? { file, shapeless, limitMs } : undefined };
+  const verify = {
+    probe,
+    rewrites: isCompared ? { file, shapeless, batchAxes: options.batchAxes, limitMs } : undefined,
+  };
   const answer = await inModelProcess({ verify }, PROCESS_MS, signal);
   signal?.throwIfAborted();
   if ('failed' in answer) throw badModel(answer.failed.message);

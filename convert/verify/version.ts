@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
 import { assertGolden } from '../golden/check.ts';
+import { proofOptions } from './options.ts';
 import { type VerifyOptions, verifyModel } from './verify.ts';
 
 interface VersionOptions extends VerifyOptions {
@@ -16,7 +17,7 @@ interface VersionOptions extends VerifyOptions {
 /** @param file the model; golden requests are beside it. @throws bad_model with the reason; the signal's reason */
 export async function verifyVersion(file: string, options: VersionOptions): Promise<Verification> {
   const { job, signal } = options;
-  const verification = await verifyModel(file, { maxRows: job.batchSize, ...options });
+  const verification = await verifyModel(file, { ...proofOptions(job), ...options });
   // One that was verified before was asked then.
   const gate = verification !== options.known;
   await assertGolden(dirname(file), { file, job, verification, gate, signal });

@@ -3,7 +3,7 @@
  * long as an environment, so a version's files are removed once nothing uses them. They may not go earlier, because
  * the isolated process of a running event may still open them.
  */
-import type { JobConfig } from '../config/job.ts';
+import { axesOf, type JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
 import { isVerdictCurrent } from '../contract/verification.ts';
@@ -100,6 +100,7 @@ export function modelSettings(job: JobConfig, defaultThreads: number): OnnxSetti
     inputAlreadyBatched: job.inputAlreadyBatched,
     image: job.image,
     batching: job.batching,
+    ...axesOf(job),
   };
 }
 

@@ -29,6 +29,7 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     maxBytes: RUN_BYTES,
     fixedRows: model.fixedRows,
     separable: model.separable,
+    inputAxes: model.inputs.map(batchAxisOf),
     outputAxes: model.outputs.map(batchAxisOf),
     inputAlreadyBatched: settings.inputAlreadyBatched,
     image: settings.image,

@@ -3,6 +3,8 @@
  * takes only types from the schema, so bundles contain no YAML or schema code.
  */
 import { DEFAULT_JOB_NAME } from '../contract/names.ts';
+import type { BatchAxes } from '../contract/verification.ts';
+import type { Ports } from './batch-axes.ts';
 import type { GROUPS, ValuesOf } from './schema.ts';
 
 type Group<Name extends keyof typeof GROUPS> = ValuesOf<(typeof GROUPS)[Name]>;
@@ -29,6 +31,8 @@ export const DEFAULT_JOB: JobConfig = {
   inputAlreadyBatched: false,
   batchSize: 32,
   batching: 'proven',
+  inputs: {},
+  outputs: {},
   threadPerModel: 0,
   modelRefreshSeconds: 30,
   resultTtlSeconds: 86_400,
@@ -44,6 +48,18 @@ export const DEFAULT_JOB: JobConfig = {
     allowedHosts: [],
   },
 };
+
+/** The batch axes that a job sets, by name. */
+export function axesOf({ inputs, outputs }: Pick<JobConfig, 'inputs' | 'outputs'>): {
+  readonly batchAxes: BatchAxes;
+  readonly outputAxes: BatchAxes;
+} {
+  return { batchAxes: flat(inputs), outputAxes: flat(outputs) };
+}
+
+function flat(ports: Ports): BatchAxes {
+  return Object.fromEntries(Object.entries(ports).map(([name, { batchAxis }]) => [name, batchAxis]));
+}
 
 /** SQS must hide a message for six times the function's timeout, or a slow batch is delivered twice. */
 export function visibilityTimeoutSeconds(job: JobConfig): number {

@@ -5,6 +5,7 @@
 import { badConfig } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
+import { type Ports, portsOf } from './batch-axes.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import { booleanOf, numberOf, type Value } from './value.ts';
 
@@ -102,6 +103,11 @@ const setting = <T>(
   shown?: Pick<SettingDefinition<T>, 'byDefault' | 'example'>,
 ): SettingDefinition<T> => ({ ...reader, about, ...shown });
 
+const ports: Reader<Ports> = {
+  expected: 'axes by name: {state: {batchAxis: 1}, rate: {batchAxis: none}}',
+  read: portsOf,
+};
+
 const JOB = {
   modelPath: setting(
     folder,
@@ -121,6 +127,16 @@ const JOB = {
   batching: setting(
     choice('proven', 'always', 'never'),
     'Whether records share runs: when that is proven not to change their answers, `always`, or `never`.',
+  ),
+  inputs: setting(
+    ports,
+    'Inputs whose batch axis is not the first; `none`: the records of a run share the input. A record gives it without that axis.',
+    { example: '{state: {batchAxis: 1}, rate: {batchAxis: none}}' },
+  ),
+  outputs: setting(
+    ports,
+    'Batch axes of outputs, where they are not what the verification says; `none`: it comes as the model gives it.',
+    { example: '{boxes: {batchAxis: none}}' },
   ),
   threadPerModel: setting(whole(0, 64), 'Threads of one run; 0 is one per vCPU.'),
   modelRefreshSeconds: setting(whole(1, 86_400), 'How often a running function looks for a new model.'),

@@ -1,7 +1,12 @@
 /** Opens an ONNX model as a runner of tensors, warmed up, in the way that its verification and the job ask for. */
 import type { TensorRunner } from '../contract/values.ts';
-import { type BatchingChoice, mayShareRuns, type Verification } from '../contract/verification.ts';
-import { batchAxisOf, withOutputAxes } from '../pipeline/batch-axes.ts';
+import {
+  type BatchAxes,
+  type BatchingChoice,
+  mayShareRuns,
+  type Verification,
+} from '../contract/verification.ts';
+import { batchAxisOf, withInputAxes, withOutputAxes } from '../pipeline/batch-axes.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import { openSession, RUNTIME, type Session } from './session.ts';
 import { fixedBatch, warmUp } from './warm-up.ts';
@@ -12,28 +17,37 @@ export interface OnnxSettings extends BatchingChoice {
   readonly batchSize: number;
   readonly inputAlreadyBatched: boolean;
   readonly image: ImageChoice;
+  /** The batch axes of outputs. Default: as the verification or the declared shapes have them. */
+  readonly outputAxes?: BatchAxes | undefined;
   /** What is stored with the model's version. */
   readonly verification?: Verification | undefined;
 }
 
 type TensorSettings = Omit<OnnxSettings, 'batchSize' | 'inputAlreadyBatched'>;
 
-/** @throws model_unavailable with onnxruntime's reason */
+/** @throws model_unavailable with onnxruntime's reason, or when the batch axes do not fit the model */
 export async function openTensorRunner(file: string, settings: TensorSettings): Promise<TensorRunner> {
   const { threads, verification } = settings;
-  return tensorRunner(await openSession(file, { threads, optimization: verification?.runtime }), settings);
+  const session = await openSession(file, { threads, optimization: verification?.runtime });
+  try {
+    return await tensorRunner(session, settings);
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
 }
 
-/** A session as a runner of tensors, warmed up. */
+/** A session as a runner of tensors, warmed up. @throws model_unavailable when the batch axes do not fit the model */
 export async function tensorRunner(
   session: Session,
   settings: Omit<TensorSettings, 'threads'>,
 ): Promise<TensorRunner> {
-  const { image, verification } = settings;
-  const fixedRows = fixedBatch(session.inputs);
-  await warmUp(session, fixedRows, image);
-  const outputs = withOutputAxes(session.outputs, session.inputs, settings);
+  const { image, verification, batchAxes } = settings;
+  const inputs = withInputAxes(session.inputs, batchAxes);
+  const outputs = withOutputAxes(session.outputs, inputs, settings);
+  const fixedRows = fixedBatch(inputs);
+  await warmUp({ ...session, inputs }, fixedRows, image);
   const separable =
     mayShareRuns(verification, RUNTIME, settings) && outputs.every((spec) => batchAxisOf(spec) !== 'none');
-  return { ...session, outputs, fixedRows, separable };
+  return { ...session, inputs, outputs, fixedRows, separable };
 }

@@ -1,16 +1,17 @@
 /** Warms a session up: the first run of a model is slower than the later ones. */
 import { allocate, elementCount, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
+import { batchAxisOf, batchSize } from '../pipeline/batch-axes.ts';
 import type { ImageChoice } from '../pipeline/image-choice.ts';
 import type { Session } from './session.ts';
 
 /** Input bytes of one run: ten images of 3x1024x1024 floats, a small part of the memory of one vCPU's function. */
 export const RUN_BYTES = 128 * 1024 * 1024;
 
-/** The first dimension all inputs are fixed to, or undefined when one of them leaves it free. */
+/** The rows that all batch axes are fixed to, or undefined when one of them is free. */
 export function fixedBatch(inputs: readonly TensorSpec[]): number | undefined {
-  const first = inputs[0]?.shape[0];
-  return typeof first === 'number' && inputs.every((spec) => spec.shape[0] === first) ? first : undefined;
+  const [first, ...others] = inputs.map(batchSize).filter((size) => size !== undefined);
+  return typeof first === 'number' && others.every((size) => size === first) ? first : undefined;
 }
 
 /**
@@ -33,7 +34,7 @@ function zeros(spec: TensorSpec, rows: number, image: ImageChoice): Tensor {
   const { dtype } = spec;
   const shape = spec.shape.map((dim, axis) => {
     if (typeof dim === 'number') return dim;
-    return axis === 0 ? rows : freeDimension(spec, axis, image);
+    return axis === batchAxisOf(spec) ? rows : freeDimension(spec, axis, image);
   });
   const length = elementCount(shape, RUN_BYTES / 8);
   if (dtype === 'string') return { dtype, shape, data: new Array<string>(length).fill('') };

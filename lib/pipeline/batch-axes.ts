@@ -3,6 +3,9 @@
  * verification or the declared shapes, and never from the sizes of a run: a detector that finds one object would seem to
  * follow its one row.
  */
+import { quoteName, quoteNames } from '../codecs/quote.ts';
+import { modelUnavailable } from '../contract/errors.ts';
+import { formatShape } from '../contract/tensor.ts';
 import type { BatchAxis, TensorSpec } from '../contract/values.ts';
 import { type BatchAxes, storedOutputAxis, type Verification } from '../contract/verification.ts';
 
@@ -20,24 +23,66 @@ export function withoutAxis<Dim>(shape: readonly Dim[], axis: number): Dim[] {
   return axis === 0 ? shape.slice(1) : shape.toSpliced(axis, 1);
 }
 
+/** The declared size of the batch axis; undefined without one, and where the rank is not declared. */
+export function batchSize(spec: TensorSpec): number | string | undefined {
+  const axis = batchAxisOf(spec);
+  return axis === 'none' ? undefined : spec.shape[axis];
+}
+
+/** The inputs with the batch axes that the job sets. @throws model_unavailable when they do not fit the model */
+export function withInputAxes(inputs: readonly TensorSpec[], axes: BatchAxes = {}): TensorSpec[] {
+  assertAxes('inputs', inputs, axes);
+  return inputs.map((spec) => withAxis(spec, ownAxis(axes, spec)));
+}
+
+function withAxis(spec: TensorSpec, batchAxis: BatchAxis | undefined): TensorSpec {
+  return batchAxis ? { ...spec, batchAxis } : spec;
+}
+
+function ownAxis(axes: BatchAxes, { name }: TensorSpec): BatchAxis | undefined {
+  return Object.hasOwn(axes, name) ? axes[name] : undefined;
+}
+
+function assertAxes(setting: 'inputs' | 'outputs', specs: readonly TensorSpec[], axes: BatchAxes): void {
+  for (const [name, axis] of Object.entries(axes)) {
+    const spec = specs.find((one) => one.name === name);
+    const where = `config.yaml: ${setting}: ${quoteName(name)}:`;
+    if (!spec) {
+      throw modelUnavailable(`${where} the model has ${quoteNames(specs.map((one) => one.name))}`);
+    }
+    const rank = spec.shape.length;
+    if (axis === 'none' || rank === 0 || axis < rank) continue;
+    throw modelUnavailable(
+      `${where} batchAxis ${axis} is beyond its shape ${formatShape(spec.shape)}; axes count from 0`,
+    );
+  }
+}
+
 /** What is known of outputs besides their shapes. */
 interface Known {
   readonly verification?: Verification | undefined;
+  /** Of inputs, and of outputs, as the job sets them. */
   readonly batchAxes?: BatchAxes | undefined;
+  readonly outputAxes?: BatchAxes | undefined;
 }
 
-/** The outputs with their batch axes. One that nothing is known of has none. */
+/**
+ * The outputs with their batch axes. One that nothing is known of has none.
+ * @throws model_unavailable when the job's axes do not fit the model
+ */
 export function withOutputAxes(
   outputs: readonly TensorSpec[],
   inputs: readonly TensorSpec[],
   known: Known,
 ): TensorSpec[] {
+  const { outputAxes = {} } = known;
+  assertAxes('outputs', outputs, outputAxes);
   const declared = declaredOutputAxes(outputs, inputs);
   // One row needs no proof that its outputs follow it, so such a verdict says nothing about them.
-  const isOneRow = inputs.every(({ shape, batchAxis = 0 }) => batchAxis === 'none' || shape[batchAxis] === 1);
+  const isOneRow = inputs.every((input) => batchAxisOf(input) === 'none' || batchSize(input) === 1);
   return outputs.map((spec, i) => {
-    const batchAxis = storedOutputAxis(spec.name, known, isOneRow) ?? declared[i] ?? 'none';
-    return batchAxis === 0 ? spec : { ...spec, batchAxis };
+    const stored = storedOutputAxis(spec.name, known, isOneRow);
+    return withAxis(spec, ownAxis(outputAxes, spec) ?? stored ?? declared[i] ?? 'none');
   });
 }
 
@@ -46,9 +91,9 @@ export function declaredOutputAxes(
   outputs: readonly TensorSpec[],
   inputs: readonly TensorSpec[],
 ): (BatchAxis | undefined)[] {
-  const batched = inputs.filter((input) => batchAxisOf(input) !== 'none');
-  const sizes = new Set(batched.flatMap(({ shape, batchAxis = 0 }) => shape[batchAxis as number] ?? []));
-  return outputs.map((output) => (batched.length === 0 ? 'none' : declaredAxis(output, sizes)));
+  if (inputs.every((input) => batchAxisOf(input) === 'none')) return outputs.map(() => 'none');
+  const sizes = new Set(inputs.map(batchSize).filter((size) => size !== undefined));
+  return outputs.map((output) => declaredAxis(output, sizes));
 }
 
 /** Undefined where the shapes do not say it. A first axis of size 1 is that of the one row which the model takes. */

@@ -3,22 +3,14 @@
  * without one (a detector that returns [M,7]) belongs to the only record of its run and stays as it is. A failed run is
  * halved until the poison record is alone.
  */
-
 import { quoteName } from '../codecs/quote.ts';
 import { ServingError } from '../contract/errors.ts';
-import {
-  allocate,
-  bytesPerElement,
-  elementCount,
-  formatShape,
-  type Tensor,
-  type TypedArray,
-  viewBytes,
-} from '../contract/tensor.ts';
+import { formatShape, type Tensor, type TypedArray } from '../contract/tensor.ts';
 import type { BatchAxis, NamedTensor, Outcome } from '../contract/values.ts';
 import { withoutAxis } from './batch-axes.ts';
 import type { Feeds } from './bind.ts';
 import { type Scratch, withScratch } from './buffer-pool.ts';
+import { rowsOf, stackTensors } from './stack.ts';
 
 export interface BatchSettings {
   /** Most rows of one run. */
@@ -30,6 +22,7 @@ export interface BatchSettings {
   /** False when records must not share a run. */
   readonly separable: boolean;
   /** In the model's order. Default 0 for each. */
+  readonly inputAxes?: readonly BatchAxis[];
   readonly outputAxes?: readonly BatchAxis[];
 }
 
@@ -57,19 +50,30 @@ export async function runBatch(
   return outcomes as Outcome[];
 }
 
-/** The indexes of the records in each run, in order: equal row shapes, within the row and byte limits. */
+interface Group {
+  readonly first: Feeds;
+  readonly indexes: number[];
+  rows: number;
+  bytes: number;
+}
+
+/** The indexes of the records in each run, in order: equal row shapes and shared inputs, within the row and byte limits. */
 function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
-  const open = new Map<string, { indexes: number[]; rows: number; bytes: number }>();
+  const { inputAxes = [] } = settings;
+  /** By row shapes: the last group for each content of the shared inputs. */
+  const open = new Map<string, Group[]>();
   const groups: number[][] = [];
   for (const [index, slot] of slots.entries()) {
     if (slot instanceof ServingError) continue;
-    if (!settings.separable) {
+    if (!settings.separable || slot.runsAlone) {
       groups.push([index]);
       continue;
     }
-    const key = signature(slot);
+    const key = signature(slot, inputAxes);
     const bytes = feedBytes(slot);
-    const group = open.get(key);
+    const alike = open.get(key) ?? [];
+    const at = alike.findIndex(({ first }) => isSharedEqual(first, slot, inputAxes));
+    const group = alike[at];
     const most = settings.fixedRows ?? settings.maxRows;
     if (group && group.rows + slot.rows <= most && group.bytes + bytes <= settings.maxBytes) {
       group.indexes.push(index);
@@ -77,15 +81,42 @@ function plan(slots: readonly Slot[], settings: BatchSettings): number[][] {
       group.bytes += bytes;
       continue;
     }
-    const fresh = { indexes: [index], rows: slot.rows, bytes };
-    open.set(key, fresh);
+    const fresh = { first: slot, indexes: [index], rows: slot.rows, bytes };
+    alike[at === -1 ? alike.length : at] = fresh;
+    open.set(key, alike);
     groups.push(fresh.indexes);
   }
   return groups;
 }
 
-function signature(bound: Feeds): string {
-  return bound.tensors.map((tensor) => tensor.shape.slice(1).join('x')).join(';');
+/** A scalar has no axis that could count rows. */
+function axisOf({ shape }: Tensor, axis: BatchAxis = 0): BatchAxis {
+  return shape.length === 0 ? 'none' : axis;
+}
+
+function signature({ tensors }: Feeds, axes: readonly BatchAxis[]): string {
+  const shapes = tensors.map((tensor, i) => {
+    const axis = axisOf(tensor, axes[i]);
+    return axis === 'none' ? `=${tensor.shape.join('x')}` : withoutAxis(tensor.shape, axis).join('x');
+  });
+  return shapes.join(';');
+}
+
+/** Whether the values of inputs that a run has once are equal, bit for bit. */
+function isSharedEqual(a: Feeds, b: Feeds, axes: readonly BatchAxis[]): boolean {
+  return a.tensors.every(
+    (tensor, i) => axisOf(tensor, axes[i]) !== 'none' || isEqual(tensor, b.tensors[i] as Tensor),
+  );
+}
+
+function isEqual(a: Tensor, b: Tensor): boolean {
+  if (a.dtype === 'string') return a.data.every((text, i) => text === b.data[i]);
+  return bytesOf(a).equals(bytesOf(b));
+}
+
+function bytesOf({ data }: Tensor): Buffer {
+  const { buffer, byteOffset, byteLength } = data as TypedArray;
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** The bytes of a record's tensors, with 16 per text. */
@@ -104,7 +135,7 @@ async function runGroup(
 ): Promise<Outcome[]> {
   try {
     const rows = records.reduce((sum, record) => sum + record.rows, 0);
-    const outputs = await withScratch((scratch) => run(stack(records, settings.fixedRows, scratch)));
+    const outputs = await withScratch((scratch) => run(stack(records, settings, scratch)));
     return split(outputs, records, { total: settings.fixedRows ?? rows, axes: settings.outputAxes ?? [] });
   } catch (error) {
     // A retryable error is not caused by a record, so the run is not halved.
@@ -124,30 +155,24 @@ function runError(error: unknown): ServingError {
 }
 
 /** Stacks records of equal row shape into one set of tensors; a single record is not copied. */
-function stack(records: readonly Feeds[], fixedRows: number | undefined, scratch: Scratch): Tensor[] {
+function stack(
+  records: readonly Feeds[],
+  { fixedRows, inputAxes = [] }: BatchSettings,
+  scratch: Scratch,
+): Tensor[] {
   const first = records[0] as Feeds;
   const rows = records.reduce((sum, record) => sum + record.rows, 0);
   const total = fixedRows ?? rows;
   if (records.length === 1 && rows === total) return [...first.tensors];
   return first.tensors.map((tensor, i) => {
-    const shape = [total, ...tensor.shape.slice(1)];
-    const rowLength = elementCount(tensor.shape.slice(1));
-    if (tensor.dtype === 'string') {
-      const data = records.flatMap((record) => record.tensors[i]?.data as readonly string[]);
-      while (data.length < total * rowLength) data.push('');
-      return { dtype: tensor.dtype, shape, data };
-    }
-    const bytes = scratch.take(total * rowLength * bytesPerElement(tensor.dtype));
-    const data = viewBytes(tensor.dtype, bytes);
-    let offset = 0;
-    for (const record of records) {
-      const part = record.tensors[i]?.data as TypedArray;
-      data.set(part as never, offset);
-      offset += part.length;
-    }
-    // Rows that only fill up a fixed batch are zeros, not previous content of the memory.
-    if (offset < data.length) data.fill((typeof data[0] === 'bigint' ? 0n : 0) as never, offset);
-    return { dtype: tensor.dtype, shape, data };
+    const axis = axisOf(tensor, inputAxes[i]);
+    if (axis === 'none') return tensor;
+    return stackTensors(
+      records.map(({ tensors }) => tensors[i] as Tensor),
+      axis,
+      total,
+      scratch,
+    );
   });
 }
 
@@ -164,13 +189,19 @@ function split(
   { total, axes }: Split,
 ): Outcome[] {
   const [only] = records;
-  if (records.length === 1 && only?.keepsBatchDim) return [{ ok: true, outputs }];
+  if (only?.keepsBatchDim && only.rows === total) return [{ ok: true, outputs }];
   for (const [i, output] of outputs.entries()) assertRows(output, axes[i] ?? 0, records.length, total);
   let row = 0;
   return records.map((record) => {
     const start = row;
     row += record.rows;
-    return { ok: true, outputs: outputs.map((output, i) => rowsOf(output, axes[i] ?? 0, start, record)) };
+    return {
+      ok: true,
+      outputs: outputs.map((output, i) => {
+        const axis = axes[i] ?? 0;
+        return axis === 'none' ? output : rowsOf(output, axis, start, record);
+      }),
+    };
   });
 }
 
@@ -181,30 +212,4 @@ function assertRows({ name, shape }: NamedTensor, axis: BatchAxis, records: numb
     'model_failed',
     `output ${quoteName(name)} ${formatShape(shape)}: expected ${where}; if it does not follow the rows, set outputs: {${quoteName(name)}: {batchAxis: none}}`,
   );
-}
-
-/** A view where the rows of a record lie side by side, else a copy. */
-function rowsOf(output: NamedTensor, axis: BatchAxis, start: number, record: Feeds): NamedTensor {
-  if (axis === 'none') return output;
-  const { name, dtype, shape } = output;
-  const { rows, keepsBatchDim } = record;
-  const outer = elementCount(shape.slice(0, axis));
-  const inner = elementCount(shape.slice(axis + 1));
-  const total = shape[axis] as number;
-  const part = (at: number) => {
-    const from = (at * total + start) * inner;
-    return [from, from + rows * inner] as const;
-  };
-  const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
-  if (dtype === 'string') {
-    const texts = output.data as readonly string[];
-    const data = Array.from({ length: outer }, (_, at) => texts.slice(...part(at))).flat();
-    return { name, dtype, shape: own, data };
-  }
-  const values = output.data as TypedArray;
-  if (rows === total) return { name, dtype, shape: own, data: values };
-  if (outer === 1) return { name, dtype, shape: own, data: values.subarray(...part(0)) };
-  const data = allocate(dtype, outer * rows * inner);
-  for (let at = 0; at < outer; at++) data.set(values.subarray(...part(at)) as never, at * rows * inner);
-  return { name, dtype, shape: own, data };
 }

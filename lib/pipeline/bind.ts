@@ -11,6 +11,7 @@ import { badInput, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor } from '../contract/tensor.ts';
 import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import { batchSize, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
 import { type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
@@ -31,6 +32,8 @@ export interface Feeds {
   readonly rows: number;
   /** The outputs keep their batch dimension. */
   readonly keepsBatchDim: boolean;
+  /** True: not even proven batching holds for it, because its shape is not the declared one. Default false. */
+  readonly runsAlone?: boolean;
 }
 
 /**
@@ -43,6 +46,7 @@ export async function bindRecord(
 ): Promise<Feeds> {
   const values = matchInputs(inputs, specs, settings.byName);
   const fitted: CheckedTensor[] = [];
+  let runsAlone = false;
   for (const [i, spec] of specs.entries()) {
     const { name, value } = values[i] as NamedValue;
     try {
@@ -51,25 +55,39 @@ export async function bindRecord(
       const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
       if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);
       fitted.push(checkShape(tensor, spec, settings.inputAlreadyBatched));
+      // The proof took it for a scalar, and an array may be broadcast against the rows.
+      if (spec.batchAxis === 'none' && spec.shape.length === 0 && tensor.shape.length > 0) runsAlone = true;
     } catch (error) {
       throw inInput(name, error);
     }
   }
-  // An input of unknown rank may be a scalar that came as [1], so it counts rows only where no other input does.
-  const declared = fitted.filter((_, i) => specs[i]?.shape.length !== 0);
-  const counting = declared.length > 0 ? declared : fitted;
-  const rows = Math.max(1, ...counting.map((fit) => fit.rows));
-  const odd = fitted.findIndex((fit) => declared.includes(fit) && fit.rows !== rows);
-  if (odd !== -1) {
-    throw badInput(
-      `input ${quoteName((values[odd] as NamedValue).name)}: has ${fitted[odd]?.rows} rows where another input has ${rows}`,
-    );
-  }
   return {
     tensors: fitted.map((fit) => fit.tensor),
-    rows,
+    rows: commonRows(fitted, specs, values),
     keepsBatchDim: fitted.every((fit) => fit.keepsBatchDim),
+    runsAlone,
   };
+}
+
+/** An input of unknown rank may be a scalar that came as [1], so it counts rows only where no other input does. */
+function commonRows(
+  fitted: readonly CheckedTensor[],
+  specs: readonly TensorSpec[],
+  values: readonly NamedValue[],
+): number {
+  let rows = 0;
+  for (const [i, spec] of specs.entries()) {
+    if (batchSize(spec) !== undefined) rows = Math.max(rows, (fitted[i] as CheckedTensor).rows);
+  }
+  if (rows === 0) return Math.max(1, ...fitted.map((fit) => fit.rows));
+  for (const [i, spec] of specs.entries()) {
+    const own = (fitted[i] as CheckedTensor).rows;
+    if (own === rows || batchSize(spec) === undefined) continue;
+    throw badInput(
+      `input ${quoteName((values[i] as NamedValue).name)}: has ${own} rows where another input has ${rows}`,
+    );
+  }
+  return rows;
 }
 
 /**
@@ -100,7 +118,7 @@ export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[], byName
   const extra = [...inputs.keys()].filter((name) => !specs.some((spec) => spec.name === name));
   const expected = specs.map(
     (spec) =>
-      `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(byName ? spec.shape : spec.shape.slice(1))}`,
+      `${JSON.stringify(spec.name)} ${spec.dtype} ${formatSpec(byName ? spec.shape : rowShape(spec))}`,
   );
   const parts = [
     missing.length > 0 ? `missing input ${quoteNames(missing.map((spec) => spec.name))}` : '',
@@ -134,7 +152,8 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
 
 /** The old wire format joins a list of strings with a bar. An input of one text per record takes it unchanged. */
 function textTensor(text: string, spec: TensorSpec): Tensor {
-  if (spec.shape.length === 1) return { dtype: 'string', shape: [], data: [text] };
+  if (batchSize(spec) !== undefined && spec.shape.length === 1)
+    return { dtype: 'string', shape: [], data: [text] };
   const items = text.split('|');
   return { dtype: 'string', shape: [items.length], data: items };
 }
@@ -148,7 +167,7 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if ('b64' in value) throw badInput(`"b64": expected a text, got ${quoteValue(value['b64'])}`);
   if (!Array.isArray(shape) || !Array.isArray(data) || !Array.isArray(indices)) {
     throw badInput(
-      `expected ${spec.dtype} ${formatSpec(spec.shape.slice(1))}, {"b64"} or a sparse {"shape","data","indices"}, got an object with [${quoteNames(Object.keys(value))}]`,
+      `expected ${spec.dtype} ${formatSpec(rowShape(spec))}, {"b64"} or a sparse {"shape","data","indices"}, got an object with [${quoteNames(Object.keys(value))}]`,
     );
   }
   const odd = shape.findIndex((dim) => !Number.isSafeInteger(dim) || dim < 0);

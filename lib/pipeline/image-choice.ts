@@ -5,13 +5,14 @@
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
 import { badInput } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
+import { rowShape } from './batch-axes.ts';
 import { formatSpec } from './shape-check.ts';
 
 export type ImageChoice = Partial<ImageSettings>;
 
 /** @throws bad_input when the input takes no images (it is not a numeric tensor of rank 3 per row) */
 export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSettings {
-  const row = spec.shape.slice(1);
+  const row = rowShape(spec);
   if (spec.dtype === 'string' || row.length !== 3) {
     throw badInput(`expected ${spec.dtype} ${formatSpec(row)}, got text or an image`);
   }

@@ -5,11 +5,12 @@
 import { badInput, type ServingError } from '../contract/errors.ts';
 import { formatShape, type Tensor } from '../contract/tensor.ts';
 import type { TensorSpec } from '../contract/values.ts';
+import { batchAxisOf, rowShape } from './batch-axes.ts';
 
 export interface CheckedTensor {
-  /** Batch axis included, except for a scalar. */
+  /** Batch axis included, where the input has one. */
   readonly tensor: Tensor;
-  /** Rows along the batch axis. */
+  /** Rows along the batch axis; 1 without one. */
   readonly rows: number;
   /** True when the caller sent the batch dimension, which the outputs then keep. */
   readonly keepsBatchDim: boolean;
@@ -18,32 +19,52 @@ export interface CheckedTensor {
 /** @throws bad_input naming the input, the expected and the given shape */
 export function checkShape(tensor: Tensor, spec: TensorSpec, alreadyBatched: boolean): CheckedTensor {
   const { shape } = tensor;
-  const rank = spec.shape.length;
+  const axis = batchAxisOf(spec);
+  const row = rowShape(spec);
   if (shape.includes(0)) {
-    const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : spec.shape.slice(1))}`;
+    const expected = `${spec.dtype} ${formatSpec(alreadyBatched ? spec.shape : row)}`;
     throw badInput(`is empty (shape ${formatShape(shape)}), expected ${expected}`);
   }
+  if (axis === 'none' || (spec.shape.length === 0 && shape.length === 0)) return checkShared(tensor, spec);
   // Rank 0 is a scalar or an undeclared rank, which onnxruntime does not distinguish. A number is taken for a scalar,
   // anything else has a batch axis as every other input has.
-  if (rank === 0) {
-    if (shape.length === 0) return { tensor, rows: 1, keepsBatchDim: true };
-    if (alreadyBatched) return { tensor, rows: shape[0] as number, keepsBatchDim: true };
-    return { tensor: withShape(tensor, [1, ...shape]), rows: 1, keepsBatchDim: false };
-  }
+  const isDeclared = spec.shape.length > 0;
   if (alreadyBatched) {
-    if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);
-    return { tensor, rows: shape[0] ?? 1, keepsBatchDim: true };
+    const rows = shape[axis];
+    if (rows === undefined || (isDeclared && !matches(shape, spec.shape)))
+      throw mismatch(shape, spec, alreadyBatched);
+    return { tensor, rows, keepsBatchDim: true };
   }
-  const row = spec.shape.slice(1);
-  if (matches(shape, row)) return { tensor: withShape(tensor, [1, ...shape]), rows: 1, keepsBatchDim: false };
+  if (isDeclared ? matches(shape, row) : axis <= shape.length) {
+    return { tensor: withShape(tensor, withAxis(shape, axis)), rows: 1, keepsBatchDim: false };
+  }
   // A single number for an input with one element per row: people write `3` for [1].
-  if (shape.length === 0 && row.every((dim) => dim === 1 || typeof dim === 'string')) {
-    return { tensor: withShape(tensor, [1, ...row.map(() => 1)]), rows: 1, keepsBatchDim: false };
+  if (isOneElement(shape, row)) {
+    return { tensor: withShape(tensor, withAxis(ones(row), axis)), rows: 1, keepsBatchDim: false };
   }
-  if (typeof spec.shape[0] === 'number' && matches(shape, spec.shape)) {
-    return { tensor, rows: spec.shape[0], keepsBatchDim: true };
-  }
+  const rows = spec.shape[axis];
+  if (typeof rows === 'number' && matches(shape, spec.shape)) return { tensor, rows, keepsBatchDim: true };
   throw mismatch(shape, spec, false);
+}
+
+/** An input that all rows of a run share comes whole. It counts no rows. */
+function checkShared(tensor: Tensor, spec: TensorSpec): CheckedTensor {
+  const { shape } = tensor;
+  const isFit = spec.shape.length === 0 || matches(shape, spec.shape);
+  if (!isFit && !isOneElement(shape, spec.shape)) throw mismatch(shape, spec, true);
+  return { tensor: isFit ? tensor : withShape(tensor, ones(spec.shape)), rows: 1, keepsBatchDim: true };
+}
+
+function isOneElement(shape: readonly number[], row: readonly (number | string)[]): boolean {
+  return shape.length === 0 && row.every((dim) => dim === 1 || typeof dim === 'string');
+}
+
+function ones(shape: readonly unknown[]): number[] {
+  return shape.map(() => 1);
+}
+
+function withAxis(shape: readonly number[], axis: number): readonly number[] {
+  return axis === 0 ? [1, ...shape] : shape.toSpliced(axis, 0, 1);
 }
 
 function withShape(tensor: Tensor, shape: readonly number[]): Tensor {
@@ -58,7 +79,7 @@ function matches(shape: readonly number[], expected: readonly (number | string)[
 }
 
 function mismatch(shape: readonly number[], spec: TensorSpec, alreadyBatched: boolean): ServingError {
-  const expected = alreadyBatched ? spec.shape : spec.shape.slice(1);
+  const expected = alreadyBatched ? spec.shape : rowShape(spec);
   const looksBatched = !alreadyBatched && matches(shape, spec.shape);
   const hint = looksBatched
     ? ' (send one record without the batch dimension, or set inputAlreadyBatched)'

@@ -30,7 +30,8 @@ export function settingsTable(): string {
 function defaultOf(path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
   if (typeof value === 'number') return thousands(value);
-  return value === '' || Array.isArray(value) ? 'none' : code(String(value));
+  if (value === '' || Array.isArray(value)) return 'none';
+  return code(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 /** Other keys of old files for it. */

@@ -165,7 +165,7 @@ async function runRequest(
     const asked = read ?? rawRequest(body, runner);
     const record = recordOf(asked.inputs);
     assertOutputs(asked, runner.outputs);
-    measure('Rows', rowsOf(record));
+    measure('Rows', rowsOf(record, runner.inputs));
     const [outcome] = await serveRequest([record], runner, policy);
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
     const outputs = chosen(asked, outcome.outputs);
@@ -205,9 +205,11 @@ function tensorOf(input: InferenceInput): Tensor {
   }
 }
 
-function rowsOf(record: Inputs): number {
-  for (const value of record.values()) {
-    if (value.kind === 'tensor' && value.tensor.shape.length > 0) return value.tensor.shape[0] as number;
+function rowsOf(record: Inputs, specs: readonly TensorSpec[] = []): number {
+  for (const [name, value] of record) {
+    const axis = specs.find((spec) => spec.name === name)?.batchAxis ?? 0;
+    const rows = value.kind === 'tensor' && axis !== 'none' ? value.tensor.shape[axis] : undefined;
+    if (rows !== undefined) return rows;
   }
   return 1;
 }

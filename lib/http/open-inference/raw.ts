@@ -8,6 +8,7 @@ import { quoteName } from '../../codecs/quote.ts';
 import { badRequest, type ServingError } from '../../contract/errors.ts';
 import { bytesPerElement, type NumericDType } from '../../contract/tensor.ts';
 import type { TensorSpec } from '../../contract/values.ts';
+import { batchAxisOf } from '../../pipeline/batch-axes.ts';
 import { formatSpec } from '../../pipeline/shape-check.ts';
 
 /** If two dimensions are free, the batch dimension is 1. @throws bad_request, bad_input */
@@ -26,7 +27,7 @@ export function rawInput(body: Uint8Array | string, specs: readonly TensorSpec[]
 function shapeFor(spec: TensorSpec, dtype: NumericDType, bytes: number): number[] {
   const what = `${DATATYPES[dtype]} ${formatSpec(spec.shape)}`;
   const free = spec.shape.flatMap((dim, axis) => (typeof dim === 'string' ? [axis] : []));
-  const beside = free.length > 1 && free[0] === 0 ? free.slice(1) : free;
+  const beside = free.length > 1 ? free.filter((axis) => axis !== batchAxisOf(spec)) : free;
   if (beside.length > 1) throw refusal(`${what} has more free dimensions than its length tells`);
   const [deduced] = beside;
   const fixed = spec.shape.reduce<number>((size, dim) => (typeof dim === 'number' ? size * dim : size), 1);

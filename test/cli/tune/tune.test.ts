@@ -307,7 +307,14 @@ function openLoop(file: string, data: string): OpenRequest {
     point: { endpoint: 'batch', threads: 1, records: 1 },
     sizes: { dims: {}, shapes: {} },
     data: [{ input: undefined, path: data }],
-    job: { inputAlreadyBatched: false, image: {}, postProcessing: '', batching: 'proven' },
+    job: {
+      inputAlreadyBatched: false,
+      image: {},
+      postProcessing: '',
+      batching: 'proven',
+      inputs: {},
+      outputs: {},
+    },
   };
 }
 

@@ -96,14 +96,13 @@ test('a verdict names the axes that it holds for, and those of outputs elsewhere
   });
   writeFileSync(file, model);
   const batchAxes = { x: 1, scale: 'none' } as const;
-  const { batching } = await verifyModel(file, { batchAxes, outputsOnAnyAxis: true });
+  const { batching } = await verifyModel(file, { batchAxes });
   assert.deepEqual(batching, {
     verdict: 'proven',
     inputAxes: batchAxes,
     outputAxes: { y: 1 },
     analyser: ANALYSER_VERSION,
   });
-  assert.equal(prove(file, { batchAxes }).verdict.reason, 'output "y" has its rows on axis 1');
   assert.equal(prove(file).verdict.verdict, 'not proven');
 });
 

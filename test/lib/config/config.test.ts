@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readConfig, readConfigText } from '../../../lib/config/file.ts';
 import {
+  axesOf,
   DEFAULT_JOB,
   type JobConfig,
   predictTimeoutSeconds,
@@ -38,6 +39,8 @@ const WHOLE_JOB: JobConfig = {
   inputAlreadyBatched: true,
   batchSize: 7,
   batching: 'never',
+  inputs: { state: { batchAxis: 1 }, __proto__: { batchAxis: 'none' } },
+  outputs: { 'next:0': { batchAxis: 2 } },
   threadPerModel: 2,
   modelRefreshSeconds: 5,
   resultTtlSeconds: 60,
@@ -269,6 +272,38 @@ describe('a value', () => {
     );
     assert.match(refusal('image: {std: [1, 0, 1]}'), /image\.std: expected a number that is not 0/);
     assert.match(refusal('image: {mean: []}'), /image\.mean: expected/);
+  });
+
+  test('of inputs and outputs is an axis for each name', () => {
+    const text =
+      'inputs:\n  state: {batch_axis: 1}\n  "no": {batchAxis: none}\noutputs: {y:0: {batchAxis: 0}}';
+    assert.deepEqual(axesOf(parseConfig(text, 't')), {
+      batchAxes: { state: 1, no: 'none' },
+      outputAxes: { 'y:0': 0 },
+    });
+    assert.deepEqual(axesOf(parseConfig('inputs:\noutputs: {}', 't')), { batchAxes: {}, outputAxes: {} });
+    for (const [wrong, message] of [
+      ['inputs: [state]', 'inputs: expected axes by name: {state: {batchAxis: 1}, rate: {batchAxis: none}}'],
+      ['inputs: {state: 1}', 'inputs: expected axes by name'],
+      ['inputs: {state: {batchAxes: 1}}', 'inputs: state: batchAxes: unknown key; did you mean batchAxis?'],
+      ['outputs: {y: {shape: 1}}', 'outputs: y: shape: unknown key; known is batchAxis'],
+      [
+        'inputs: {x: {batchAxis: -1}}',
+        'inputs: x: batchAxis: expected a whole number from 0 to 15, or none, got "-1"',
+      ],
+      ['inputs: {x: {batchAxis: 16}}', 'inputs: x: batchAxis: expected a whole number from 0 to 15'],
+      ['inputs: {x: {batchAxis: 1.5}}', 'inputs: x: batchAxis: expected a whole number from 0 to 15'],
+      [
+        'inputs: {x: {batchAxis: }}',
+        'inputs: x: batchAxis: expected a whole number from 0 to 15, or none, got nothing',
+      ],
+      ['inputs: {x: {}}', 'inputs: x: batchAxis: expected a whole number from 0 to 15, or none, got nothing'],
+      ['inputs: {x: {batchAxis: 1, batch_axis: 1}}', 'inputs: x: batchAxis is there twice; keep one'],
+      ['inputs:\n  x: {batchAxis: 1}\n  x: {batchAxis: 2}', 'inputs: x is there twice; keep one'],
+      ['input: {x: {batchAxis: 1}}', 'input: unknown key; did you mean inputs?'],
+    ]) {
+      assert.ok(refusal(wrong as string).includes(message as string), refusal(wrong as string));
+    }
   });
 
   test('of modelPath is a folder on this machine, never empty, never an address elsewhere', () => {

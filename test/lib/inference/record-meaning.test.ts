@@ -124,3 +124,22 @@ test('an output that is declared to follow the rows, and does not, is refused wi
   assert.equal(error?.code, 'model_failed');
   assert.match(error.message, /output "y" \[2\].*outputs: \{"y": \{batchAxis: none\}\}/);
 });
+
+for (const [batch, first, rest] of [
+  ['N', 'N', 3],
+  ['N', 'N', 'N'],
+  ['', '', 3],
+  [4, 4, 3],
+  [1, 1, 3],
+] as const) {
+  test(`where [${batch},3] gives [${first},${rest}], the first axis is the batch`, async (t) => {
+    const doubling = onnxModel({
+      inputs: [{ name: 'x', dtype: 'float32', shape: [batch, 3] }],
+      outputs: [{ name: 'y', dtype: 'float32', shape: [first, rest] }],
+      nodes: [{ op: 'Add', inputs: ['x', 'x'], outputs: ['y'] }],
+    });
+    const runner = await openModelBytes(t, doubling);
+    const answers = await throughPredict(runner, [{ x: [1, 2, 3] }, { x: [4, 5, 6] }]);
+    assert.deepEqual(answers, [[{ shape: [3], data: [2, 4, 6] }], [{ shape: [3], data: [8, 10, 12] }]]);
+  });
+}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
@@ -148,6 +149,92 @@ test('a model whose outputs do not follow its rows runs one record at a time', a
   const { rows, run } = identity();
   await runBatch([feeds(1, 1), feeds(1, 2)], { ...SETTINGS, separable: false }, run);
   assert.deepEqual(rows, [1, 1]);
+});
+
+/** Feeds of a row, and of an input that the records of a run share. */
+function sharing(row: number, shared: Float32Array | readonly string[]): Feeds {
+  const table: Tensor =
+    shared instanceof Float32Array
+      ? { dtype: 'float32', shape: [shared.length], data: shared }
+      : { dtype: 'string', shape: [shared.length], data: shared };
+  return { ...feeds(1, row), tensors: [...feeds(1, row).tensors, table] };
+}
+
+test('records share a run only when their shared inputs are equal, bit for bit', async () => {
+  const { rows, run } = identity();
+  const settings: BatchSettings = { ...SETTINGS, inputAxes: [0, 'none'] };
+  const nan = new Float32Array(Uint32Array.of(0x7fc00001).buffer);
+  const shared = [[1], [1], [0], [-0], [1], [1, 1], [NaN]].map((values) => Float32Array.from(values));
+  const records = [...shared, nan].map((values, i) => sharing(i, values));
+  const outcomes = await runBatch(records, settings, (given) => run(given.slice(0, 1)));
+  assert.deepEqual(rows, [3, 1, 1, 1, 1, 1]);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.ok && outcome.outputs[0]?.data[0]),
+    [0, 1, 2, 3, 4, 5, 6, 7],
+  );
+  await runBatch(
+    [['a'], ['b'], ['a']].map((texts, i) => sharing(i, texts)),
+    settings,
+    (given) => run(given.slice(0, 1)),
+  );
+  assert.deepEqual(rows.slice(6), [2, 1]);
+});
+
+test('a full run of equal shared inputs is followed by another one', async () => {
+  const { rows, run } = identity();
+  const settings: BatchSettings = { ...SETTINGS, maxRows: 2, inputAxes: [0, 'none'] };
+  const records = [1, 2, 1, 1, 2, 1].map((value, i) => sharing(i, Float32Array.of(value)));
+  await runBatch(records, settings, (given) => run(given.slice(0, 1)));
+  assert.deepEqual(rows, [2, 2, 2]);
+});
+
+test('what is stacked along any axis is taken apart again, whatever its rows, padding and dtype', async () => {
+  const dims = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 });
+  const property = fc.asyncProperty(
+    dims,
+    fc.nat(),
+    fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 }),
+    fc.nat({ max: 2 }),
+    fc.constantFrom('float32', 'int64', 'string'),
+    async (shape, place, counts, padding, dtype) => {
+      const axis = place % shape.length;
+      let next = 0;
+      const records = counts.map((rows): Feeds => {
+        const own = shape.with(axis, rows);
+        const length = own.reduce((a, b) => a * b, 1);
+        const numbers = Array.from({ length }, () => ++next);
+        const data =
+          dtype === 'float32'
+            ? Float32Array.from(numbers)
+            : dtype === 'int64'
+              ? BigInt64Array.from(numbers, BigInt)
+              : numbers.map(String);
+        return { tensors: [{ dtype, shape: own, data }], rows, keepsBatchDim: true };
+      });
+      const total = counts.reduce((a, b) => a + b, padding);
+      let stacked: Tensor | undefined;
+      const settings: BatchSettings = {
+        ...SETTINGS,
+        maxRows: 100,
+        maxBytes: 1e6,
+        inputAxes: [axis],
+        outputAxes: [axis],
+        fixedRows: total,
+      };
+      const outcomes = await runBatch(records, settings, async ([tensor]) => {
+        stacked = { ...tensor, data: tensor?.data.slice() } as Tensor;
+        return [{ name: 'y', ...stacked }];
+      });
+      assert.deepEqual(stacked?.shape, shape.with(axis, total));
+      assert.deepEqual(
+        outcomes.map((outcome) => outcome.ok && outcome.outputs),
+        records.map(({ tensors }) => [{ name: 'y', ...tensors[0] }]),
+      );
+      const filled = [...stacked.data].filter((value) => value !== '' && Number(value) !== 0);
+      assert.equal(filled.length, next);
+    },
+  );
+  await fc.assert(property, { numRuns: 300 });
 });
 
 const SPECS = [{ name: 'x', dtype: 'float32' as const, shape: ['N', 1] }];

@@ -2,6 +2,8 @@
 import type { Suite } from '../mutant.ts';
 
 const BATCH = 'test/lib/pipeline/batch.test.ts';
+const AXES = 'test/lib/inference/batch-axes.test.ts';
+const MEANING = 'test/lib/inference/record-meaning.test.ts';
 const RUNNER = 'test/lib/inference/runner.test.ts';
 const ISOLATION = 'test/lib/pipeline/poison-isolation.test.ts';
 const SERVE = 'test/lib/pipeline/serve.test.ts';
@@ -286,13 +288,29 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'records of different shapes do not share a run',
-        find: "tensor.shape.slice(1).join('x')).join(';')",
-        replace: "tensor.shape.length).join(';')",
+        find: "withoutAxis(tensor.shape, axis).join('x')",
+        replace: 'String(tensor.shape.length)',
       },
       {
         guarantee: 'a model whose outputs do not follow its rows runs one record at a time',
-        find: 'if (!settings.separable) {',
-        replace: 'if (false) {',
+        find: 'if (!settings.separable || slot.runsAlone) {',
+        replace: 'if (slot.runsAlone) {',
+      },
+      {
+        guarantee: 'an array for a shared scalar runs alone',
+        find: 'if (!settings.separable || slot.runsAlone) {',
+        replace: 'if (!settings.separable) {',
+        tests: [AXES],
+      },
+      {
+        guarantee: 'records share a run only when their shared inputs are equal',
+        find: 'const at = alike.findIndex(({ first }) => isSharedEqual(first, slot, inputAxes));',
+        replace: 'const at = alike.length - 1;',
+      },
+      {
+        guarantee: 'shared texts are compared',
+        find: 'a.data.every((text, i) => text === b.data[i])',
+        replace: 'a.data.length === b.data.length',
       },
       {
         guarantee: 'a failed run is halved until the poison record is alone',
@@ -305,19 +323,9 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'const passing = false;',
       },
       {
-        guarantee: 'rows that only fill up a fixed batch are zeros',
-        find: 'if (offset < data.length) data.fill((typeof data[0]',
-        replace: 'if (offset < 0) data.fill((typeof data[0]',
-      },
-      {
         guarantee: 'outputs that do not count the rows are not split among several records',
         find: "if (axis === 'none' ? records === 1 : shape[axis] === total) return;",
         replace: 'if (records >= 1) return;',
-      },
-      {
-        guarantee: 'a record that brought its batch dimension keeps it',
-        find: 'keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis)',
-        replace: 'withoutAxis(shape, axis)',
       },
       {
         guarantee: 'each record gets its own rows',
@@ -333,6 +341,58 @@ export const PIPELINE: readonly Suite[] = [
         guarantee: 'an error of a run that is none of ours becomes model_failed',
         find: "return new ServingError('model_failed', `the model failed on this record",
         replace: "return new ServingError('internal', `the model failed on this record",
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/stack.ts',
+    tests: [BATCH, AXES],
+    bugs: [
+      {
+        guarantee: 'rows that only fill up a fixed batch are zeros',
+        find: 'if (offset < end) data.fill(',
+        replace: 'if (offset < 0) data.fill(',
+      },
+      {
+        guarantee: 'texts that only fill up a fixed batch are empty',
+        find: 'while (data.length < at * total * inner)',
+        replace: 'while (data.length < at * inner)',
+      },
+      {
+        guarantee: 'a record that brought its batch dimension keeps it',
+        find: 'keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis)',
+        replace: 'withoutAxis(shape, axis)',
+      },
+      {
+        guarantee: 'each record gets its own rows, on any axis',
+        find: '(at * total + start) * inner',
+        replace: '(at * rows + start) * inner',
+      },
+    ],
+  },
+  {
+    file: 'lib/pipeline/batch-axes.ts',
+    tests: [MEANING, AXES, RUNNER],
+    bugs: [
+      {
+        guarantee: 'an output of which nothing is known has no batch axis',
+        find: "declared[i] ?? 'none'",
+        replace: 'declared[i] ?? 0',
+      },
+      {
+        guarantee: 'an output with the name of the batch first follows the rows',
+        find: 'if (sizes.has(first)) return 0;',
+        replace: 'if (first === 1) return 0;',
+      },
+      {
+        guarantee: 'axes of names that the model does not have are refused',
+        find: 'if (!spec) {',
+        replace: 'if (!spec) continue;\n    if (false) {',
+      },
+      {
+        guarantee: 'an axis beyond the shape is refused',
+        find: "if (axis === 'none' || rank === 0 || axis < rank) continue;",
+        replace: 'if (rank >= 0) continue;',
       },
     ],
   },
@@ -422,8 +482,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'all inputs of a record have the same rows',
-        find: 'if (odd !== -1) {\n    throw badInput(\n      `input',
-        replace: 'if (odd === -2) {\n    throw badInput(\n      `input',
+        find: 'if (own === rows || batchSize(spec) === undefined) continue;',
+        replace: 'if (own >= 0) continue;',
       },
       {
         guarantee: 'a sparse shape that does not fit is refused before its zeros are allocated',
@@ -480,8 +540,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'an already batched record must have the batch dimension',
-        find: 'if (!matches(shape, spec.shape)) throw mismatch(shape, spec, alreadyBatched);',
-        replace: '',
+        find: 'isDeclared && !matches(shape, spec.shape)',
+        replace: 'false',
       },
       {
         guarantee: 'a single number is taken only where the row has one element',
