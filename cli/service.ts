@@ -61,7 +61,9 @@ export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {
 
 /** The token in the file of --token-file, else of the local service if it has one. @throws bad_config */
 export function tokenOf(values: ServiceValues, record?: StackRecord): string | undefined {
-  const path = values['token-file'] ?? record?.startedWith['token-file'];
+  // The record is a file, which an earlier version may have written without options.
+  const local: Partial<StackRecord> = record ?? {};
+  const path = values['token-file'] ?? local.startedWith?.['token-file'];
   return typeof path === 'string' ? readToken(path) : undefined;
 }
 
