@@ -11,6 +11,7 @@ import { type LocalCloudFormation, startCloudFormation } from './cloudformation.
 import type { StackEvent } from './stacks.ts';
 
 export const ACCESS_KEY = 'AKIDMADEUP';
+const SECRET_KEY = 'made-up';
 
 /** A project, and a mocked AWS account for it. */
 export interface Account {
@@ -45,12 +46,16 @@ export interface Seen extends Run {
 /** @param service a folder with serverless.yml, which stays. Default: a copy of the project, which does not */
 export async function startAccount(service?: string): Promise<Account> {
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const [folder, aws] = await Promise.all([service ?? copyProject(), startAws({ port: 0, log: quiet })]);
+  const credentials = { accessKeyId: ACCESS_KEY, secretAccessKey: SECRET_KEY };
+  const [folder, aws] = await Promise.all([
+    service ?? copyProject(),
+    startAws({ port: 0, log: quiet, credentials }),
+  ]);
   const { s3, region } = aws;
   const cloudFormation = await startCloudFormation({ s3, region, accessKeyId: ACCESS_KEY });
   const variables = {
     AWS_ACCESS_KEY_ID: ACCESS_KEY,
-    AWS_SECRET_ACCESS_KEY: 'made-up',
+    AWS_SECRET_ACCESS_KEY: SECRET_KEY,
     AWS_REGION: region,
     AWS_EC2_METADATA_DISABLED: 'true',
     // Every service, so that an unexpected call ends here and not on the internet.
