@@ -77,6 +77,7 @@ async function dispatch(args: readonly string[], output: Output): Promise<number
     output.answer({ version, node: process.versions.node }, version);
     return EXIT.ok;
   }
+  if (first.startsWith('wkr-')) return (await import('./wkr/main.ts')).runWkr(first, rest, output);
   const isHelp = ['help', '--help', '-h'].includes(first);
   if (first === 'help' && rest[0] !== undefined && rest[0] !== '--json') {
     return (await commandOf(rest[0])).run(['--help'], output);

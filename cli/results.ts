@@ -3,11 +3,13 @@
  */
 import type { NamedTensor } from '../lib/contract/values.ts';
 import { shortestHalf } from '../lib/pipeline/postprocess.ts';
+import { valueText } from '../lib/pipeline/value-text.ts';
 import type { Result } from '../sdk/index.ts';
 
 const SHOWN = 8;
 
-export function resultLines({ uri, outputs, filtered }: Result): string {
+export function resultLines({ uri, outputs, filtered, value }: Result): string {
+  if (value !== undefined) return `${uri}  ${valueText(value)}`;
   if (filtered !== undefined) return `${uri}  ${JSON.stringify(filtered)}`;
   const [only, second] = outputs;
   if (only && !second) return `${uri}  ${outputText(only)}`;

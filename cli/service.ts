@@ -8,6 +8,7 @@ import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
 import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
+import { postJson, withToken } from '../sdk/fetch.ts';
 import { unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 
@@ -53,6 +54,36 @@ export async function findService(values: ServiceValues): Promise<Service | unde
   const credentials = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
   const hasCredentials = credentials.some((name) => Boolean(variables[name]));
   return values.job !== undefined || hasCredentials ? { job, bucket } : undefined;
+}
+
+interface Sent {
+  readonly path: string;
+  readonly body: string;
+  /** Who asks, in errors. */
+  readonly command: string;
+  /** Of the body. Default: JSON. */
+  readonly type?: string;
+}
+
+/** Posts JSON to the service's HTTPS API. @param pick finds the answer, or undefined when another service answers */
+export async function post<T>(
+  { http, token }: Service,
+  { path, body, command, type }: Sent,
+  pick: (answer: Readonly<Record<string, unknown>>) => T | undefined,
+): Promise<T> {
+  if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url`);
+  const url = `${http}${path}`;
+  const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
+  const answer = await postJson(url, body, undefined, withToken(undefined, token), headers);
+  const picked = pick((answer ?? {}) as Readonly<Record<string, unknown>>);
+  if (picked !== undefined) return picked;
+  throw wrongUse(`${url} answered, but not as this service does`);
+}
+
+/** The texts of a list that is not empty. */
+export function textsOf(list: unknown): readonly string[] | undefined {
+  const isList = Array.isArray(list) && list.length > 0 && list.every((text) => typeof text === 'string');
+  return isList ? list : undefined;
 }
 
 export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {

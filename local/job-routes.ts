@@ -1,5 +1,7 @@
 /** The routes of the API for the local gateway, with limits and slots that only a single machine needs. */
+import { LIMITS } from '../lib/contract/limits.ts';
 import { ROUTES, type Route } from '../lib/http/routes.ts';
+import { isWorkerPath } from '../lib/http/worker/paths.ts';
 import type { GatewayRoute } from './gateway/routes.ts';
 
 interface JobHandlers {
@@ -14,16 +16,26 @@ interface PredictLimits {
   readonly refuses: () => boolean;
 }
 
-export function jobRoutes(handlers: JobHandlers, limits: PredictLimits): GatewayRoute[] {
-  return ROUTES.map((route) => {
+/** @param own routes of the single machine, also in place of deployed ones */
+export function jobRoutes(
+  handlers: JobHandlers,
+  limits: PredictLimits,
+  own: readonly GatewayRoute[] = [],
+): GatewayRoute[] {
+  const isOwn = ({ method, path }: Route) => own.some((one) => one.method === method && one.path === path);
+  const deployed = ROUTES.filter((route) => !isOwn(route)).map((route): GatewayRoute => {
     const { method, path } = route;
     const functionName = route.function === 'submit' ? 'predictions' : route.function;
     return { method, path, functionName, handler: handlers[functionName], ...extras(route, limits) };
   });
+  return [...own, ...deployed];
 }
 
-function extras({ function: name, method }: Route, { timeoutMs, refuses }: PredictLimits) {
-  if (name === 'predict') return method === 'POST' ? { timeoutMs, refuses } : { timeoutMs };
+function extras({ function: name, method, path }: Route, { timeoutMs, refuses }: PredictLimits) {
+  if (name === 'predict') {
+    const worker = isWorkerPath(path) ? { maxBytes: LIMITS.frameBytes, hasEnvelope: true } : {};
+    return method === 'POST' ? { timeoutMs, refuses, ...worker } : { timeoutMs };
+  }
   // The status must be available even while a thousand requests wait.
   return name === 'status' ? { ownSlots: true } : {};
 }

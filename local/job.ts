@@ -4,7 +4,6 @@
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { verificationNotes } from '../convert/verify/text.ts';
 import { batch } from '../functions/batch.ts';
 import { deadLetter } from '../functions/dead-letter.ts';
 import { predict } from '../functions/predict.ts';
@@ -13,69 +12,46 @@ import { status } from '../functions/status.ts';
 import { sqsClient } from '../lib/compose/accept.ts';
 import { composeBatch } from '../lib/compose/batch.ts';
 import { composeDeadLetter } from '../lib/compose/dead-letter.ts';
-import { model, onnxSettings } from '../lib/compose/model.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { composePredictions } from '../lib/compose/predictions.ts';
 import { results } from '../lib/compose/redis.ts';
-import { modelLocation, s3Client } from '../lib/compose/s3.ts';
+import { s3Client } from '../lib/compose/s3.ts';
 import { Scope } from '../lib/compose/scope.ts';
 import { composeStatus } from '../lib/compose/status.ts';
 import type { Environment } from '../lib/config/environment.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../lib/config/job.ts';
+import { logError } from '../lib/contract/log.ts';
 import { queueName } from '../lib/contract/names.ts';
-import { readVerification, type Verification } from '../lib/contract/verification.ts';
 import { corsRules } from '../lib/http/cors.ts';
-import { smokeTest } from '../lib/inference/smoke-test.ts';
-import { publishModel } from '../lib/registry/publish.ts';
-import type { Access } from './access.ts';
 import type { LocalAws } from './aws/aws.ts';
-import type { LocalLog } from './aws/lambda.ts';
+import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
-import { type Gateway, startGateway } from './gateway/gateway.ts';
+import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
-import { servedModel } from './model.ts';
-import { RunQueue } from './run-queue.ts';
-import { inTimeSlices } from './time-slices.ts';
+import {
+  type JobServices,
+  processRuns,
+  type Runs,
+  type ServedJob,
+  type ServedRuns,
+  serveModel,
+  serveWorker,
+} from './runs.ts';
+import { openServiceParts, type ServicePartOptions, type ServiceParts } from './worker/open.ts';
 
 export const LOCAL_BUCKET = 'cluster-serving';
 
-export interface ServedJob {
-  readonly job: JobConfig;
-  /** The local model directory, which is uploaded to the local S3 and served from there. */
-  readonly modelDirectory: string;
-}
-
-interface JobServices {
-  readonly aws: LocalAws;
-  readonly redisUrl: string;
-  readonly dataDir: string;
-  /** The port of the job's HTTP gateway; 0 takes any free port. */
-  readonly port: number;
-  readonly access: Access;
-  /** How long a new model may take to become ready, in ms. Default as in lib/inference/smoke-test.ts. */
-  readonly smokeTestMs?: number | undefined;
-  readonly log: LocalLog;
-}
-
 /** The addresses of one job. */
-export interface JobAddresses {
+export interface JobAddresses extends Omit<ServedRuns, 'runs'> {
   readonly job: string;
-  /** The version of the model. */
-  readonly model: string;
   /** The HTTP gateway. */
   readonly url: string;
   readonly queueUrl: string;
   readonly deadLetterUrl: string;
-  /** Notes about the import and the verification of the model. */
-  readonly modelNotes: readonly string[];
-  readonly verification: Verification | undefined;
 }
 
-/**
- * Concurrent events of the queue. They share the model's thread, so more would only wait and keep their messages
- * hidden. With two, one runs while the other's records are in an isolated process.
- */
-const MOST_EVENTS = 2;
+/** How long accepted requests may take when the service stops, in ms, where the job does not say. */
+const STOP_MS = 10_000;
 
 type OnClose = (close: () => Promise<void>) => void;
 
@@ -87,33 +63,73 @@ export async function openJob(
 ): Promise<JobAddresses> {
   const { job } = served;
   const { queue, deadLetterUrl } = await createResources(services.aws, job);
-  const scope = new Scope(environmentOf(job, queue.url, services));
+  const controlToken = services.terminate && (services.access.token ?? newToken());
+  let serving: Runs | undefined;
+  const parts = openServiceParts(partsOf(job, () => serving?.load, controlToken, services.terminate));
+  const onBatch = parts.statistics.batch.bind(parts.statistics);
+  const inProcesses = processRuns(job, onBatch);
+  const scope = new Scope(environmentOf(served, queue.url, services), inProcesses);
   onClose(async () => {
     scope.get(s3Client).destroy();
     scope.get(sqsClient).destroy();
   });
-  const { version, notes, verification } = await publish(served, services, scope);
   onClose(() => scope.get(results).close());
-  onClose(() => scope.get(model).close());
-  await scope.get(model).ready();
-  const runs = new RunQueue({ now: clock });
-  await openEventSources(scope, services, { runs, deadLetterUrl }, onClose);
-  const gateway = await openGateway(scope, services, runs);
+  const { runs, ...facts } = await (job.worker.class === undefined
+    ? serveModel(served, services, scope, onClose, inProcesses.runs)
+    : serveWorker(served, services, scope, onClose, onBatch));
+  serving = runs;
+  parts.statistics.follow(runs.load);
+  onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
+  await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  const options = await gatewayOptions(scope, services, runs, parts);
+  const gateway = await startGateway(options);
   onClose(() => gateway.close());
+  if (served.secondPort !== undefined) {
+    const second = await startGateway({ ...options, port: served.secondPort });
+    onClose(() => second.close());
+  }
+  if (controlToken !== undefined) {
+    const { forget } = await makeToken(gateway.port, controlToken);
+    onClose(forget);
+  }
+  onClose(async () => parts.close());
+  return { ...facts, job: job.jobName, url: gateway.url, queueUrl: queue.url, deadLetterUrl };
+}
+
+/** What the HTTP API has on a single machine only. */
+function partsOf(
+  job: JobConfig,
+  load: () => Runs['load'] | undefined,
+  token: string | undefined,
+  terminate: ((how: string) => void) | undefined,
+): ServicePartOptions {
+  const { batchSize, worker } = job;
+  const workers = () => load()?.workers?.() ?? 1;
+  const version = () => load()?.version?.();
+  const end = async () => terminate?.('terminate');
   return {
-    job: job.jobName,
-    model: version,
-    url: gateway.url,
-    queueUrl: queue.url,
-    deadLetterUrl,
-    modelNotes: notes,
-    verification,
+    ttlMs: job.resultTtlSeconds * 1000,
+    fetch: { allowedHosts: worker.allowImgHost },
+    page: () => ({ job: job.jobName, workers: workers(), batchSize }),
+    facts: () => ({
+      ...snakeCase({ ...worker, batchSize }),
+      job_name: job.jobName,
+      model_version: version(),
+    }),
+    ...(token === undefined ? {} : { control: { token, verbs: { terminate: end } } }),
+    log: logError,
   };
+}
+
+/** Names as the flags of wkr_serving have them. */
+function snakeCase(settings: object): Record<string, unknown> {
+  const nameOf = (name: string) => name.replaceAll(/[A-Z]+/g, (letters) => `_${letters.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [nameOf(name), value]));
 }
 
 /** The environment that Lambda's variables describe for a deployed function, on this machine. */
 function environmentOf(
-  job: JobConfig,
+  { job, modelDirectory, directory }: ServedJob,
   queueUrl: string,
   { aws, redisUrl, dataDir }: JobServices,
 ): Environment {
@@ -135,55 +151,29 @@ function environmentOf(
     isProvisioned: false,
     traceId: undefined,
     modelDirectory: join(dataDir, 'models', job.jobName),
+    workerFolders: directory === undefined ? undefined : { directory, modelDir: modelDirectory },
   };
 }
 
-/** Publishes the model directory, after an import if it is not ONNX, as the version that serves. */
-async function publish(
-  { job, modelDirectory }: ServedJob,
-  { dataDir, smokeTestMs }: JobServices,
-  scope: Scope,
-) {
-  const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
-  const known = readVerification(importReport?.verification);
-  const settings = scope.get(onnxSettings);
-  const { version, verification } = await publishModel(
-    scope.get(s3Client),
-    scope.get(modelLocation),
-    directory,
-    {
-      smokeTest: (file) => smokeTest(file, { settings, limitMs: smokeTestMs }),
-      verify: async (file, stored) => {
-        // Loaded on demand: a start with a model that was verified before does not wait for the converters.
-        const { verifyVersion } = await import('../convert/verify/version.ts');
-        return verifyVersion(file, { known: stored ?? known, job });
-      },
-    },
-  );
-  return { version, verification, notes: [...notes, ...verificationNotes(verification, job.batching)] };
-}
-
-/** Opens the event sources. Their runs share a queue with the requests' (run-queue.ts). */
 async function openEventSources(
   scope: Scope,
   { aws, log }: JobServices,
-  { runs, deadLetterUrl }: { readonly runs: RunQueue; readonly deadLetterUrl: string },
+  { runs, parts, deadLetterUrl }: { runs: Runs; parts: ServiceParts; deadLetterUrl: string },
   onClose: OnClose,
 ): Promise<void> {
   const { job, queueUrl } = scope.environment;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
-  const deps = await composeBatch(scope);
-  const slices = inTimeSlices(deps.model, runs, clock);
+  const deps = await composeBatch(scope, runs.model);
+  const { model, ...timing } = runs.queued(deps.model);
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: batch({ ...deps, model: slices.model }),
-    invoke: slices.invoke,
-    functionClock: slices.functionClock,
+    handler: batch({ ...deps, model: parts.counted(model) }),
+    ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: MOST_EVENTS,
+    maximumConcurrency: runs.events,
   });
   onClose(() => batches.close());
   const deadLetters = await startPoller({
@@ -198,31 +188,41 @@ async function openEventSources(
   onClose(() => deadLetters.close());
 }
 
-async function openGateway(scope: Scope, services: JobServices, runs: RunQueue): Promise<Gateway> {
+async function gatewayOptions(
+  scope: Scope,
+  services: JobServices,
+  runs: Runs,
+  parts: ServiceParts,
+): Promise<GatewayOptions> {
   const { port, log, access } = services;
   const { job } = scope.environment;
-  const deps = await composePredict(scope);
+  const deps = await composePredict(scope, runs.model);
+  const { version } = runs;
   const handlers = {
-    predict: predict({ ...deps, model: { use: (work) => runs.run(() => deps.model.use(work)) } }),
+    predict: predict({
+      ...deps,
+      model: parts.counted(deps.model),
+      encode: parts.encode,
+    }),
     predictions: predictions(await composePredictions(scope)),
-    status: status(await composeStatus(scope)),
+    status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
-  return startGateway({
+  return {
+    ...(runs.stopMs === undefined ? {} : { closeTimeoutMs: runs.stopMs }),
     port,
     portOption: '--port',
     log,
     cors: corsRules(job.http.corsOrigins),
     ...access,
     allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
-    routes: jobRoutes(handlers, {
-      timeoutMs: predictTimeoutSeconds(job) * 1000,
-      refuses: () => runs.refuses(),
-    }),
-  });
-}
-
-function clock(): number {
-  return performance.now();
+    routes: parts.count(
+      jobRoutes(
+        handlers,
+        { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() },
+        parts.routes,
+      ),
+    ),
+  };
 }
 
 async function createResources(aws: LocalAws, job: JobConfig) {

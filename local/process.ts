@@ -19,15 +19,21 @@ export async function identify(pid: number): Promise<ProcessIdentity> {
 export async function isAlive({ pid, startedAt }: ProcessIdentity): Promise<boolean> {
   // 0 and negative pids name groups, which a broken file must never end.
   if (!Number.isSafeInteger(pid) || pid < 1) return false;
+  if (!isPid(pid)) return false;
+  const stat = await statOf(pid);
+  // The system has no /proc, or the process has ended meanwhile.
+  if (stat === undefined) return isPid(pid);
+  if (stat.state === 'Z' || stat.state === 'X') return false;
+  return startedAt === undefined || startedAt === stat.startedAt;
+}
+
+function isPid(pid: number): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-  const stat = await statOf(pid);
-  if (stat === undefined) return true;
-  if (stat.state === 'Z' || stat.state === 'X') return false;
-  return startedAt === undefined || startedAt === stat.startedAt;
+  return true;
 }
 
 /** Waits until the process has ended, at most `limitMs`. Returns whether it has. */

@@ -15,12 +15,15 @@ import type { JobAddresses } from './job.ts';
 import { outliveOutput } from './output.ts';
 import { identify } from './process.ts';
 import { runSample, type SampleReport, sampleTable } from './sample.ts';
+import { onStopSignal } from './signals.ts';
 import { type Stack, startStack } from './stack.ts';
 import type { StartSettings } from './start-options.ts';
 
 interface ServeOptions {
   /** Prints JSON, one value per line. */
   readonly json: boolean;
+  /** Whether a caller with the token of its port may end it. */
+  readonly isControlled?: boolean;
   /** The file of the output when it is not a terminal. */
   readonly log?: string | undefined;
   /** Called when requests are answered. */
@@ -28,9 +31,13 @@ interface ServeOptions {
 }
 
 /** @returns the exit code. @throws bad_config and the errors of the parts */
-export async function serve(settings: StartSettings, { json, log, onReady }: ServeOptions): Promise<number> {
+export async function serve(
+  settings: StartSettings,
+  { json, isControlled, log, onReady }: ServeOptions,
+): Promise<number> {
   const { dataDir, jobs, startedWith } = settings;
-  const stopped = stopSignal();
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
+  onStopSignal(stop);
   outliveOutput();
   // For the files of redis-server, SQLite and the converters too.
   process.umask(0o077);
@@ -44,6 +51,7 @@ export async function serve(settings: StartSettings, { json, log, onReady }: Ser
     access: settings.access,
     preferEmbeddedRedis: settings.preferEmbeddedRedis,
     log: localLog(settings.verbose),
+    ...(isControlled ? { terminate: stop } : {}),
   });
   let forget = async () => {};
   try {
@@ -122,20 +130,6 @@ function addressText(addresses: Addresses): string {
     `  for the AWS SDK and the aws command line:`,
     ...environment.map((line) => `    ${line}`),
   ].join('\n');
-}
-
-/** Resolves at the first Ctrl-C or TERM. The second one ends the process at once. */
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((settle) => {
-    let asked = false;
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(signal, () => {
-        if (asked) process.exit(130);
-        asked = true;
-        settle(signal);
-      });
-    }
-  });
 }
 
 function localLog(verbose: boolean): LocalLog {

@@ -10,10 +10,11 @@ import { type Access, readAccess } from './access.ts';
 import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
-import { type JobAddresses, LOCAL_BUCKET, openJob, type ServedJob } from './job.ts';
+import { type JobAddresses, LOCAL_BUCKET, openJob } from './job.ts';
 import { holdFolder } from './lock.ts';
 import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
+import type { ServedJob } from './runs.ts';
 
 interface StackOptions {
   /** One or more jobs with different names. */
@@ -27,8 +28,10 @@ interface StackOptions {
   /** Who may call. Default: this machine, without a token. */
   readonly access?: Access;
   /** See JobServices. */
-  readonly smokeTestMs?: number;
+  readonly readyMs?: number;
   readonly log: LocalLog;
+  /** See JobServices. */
+  readonly terminate?: (how: string) => void;
 }
 
 export interface Stack extends JobAddresses {
@@ -69,7 +72,16 @@ async function openStack(
   options: StackOptions,
   onClose: (close: () => Promise<void>) => void,
 ): Promise<Omit<Stack, 'close'>> {
-  const { jobs, dataDir, ports, preferEmbeddedRedis, access = readAccess({}), smokeTestMs, log } = options;
+  const {
+    jobs,
+    dataDir,
+    ports,
+    preferEmbeddedRedis,
+    access = readAccess({}),
+    readyMs,
+    log,
+    terminate,
+  } = options;
   assertDifferent(jobs);
   const httpPorts = jobs.map((_, i) => httpPort(ports.http, i));
   await assertPortsFree([
@@ -96,7 +108,7 @@ async function openStack(
     log,
   });
   onClose(() => aws.close());
-  const services = { aws, redisUrl: redis.url, dataDir, access, smokeTestMs, log };
+  const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, log, terminate };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
     opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));

@@ -9,7 +9,7 @@ import { badConfig } from '../lib/contract/errors.ts';
 import { type Access, type AccessValues, readAccess } from './access.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';
-import type { ServedJob } from './job.ts';
+import type { ServedJob } from './runs.ts';
 
 /** Jobs of one `npm start`, each with its own environment, model and memory. The start is refused. */
 const MAX_JOBS = 16;
@@ -26,6 +26,7 @@ export const START_OPTIONS = {
   'allow-host': { type: 'string', multiple: true },
   'data-dir': { type: 'string' },
   'embedded-redis': { type: 'boolean' },
+  watch: { type: 'boolean' },
   verbose: { type: 'boolean' },
 } as const;
 
@@ -43,6 +44,7 @@ export const START_OPTIONS_HELP = `\
       --allow-host <name> name by which clients may call, as that of a proxy; may be given again
       --data-dir <dir>    what survives a restart (default .cluster-serving)
       --embedded-redis    use the embedded Redis also where redis-server is installed
+      --watch             for development: when files of a worker change, new processes take over
       --verbose           print what the parts do`;
 
 interface StartValues extends AccessValues {
@@ -53,6 +55,7 @@ interface StartValues extends AccessValues {
   readonly 'redis-port'?: string | undefined;
   readonly 'data-dir'?: string | undefined;
   readonly 'embedded-redis'?: boolean | undefined;
+  readonly watch?: boolean | undefined;
   readonly verbose?: boolean | undefined;
 }
 
@@ -91,7 +94,11 @@ export function readSettings(values: StartValues): StartSettings {
   const served = read.map(({ path, job }) => ({
     job,
     modelDirectory: resolve(dirname(path), job.modelPath),
+    directory: dirname(path),
+    watch: values.watch,
   }));
+  if (values.watch && served.every(({ job }) => job.worker.class === undefined))
+    throw badConfig('--watch: no job has a worker; a model is replaced by `cluster-serving model push`');
   return {
     jobs: served as [ServedJob, ...ServedJob[]],
     notes: read.flatMap(({ job, notes }) =>

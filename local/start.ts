@@ -2,6 +2,7 @@
  * `npm start`: runs the service on this machine after checking that it works. `cluster-serving start --foreground`
  * does the same; serve.ts implements both.
  */
+import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { serve } from './serve.ts';
@@ -27,6 +28,9 @@ async function main(): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  // The processes of the model read the same sources, which is most of their start.
+  const { directory } = enableCompileCache();
+  if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= directory;
   return serve(readSettings(values), { json });
 }
 

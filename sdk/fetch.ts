@@ -53,13 +53,53 @@ export async function request(
   signal?: AbortSignal,
   send: Fetch = fetch,
 ): Promise<Answer> {
+  const answer = await requestBytes(url, init, { timeoutMs, signal, send, maxBytes: MAX_ANSWER_BYTES });
+  const body = parse(answer.bytes);
+  if (answer.ok) return { status: answer.status, body };
+  const { code } = (body ?? {}) as { code?: unknown };
+  if (answer.status === 404 && errorCodeOf(code) === undefined) {
+    throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
+  }
+  throw errorOf(url, answer);
+}
+
+export interface BytesAnswer {
+  readonly status: number;
+  /** 2xx. */
+  readonly ok: boolean;
+  /** Without its parameters. */
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface RequestOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly send?: Fetch | undefined;
+  /** No more of the answer is read. */
+  readonly maxBytes: number;
+}
+
+/**
+ * @returns the answer, whatever its status
+ * @throws timeout; too_large; queue_unavailable when the service is unreachable
+ */
+export async function requestBytes(
+  url: string,
+  init: RequestInit,
+  { timeoutMs, signal, send = fetch, maxBytes }: RequestOptions,
+): Promise<BytesAnswer> {
   const timeout = AbortSignal.timeout(timeoutMs);
-  let response: Response;
-  let text: string;
   try {
-    response = await send(url, { ...init, signal: signal ? AbortSignal.any([timeout, signal]) : timeout });
-    text = await response.text();
+    const response = await send(url, {
+      ...init,
+      signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
+    });
+    const [mediaType = ''] = (response.headers.get('content-type') ?? '').split(';');
+    const bytes = await readUpTo(maxBytes, response, url);
+    return { status: response.status, ok: response.ok, mediaType: mediaType.trim(), bytes };
   } catch (error) {
+    if (error instanceof ServingError) throw error;
     if (timeout.aborted)
       throw new ServingError('timeout', `${url} did not answer in ${timeoutMs} ms`, { cause: error });
     if (signal?.aborted) throw error;
@@ -67,17 +107,32 @@ export async function request(
       cause: error,
     });
   }
-  if (text.length > MAX_ANSWER_BYTES)
-    throw new ServingError('too_large', `the answer of ${url} is ${text.length} bytes`);
-  const body = parse(text);
-  if (response.ok) return { status: response.status, body };
-  const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
-  const known = errorCodeOf(code);
-  if (response.status === 404 && known === undefined) {
-    throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
+}
+
+async function readUpTo(maxBytes: number, response: Response, url: string): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  let size = Number(response.headers.get('content-length') ?? 0);
+  if (size > maxBytes) await response.body?.cancel();
+  else {
+    size = 0;
+    // Leaving the loop cancels the rest.
+    for await (const piece of response.body ?? []) {
+      size += piece.byteLength;
+      if (size > maxBytes) break;
+      pieces.push(piece);
+    }
   }
-  const shown = textOf(error) ?? textOf(message) ?? `${url} answered ${response.status}`;
-  throw new ServingError(known ?? codeOfStatus(response.status), shown);
+  if (size > maxBytes)
+    throw new ServingError('too_large', `the answer of ${url} is over the limit of ${maxBytes} bytes`);
+  return Buffer.concat(pieces);
+}
+
+/** The error of an answer that is none of 2xx. */
+export function errorOf(url: string, { status, bytes }: BytesAnswer): ServingError {
+  const body = parse(bytes) ?? {};
+  const { error, code, message, error_message: text } = body as Readonly<Record<string, unknown>>;
+  const shown = textOf(error) ?? textOf(text) ?? textOf(message) ?? `${url} answered ${status}`;
+  return new ServingError(errorCodeOf(code) ?? codeOfStatus(status), shown);
 }
 
 function textOf(value: unknown): string | undefined {
@@ -89,9 +144,9 @@ function reason(error: unknown): string {
   return cause instanceof Error ? cause.message || message : message;
 }
 
-function parse(text: string): unknown {
+function parse(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return undefined;
   }

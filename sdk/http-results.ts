@@ -7,6 +7,7 @@ import { errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
+import type { WorkerValue } from '../lib/contract/worker-values.ts';
 import { float16Bits } from '../lib/pipeline/cast.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
@@ -141,6 +142,7 @@ interface ResultJson {
   readonly model?: string;
   readonly finishedAt?: string;
   readonly filtered?: unknown;
+  readonly value?: WorkerValue;
   readonly outputs?: readonly {
     name: string;
     dtype: DType;
@@ -154,9 +156,11 @@ function failureOf({ uri, code, error }: ResultJson): ServingError {
 }
 
 function resultOf(json: ResultJson): Result {
-  const { uri, model = '', finishedAt, filtered, outputs = [], identity = '' } = json;
-  const finishedAtMs = Date.parse(finishedAt ?? '');
-  return { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt: finishedAtMs, identity };
+  const { uri, model = '', filtered, value, outputs = [], identity = '' } = json;
+  const finishedAt = Date.parse(json.finishedAt ?? '');
+  const result = { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt, identity };
+  // Over HTTP it is plain JSON: bytes are base64, arrays are lists.
+  return value === undefined ? result : { ...result, value };
 }
 
 function tensorOf({

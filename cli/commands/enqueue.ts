@@ -6,13 +6,13 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { postJson, withToken } from '../../sdk/fetch.ts';
 import { InputQueue, type QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { readInput, recordsOf } from '../records.ts';
-import { findService, JOB, notRunning, SERVICE_OPTIONS, type Service } from '../service.ts';
+import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
+import { readTable, recordsOfTable } from '../table.ts';
 import { INPUT } from './predict.ts';
 
 const SHOWN_FAILURES = 20;
@@ -22,11 +22,18 @@ export const command = defineCommand({
   usage: ['[options] <uri>=<image>...', '[options] --dir <folder> | --file <file>'],
   about: `Puts records into the queue. When it ends, each record is in the queue or reported as an error; \`query\` prints
 the results. A JSON file holds records {"uri": ..., "inputs": {...}} (one, an array, or one a line) with inputs as the
-SDK takes them, or a request {"instances": [...], "uris": [...]}.`,
+SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file, each row is a record.`,
   options: {
     dir: { value: 'folder', about: 'every PNG and JPEG below the folder; the path below it is the uri' },
     prefix: { value: 'text', about: 'put before each uri of --dir' },
-    file: { value: 'file', about: 'JSON file; - reads stdin' },
+    file: {
+      value: 'file',
+      about: 'JSON file, or CSV file (*.csv) with the names of columns first; - reads stdin as JSON',
+    },
+    'uri-column': {
+      value: 'name',
+      about: 'column of a CSV file with the uris (default: `uri`, else <file>-<row>)',
+    },
     input: INPUT,
     ...SERVICE_OPTIONS,
     'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
@@ -34,12 +41,15 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}.`,
     'redis-url': { value: 'url', about: 'its Redis, so that `status` knows what is queued' },
     job: JOB,
   },
-  async run({ dir, file, prefix, input, ...values }, output, pairs) {
+  async run({ dir, file, prefix, input, 'uri-column': uriColumn, ...values }, output, pairs) {
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
+    const isTable = file !== undefined && /\.csv$/i.test(file);
+    if (uriColumn !== undefined && !isTable) throw wrongUse('--uri-column goes with --file and a CSV file');
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --queue-url');
+    if (isTable) return send(recordsOfTable(await readTable(file), uriColumn), service, output);
     if (dir !== undefined) return send(await recordsOfFolder(dir, prefix ?? '', input), service, output);
     if (file === undefined) {
       const records = pairs.map((pair) => recordOfPair(pair, input));
@@ -107,15 +117,9 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 }
 
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
-async function sendRequest(body: string, { http, token }: Service, output: Output): Promise<number> {
-  if (http === undefined) throw wrongUse('a request {"instances"} goes to the HTTPS API: pass --url');
-  const url = `${http}/predictions`;
-  const answer = ((await postJson(url, body, undefined, withToken(undefined, token))) ?? {}) as {
-    uri?: string;
-    uris?: string[];
-  };
-  const uris = answer.uris ?? (answer.uri === undefined ? [] : [answer.uri]);
-  if (uris.length === 0) throw wrongUse(`${url} answered, but not as this service does`);
+async function sendRequest(body: string, service: Service, output: Output): Promise<number> {
+  const sent = { path: '/predictions', body, command: 'a request {"instances"}' };
+  const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));
   return EXIT.ok;
 }

@@ -6,7 +6,8 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import { GROUPS, type SettingDefinition } from '../../lib/config/schema.ts';
+import type { SettingDefinition } from '../../lib/config/readers.ts';
+import { GROUPS } from '../../lib/config/schema.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { deploymentText } from '../deployment.ts';
@@ -71,6 +72,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   queue: 'The SQS queue and the functions that read it.',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
+  worker: 'Your own code in place of a model (docs/how-to/serve-your-own-code.md).',
 };
 
 /** Every setting with its meaning and its default, or an example of it where it has none. */

@@ -3,12 +3,17 @@
  * the predictions are in the order of the images.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { type Fetch, postJson, withToken } from '../../sdk/fetch.ts';
 import { defineCommand, wrongUse } from '../command.ts';
-import { EXIT } from '../output.ts';
+import { EXIT, type Output } from '../output.ts';
+import { showProgress } from '../progress.ts';
 import { isJson, readInput } from '../records.ts';
-import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
+import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
+import { csvText, inFile, partsOf, readTable, type Table } from '../table.ts';
 
+const TABLE = {
+  value: 'file',
+  about: 'CSV file, whose first line names the columns; - reads stdin',
+} as const;
 /** The limit of one request in base64, below the 6 MiB that the service accepts. */
 const REQUEST_BYTES = 4 * 1024 * 1024;
 const REQUEST_IMAGES = 100;
@@ -21,20 +26,21 @@ export const INPUT = {
 
 export const command = defineCommand({
   name: 'predict',
-  usage: ['[options] <image>... | <request.json> | -'],
-  about: `Sends images, or a JSON request {"instances": [...]} (- reads it from stdin), to POST /predict and prints the
-predictions.`,
-  options: { input: INPUT, ...SERVICE_OPTIONS, job: JOB },
-  async run({ input, ...values }, output, paths) {
-    if (paths.length === 0) throw wrongUse('predict what? Give images, a JSON file, or - for stdin');
+  usage: ['[options] <image>... | <request.json> | - | --file <table.csv>'],
+  about: `Sends images, a JSON request {"instances": [...]} (- reads it from stdin), or the rows of a table, to POST /predict
+and prints the predictions.`,
+  options: { file: TABLE, input: INPUT, ...SERVICE_OPTIONS, job: JOB },
+  async run({ file, input, ...values }, output, paths) {
+    const isOne = file === undefined ? paths.length > 0 : paths.length === 0;
+    if (!isOne)
+      throw wrongUse('predict what? Give images, a JSON file, - for stdin, or --file and a CSV file');
     const service = await findService(values);
     if (!service) return notRunning(values, output);
-    if (service.http === undefined) throw wrongUse('predict needs the HTTPS API: pass --url');
-    const send = withToken(undefined, service.token);
+    if (file !== undefined) return predictTable(await readTable(file), service, output);
     const predictions: string[] = [];
     const lines: string[] = [];
     for await (const request of requests(paths, input)) {
-      const answered = await ask(`${service.http}/predict`, request, send);
+      const answered = await ask(service, request);
       predictions.push(...answered);
       lines.push(...answered.map((text, i) => (request.body ? text : `${request.names[i]}  ${text}`)));
     }
@@ -42,6 +48,31 @@ predictions.`,
     return EXIT.ok;
   },
 });
+
+/** Sends the rows of a table, some at a time; a prediction is printed with its line. */
+async function predictTable(table: Table, service: Service, output: Output): Promise<number> {
+  const { name, columns, rows } = table;
+  const progress = showProgress(output.json);
+  const predictions: string[] = [];
+  try {
+    for (const part of partsOf(rows)) {
+      const body = csvText(columns, part);
+      const sent = { path: '/predict', body, type: 'text/csv', command: 'predict' };
+      const answered = await post(service, sent, (answer) => textsOf(answer['predictions'])).catch(
+        (error: unknown) => {
+          throw inFile(error, name, part);
+        },
+      );
+      predictions.push(...answered);
+      progress.update({ done: predictions.length, total: rows.length });
+    }
+  } finally {
+    progress.end();
+  }
+  const lines = predictions.map((text, i) => `${name}:${rows[i]?.line}  ${text}`);
+  output.answer({ predictions }, lines.join('\n'));
+  return EXIT.ok;
+}
 
 interface PredictRequest {
   /** The names of the images. */
@@ -52,20 +83,18 @@ interface PredictRequest {
 }
 
 /** Sends a request, or its two halves if the answer would be too large. */
-async function ask(url: string, request: PredictRequest, send?: Fetch): Promise<readonly string[]> {
+async function ask(service: Service, request: PredictRequest): Promise<readonly string[]> {
   const { names, instances, body } = request;
   try {
-    const answer = await postJson(url, body ?? JSON.stringify({ instances }), undefined, send);
-    const { predictions } = (answer ?? {}) as { predictions?: readonly string[] };
-    if (Array.isArray(predictions)) return predictions;
-    throw wrongUse(`${url} answered, but not as this service does`);
+    const sent = { path: '/predict', body: body ?? JSON.stringify({ instances }), command: 'predict' };
+    return await post(service, sent, ({ predictions }) => textsOf(predictions));
   } catch (error) {
     const isTooLarge = error instanceof ServingError && error.code === 'too_large';
     if (!isTooLarge || instances.length < 2) throw error;
     const middle = instances.length >> 1;
     const first = { names: names.slice(0, middle), instances: instances.slice(0, middle) };
     const second = { names: names.slice(middle), instances: instances.slice(middle) };
-    return [...(await ask(url, first, send)), ...(await ask(url, second, send))];
+    return [...(await ask(service, first)), ...(await ask(service, second))];
   }
 }
 

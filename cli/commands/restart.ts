@@ -29,7 +29,8 @@ previous start; options given here replace them. Ports that were 0 are chosen an
     }
     // Read and imported before the stop, so that a broken config or model does not end the running service.
     const settings = readSettings({ ...keptOptions(before, values), ...values });
-    for (const { job, modelDirectory } of settings.jobs) await servedModel(job, modelDirectory, dataDir);
+    for (const { job, modelDirectory } of settings.jobs)
+      if (job.worker.class === undefined) await servedModel(job, modelDirectory, dataDir);
     const stopped = await stopService(dataDir, STOP_TIMEOUT.default * 1000, output);
     if (stopped) output.note(`stopped process ${stopped.pid}`);
     return startAndReport(settings, timeout * 1000, output);

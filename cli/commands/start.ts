@@ -41,6 +41,7 @@ export const START_OPTIONS = {
   },
   'data-dir': { value: 'dir', about: 'where data are kept across restarts (default .cluster-serving)' },
   'embedded-redis': { about: 'use the embedded Redis even if redis-server is installed' },
+  watch: { about: 'for development: when files of a worker change, new processes take over; not the config' },
   verbose: { about: 'print what each part does' },
 } as const;
 

@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
@@ -15,6 +16,7 @@ import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../lib/s3/objects.ts';
 import { findRunning } from '../../local/data-folder.ts';
 import { wrongUse } from '../command.ts';
+import { configsOf } from '../configs.ts';
 import { assertUrls, dataDirOf, findService, type ServiceValues } from '../service.ts';
 
 export interface DlqValues extends ServiceValues {
@@ -22,11 +24,24 @@ export interface DlqValues extends ServiceValues {
 }
 
 /** Without a config the settings of the job are the defaults. */
-type Place = { readonly job: JobConfig; readonly bucket: string } & {
+type Place = {
+  readonly job: JobConfig;
+  readonly bucket: string;
+  /** Whether it is the service of this machine, where a worker has its own folder. */
+  readonly isLocal: boolean;
+} & {
   readonly [Key in 'config' | 'endpoint' | 'region' | 'queueUrl' | 'redisUrl']: string | undefined;
 };
 
 export type DlqPlace = NonNullable<Awaited<ReturnType<typeof openDlq>>>;
+
+/** What runs the records of dead letters: the model or the worker of the job. */
+export interface ReplayRunner {
+  /** Of the model. */
+  readonly version: string;
+  /** As many outcomes, same order. @throws model_unavailable */
+  run(records: readonly Inputs[]): Promise<Outcome[]>;
+}
 
 /** The limit of each Redis command; the Redis may be far away. */
 const REDIS_MS = 5_000;
@@ -57,7 +72,7 @@ export async function openDlq(values: DlqValues) {
 function bucketPlace(values: DlqValues, bucket: string): Place {
   const { 'queue-url': queueUrl, 'redis-url': redisUrl } = values;
   const endpoint = variables['AWS_ENDPOINT_URL'];
-  return { ...settingsOf(values), bucket, endpoint, region: undefined, queueUrl, redisUrl };
+  return { ...settingsOf(values), bucket, endpoint, region: undefined, queueUrl, redisUrl, isLocal: false };
 }
 
 /** The settings of --config, else of ./config.yaml if it belongs to this job. */
@@ -81,13 +96,11 @@ async function localPlace(values: DlqValues): Promise<Place | undefined> {
   if (!record) return undefined;
   const service = await findService({ job: values.job, 'data-dir': values['data-dir'] });
   if (service?.bucket === undefined) return undefined;
-  const said = values.config ?? record.startedWith['config'];
-  const configs = [said].flat().filter((path) => typeof path === 'string');
-  const read = configs.map((path) => ({ config: path, job: readConfig(path).job }));
+  const read = configsOf(values.config ?? record.startedWith['config']);
   const own = read.find(({ job }) => job.jobName === service.job);
   if (!own && values.config !== undefined) namedJob(values.config, service.job);
   const { bucket, endpoint, region } = service;
   const { 'queue-url': queueUrl = service.queueUrl, 'redis-url': redisUrl = service.redisUrl } = values;
   const job = own?.job ?? { ...DEFAULT_JOB, jobName: service.job };
-  return { job, config: own?.config, bucket, endpoint, region, queueUrl, redisUrl };
+  return { job, config: own?.config, bucket, endpoint, region, queueUrl, redisUrl, isLocal: true };
 }

@@ -12,8 +12,8 @@ import type { ReplacedRecord, Replacement } from '../../lib/redis/replace-result
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import type { DeadLetterEntry } from '../../lib/s3/dead-letters.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
-import type { DlqPlace } from './place.ts';
-import { type ReplayRunner, withRunner } from './runner.ts';
+import type { DlqPlace, ReplayRunner } from './place.ts';
+import { withRunner } from './runner.ts';
 import { findEntries, type Where } from './where.ts';
 
 /** A record that was tried again and did not get a result. */

@@ -13,14 +13,7 @@ import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
 import { isRecordFault } from '../../lib/pipeline/poison-isolation.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import type { DlqPlace } from './place.ts';
-
-export interface ReplayRunner {
-  /** Of the model. */
-  readonly version: string;
-  /** As many outcomes, same order. @throws model_unavailable */
-  run(records: readonly Inputs[]): Promise<Outcome[]>;
-}
+import type { DlqPlace, ReplayRunner } from './place.ts';
 
 /** Long enough to start a process and load a model of gigabytes. */
 const OPEN_MS = 300_000;
@@ -31,10 +24,15 @@ const OPEN_MS = 300_000;
  * @throws model_unavailable
  */
 export async function withRunner<T>(
-  { s3, bucket, job }: DlqPlace,
+  place: DlqPlace,
   limitMs: number | undefined,
   work: (runner: ReplayRunner) => Promise<T>,
 ): Promise<T> {
+  const { s3, bucket, job } = place;
+  if (job.worker.class !== undefined) {
+    const { withWorker } = await import('./worker.ts');
+    return withWorker(place, limitMs, work);
+  }
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-replay-'));
   let isolated: IsolatedRunner | undefined;
   try {

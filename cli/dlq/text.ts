@@ -53,6 +53,8 @@ function factsOf(value: Value): Omit<InputFacts, 'name' | 'kind'> {
       return { dtype: 'string', bytes: value.text.length, first: [value.text.slice(0, SHOWN_CHARACTERS)] };
     case 'json':
       return nestedFacts(value.value);
+    case 'value':
+      return { first: [] };
   }
 }
 

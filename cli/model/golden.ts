@@ -10,15 +10,15 @@ import {
   goldenRequests,
   writeGolden,
 } from '../../convert/golden/file.ts';
+import type { ImportOptions } from '../../convert/import.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { postJson, withToken } from '../../sdk/fetch.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { readInput } from '../records.ts';
-import { findService, notRunning, type ServiceValues } from '../service.ts';
+import { findService, notRunning, post, type ServiceValues, textsOf } from '../service.ts';
 import { withImport } from './import.ts';
 
 export interface GoldenValues extends ServiceValues {
@@ -46,8 +46,8 @@ export async function golden(
   if (directory === undefined) throw wrongUse(`model golden ${action}: which directory?`);
   if (surplus !== undefined) throw wrongUse(`model golden ${action}: unexpected ${JSON.stringify(surplus)}`);
   if (action === 'add') return add(directory, values, settings, output);
-  const requests = await goldenRequests(resolve(directory));
   if (action === 'run') return run(directory, settings, output);
+  const requests = await goldenRequests(resolve(directory));
   const lines = requests.map(({ name, predictions, tolerance }) => {
     return `${name}  ${predictions.length} instances, tolerance ${tolerance}`;
   });
@@ -85,15 +85,9 @@ async function add(directory: string, values: GoldenValues, settings: Settings, 
 async function ask(path: string, values: GoldenValues) {
   const service = await findService(values);
   if (!service) return undefined;
-  if (service.http === undefined)
-    throw wrongUse('model golden add --request needs the HTTPS API: pass --url');
   const request = (await readInput(path)).toString('utf8');
-  const send = withToken(undefined, service.token);
-  const answer = (await postJson(`${service.http}/predict`, request, undefined, send)) as {
-    predictions?: unknown;
-  };
-  if (Array.isArray(answer.predictions)) return { request, predictions: answer.predictions as string[] };
-  throw wrongUse(`${service.http} answered, but not as this service does`);
+  const sent = { path: '/predict', body: request, command: 'model golden add --request' };
+  return { request, predictions: await post(service, sent, ({ predictions }) => textsOf(predictions)) };
 }
 
 async function ofReference(folder: string, path: string, { job, convert }: Settings, output: Output) {
@@ -101,7 +95,7 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
   const { parseFilter } = await import('../../lib/pipeline/postprocess.ts');
-  return withModel(folder, convert, output, async (file) => {
+  return withModel(folder, { convert }, output, async (file) => {
     const { shapelessInputs: shapeless } = await readOnnxFacts(file);
     const ports = await checkOnnx(file, { shapeless, measure: false });
     return goldenOfReference(resolve(path), ports, parseFilter(job.postProcessing));
@@ -110,28 +104,33 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
 
 async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
   const { goldenResults, goldenText, isFailure } = await import('../../convert/golden/check.ts');
+  const { proofOptions } = await import('../../convert/verify/options.ts');
   const { verifyModel } = await import('../../convert/verify/verify.ts');
+  const { ModelProcess } = await import('../../convert/check/model-process.ts');
   const folder = resolve(directory);
+  const process = new ModelProcess();
   return interruptible('the golden requests', output, (signal) =>
-    withModel(folder, convert, output, async (file) => {
-      const verification = await verifyModel(file, { maxRows: job.batchSize, signal });
-      const results = await goldenResults(folder, { file, job, verification, signal });
+    withModel(folder, { convert, process }, output, async (file) => {
+      const verification = await verifyModel(file, { ...proofOptions(job), signal, process });
+      const results = await goldenResults(folder, { file, job, verification, signal, process });
       output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
       return results.some(isFailure) ? EXIT.failed : EXIT.ok;
     }),
-  );
+  ).finally(() => process.close());
 }
 
 /** Calls `work` with the ONNX file of a model directory of any kind. */
 async function withModel<T>(
   folder: string,
-  convert: ConvertOptions,
+  options: Pick<ImportOptions, 'convert' | 'process'>,
   output: Output,
   work: (file: string) => Promise<T>,
 ): Promise<T> {
   const { needsImport } = await import('../../convert/detect.ts');
   if (!(await needsImport(folder))) return work(await findModelFile(folder));
-  return withImport(folder, { convert }, output, async (made) => work(await findModelFile(made.directory)));
+  return withImport(folder, { ...options, measure: false }, output, async (made) =>
+    work(await findModelFile(made.directory)),
+  );
 }
 
 /** @throws bad_config */

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Imported, ImportOptions, Stage } from '../../convert/import.ts';
+import type { ImportReport } from '../../convert/import-report.ts';
+import type { JobConfig } from '../../lib/config/job.ts';
 import { installation } from '../../local/installation.ts';
 import type { Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
@@ -50,4 +52,12 @@ export async function withImport<T>(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The import report as text, with the advice about images, which --json has as data. */
+export async function described(importReport: ImportReport, { image }: JobConfig) {
+  const { importReportText } = await import('../../convert/import-report.ts');
+  const { adviceText, imageAdvice } = await import('../../convert/image-advice.ts');
+  const advice = imageAdvice(importReport, image);
+  return { imageAdvice: advice, text: [importReportText(importReport), ...adviceText(advice)].join('\n') };
 }

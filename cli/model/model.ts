@@ -10,7 +10,7 @@ import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { SERVICE_OPTIONS, YES } from '../service.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
-import { importHere, withImport } from './import.ts';
+import { described, importHere, withImport } from './import.ts';
 import { CONFIG_OPTION, convertOptionsOf, MAKING_OPTIONS, toleranceOf } from './options.ts';
 import { importPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 
@@ -52,7 +52,8 @@ export const command = defineCommand({
   usage: ['<import | check | push | golden | list | rollback | prune | ops> [<dir>] [options]'],
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
-*.index, *.data-*); Caffe (*.prototxt with *.caffemodel).`,
+*.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
+(*.model or *.bigdl).`,
   actions: {
     import: [
       '<dir>',
@@ -168,11 +169,11 @@ async function importTo(
     }).catch((error: unknown) => {
       throw uploadRefusal(error, place, imported.directory);
     }));
-  const { importReportText } = await import('../../convert/import-report.ts');
-  const lines = [importReportText(imported.importReport), '', `written to ${imported.directory}`];
+  const { text, imageAdvice } = await described(imported.importReport, options.job);
+  const lines = [text, '', `written to ${imported.directory}`];
   if (published) lines.push(`version ${published.version} serves from ${place.text}`);
   const document = published ? { published: { to: place.text, version: published.version } } : {};
-  output.answer({ ...imported, ...document }, lines.join('\n'));
+  output.answer({ ...imported, imageAdvice, ...document }, lines.join('\n'));
   return EXIT.ok;
 }
 
@@ -185,10 +186,12 @@ async function jobOf(path: string | undefined, output: Output): Promise<JobConfi
   return job;
 }
 
-async function check(directory: string, options: Omit<ImportOptions, 'out' | 'version'>, output: Output) {
+type CheckOptions = Omit<ImportOptions, 'out' | 'version'> & { readonly job: JobConfig };
+
+async function check(directory: string, options: CheckOptions, output: Output) {
   return withImport(directory, options, output, async ({ importReport }) => {
-    const { importReportText } = await import('../../convert/import-report.ts');
-    output.answer({ importReport }, importReportText(importReport));
+    const { text, imageAdvice } = await described(importReport, options.job);
+    output.answer({ importReport, imageAdvice }, text);
     const { runs, reference } = importReport.check;
     if (runs || reference === 'agrees') return EXIT.ok;
     output.note(

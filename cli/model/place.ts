@@ -6,13 +6,16 @@ import { assertJobName, DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract
 import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
+import { findRunning } from '../../local/data-folder.ts';
 import { unexpected, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
-import { findService, notRunning, type ServiceValues } from '../service.ts';
+import { dataDirOf, findService, notRunning, type ServiceValues } from '../service.ts';
 
 export type PlaceValues = ServiceValues & { readonly to?: string | undefined };
 
 export interface Place {
+  /** Where a worker is served from its own folder, and nothing else: its config. */
+  readonly workerConfig?: string | undefined;
   readonly location: ModelLocation;
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
@@ -72,7 +75,11 @@ async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues):
   if (bucket !== undefined) return placeAt(bucket, modelPrefix(job ?? DEFAULT_JOB_NAME), endpoint);
   const service = await findService({ job, 'data-dir': dataDir });
   if (service?.bucket === undefined) return undefined;
-  return placeAt(service.bucket, modelPrefix(service.job), service.endpoint, service.region);
+  const record = (await findRunning(dataDirOf({ 'data-dir': dataDir })))?.record;
+  const { configsOf } = await import('../configs.ts');
+  const own = configsOf(record?.startedWith['config']).find((each) => each.job.jobName === service.job);
+  const place = placeAt(service.bucket, modelPrefix(service.job), service.endpoint, service.region);
+  return { ...place, workerConfig: own?.job.worker.class === undefined ? undefined : own.config };
 }
 
 function placeAt(bucket: string, prefix: string, endpoint?: string, region?: string): Place {

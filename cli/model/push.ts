@@ -21,6 +21,8 @@ import { withImport } from './import.ts';
 import type { OpenPlace } from './place.ts';
 
 const MB = 1e6;
+/** As publishModel names it. */
+const WORKER = 'worker';
 
 type Options = Omit<ImportOptions, 'out' | 'version' | 'job'>;
 
@@ -31,25 +33,39 @@ export interface PushOptions extends Options {
 }
 
 export async function push(
-  { s3, location, text }: OpenPlace,
+  { s3, location, text, workerConfig }: OpenPlace,
   directory: string,
   { activate, job, ...options }: PushOptions,
   output: Output,
 ): Promise<number> {
+  if (workerConfig !== undefined) {
+    throw wrongUse(
+      `the worker of ${workerConfig} is served from its folders, not from S3: change the files of its modelPath and run \`cluster-serving restart\``,
+    );
+  }
   const stop = new AbortController();
   const onSignal = () => stop.abort(new ServingError('cancelled', 'the upload was called off'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  const { ModelProcess } = await import('../../convert/check/model-process.ts');
+  const models = new ModelProcess();
   const progress = showProgress(output.json);
   const onBytes = (done: number, total: number) =>
     progress.update({ done: done / MB, total: total / MB, unit: 'MB', label: 'sent' });
+  const withFolder = job.worker.class === undefined ? withOnnx : withFiles;
   try {
-    const published = await withOnnx(directory, options, output, async (folder, source, known) => {
-      const { verifyVersion } = await import('../../convert/verify/version.ts');
-      const verify: PublishOptions['verify'] = (file, stored) =>
-        verifyVersion(file, { known: stored ?? known, job, signal: stop.signal });
-      const upload = { activate, source, signal: stop.signal, onBytes, verify };
-      return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
-    });
+    const published = await withFolder(
+      directory,
+      { ...options, process: models },
+      output,
+      async (folder, source, known) => {
+        const { verifyVersion } = await import('../../convert/verify/version.ts');
+        const verify: PublishOptions['verify'] = (file, stored) =>
+          verifyVersion(file, { known: stored ?? known, job, signal: stop.signal, process: models });
+        const files = source.format === WORKER ? { anyFiles: true } : { verify };
+        const upload = { activate, source, signal: stop.signal, onBytes, ...files };
+        return { ...(await publishModel(s3, location, folder, upload)), format: source.format };
+      },
+    );
     progress.end();
     const { version, files, skipped, before, serves, format, verification } = published;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -71,8 +87,25 @@ export async function push(
     return EXIT.ok;
   } finally {
     progress.end();
+    models.close();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** Calls `work` with a worker's folder, which may hold any files: only its code knows what they are. */
+async function withFiles<T>(
+  directory: string,
+  options: Options,
+  _output: Output,
+  work: (directory: string, source: ModelOrigin, known: undefined) => Promise<T>,
+): Promise<T> {
+  const given = [
+    ...Object.keys(options.convert ?? {}),
+    ...(options.reference === undefined ? [] : ['reference']),
+  ];
+  if (given.length > 0)
+    throw wrongUse(`the files of a worker are uploaded unchanged; ${given.join(', ')} is for models`);
+  return work(resolve(directory), { format: WORKER }, undefined);
 }
 
 /** Calls `work` with a directory with ONNX: this one after a check, or an import of it. */
@@ -85,7 +118,7 @@ async function withOnnx<T>(
   const { needsImport } = await import('../../convert/detect.ts');
   const folder = resolve(directory);
   if (await needsImport(folder)) {
-    return withImport(folder, options, output, (made) =>
+    return withImport(folder, { ...options, measure: false }, output, (made) =>
       work(made.directory, made.importReport.source, made.importReport.verification),
     );
   }
@@ -98,13 +131,13 @@ async function withOnnx<T>(
 }
 
 /** A model that does not load here would not load there either, which would only show when it serves. */
-async function assertRuns(folder: string, { reference, tolerance }: Options): Promise<void> {
+async function assertRuns(folder: string, options: Options): Promise<void> {
   const { checkOnnx } = await import('../../convert/check/check.ts');
   const { readOnnxFacts } = await import('../../convert/onnx/facts.ts');
   const { referenceProblem } = await import('../../convert/import-report.ts');
   const file = await findModelFile(folder);
   const { shapelessInputs: shapeless } = await readOnnxFacts(file);
-  const report = await checkOnnx(file, { reference, tolerance, shapeless });
+  const report = await checkOnnx(file, { ...options, shapeless, measure: false });
   const problem = referenceProblem(report);
   if (problem) throw new ServingError('bad_model', problem);
 }

@@ -3,8 +3,9 @@
  * billed time, and 6 MB of it take longer than many models.
  */
 import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
+import { nestedValues } from '../../convert/tensor-values.ts';
 import { encodeMessage } from '../../lib/codecs/message.ts';
-import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../lib/contract/values.ts';
 
 const NAME = 'tune';
@@ -36,22 +37,12 @@ function jsonOf(value: Value): unknown {
   return value.kind === 'tensor' ? nested(value.tensor) : null;
 }
 
-function nested({ dtype, shape, data }: Tensor): unknown {
-  const bits = data as TypedArray;
-  const values =
-    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : data;
-  const leaf = (at: number) => {
-    const value = values[at];
+function nested(tensor: Tensor): unknown {
+  return nestedValues(tensor, (value) => {
     if (typeof value === 'bigint') return Number(value);
-    if (typeof value !== 'number' || Number.isInteger(value) || dtype === 'float64') return value;
+    if (typeof value !== 'number' || Number.isInteger(value) || tensor.dtype === 'float64') return value;
     return Number(value.toPrecision(DIGITS));
-  };
-  const build = (axis: number, start: number): unknown => {
-    if (axis === shape.length) return leaf(start);
-    const width = elementCount(shape.slice(axis + 1));
-    return Array.from({ length: shape[axis] as number }, (_, i) => build(axis + 1, start + i * width));
-  };
-  return build(0, 0);
+  });
 }
 
 /** The event of POST /predict from API Gateway's HTTP API. @param name of the API and its caller */

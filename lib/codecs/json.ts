@@ -24,8 +24,8 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /** @throws too_large when a large text is nested deeper than any tensor; SyntaxError for invalid JSON */
-export function parseText(text: string): unknown {
-  if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text));
+export function parseText(text: string, mostDepth: number = MOST_DEPTH): unknown {
+  if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text), mostDepth);
   return JSON.parse(text);
 }
 
@@ -95,14 +95,14 @@ function hasManyBrackets(text: string): boolean {
 }
 
 /** Over bytes of UTF-8: no byte of a longer character looks like a bracket or a quote. */
-function assertDepth(bytes: Uint8Array): void {
+function assertDepth(bytes: Uint8Array, mostDepth: number): void {
   let depth = 0;
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number;
     if (byte < OPEN_ARRAY) {
       if (byte === QUOTE) at = endOfString(bytes, at);
     } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
-      if (++depth > MOST_DEPTH) {
+      if (++depth > mostDepth) {
         throw new ServingError(
           'too_large',
           `nested deeper than ${LIMITS.tensorRank} dimensions (tensorRank) ever are`,
@@ -122,7 +122,7 @@ function endOfString(bytes: Uint8Array, start: number): number {
   return end;
 }
 
-/** Whether an odd number of backslashes stands in front of `at`. */
+/** Whether an odd number of backslashes precedes `at`. */
 function isEscaped(codeAt: (at: number) => number | undefined, at: number): boolean {
   let backslashes = 0;
   while (codeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;

@@ -1,17 +1,19 @@
 /** Composes the dependencies of the batch function. */
+import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
-import { readyModel } from './model.ts';
 import { results, runningReports } from './redis.ts';
 import { reporter } from './reporter.ts';
 import { payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
+import { readyRunner } from './served.ts';
 
-export async function composeBatch(scope: Scope) {
+/** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
+export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const filter = parseFilter(scope.environment.job.postProcessing);
   const { timers } = scope.get(reporter);
   return {
-    model: await scope.get(readyModel),
+    model: await scope.get(served),
     sink: resultSink(scope.get(results), { filter, timers }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),

@@ -3,7 +3,7 @@
  * notice that its parent has gone, so a separate thread watches for that.
  */
 import { ServingError } from '../contract/errors.ts';
-import type { Inputs, Outcome } from '../contract/values.ts';
+import type { Outcome } from '../contract/values.ts';
 import { endWithParent } from '../inference/end-with-parent.ts';
 import type {
   IsolatedModel,
@@ -23,17 +23,32 @@ function open({ file, version, settings }: IsolatedModel): void {
   runner.catch(() => undefined);
 }
 
-async function run(records: readonly Inputs[]): Promise<IsolatedReply> {
+/** Whether the time of the run is over. onnxruntime lets the event loop turn between two runs. */
+let isOver = false;
+
+async function answer(
+  request: Exclude<IsolatedRequest, { open: unknown } | { stop: true }>,
+): Promise<IsolatedReply> {
+  isOver = false;
   try {
     if (!runner) throw new ServingError('internal', 'no model was opened');
-    return { outcomes: (await (await runner).run(records)).map(sent) };
+    const opened = await runner;
+    if ('run' in request) {
+      const policy = { ...request.policy, isOver: () => isOver };
+      return { outcomes: (await opened.run(request.run, policy)).map(sent) };
+    }
+    const { inputs, outputs, separable, names } = opened;
+    return { facts: { inputs, outputs, separable, names } };
   } catch (error) {
     return { failed: recordOf(ServingError.from(error)) };
   }
 }
 
+/** Labels stay here: the parent has them. */
 function sent(outcome: Outcome): SentOutcome {
-  return outcome.ok ? { ok: true, outputs: outcome.outputs } : { ok: false, error: recordOf(outcome.error) };
+  if (!outcome.ok) return { ok: false, error: recordOf(outcome.error) };
+  const outputs = outcome.outputs.map(({ name, dtype, shape, data }) => ({ name, dtype, shape, data }));
+  return { ...outcome, outputs };
 }
 
 /** Keeps the full message even of an internal error: it stays within the function, which logs it. */
@@ -43,6 +58,7 @@ function recordOf({ code, message }: ServingError) {
 
 process.on('message', (question: IsolatedRequest) => {
   if ('open' in question) open(question.open);
-  else void run(question.run).then((answer) => process.send?.(answer));
+  else if ('stop' in question) isOver = true;
+  else void answer(question).then((reply) => process.send?.(reply));
 });
 process.on('disconnect', () => process.exit());

@@ -6,6 +6,7 @@
 import { axesOf, type JobConfig } from '../config/job.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError, logWarning } from '../contract/log.ts';
+import type { Runner } from '../contract/values.ts';
 import { isVerdictCurrent } from '../contract/verification.ts';
 import { ModelManager } from '../inference/model-manager.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
@@ -18,21 +19,46 @@ import { type OnnxRunner, openOnnx } from './onnx.ts';
 import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
-interface OpenModelOptions {
+interface VersionsOptions<R extends Runner> {
   readonly s3: S3Client;
   readonly location: ModelLocation;
   /** Where downloads go: one folder per version. */
   readonly directory: string;
-  readonly settings: OnnxSettings;
   readonly refreshMs: number;
   readonly now: () => number;
   readonly onError: (error: ServingError) => void;
+  /** The version of a job that needs no files. */
+  readonly withoutFiles?: string | undefined;
+  /** Opens a version that was downloaded. Its runner has the same version. */
+  readonly open: (folder: string, pointer: ModelPointer) => Promise<R>;
 }
 
-export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
-  const { s3, location, directory, settings } = options;
+type OpenModelOptions = Omit<VersionsOptions<OnnxRunner>, 'open'> & {
+  readonly settings: OnnxSettings;
+  /** Default: in this process. */
+  readonly openRunner?: typeof openOnnx;
+};
+
+export function openModel({
+  settings,
+  openRunner = openOnnx,
+  ...options
+}: OpenModelOptions): ModelManager<OnnxRunner> {
+  return openVersions({
+    ...options,
+    async open(folder, pointer) {
+      const { version, verification } = pointer;
+      warnUnverified(pointer, settings);
+      return openRunner(await findModelFile(folder), version, { ...settings, verification });
+    },
+  });
+}
+
+export function openVersions<R extends Runner>(options: VersionsOptions<R>): ModelManager<R> {
+  const { s3, location, directory, withoutFiles } = options;
+  const read = () => readPointer(s3, location, withoutFiles);
   let pointer: ModelPointer | undefined;
-  const open: OnnxRunner[] = [];
+  const open: R[] = [];
   /**
    * The version that serves or is being opened. It is kept when the model manager closes, so that the next process
    * finds it.
@@ -46,11 +72,11 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
   return new ModelManager(
     {
       async version() {
-        pointer = await readPointer(s3, location);
+        pointer = await read();
         return pointer.version;
       },
       async open(version) {
-        const wanted = pointer?.version === version ? pointer : await readPointer(s3, location);
+        const wanted = pointer?.version === version ? pointer : await read();
         const before = latest;
         latest = [...before, wanted.version];
         try {
@@ -58,12 +84,7 @@ export function openModel(options: OpenModelOptions): ModelManager<OnnxRunner> {
           // Removes first to make room: at most the versions in use and this one exist together.
           await tidy();
           const folder = await downloadModel(s3, location, wanted, directory);
-          const { verification } = wanted;
-          warnUnverified(wanted, settings);
-          const runner = await openOnnx(await findModelFile(folder), wanted.version, {
-            ...settings,
-            verification,
-          });
+          const runner = await options.open(folder, wanted);
           latest = [wanted.version];
           open.push(runner);
           return tidyAfter(runner, async () => {
@@ -88,7 +109,7 @@ function warnUnverified({ version, verification }: ModelPointer, settings: OnnxS
 }
 
 /** The same runner; once it is closed, `then` is called. */
-function tidyAfter(runner: OnnxRunner, then: () => Promise<void>): OnnxRunner {
+function tidyAfter<R extends Runner>(runner: R, then: () => Promise<void>): R {
   let closing: Promise<void> | undefined;
   return { ...runner, close: () => (closing ??= runner.close().then(then)) };
 }
@@ -111,16 +132,20 @@ export function onnxSettings({ environment: { job, cpus, memoryMB } }: Scope): O
 
 /** The job's model, opened at its first use. */
 export function model(scope: Scope): ModelManager<OnnxRunner> {
+  return openModel({ ...versionsOf(scope), settings: scope.get(onnxSettings), ...scope.own });
+}
+
+/** Where the environment finds versions, and where they go. */
+export function versionsOf(scope: Scope) {
   const { job, modelDirectory } = scope.environment;
-  return openModel({
+  return {
     s3: scope.get(s3Client),
     location: scope.get(modelLocation),
     directory: modelDirectory,
-    settings: scope.get(onnxSettings),
     refreshMs: job.modelRefreshSeconds * 1000,
     now: Date.now,
-    onError: (error) => logError(error, { phase: 'model' }),
-  });
+    onError: (error: ServingError) => logError(error, { phase: 'model' }),
+  };
 }
 
 /**

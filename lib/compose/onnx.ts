@@ -2,21 +2,59 @@
  * The default run stage: binding (lib/pipeline/infer.ts) in front of an ONNX model, in this process, or in an
  * isolated one for records that may end it.
  */
-import type { Runner, TensorSpec } from '../contract/values.ts';
+import { dirname } from 'node:path';
+import type {
+  ModelNames,
+  NamedTensor,
+  Outcome,
+  Runner,
+  TensorRunner,
+  TensorSpec,
+} from '../contract/values.ts';
 import type { IsolatedRunner } from '../inference/isolated-runner.ts';
 import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { infer } from '../pipeline/infer.ts';
+import { assertNames, readNames } from '../registry/names.ts';
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
+  /** Whether records may share a run. */
+  readonly separable: boolean;
+  readonly names: ModelNames;
+}
+
+/** The outcomes, each output with the labels of its classes. */
+export function labelled(outcomes: Outcome[], { labels }: ModelNames): Outcome[] {
+  if (Object.keys(labels).length === 0) return outcomes;
+  const withLabels = (output: NamedTensor): NamedTensor => {
+    const own = Object.hasOwn(labels, output.name) ? labels[output.name] : undefined;
+    // The file may leave open how many classes there are.
+    return own && output.shape.at(-1) === own.length ? { ...output, labels: own } : output;
+  };
+  return outcomes.map((outcome) =>
+    outcome.ok ? { ...outcome, outputs: outcome.outputs.map(withLabels) } : outcome,
+  );
+}
+
+/** The names beside the model's file. @throws model_unavailable, after closing the model, when they do not fit it */
+async function namesOf(file: string, model: TensorRunner): Promise<ModelNames> {
+  try {
+    const names = await readNames(dirname(file), model.outputs);
+    assertNames(names, model);
+    return names;
+  } catch (error) {
+    await model.close();
+    throw error;
+  }
 }
 
 /** @throws model_unavailable with onnxruntime's reason */
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
   const model = await openTensorRunner(file, settings);
+  const names = await namesOf(file, model);
   let closing: Promise<unknown> | undefined;
   let isolated: Promise<IsolatedRunner> | undefined;
   // Loaded on demand: few environments need it, and loading child_process takes 3 ms of a cold start.
@@ -33,13 +71,18 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     outputAxes: model.outputs.map(batchAxisOf),
     inputAlreadyBatched: settings.inputAlreadyBatched,
     image: settings.image,
+    names,
   };
   return {
     version,
+    names,
     inputs: model.inputs,
     outputs: model.outputs,
-    run: (records, policy) => infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy),
-    runIsolated: async (records, limitMs) => (await isolatedRunner()).run(records, limitMs),
+    separable: model.separable,
+    run: async (records, policy) =>
+      labelled(await infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy), names),
+    runIsolated: async (records, limitMs) =>
+      labelled(await (await isolatedRunner()).run(records, limitMs), names),
     async close() {
       closing ??= Promise.all([model.close(), isolated?.then((opened) => opened.close())]);
       await closing;

@@ -3,12 +3,14 @@
  * tenth of a cold start, so it is loaded for a limit or a queue, else when the timers are due, a second later.
  */
 import { badConfig } from '../contract/errors.ts';
+import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
-import { readyModel } from './model.ts';
 import { reporter } from './reporter.ts';
 import type { Scope } from './scope.ts';
+import { readyRunner } from './served.ts';
 
-export async function composePredict(scope: Scope) {
+/** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
+export async function composePredict(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const { job, hasQueue, hasRedis } = scope.environment;
   // Thrown in INIT rather than when the timers are due.
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
@@ -23,5 +25,5 @@ export async function composePredict(scope: Scope) {
     reporter: scope.get(reporter),
   };
   // Last, so that a failure above leaves no open model behind.
-  return { ...deps, model: await scope.get(readyModel) };
+  return { ...deps, model: await scope.get(served) };
 }

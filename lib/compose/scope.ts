@@ -3,15 +3,24 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { openOnnx } from './onnx.ts';
 
 type Part<T> = (scope: Scope) => T;
 
+/** What the single machine does in its own way. */
+interface Own {
+  /** Opens a version of the model. Default: in this process. */
+  readonly openRunner?: typeof openOnnx;
+}
+
 export class Scope {
   readonly environment: Environment;
+  readonly own: Own;
   readonly #opened = new Map<Part<unknown>, unknown>();
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, own: Own = {}) {
     this.environment = environment;
+    this.own = own;
   }
 
   get<T>(part: Part<T>): T {

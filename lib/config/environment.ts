@@ -43,6 +43,8 @@ export interface Environment {
   readonly traceId: string | undefined;
   /** Where models are downloaded to. */
   readonly modelDirectory: string;
+  /** Where a worker's code is, and the model folder that it is handed; only on the single machine. */
+  readonly workerFolders?: { readonly directory: string; readonly modelDir: string } | undefined;
 }
 
 /** How to reach AWS. The AWS SDK determines what is undefined. */

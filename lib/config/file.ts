@@ -68,13 +68,14 @@ export function readConfigText(content: string, name: string): ConfigReading {
   const { settings, notes, problems } = gatherSettings(readYaml(content, name), [...SETTINGS.keys()]);
   const { job, problems: wrongValues } = readJob(settings);
   if (problems.length + wrongValues.length > 0) throw refusal(name, [...problems, ...wrongValues]);
-  const broken = brokenRules(job);
+  const isSet = (path: string) => settings.has(path);
+  const broken = brokenRules(job, isSet);
   if (broken.length > 0)
     throw refusal(
       name,
       broken.map((finding) => located(finding, settings)),
     );
-  const advised = advice(job, (path) => settings.has(path)).map((finding) => {
+  const advised = advice(job, isSet).map((finding) => {
     const { key, line } = settings.get(finding.path) as Setting;
     return `${key} (line ${line}): ${finding.text}`;
   });

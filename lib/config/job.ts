@@ -5,19 +5,24 @@
 import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 import type { BatchAxes } from '../contract/verification.ts';
 import type { Ports } from './batch-axes.ts';
-import type { GROUPS, ValuesOf } from './schema.ts';
+import type { ValuesOf } from './readers.ts';
+import type { GROUPS } from './schema.ts';
 
 type Group<Name extends keyof typeof GROUPS> = ValuesOf<(typeof GROUPS)[Name]>;
 
 /** How another model is converted to ONNX. Missing settings follow from the model's files. */
 export type ImportConfig = Partial<Group<'import'>>;
 
-/** The settings of schema.ts as a type. Missing image settings follow from the model's input. */
+type OptionalWorker = 'class' | 'tmpFolder' | 'logDir';
+
+/** The settings of schema.ts as a type. Missing image settings follow from the model's input; a preset is resolved. */
 export type JobConfig = Group<''> & {
-  readonly image: Partial<Group<'image'>>;
+  readonly image: Partial<Omit<Group<'image'>, 'preset'>>;
   readonly import: ImportConfig;
   readonly queue: Group<'queue'>;
   readonly function: Group<'function'>;
+  /** Without `class` the job serves a model. */
+  readonly worker: Omit<Group<'worker'>, OptionalWorker> & Partial<Pick<Group<'worker'>, OptionalWorker>>;
   readonly http: Omit<Group<'http'>, 'timeoutMs'> & Partial<Pick<Group<'http'>, 'timeoutMs'>>;
 };
 
@@ -34,6 +39,7 @@ export const DEFAULT_JOB: JobConfig = {
   inputs: {},
   outputs: {},
   threadPerModel: 0,
+  processes: 1,
   modelRefreshSeconds: 30,
   resultTtlSeconds: 86_400,
   image: {},
@@ -46,6 +52,28 @@ export const DEFAULT_JOB: JobConfig = {
     tokenAcquireTimeoutMs: 100,
     corsOrigins: [],
     allowedHosts: [],
+  },
+  worker: {
+    modelName: '',
+    numWorker: 1,
+    batchGroupTimeout: 5,
+    deviceMap: [-1],
+    gpuMemoryFraction: 0.2,
+    protocol: 'obj',
+    logName: 'WKRServer',
+    verbose: false,
+    predictTimeout: 30_000,
+    startTimeout: 120_000,
+    stopTimeout: 30_000,
+    maxBatches: 0,
+    memoryMB: 0,
+    python: 'python3',
+    allowImgHost: [],
+    numWorkerExpanded: 0,
+    deviceToExpand: 0,
+    busyUtilThreshold: 0.95,
+    durationExpand: 300_000,
+    durationSqueeze: 600_000,
   },
 };
 

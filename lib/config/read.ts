@@ -1,7 +1,9 @@
 /** Reads a JobConfig from the settings of a config file and reports every wrong value. */
 import { ServingError } from '../contract/errors.ts';
+import { withPreset } from './image-presets.ts';
 import { DEFAULT_JOB, type JobConfig } from './job.ts';
-import { GROUPS, type SettingDefinition, type ValuesOf } from './schema.ts';
+import type { SettingDefinition, ValuesOf } from './readers.ts';
+import { GROUPS } from './schema.ts';
 import type { Problem, Setting } from './settings.ts';
 import { shown } from './value.ts';
 
@@ -10,14 +12,16 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
   const problems: Problem[] = [];
   const read = <Name extends keyof typeof GROUPS>(name: Name) =>
     readValues(GROUPS[name], name === '' ? '' : `${name}.`, settings, problems);
+  const { preset, ...image } = read('image');
   const job: JobConfig = {
     ...DEFAULT_JOB,
     ...read(''),
-    image: { ...DEFAULT_JOB.image, ...read('image') },
+    image: { ...DEFAULT_JOB.image, ...withPreset(image, preset) },
     import: { ...DEFAULT_JOB.import, ...read('import') },
     queue: { ...DEFAULT_JOB.queue, ...read('queue') },
     function: { ...DEFAULT_JOB.function, ...read('function') },
     http: { ...DEFAULT_JOB.http, ...read('http') },
+    worker: { ...DEFAULT_JOB.worker, ...read('worker') },
   };
   return { job, problems };
 }

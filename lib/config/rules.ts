@@ -15,7 +15,7 @@ const MAX_UNGATHERED = 10;
 /** Lambda's. */
 const MB_PER_VCPU = 1_769;
 
-export function brokenRules(job: JobConfig): Finding[] {
+export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): Finding[] {
   const { queue, image, http } = job;
   const findings: Finding[] = [];
   const rule = (holds: boolean, path: string, text: string) => {
@@ -33,7 +33,8 @@ export function brokenRules(job: JobConfig): Finding[] {
   );
   for (const path of ['mean', 'std'] as const) {
     const isOneTooFew = image.channels === 'grey' && image[path]?.length === 3;
-    rule(!isOneTooFew, `image.${path}`, '3 numbers do not fit image.channels: grey; expected one');
+    const [at, what] = isSet(`image.${path}`) ? [`image.${path}`, ''] : ['image.preset', `its ${path}: `];
+    rule(!isOneTooFew, at, `${what}3 numbers do not fit image.channels: grey; expected one`);
   }
   const predictMs = predictTimeoutSeconds(job) * 1000;
   rule(

@@ -6,89 +6,24 @@ import { badConfig } from '../contract/errors.ts';
 import { assertJobName } from '../contract/names.ts';
 import { parseFilter } from '../pipeline/postprocess.ts';
 import { type Ports, portsOf } from './batch-axes.ts';
+import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, inputsOf, namesOf } from './import-values.ts';
-import { booleanOf, numberOf, type Value } from './value.ts';
+import {
+  choice,
+  flag,
+  folder,
+  number,
+  perChannel,
+  type Reader,
+  type SettingDefinition,
+  setting,
+  text,
+  texts,
+  whole,
+} from './readers.ts';
+import { WORKER } from './worker-settings.ts';
 
-interface Reader<T> {
-  /** For messages: "expected …". */
-  readonly expected: string;
-  /** Returns undefined, or throws a ServingError, for an invalid value. */
-  readonly read: (value: Value) => T | undefined;
-}
-
-export interface SettingDefinition<T> extends Reader<T> {
-  readonly about: string;
-  /** The default in words, if DEFAULT_JOB has none. */
-  readonly byDefault?: string;
-  /** An example value, if there is no default. */
-  readonly example?: string;
-}
-
-/** The values that the readers of a group return. */
-export type ValuesOf<Group> = {
-  readonly [Key in keyof Group]: Group[Key] extends Reader<infer T> ? T : never;
-};
-
-const MAX_PATH_LENGTH = 4_096;
 const MAX_ORIGIN_LENGTH = 255;
-
-const textOf = (value: Value) => (typeof value === 'string' ? value : undefined);
-const listOf = (value: Value): readonly Value[] => (Array.isArray(value) ? value : [value]);
-
-const flag: Reader<boolean> = { expected: 'true or false', read: booleanOf };
-const number: Reader<number> = { expected: 'a number', read: numberOf };
-
-/** @param why the reason for an unexpected range */
-const whole = (min: number, max: number, why?: string): Reader<number> => ({
-  expected: `a whole number from ${min} to ${max}${why === undefined ? '' : ` (${why})`}`,
-  read: (value) => {
-    const read = numberOf(value);
-    return read !== undefined && Number.isInteger(read) && read >= min && read <= max ? read : undefined;
-  },
-});
-
-const choice = <T extends string>(...words: readonly T[]): Reader<T> => ({
-  expected: `one of ${words.join(', ')}`,
-  read: (value) => words.find((word) => word === textOf(value)?.trim().toLowerCase()),
-});
-
-/** @param check throws for an invalid text */
-const text = (check: (text: string) => unknown): Reader<string> => ({
-  expected: 'text',
-  read: (value) => {
-    const read = textOf(value);
-    if (read !== undefined) check(read);
-    return read;
-  },
-});
-
-const perChannel = (expected: string, isFit: (value: number) => boolean): Reader<readonly number[]> => ({
-  expected,
-  read: (value) => {
-    const numbers = listOf(value).map(numberOf);
-    const fitting = numbers.filter((item) => item !== undefined).filter(isFit);
-    return fitting.length === numbers.length && [1, 3].includes(fitting.length) ? fitting : undefined;
-  },
-});
-
-/** The old system accepted `file://` before a path; `s3://` and `hdfs://` were for Flink. */
-const folder: Reader<string> = {
-  expected: 'the path of a folder on this machine (the model is uploaded from there)',
-  read: (value) => {
-    const path = textOf(value)?.replace(/^file:\/\//, '');
-    return path && path.length <= MAX_PATH_LENGTH && !/\0|:\/\//.test(path) ? path : undefined;
-  },
-};
-
-const MAX_TEXTS = 20;
-const texts = (expected: string, isFit: (text: string) => boolean): Reader<readonly string[]> => ({
-  expected: `at most ${MAX_TEXTS} ${expected}`,
-  read: (value) => {
-    const list = listOf(value).map(textOf);
-    const good = list.filter((item) => item !== undefined).filter(isFit);
-    return good.length === list.length && list.length <= MAX_TEXTS ? good : undefined;
-  },
-});
 
 const isHost = (word: string) => /^[a-z0-9][a-z0-9.-]{0,252}$/.test(word);
 
@@ -96,12 +31,6 @@ function isOrigin(word: string): boolean {
   if (word === '*') return true;
   return word.length <= MAX_ORIGIN_LENGTH && URL.canParse(word) && new URL(word).origin === word;
 }
-
-const setting = <T>(
-  reader: Reader<T>,
-  about: string,
-  shown?: Pick<SettingDefinition<T>, 'byDefault' | 'example'>,
-): SettingDefinition<T> => ({ ...reader, about, ...shown });
 
 const ports: Reader<Ports> = {
   expected: 'axes by name: {state: {batchAxis: 1}, rate: {batchAxis: none}}',
@@ -119,7 +48,7 @@ const JOB = {
   ),
   postProcessing: setting(
     text(parseFilter),
-    'Filter of the answer: `topN(n)`, the n largest values, or `pickTopN(n)`, the first n rows.',
+    'Filter of the answer: `topN(n)`, the n largest values, `topN(n, labels)`, with the labels of their classes, or `pickTopN(n)`, the first n rows.',
     { example: 'topN(5)' },
   ),
   inputAlreadyBatched: setting(flag, 'Whether records carry the batch dimension.'),
@@ -139,13 +68,24 @@ const JOB = {
     { example: '{boxes: {batchAxis: none}}' },
   ),
   threadPerModel: setting(whole(0, 64), 'Threads of one run; 0 is one per vCPU.'),
+  processes: setting(
+    whole(1, 64),
+    'Processes in which `start` runs the model, each with the model in its memory. More than one pays where `threadPerModel` leaves vCPUs idle.',
+  ),
   modelRefreshSeconds: setting(whole(1, 86_400), 'How often a running function looks for a new model.'),
   resultTtlSeconds: setting(whole(1, 14 * 86_400), 'How long a result stays.'),
 };
 
 const SIZE = { byDefault: "the model's, where it is fixed", example: '224' };
 
+const preset: Reader<PresetName> = { expected: `one of ${PRESET_NAMES.join(', ')}`, read: presetOf };
+
 const IMAGE = {
+  preset: setting(
+    preset,
+    'Channels, scale, mean and std of published nets; the other keys override them. `image: torch` is short for it.',
+    { byDefault: 'none', example: 'torch' },
+  ),
   width: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `height`.', SIZE),
   height: setting(whole(1, 16_384), 'Pixels that an image is scaled to, together with `width`.', SIZE),
   channels: setting(choice('bgr', 'rgb', 'grey'), 'Order of the channels.', {
@@ -259,6 +199,7 @@ export const GROUPS = {
   queue: QUEUE,
   function: FUNCTION,
   http: HTTP,
+  worker: WORKER,
 };
 
 /** Every setting by its path, e.g. `queue.batchSize`. */

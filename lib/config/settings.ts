@@ -36,6 +36,9 @@ interface GatheredSettings {
   readonly problems: readonly Problem[];
 }
 
+/** Groups that may be one word in place of keys, and the key that the word sets: `image: torch`. */
+const WORD_KEYS: ReadonlyMap<string, string> = new Map([['image', 'preset']]);
+
 /** Limits the problems shown; hints for thousands would take seconds. */
 export const MAX_PROBLEMS = 50;
 
@@ -182,11 +185,13 @@ function fieldsOf(
   const isList = group === SERVABLES && Array.isArray(value);
   const inner = isList && value.length === 1 ? (value[0] as Value) : value;
   if (isFields(inner)) return inner.fields;
+  const wordKey = WORD_KEYS.get(group);
+  if (wordKey !== undefined && typeof inner === 'string') return [{ key: wordKey, line, value: inner }];
   const keys = namesIn(group, known.names).join(', ');
   const text =
     isList && value.length > 1
       ? `${value.length} models: ${SERVABLES_REFUSED}`
-      : `expected keys under it (${keys}), got ${kindOf(inner)}`;
+      : `expected ${wordKey === undefined ? '' : `a ${wordKey} or `}keys under it (${keys}), got ${kindOf(inner)}`;
   problems.push({ line, text: `${key}: ${text}` });
   return [];
 }

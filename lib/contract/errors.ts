@@ -26,6 +26,8 @@ export const ERRORS = {
   bad_input: { status: 400, retryable: false },
   /** The API refused the caller with 401 or 403. Sign the request with credentials that may call it; a local service says what to do. */
   unauthorized: { status: 401, retryable: false },
+  /** The host of an image's address is not allowed, or leads where it must not. Send the image itself, or allow its host under `worker.allowImgHost`. */
+  forbidden: { status: 403, retryable: false },
   /** There is no result under this uri, or no such path, model or version. Wait for the result, or correct the name. */
   not_found: { status: 404, retryable: false },
   /** It is too late to cancel, a dead letter's uri was used again, or another model version came first. Look at what is there now. */

@@ -18,10 +18,16 @@ export const LIMITS = {
   sendEntries: 10,
   /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
   httpBodyBytes: 6 * MiB,
+  /** The body and the answer of `POST /encode` and of uploaded images on a single machine. Deployed, `httpBodyBytes` holds. */
+  frameBytes: 32 * MiB,
+  /** An image of `POST /v1/encode_img_bytes`, or one that `POST /encode_img_url` fetches. */
+  smallImageBytes: 5 * MiB,
   /** Instances of one `POST /predict`. */
   instances: 1_000,
   /** Inputs of one record, tensors of one `/v2` request. */
   inputsPerRecord: 256,
+  /** Columns of a table as CSV. */
+  csvColumns: 4_096,
   /** Characters of an input's name. */
   inputNameLength: 256,
   /** A uri. Answered with `bad_request`, and the `id` of a `/v2` request with `too_large`. */

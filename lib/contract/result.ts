@@ -1,6 +1,7 @@
 /** The state of a record and its result, as clients see them. */
 import type { ServingError } from './errors.ts';
 import type { NamedTensor } from './values.ts';
+import type { WorkerValue } from './worker-values.ts';
 
 /**
  * `queued`: announced and without an outcome, also where an earlier enqueue of the uri has a result.
@@ -23,6 +24,8 @@ export interface Result {
   readonly outputs: readonly NamedTensor[];
   /** The parsed text of the filter, `[[4,5.0],[3,4.0]]`; undefined without a filter. */
   readonly filtered: unknown;
+  /** What a worker returned, where that is no tensors; undefined otherwise. */
+  readonly value?: WorkerValue;
   /** The version of the model. */
   readonly model: string;
   /** When it was finished, in ms since 1970. */

@@ -4,6 +4,7 @@
  */
 import type { ServingError } from './errors.ts';
 import type { DType, Tensor } from './tensor.ts';
+import type { WorkerValue } from './worker-values.ts';
 
 /** One input of a record as its codec read it. The model's input decides what it becomes (see pipeline/bind). */
 export type Value =
@@ -28,7 +29,9 @@ export type Value =
    */
   | { readonly kind: 'text'; readonly text: string }
   /** A JSON value: number, boolean, string, or nested arrays of them; a string is a base64 image or text. */
-  | { readonly kind: 'json'; readonly value: unknown };
+  | { readonly kind: 'json'; readonly value: unknown }
+  /** What a client of a worker sent. A model does not take it. */
+  | { readonly kind: 'value'; readonly value: WorkerValue };
 
 /** Inputs of one record by name, in call order (position matters when names do not match the model's). */
 export type Inputs = ReadonlyMap<string, Value>;
@@ -45,13 +48,30 @@ export interface TensorSpec {
   readonly batchAxis?: BatchAxis;
 }
 
-export interface NamedTensor extends Tensor {
-  readonly name: string;
+/** What the columns and classes of a model are called. */
+export interface ModelNames {
+  /** By input: the names of its last axis, in order. */
+  readonly columns: Readonly<Record<string, readonly string[]>>;
+  /** By output: the names of its last axis, in order. */
+  readonly labels: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The outcome of one record: the model's outputs in its order, or an error. */
+export interface NamedTensor extends Tensor {
+  readonly name: string;
+  /** The names of the last axis' elements, where the model has them. */
+  readonly labels?: readonly string[];
+}
+
+/** The outcome of one record: the model's outputs in its order, a worker's value that is no tensors, or an error. */
 export type Outcome =
-  | { readonly ok: true; readonly outputs: readonly NamedTensor[] }
+  | {
+      readonly ok: true;
+      readonly outputs: readonly NamedTensor[];
+      /** What a worker returned, where that is neither a tensor nor a dict of them; there are no outputs then. */
+      readonly value?: WorkerValue;
+      /** True: a worker returned its only output as an array, not in a dict. */
+      readonly isArray?: true;
+    }
   | { readonly ok: false; readonly error: ServingError };
 
 /**
@@ -74,6 +94,8 @@ export interface RunPolicy {
    * regardless of the job's inputAlreadyBatched; outputs keep theirs. Default false.
    */
   readonly exactSignature?: boolean;
+  /** Called with false when records of the call run after all of them had waited, and with true when the rest waits. */
+  readonly onWait?: (waits: boolean) => void;
 }
 
 /**
@@ -87,6 +109,8 @@ export interface Runner {
   /** The model's inputs and outputs with the batch dimension; undefined if unknown. */
   readonly inputs?: readonly TensorSpec[];
   readonly outputs?: readonly TensorSpec[];
+  /** What the model's columns and classes are called. */
+  readonly names?: ModelNames;
   /** The memory of the records is reused once this has ended. */
   run(records: readonly Inputs[], policy?: RunPolicy): Promise<Outcome[]>;
   /**

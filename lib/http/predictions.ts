@@ -12,7 +12,8 @@ import { assertUri } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, numberText, outputsText } from '../pipeline/postprocess.ts';
+import { type Filter, filterText, needsTensors, numberText, outputsText } from '../pipeline/postprocess.ts';
+import { valueText } from '../pipeline/value-text.ts';
 
 export interface Submission {
   readonly uri: string;
@@ -66,10 +67,15 @@ function urisFor(body: Readonly<Record<string, unknown>>, count: number): string
 export function predictionTexts(outcomes: readonly Outcome[], filter: Filter | undefined): string[] {
   if (!filter) assertElements(outcomes);
   return outcomes.map((outcome, index) => {
-    if (outcome.ok)
-      return `{value=${filter ? filterText(outcome.outputs, filter) : outputsText(outcome.outputs)}}`;
+    if (outcome.ok) return `{value=${answerText(outcome, filter)}}`;
     throw inInstance(outcome.error, index, outcomes.length);
   });
+}
+
+function answerText({ outputs, value }: Extract<Outcome, { ok: true }>, filter: Filter | undefined): string {
+  if (value === undefined) return filter ? filterText(outputs, filter) : outputsText(outputs);
+  if (filter) throw needsTensors(filter);
+  return valueText(value);
 }
 
 /** The answer as JSON text. @throws as `predictionTexts`; too_large when it exceeds Lambda's limit */
@@ -91,14 +97,16 @@ function assertElements(outcomes: readonly Outcome[]): void {
 
 /** JSON text of a finished result; built by hand so that float32 values keep their short form. */
 export function resultText(result: Result): string {
-  const { uri, model, finishedAt, filtered, identity } = result;
+  const { uri, model, finishedAt, filtered, value, identity } = result;
   const time = new Date(finishedAt).toISOString();
   // A result of the first release does not say which enqueue it answers.
   const head = { uri, ...(identity && { identity }), status: 'succeeded', model, finishedAt: time };
   const tail =
-    filtered === undefined
-      ? `"outputs":[${result.outputs.map(outputText).join(',')}]`
-      : `"filtered":${JSON.stringify(filtered)}`;
+    value !== undefined
+      ? `"value":${valueText(value)}`
+      : filtered === undefined
+        ? `"outputs":[${result.outputs.map(outputText).join(',')}]`
+        : `"filtered":${JSON.stringify(filtered)}`;
   return `${JSON.stringify(head).slice(0, -1)},${tail}}`;
 }
 

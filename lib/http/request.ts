@@ -22,14 +22,20 @@ export interface HttpRequest {
   uri(): string;
   /** The parameter `identity`, where there is one. @throws bad_request for what is none */
   identity(): string | undefined;
+  /** Decoded and unzipped. @throws too_large, unsupported_media_type, bad_request */
+  body(options?: BodyOptions): Uint8Array | string;
+}
+
+export interface BodyOptions {
   /**
-   * Decoded and unzipped at its first use.
-   * @param alignedAt the index of a byte to align to 8 in memory if possible, so that a typed array can start there
-   * without a copy. Default 0
-   * @param allocate memory for base64; default fresh memory
-   * @throws too_large, unsupported_media_type, bad_request
+   * The index of a byte to align to 8 in memory if possible, so that a typed array can start there without a copy.
+   * Default 0.
    */
-  body(alignedAt?: number, allocate?: (bytes: number) => Buffer): Uint8Array | string;
+  readonly alignedAt?: number | undefined;
+  /** Memory for base64; default fresh memory. */
+  readonly allocate?: (bytes: number) => Buffer;
+  /** The limit of its size. Default httpBodyBytes. */
+  readonly limit?: 'httpBodyBytes' | 'frameBytes';
 }
 
 export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
@@ -47,8 +53,7 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
     },
     identity: () =>
       parameters['identity'] === undefined ? undefined : assertIdentity(parameters['identity']),
-    body: (alignedAt = 0, allocate = (bytes) => Buffer.allocUnsafe(bytes)) =>
-      readBody(event, (text) => decodeAligned(text, alignedAt, allocate)),
+    body: (options = {}) => readBody(event, options),
   };
 }
 
@@ -69,17 +74,18 @@ function assertUtf8(rawQuery: string): void {
   }
 }
 
-function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buffer): Uint8Array | string {
+function readBody(event: APIGatewayProxyEventV2, options: BodyOptions): Uint8Array | string {
+  const limit = options.limit ?? 'httpBodyBytes';
   const text = event.body ?? '';
   const encoding = event.headers['content-encoding']?.trim().toLowerCase() || 'identity';
   if (!event.isBase64Encoded && encoding === 'identity') {
     // It is text already; converting it to bytes and back would cost a quarter of the time for a JSON tensor. A code
     // unit has 1 to 3 bytes.
-    assertSize(text.length * 3 <= LIMITS.httpBodyBytes ? text.length : Buffer.byteLength(text));
+    assertSize(text.length * 3 <= LIMITS[limit] ? text.length : Buffer.byteLength(text), limit);
     return text;
   }
-  const bytes = event.isBase64Encoded ? decode(text) : Buffer.from(text);
-  assertSize(bytes.byteLength);
+  const bytes = event.isBase64Encoded ? decodeAligned(text, options) : Buffer.from(text);
+  assertSize(bytes.byteLength, limit);
   if (encoding === 'identity') return bytes;
   if (encoding !== 'gzip') {
     throw new ServingError(
@@ -88,11 +94,11 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
     );
   }
   try {
-    return gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes });
+    return gunzipSync(bytes, { maxOutputLength: LIMITS[limit] });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       // The full size is unknown, because unzipping stopped.
-      throw overLimit('httpBodyBytes', `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
+      throw overLimit(limit, `the body is ${bytes.byteLength} bytes and unzipped`, 'bytes');
     }
     throw badRequest(`the gzip body cannot be read: ${(error as Error).message}`);
   }
@@ -101,15 +107,16 @@ function readBody(event: APIGatewayProxyEventV2, decode: (base64: string) => Buf
 const BOUNDARY = 8;
 
 /** Decodes base64 so that byte `alignedAt` is aligned in memory. */
-function decodeAligned(text: string, alignedAt: number, allocate: (bytes: number) => Buffer): Buffer {
+function decodeAligned(text: string, options: BodyOptions): Buffer {
+  const { alignedAt = 0, allocate = (bytes) => Buffer.allocUnsafe(bytes), limit = 'httpBodyBytes' } = options;
   const most = Buffer.byteLength(text, 'base64');
-  assertSize(most);
+  assertSize(most, limit);
   const memory = allocate(most + BOUNDARY);
   const past = (memory.byteOffset + alignedAt) % BOUNDARY;
   const start = past === 0 ? 0 : BOUNDARY - past;
   return memory.subarray(start, start + memory.write(text, start, 'base64'));
 }
 
-function assertSize(bytes: number): void {
-  if (bytes > LIMITS.httpBodyBytes) throw overLimit('httpBodyBytes', `the body is ${bytes} bytes,`, 'bytes');
+function assertSize(bytes: number, limit: NonNullable<BodyOptions['limit']>): void {
+  if (bytes > LIMITS[limit]) throw overLimit(limit, `the body is ${bytes} bytes,`, 'bytes');
 }

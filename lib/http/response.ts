@@ -38,12 +38,25 @@ export function text(statusCode: number, body: string): HttpResponse {
   return { statusCode, headers: headersFor('text/plain'), body };
 }
 
+/** The body of an answer that is an error. */
+export type ErrorBody = (error: ServingError) => Readonly<Record<string, unknown>>;
+
+const ownBody: ErrorBody = ({ publicMessage, code, uri }) => ({
+  error: publicMessage,
+  code,
+  ...(uri ? { uri } : {}),
+});
+
 /** Runs `work`; an error becomes `{"error": message, "code": code}` with its status. Never throws. */
-export async function respond(work: () => Promise<HttpResponse>, log: LogError): Promise<HttpResponse> {
+export async function respond(
+  work: () => Promise<HttpResponse>,
+  log: LogError,
+  bodyOf: ErrorBody = ownBody,
+): Promise<HttpResponse> {
   try {
     return await work();
   } catch (error) {
-    return errorResponse(ServingError.from(error), log);
+    return errorResponse(ServingError.from(error), log, bodyOf);
   }
 }
 
@@ -59,27 +72,27 @@ export async function respondWithin(
   leftMs: number | undefined,
   work: () => Promise<HttpResponse>,
   log: LogError,
+  bodyOf?: ErrorBody,
 ): Promise<HttpResponse> {
-  if (leftMs === undefined) return respond(work, log);
+  if (leftMs === undefined) return respond(work, log, bodyOf);
   const waitMs = Math.max(0, leftMs - ANSWER_MS);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new ServingError('timeout', `no answer within ${waitMs} ms`)), waitMs);
   });
   try {
-    return await respond(() => Promise.race([work(), late]), log);
+    return await respond(() => Promise.race([work(), late]), log, bodyOf);
   } finally {
     clearTimeout(timer);
   }
 }
 
-function errorResponse(error: ServingError, log: LogError): HttpResponse {
+function errorResponse(error: ServingError, log: LogError, bodyOf: ErrorBody): HttpResponse {
   if (error.status >= 500) log(error);
   // Temporary errors say when to retry: opening a model takes a moment.
   const passing = error.status === 503 || error.status === 429;
   const headers: Record<string, string> = passing
     ? { 'retry-after': String(error.retryAfterSeconds ?? 1) }
     : {};
-  const body = { error: error.publicMessage, code: error.code, ...(error.uri ? { uri: error.uri } : {}) };
-  return json(error.status, body, headers);
+  return json(error.status, bodyOf(error), headers);
 }

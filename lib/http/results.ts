@@ -2,13 +2,14 @@
  * GET and DELETE /predictions/{uri}, and DELETE /predictions, which takes a page of finished results. A result is taken
  * only when it can be answered; one that is too large for an answer stays.
  */
+import { encodeBase64 } from '../codecs/base64.ts';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
 import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
-import { type HttpResponse, json, jsonText } from './response.ts';
+import { binary, type HttpResponse, json, jsonText } from './response.ts';
 
 export interface Results {
   /** @throws the record's own error when it failed; results_unavailable */
@@ -43,7 +44,7 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   const stop = reporter.start('zoo.serving.redis.get');
   try {
     const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
-    const asked = { uri, identity };
+    const asked = { uri, identity, isRaw: accepts(headers['accept'], 'application/octet-stream') };
     const seen = await answerWith(asked, async (use) => {
       use(await results.getWithin(uri, waitMs, { identity }));
     });
@@ -57,21 +58,31 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   }
 }
 
+/** Whether an Accept header names the type. */
+function accepts(header: string | undefined, type: string): boolean {
+  return (header ?? '').split(',').some((part) => part.split(';', 1)[0]?.trim().toLowerCase() === type);
+}
+
 /** @param read passes a result to `use`, which throws if it does not fit into an answer */
 async function answerWith(
-  { uri, identity }: EnqueueQuery & { readonly uri: string },
+  { uri, identity, isRaw }: EnqueueQuery & { readonly uri: string; readonly isRaw: boolean },
   read: (use: (result: Result | undefined) => void) => Promise<unknown>,
 ): Promise<HttpResponse> {
-  let text: string | undefined;
+  let answer: HttpResponse | undefined;
   try {
     await read((result) => {
-      if (result) text = assertAnswer(resultText(result));
+      if (!result) return;
+      const { value } = result;
+      answer =
+        isRaw && value instanceof Uint8Array
+          ? binary(200, assertAnswer(encodeBase64(value)))
+          : jsonText(200, assertAnswer(resultText(result)));
     });
   } catch (error) {
     // A record's own failure has its uri and is a successful answer.
     if (!(error instanceof ServingError) || error.uri !== uri) throw error;
     return json(200, failureBody(error, identity));
   }
-  if (text === undefined) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
-  return jsonText(200, text);
+  if (!answer) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
+  return answer;
 }

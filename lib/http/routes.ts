@@ -15,6 +15,13 @@ const PATHS: readonly (readonly [path: string, name: RoutedFunction, ...methods:
   // The Open Inference Protocol. Greedy, so that unknown paths are refused with the protocol's own errors.
   ['/v2/{path+}', 'predict', 'POST', 'GET', 'HEAD'],
   ['/v2', 'predict', 'GET', 'HEAD'],
+  // The worker service. The single machine answers the status itself, with statistics.
+  ['/encode', 'predict', 'POST'],
+  ['/encode_json', 'predict', 'POST'],
+  ['/encode_img_bytes', 'predict', 'POST'],
+  ['/v1/encode_img_bytes', 'predict', 'POST'],
+  ['/encode_img_url', 'predict', 'POST'],
+  ['/status/server', 'predict', 'GET'],
   ['/predictions', 'submit', 'POST'],
   ['/predictions', 'predictions', 'GET', 'HEAD', 'DELETE'],
   // Greedy: API Gateway decodes the path before it looks for a route, and a uri may contain a slash.

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type ErrorRecord, isErrorCode, ServingError } from '../contract/errors.ts';
-import type { Inputs, Outcome } from '../contract/values.ts';
+import type { Inputs, ModelNames, Outcome, RunPolicy, TensorSpec } from '../contract/values.ts';
 import type { OnnxSettings } from './runner.ts';
 
 export interface IsolatedModel {
@@ -19,8 +19,25 @@ export type SentOutcome =
   | Extract<Outcome, { ok: true }>
   | { readonly ok: false; readonly error: ErrorRecord };
 
-export type IsolatedRequest = { readonly open: IsolatedModel } | { readonly run: readonly Inputs[] };
-export type IsolatedReply = { readonly outcomes: readonly SentOutcome[] } | { readonly failed: ErrorRecord };
+export type IsolatedRequest =
+  | { readonly open: IsolatedModel }
+  | { readonly run: readonly Inputs[]; readonly policy?: RunPolicy }
+  /** For the run that is under way: records of it that have not run get a `timeout`. */
+  | { readonly stop: true }
+  | { readonly describe: true };
+export type IsolatedReply =
+  | { readonly outcomes: readonly SentOutcome[] }
+  | { readonly facts: ModelFacts }
+  | { readonly failed: ErrorRecord };
+
+/** What is known of a model once it is open. */
+export interface ModelFacts {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  /** Whether records may share a run. */
+  readonly separable: boolean;
+  readonly names: ModelNames;
+}
 
 /** The process that hosts the model; in a bundle it lies beside this one. */
 const CHILD = new URL(
@@ -50,7 +67,7 @@ export class IsolatedRunner {
 
   async #run(records: readonly Inputs[], limitMs: number): Promise<Outcome[]> {
     // One that ended while nothing ran says nothing any more: a record would wait for it in vain.
-    if (!this.#child || hasEnded(this.#child)) this.#child = start(this.#model);
+    if (!this.#child || hasEnded(this.#child)) this.#child = startIsolated(this.#model);
     const child = this.#child;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -84,7 +101,8 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-function start(model: IsolatedModel): ChildProcess {
+/** Starts the process of a model, which opens it at once; the first reply waits for that. */
+export function startIsolated(model: IsolatedModel): ChildProcess {
   const child = fork(CHILD, [], { serialization: 'advanced', execArgv: [] });
   // An idle child does not keep the function alive; a pending request does.
   child.unref();
@@ -94,27 +112,40 @@ function start(model: IsolatedModel): ChildProcess {
 }
 
 async function ask(child: ChildProcess, records: readonly Inputs[]): Promise<Outcome[]> {
-  const stop = new AbortController();
-  child.channel?.ref();
-  try {
-    const answer = Promise.race([
-      once(child, 'message', stop).then(([message]) => message as IsolatedReply),
-      once(child, 'exit', stop).then(([code, signal]): IsolatedReply => {
-        const how = signal === null ? `exit code ${code}` : String(signal);
-        const message = `the model ended its process (${how})${on(records)}`;
-        return { failed: { code: 'model_failed', message } };
-      }),
-    ]);
-    child.send({ run: records } satisfies IsolatedRequest, () => undefined);
-    const reply = await answer;
-    if ('failed' in reply) throw errorOf(reply.failed);
-    return reply.outcomes.map((outcome) =>
-      outcome.ok ? outcome : { ok: false, error: errorOf(outcome.error) },
-    );
-  } finally {
-    stop.abort();
-    if (child.connected) child.channel?.unref();
+  const reply = await askProcess(child, { run: records });
+  if ('ended' in reply) {
+    throw new ServingError('model_failed', `the model ended its process (${reply.ended})${on(records)}`);
   }
+  if ('failed' in reply) throw receivedError(reply.failed);
+  if ('outcomes' in reply) return reply.outcomes.map(receivedOutcome);
+  throw new ServingError('internal', 'the isolated process answered something else');
+}
+
+/** @returns the reply, or how the process ended. Leaves no listener behind, however often it is called. */
+export function askProcess(
+  child: ChildProcess,
+  request: IsolatedRequest,
+): Promise<IsolatedReply | { readonly ended: string }> {
+  if (hasEnded(child)) return Promise.resolve({ ended: howOf(child.exitCode, child.signalCode) });
+  return new Promise((resolve) => {
+    const settle = (reply: IsolatedReply | { readonly ended: string }) => {
+      child.off('message', onMessage);
+      child.off('exit', onExit);
+      if (child.connected) child.channel?.unref();
+      resolve(reply);
+    };
+    const onMessage = (message: unknown) => settle(message as IsolatedReply);
+    const onExit = (code: number | null, signal: string | null) => settle({ ended: howOf(code, signal) });
+    child.on('message', onMessage);
+    child.on('exit', onExit);
+    child.channel?.ref();
+    child.send(request, () => undefined);
+  });
+}
+
+/** How a process ended, in words. */
+export function howOf(code: number | null, signal: string | null): string {
+  return signal === null ? `exit code ${code}` : signal;
 }
 
 /** Without records the model is only opened. */
@@ -122,6 +153,10 @@ function on(records: readonly Inputs[]): string {
   return records.length > 0 ? ' on this record' : '';
 }
 
-function errorOf({ code, message }: ErrorRecord): ServingError {
+export function receivedOutcome(outcome: SentOutcome): Outcome {
+  return outcome.ok ? outcome : { ok: false, error: receivedError(outcome.error) };
+}
+
+export function receivedError({ code, message }: ErrorRecord): ServingError {
   return new ServingError(isErrorCode(code) ? code : 'internal', message);
 }

@@ -118,9 +118,13 @@ async function specsOf(session: InferenceSession) {
   }
 }
 
-/** Advice for the most common reasons; kernels exist from opset 7 on. */
+/** Advice for the most common reasons; kernels exist from opset 7 on, but not for every type of numbers. */
 function hint(error: unknown): string {
   if (/protobuf parsing failed/i.test(reason(error))) return ` (${DAMAGED})`;
+  const operator = /Could not find an implementation for \w+\((\d+)\)/.exec(reason(error));
+  if (operator && Number(operator[1]) >= 7) {
+    return ' (onnxruntime has this operator, but not for the type of its numbers, such as bfloat16: export the model with float32)';
+  }
   return /Could not find an implementation|opset/i.test(reason(error))
     ? ' (export the model again with opset 13 or newer)'
     : '';

@@ -10,10 +10,11 @@ import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import type { DType, NumericDType, Tensor } from '../contract/tensor.ts';
-import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
 import { batchSize, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
-import { type ImageChoice, imageSettings } from './image-choice.ts';
+import { cellTensor, isColumn, joinColumns, mayMiss } from './columns.ts';
+import { assertImageSettings, type ImageChoice, imageSettings } from './image-choice.ts';
 import { nestedTensor } from './nested.ts';
 import { type CheckedTensor, checkShape, formatSpec } from './shape-check.ts';
 import { assertRank, densify, type Sparse } from './sparse.ts';
@@ -24,6 +25,8 @@ export interface BindSettings {
   /** Also refuses records whose names all differ, instead of binding by position. Default false. */
   readonly byName?: boolean;
   readonly image: ImageChoice;
+  /** What the model's columns are called. Default: they have no names. */
+  readonly names?: ModelNames;
 }
 
 export interface Feeds {
@@ -44,7 +47,9 @@ export async function bindRecord(
   specs: readonly TensorSpec[],
   settings: BindSettings,
 ): Promise<Feeds> {
-  const values = matchInputs(inputs, specs, settings.byName);
+  const { names, inputAlreadyBatched } = settings;
+  const joined = names ? joinColumns(inputs, specs, names, inputAlreadyBatched) : inputs;
+  const values = matchInputs(joined, specs, settings.byName);
   const fitted: CheckedTensor[] = [];
   let runsAlone = false;
   for (const [i, spec] of specs.entries()) {
@@ -54,7 +59,7 @@ export async function bindRecord(
       // Only images are asynchronous; an await for every tensor would cost more than the tensor.
       const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
       if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);
-      fitted.push(checkShape(tensor, spec, settings.inputAlreadyBatched));
+      fitted.push(checkShape(tensor, spec, inputAlreadyBatched));
       // The proof took it for a scalar, and an array may be broadcast against the rows.
       if (spec.batchAxis === 'none' && spec.shape.length === 0 && tensor.shape.length > 0) runsAlone = true;
     } catch (error) {
@@ -137,31 +142,43 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
   const { image } = settings;
   switch (value.kind) {
     case 'tensor':
-      return value.tensor;
+      return cellOf(value.tensor, spec);
     case 'image':
       return toImage(value.bytes, spec, image);
     case 'text':
-      if (spec.dtype !== 'string') return toImage(value.text, spec, image);
+      if (spec.dtype !== 'string') {
+        return isColumn(spec) ? cellTensor(value.text, spec.dtype) : toImage(value.text, spec, image);
+      }
       return textTensor(value.text, spec);
     case 'sparse':
       return densifyFor(value, spec, settings, false);
     case 'json':
       return fromJson(value.value, spec, settings);
+    case 'value':
+      throw badInput('a value for a worker; the job serves a model, which takes tensors');
   }
+}
+
+/** A column's cell that came as a text. */
+function cellOf(tensor: Tensor, spec: TensorSpec): Tensor {
+  const isCell = tensor.dtype === 'string' && spec.dtype !== 'string' && tensor.data.length === 1;
+  if (!isCell || !isColumn(spec)) return tensor;
+  return cellTensor(tensor.data[0] as string, spec.dtype);
 }
 
 /** The old wire format joins a list of strings with a bar. An input of one text per record takes it unchanged. */
 function textTensor(text: string, spec: TensorSpec): Tensor {
-  if (batchSize(spec) !== undefined && spec.shape.length === 1)
-    return { dtype: 'string', shape: [], data: [text] };
+  if (batchSize(spec) !== undefined && isColumn(spec)) return { dtype: 'string', shape: [], data: [text] };
   const items = text.split('|');
   return { dtype: 'string', shape: [items.length], data: items };
 }
 
 function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Tensor | Promise<Tensor> {
   const { image } = settings;
-  if (typeof value === 'string' && spec.dtype !== 'string') return toImage(value, spec, image);
-  if (!isObject(value)) return nestedTensor(value, spec.dtype);
+  if (typeof value === 'string' && spec.dtype !== 'string') {
+    return isColumn(spec) ? cellTensor(value, spec.dtype) : toImage(value, spec, image);
+  }
+  if (!isObject(value)) return nestedTensor(value, spec.dtype, mayMiss(spec, settings.names));
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
   if ('b64' in value) throw badInput(`"b64": expected a text, got ${quoteValue(value['b64'])}`);
@@ -203,6 +220,7 @@ function densifyFor(sparse: Sparse, spec: TensorSpec, settings: BindSettings, po
 
 async function toImage(encoded: string | Uint8Array, spec: TensorSpec, choice: ImageChoice): Promise<Tensor> {
   const settings = imageSettings(spec, choice);
+  assertImageSettings(spec, settings);
   const bytes = typeof encoded === 'string' ? imageBytes(encoded) : encoded;
   // Decoding blocks the thread, so others get a turn between two images.
   await new Promise((resolve) => setImmediate(resolve));

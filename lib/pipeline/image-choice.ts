@@ -3,7 +3,8 @@
  * [224,224,3] HWC); the config always wins.
  */
 import { DEFAULT_IMAGE, type ImageSettings } from '../codecs/image/image.ts';
-import { badInput } from '../contract/errors.ts';
+import { wholeRange } from '../codecs/image/levels.ts';
+import { badConfig, badInput } from '../contract/errors.ts';
 import type { TensorSpec } from '../contract/values.ts';
 import { rowShape } from './batch-axes.ts';
 import { formatSpec } from './shape-check.ts';
@@ -27,4 +28,32 @@ export function imageSettings(spec: TensorSpec, choice: ImageChoice): ImageSetti
     ...choice,
     layout,
   };
+}
+
+/** @throws bad_config for colours where the input has one channel, and for numbers that its dtype cannot hold */
+export function assertImageSettings(spec: TensorSpec, settings: ImageSettings): void {
+  const { channels, layout } = settings;
+  if (channels !== 'grey' && rowShape(spec)[layout === 'chw' ? 0 : 2] === 1) {
+    throw badConfig(
+      `the input takes grey images, and image.channels is ${channels}: set image.channels: grey, with one mean and one std`,
+    );
+  }
+  if (!spec.dtype.startsWith('float') && !isHeld(spec.dtype, settings)) {
+    throw badConfig(
+      `the input is ${spec.dtype}, which cannot hold all that image.scale, mean and std make of pixels from 0 to 255: correct them, or export the model with a float input`,
+    );
+  }
+}
+
+/** Whether every pixel becomes a whole number of the dtype, so that none is rounded or cut off. */
+function isHeld(dtype: TensorSpec['dtype'], { scale, mean, std }: ImageSettings): boolean {
+  // An image for flags is the mistake of the caller, and its decoder says so.
+  if (dtype === 'bool' || dtype === 'string') return true;
+  const { min, max } = wholeRange(dtype);
+  return Array.from({ length: Math.max(mean.length, std.length) }).every((_, i) => {
+    const [offset = 0, divisor = 1] = [mean[i] ?? mean[0], std[i] ?? std[0]];
+    const ends = [0, 255].map((pixel) => (pixel * scale - offset) / divisor);
+    const isWhole = [scale / divisor, ...ends].every(Number.isInteger);
+    return isWhole && ends.every((end) => end >= min && end <= max);
+  });
 }

@@ -9,9 +9,10 @@ import { allocate, type DType, elementCount, type NumericDType, type Tensor } fr
 import { storeFor } from './cast.ts';
 
 /**
+ * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
-export function nestedTensor(value: unknown, dtype: DType): Tensor {
+export function nestedTensor(value: unknown, dtype: DType, mayMiss = false): Tensor {
   const shape = shapeOf(value);
   const count = elementCount(shape, LIMITS.tensorElements);
   if (count === 0) throw badInput(`is empty (shape [${shape.join(',')}]), expected at least one element`);
@@ -23,14 +24,20 @@ export function nestedTensor(value: unknown, dtype: DType): Tensor {
     });
     return { dtype, shape, data: strings };
   }
-  return { dtype, shape, data: fillNumbers(value, shape, count, dtype) };
+  return { dtype, shape, data: fillNumbers(value, shape, count, dtype, mayMiss) };
 }
 
-function fillNumbers(value: unknown, shape: readonly number[], count: number, dtype: NumericDType) {
+function fillNumbers(
+  value: unknown,
+  shape: readonly number[],
+  count: number,
+  dtype: NumericDType,
+  mayMiss: boolean,
+) {
   const data = allocate(dtype, count);
   let index = 0;
   if (dtype === 'float32' || dtype === 'float64') {
-    fillFloats(value, shape, 0, data as Float32Array | Float64Array, 0);
+    fillFloats(value, shape, 0, data as Float32Array | Float64Array, 0, mayMiss);
     return data;
   }
   const store = storeFor(dtype);
@@ -60,15 +67,20 @@ function fillFloats(
   axis: number,
   out: Float32Array | Float64Array,
   start: number,
+  mayMiss: boolean,
 ): number {
   const elements = axis === shape.length ? [value] : branch(value, shape, axis);
   let at = start;
   if (axis < shape.length - 1) {
-    for (const element of elements) at = fillFloats(element, shape, axis + 1, out, at);
+    for (const element of elements) at = fillFloats(element, shape, axis + 1, out, at, mayMiss);
     return at;
   }
   for (let i = 0; i < elements.length; i++, at++) {
     const element = elements[i];
+    if (mayMiss && element === null) {
+      out[at] = Number.NaN;
+      continue;
+    }
     const number = typeof element === 'number' ? element : leafNumber(element, shape);
     out[at] = number;
     // One test for both cases: 1e309 parses to Infinity, and 1e39 becomes Infinity in a float32.

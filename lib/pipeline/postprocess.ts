@@ -1,17 +1,24 @@
 /**
- * Writes a record's outputs, filtered or complete, as the text that clients read: `[[4,5.0],[3,4.0]]` or
+ * Writes a record's outputs, filtered or complete, as the text that clients read: `[[4,5.0],[3,4.0]]`, with labels
+ * `[[4,5.0,"cat"],[3,4.0,"dog"]]`, or
  * `{"data":..,"shape":..}`. It must be valid JSON (the old server forgot commas), with floats as Java prints them
  * (`4.0`, `1.0E7`). float16 values are bits, which cannot be printed or compared directly.
  */
 import { badConfig, ServingError } from '../contract/errors.ts';
 import { elementCount, type Tensor, type TypedArray } from '../contract/tensor.ts';
+import type { NamedTensor } from '../contract/values.ts';
 import { float16Bits, float16Value } from './cast.ts';
 
 /** `topN(n)`: the n largest of the flattened output. `pickTopN(n)`: the first n rows. */
 export interface Filter {
   readonly kind: 'topN' | 'pickTopN';
   readonly n: number;
+  /** `topN(n, labels)`: each with the label of its class. */
+  readonly labels?: true;
 }
+
+/** An output with the names of its classes, if it has them. */
+type Labelled = Tensor & Pick<NamedTensor, 'labels'>;
 
 /**
  * `""` means no filter.
@@ -20,20 +27,33 @@ export interface Filter {
 export function parseFilter(text: string): Filter | undefined {
   const trimmed = text.trim();
   if (trimmed === '') return undefined;
-  const match = /^(topN|pickTopN)\((\d{1,9})\)$/.exec(trimmed.replaceAll(' ', ''));
-  const n = Number(match?.[2]);
-  if (!match || n < 1) {
+  const match = /^(topN|pickTopN)\((\d{1,9})(,labels)?\)$/.exec(trimmed.replaceAll(' ', ''));
+  const [, kind, count, labels] = match ?? [];
+  const n = Number(count);
+  if (!match || n < 1 || (labels !== undefined && kind !== 'topN')) {
     throw badConfig(
-      `filter ${JSON.stringify(text)}: expected "topN(n)" or "pickTopN(n)" with n a whole number >= 1`,
+      `filter ${JSON.stringify(text)}: expected "topN(n)" or "pickTopN(n)" with n a whole number >= 1, or "topN(n, labels)"`,
     );
   }
-  return { kind: match[1] as Filter['kind'], n };
+  return { kind: kind as Filter['kind'], n, ...(labels === undefined ? {} : { labels: true }) };
+}
+
+/** The error of a record whose worker returned what a filter cannot order. */
+export function needsTensors({ kind }: Filter): ServingError {
+  return new ServingError('model_failed', `${kind} needs arrays; the worker returned something else`);
 }
 
 /** The filter's text for one record: of the only output, or a JSON array with one entry per output. */
-export function filterText(outputs: readonly Tensor[], filter: Filter): string {
+export function filterText(outputs: readonly Labelled[], filter: Filter): string {
+  const { kind, n, labels = false } = filter;
+  if (labels && !outputs.some((output) => output.labels)) {
+    throw new ServingError(
+      'model_failed',
+      `topN(${n}, labels): the model's outputs have no labels; put labels.txt or names.json beside the model`,
+    );
+  }
   const texts = outputs.map((output) =>
-    filter.kind === 'topN' ? topN(output, filter.n) : pickTopN(output, filter.n),
+    kind === 'topN' ? topN(output, n, labels ? output.labels : undefined) : pickTopN(output, n),
   );
   return texts.length === 1 ? (texts[0] as string) : `[${texts.join(',')}]`;
 }
@@ -51,7 +71,7 @@ export function outputsText(outputs: readonly Tensor[]): string {
  * of the smallest in front of its equals, and reversed the list at the end. So equal values of the first n keep their
  * order, and a later one goes in front of all that came before it and is the first to be dropped.
  */
-function topN(output: Tensor, n: number): string {
+function topN(output: Tensor, n: number, labels?: readonly string[]): string {
   if (output.dtype === 'string') throw new ServingError('model_failed', 'topN cannot order text outputs');
   const data = output.data as TypedArray;
   const values = output.dtype === 'float16' ? Float32Array.from(data as Uint16Array, float16Value) : data;
@@ -77,7 +97,12 @@ function topN(output: Tensor, n: number): string {
   }
   cut();
   best.sort((a, b) => downwards(a, b) || place(a) - place(b));
-  return `[${best.map((index) => `[${index},${numberText(data[index] as number | bigint, output.dtype)}]`).join(',')}]`;
+  const pairs = best.map((index) => {
+    // The classes are the last axis, which is the index itself in an output of one.
+    const label = labels === undefined ? '' : `,${JSON.stringify(labels[index % labels.length])}`;
+    return `[${index},${numberText(data[index] as number | bigint, output.dtype)}${label}]`;
+  });
+  return `[${pairs.join(',')}]`;
 }
 
 /** NaN orders last: it is never "the largest". */
@@ -96,7 +121,8 @@ function pickTopN(output: Tensor, n: number): string {
   return nest(texts, [rows, ...output.shape.slice(1)]);
 }
 
-function nest(texts: readonly string[], shape: readonly number[]): string {
+/** JSON texts of elements as nested JSON arrays of a shape. */
+export function nest(texts: readonly string[], shape: readonly number[]): string {
   let level = texts;
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const width = shape[axis] as number;

@@ -70,14 +70,19 @@ export function isVersion(version: unknown): version is string {
 
 /**
  * The version that serves now: that of `current.json`, or, if a file was just copied, the only *.onnx of the prefix.
+ * @param withoutFiles the version of a worker without files; what was copied for a worker may be any files
  * @throws model_unavailable naming bucket and prefix
  */
-export async function readPointer(s3: S3Client, location: ModelLocation): Promise<ModelPointer> {
+export async function readPointer(
+  s3: S3Client,
+  location: ModelLocation,
+  withoutFiles?: string,
+): Promise<ModelPointer> {
   const { bucket, prefix } = location;
   try {
     const text = await getText(s3, { bucket, key: `${prefix}current.json` });
     return text === undefined
-      ? await pointerFromListing(s3, { bucket, prefix })
+      ? await pointerFromListing(s3, { bucket, prefix }, withoutFiles)
       : parsePointer(text, location);
   } catch (error) {
     throw unreachable(location, error, `cannot read the model at ${addressText(location)}`);
@@ -111,10 +116,15 @@ function parsePointer(text: string, location: ModelLocation): ModelPointer {
   }
 }
 
-async function pointerFromListing(s3: S3Client, { bucket, prefix }: ModelLocation): Promise<ModelPointer> {
+async function pointerFromListing(
+  s3: S3Client,
+  { bucket, prefix }: ModelLocation,
+  withoutFiles: string | undefined,
+): Promise<ModelPointer> {
   const objects = await listFolder(s3, bucket, prefix);
   const models = objects.filter(({ key }) => key.endsWith('.onnx'));
-  if (models.length !== 1) {
+  if (withoutFiles !== undefined && objects.length === 0) return { version: withoutFiles, files: [] };
+  if (models.length !== 1 && withoutFiles === undefined) {
     const found = models.map(({ key }) => key).join(', ') || 'none';
     throw modelUnavailable(`s3://${bucket}/${prefix}: expected one *.onnx, found ${found}`);
   }

@@ -25,13 +25,13 @@ import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
 export interface PublishOptions {
   /** False: upload only. Default true. */
   readonly activate?: boolean | undefined;
-  /** The source of the model. Default: an ONNX directory. */
+  /** The source of the model. Default: an ONNX directory, or a worker's. */
   readonly source?: ModelOrigin | undefined;
+  /** True: a worker's folder, which may hold any files; `verify` is not called. Default false. */
+  readonly anyFiles?: boolean | undefined;
   /** Called with the bytes stored in S3 so far and the total. */
   readonly onBytes?: ((done: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called with the model's file before a new version is uploaded. Its errors are thrown. */
-  readonly smokeTest?: ((file: string) => Promise<void>) | undefined;
   /**
    * Called with the model's file and what is stored with this version, before anything is uploaded; returns what to
    * store. Its errors are thrown. Without it, what is stored stays.
@@ -55,7 +55,7 @@ export interface Published extends ModelPointer {
  * the SHA-256 over names and contents, so the same files are the same version.
  * @throws model_unavailable when the directory holds no model or two, a link, or a file that cannot be named in S3,
  * and when S3 cannot be reached; conflict when another version was made to serve meanwhile; the signal's reason;
- * errors of `smokeTest` and `verify`
+ * errors of `verify`
  */
 export async function publishModel(
   s3: S3Client,
@@ -63,9 +63,10 @@ export async function publishModel(
   directory: string,
   options: PublishOptions = {},
 ): Promise<Published> {
-  const { activate = true, source = { format: 'onnx' }, now = Date.now } = options;
-  const model = await findModelFile(directory);
-  const paths = await filesOf(directory);
+  const { activate = true, anyFiles = false, now = Date.now } = options;
+  const { source = { format: anyFiles ? 'worker' : 'onnx' } } = options;
+  const model = anyFiles ? undefined : await findModelFile(directory);
+  const paths = await modelFiles(directory);
   const files = await Promise.all(
     paths.map(async (path) => {
       const file = join(directory, path);
@@ -77,8 +78,8 @@ export async function publishModel(
     // Read before the upload, so that a version that starts to serve during it is not overridden.
     const current = await readCurrent(s3, location);
     const known = await readManifest(s3, location, version);
-    if (options.smokeTest && !known) await options.smokeTest(model);
-    const verification = (await options.verify?.(model, known?.verification)) ?? known?.verification;
+    const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification);
+    const verification = verified ?? known?.verification;
     const skipped = await uploadFiles(s3, location, directory, version, files, options);
     const at = new Date(now()).toISOString();
     const stored = await readManifest(s3, location, version);
@@ -158,7 +159,7 @@ const IMPORT_REPORT = /^(import-report|passport)\.(json|md)$/;
  * The paths of the files, except hidden ones.
  * @throws model_unavailable for a link, which may lead out of the directory, and for names that a pointer cannot hold
  */
-async function filesOf(directory: string): Promise<string[]> {
+export async function modelFiles(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true });
   const paths: string[] = [];
   for (const entry of entries) {
@@ -177,6 +178,7 @@ async function filesOf(directory: string): Promise<string[]> {
     }
     paths.push(path);
   }
+  if (paths.length === 0) throw refused('no files');
   if (paths.length > MAX_MODEL_FILES) {
     throw refused(`${paths.length} files, over the limit of ${MAX_MODEL_FILES}`);
   }

@@ -19,15 +19,17 @@ type ReadBody =
 
 /**
  * @param announcedBytes undefined for a chunked body
+ * @param maxBytes of the body
  * @param hold asked before each chunk is kept
  */
 export function readBody(
   request: IncomingMessage,
   announcedBytes: number | undefined,
+  maxBytes: number,
   hold: (bytes: number) => boolean,
 ): Promise<ReadBody> {
   if (announcedBytes === 0) return Promise.resolve({ kind: 'body', bytes: undefined });
-  if (announcedBytes !== undefined && announcedBytes > MAX_BODY_BYTES) {
+  if (announcedBytes !== undefined && announcedBytes > maxBytes) {
     return Promise.resolve({ kind: 'too_large' });
   }
   return new Promise((resolve) => {
@@ -39,7 +41,7 @@ export function readBody(
     };
     const onData = (chunk: Buffer) => {
       length += chunk.length;
-      if (length > MAX_BODY_BYTES) end({ kind: 'too_large' });
+      if (length > maxBytes) end({ kind: 'too_large' });
       else if (!hold(chunk.length)) end({ kind: 'no_room' });
       else chunks.push(chunk);
     };

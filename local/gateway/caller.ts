@@ -50,13 +50,18 @@ export function foreignOrigin(
 
 /** The answer to a request that does not carry the token. */
 export function withoutToken({ token }: CallerRules, { headers }: IncomingMessage): WireResponse | undefined {
-  const [, given = ''] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
-  if (token === undefined || timingSafeEqual(digest(given), digest(token))) return undefined;
+  if (token === undefined || isBearer(headers.authorization, token)) return undefined;
   const wire = refusal(
     401,
     'this service needs its token: send the header "Authorization: Bearer <token>"; our commands read it from --token-file <file>',
   );
   return { ...wire, headers: [...wire.headers, 'www-authenticate', 'Bearer'] };
+}
+
+/** Whether the header is `Bearer <token>`. */
+export function isBearer(authorization: string | undefined, token: string): boolean {
+  const [, given = ''] = /^Bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
+  return timingSafeEqual(digest(given), digest(token));
 }
 
 /** Texts of any length become comparable in constant time. */

@@ -79,6 +79,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onIdle: () => undefined,
   };
   const requestTimeoutMs = options.requestTimeoutMs ?? MAX_INTEGRATION_MS;
+  const mostBytes = Math.max(MAX_BODY_BYTES, ...options.routes.map(({ maxBytes = 0 }) => maxBytes));
   const server = createServer({
     // Node counts names and separators, AWS does not, so node's limit must be larger.
     maxHeaderSize: 4 * MAX_HEADER_BYTES,
@@ -91,7 +92,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   server.on('request', (request, response) => acceptRequest(state, request, response));
   server.on('checkContinue', (request, response) => {
     // A client refused here never sends its body, so nothing waits for it.
-    const isTooMuch = Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES;
+    const isTooMuch = Number(request.headers['content-length'] ?? 0) > mostBytes;
     if (isTooMuch) return writeResponse(response, gatewayMessage(413), newRequestId(), true);
     response.writeContinue();
     acceptRequest(state, request, response);

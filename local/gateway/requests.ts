@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorFields, invoke, type LocalLog } from '../aws/lambda.ts';
-import { endAfterBody, MAX_DROPPED_BYTES, readBody } from './body.ts';
+import { endAfterBody, MAX_BODY_BYTES, MAX_DROPPED_BYTES, readBody } from './body.ts';
 import { type CallerRules, foreignHost, foreignOrigin, withoutToken } from './caller.ts';
 import { applyCors } from './cors.ts';
 import {
@@ -17,6 +17,7 @@ import {
   readHead,
 } from './event.ts';
 import {
+  enveloped,
   GATEWAY_MESSAGES,
   type GatewayStatus,
   gatewayMessage,
@@ -70,15 +71,17 @@ async function serve(
   requestId: string,
 ): Promise<void> {
   const head = readHead(request);
-  const dismiss = (wire: WireResponse) => refuseRequest(state, request, response, head, wire, requestId);
+  const [rawPath = '', ...query] = (request.url ?? '').split('?');
+  const path = decodePath(rawPath);
+  const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
+  const shaped = (wire: WireResponse) => (match?.route.hasEnvelope ? enveloped(wire) : wire);
+  const dismiss = (wire: WireResponse) =>
+    refuseRequest(state, request, response, head, shaped(wire), requestId);
   const foreign = foreignHost(state.callers, request);
   if (foreign) return dismiss(foreign);
   if (applyCors(state.callers.cors, request, response)) return;
   const refused = foreignOrigin(state.callers, request) ?? withoutToken(state.callers, request);
   if (refused) return dismiss(refused);
-  const [rawPath = '', ...query] = (request.url ?? '').split('?');
-  const path = decodePath(rawPath);
-  const match = path === undefined ? undefined : findRoute(state.table, request.method ?? '', path);
   const refuse = (status: GatewayStatus) => dismiss(gatewayMessage(status));
   if (head.bytes > MAX_HEADER_BYTES) return refuse(431);
   if (path === undefined) return refuse(400);
@@ -86,6 +89,7 @@ async function serve(
   const places = match.route.ownSlots ? state.ownSlots : state.places;
   if (places.isFull || match.route.refuses?.()) return refuse(429);
   const leave = places.take(response);
+  const { maxBytes } = match.route;
   let heldBytes = 0;
   const hold = (bytes: number) => {
     if (state.heldBytes + bytes > state.maxHeldBytes) return false;
@@ -94,7 +98,7 @@ async function serve(
     return true;
   };
   try {
-    const read = await readBody(request, head.bodyBytes, hold);
+    const read = await readBody(request, head.bodyBytes, maxBytes ?? MAX_BODY_BYTES, hold);
     if (read.kind === 'gone') return;
     if (read.kind === 'too_large') return refuse(413);
     if (read.kind === 'no_room') return refuse(429);
@@ -108,8 +112,10 @@ async function serve(
       requestId,
       nowMs: state.clock(),
     });
-    if (isTooLargeForLambda(event)) return answer(state, response, gatewayMessage(413), requestId);
-    const wire = await run(state, match.route, event);
+    if (maxBytes === undefined && isTooLargeForLambda(event)) {
+      return answer(state, response, shaped(gatewayMessage(413)), requestId);
+    }
+    const wire = await run(state, match.route, event, shaped);
     if (!response.destroyed) writeResponse(response, wire, requestId, state.closing);
   } finally {
     leave();
@@ -121,6 +127,7 @@ async function run(
   state: GatewayState,
   route: GatewayRoute,
   event: Parameters<GatewayRoute['handler']>[0],
+  shaped: (wire: WireResponse) => WireResponse,
 ): Promise<WireResponse> {
   const { log } = state;
   const timeoutMs = route.timeoutMs ?? state.timeoutMs;
@@ -129,16 +136,16 @@ async function run(
   const where = { route: event.routeKey, requestId: event.requestContext.requestId };
   if (invocation.kind === 'timed_out') {
     log.error(`the handler took longer than ${invocation.afterMs} ms`, where);
-    return gatewayMessage(timeoutMs < state.timeoutMs ? 500 : 503);
+    return shaped(gatewayMessage(timeoutMs < state.timeoutMs ? 500 : 503));
   }
   if (invocation.kind === 'failed') {
     log.error('the handler threw', { ...where, ...errorFields(invocation.error) });
-    return gatewayMessage(500);
+    return shaped(gatewayMessage(500));
   }
-  const wire = toWireSafely(invocation.result);
+  const wire = toWireSafely(invocation.result, route.maxBytes);
   if (!('problem' in wire)) return wire;
   log.error(`the handler returned no response: ${wire.problem}`, where);
-  return gatewayMessage(500);
+  return shaped(gatewayMessage(500));
 }
 
 /** Names the route /predictions/{uri} predictions-uri. */
@@ -146,10 +153,15 @@ export function nameOf(route: GatewayRoute): string {
   return route.functionName ?? (route.path.match(/[A-Za-z0-9_]+/g) ?? ['root']).join('-');
 }
 
+/** The length of so many bytes as base64. */
+function asBase64(bytes: number): number {
+  return Math.ceil(bytes / 3) * 4;
+}
+
 /** A result that JSON cannot represent (a cycle, a bigint, a getter that throws) fails as on Lambda. */
-function toWireSafely(result: unknown): ReturnType<typeof toWire> {
+function toWireSafely(result: unknown, maxBytes: number | undefined): ReturnType<typeof toWire> {
   try {
-    return toWire(result);
+    return toWire(result, maxBytes === undefined ? undefined : asBase64(maxBytes));
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) };
   }

@@ -4,6 +4,7 @@
  * object as body, a line break in a header) is a 500.
  */
 import type { ServerResponse } from 'node:http';
+import type { ErrorCode } from '../../lib/contract/errors.ts';
 import { MAX_RESULT_BYTES } from '../aws/lambda.ts';
 
 export interface WireResponse {
@@ -42,10 +43,35 @@ export function refusal(status: 401 | 403, error: string): WireResponse {
   return { status, headers, body, bodyBytes: Buffer.byteLength(body) };
 }
 
+const MESSAGE_CODES: Readonly<Record<number, ErrorCode>> = {
+  404: 'not_found',
+  408: 'timeout',
+  413: 'too_large',
+  429: 'rate_limited',
+  431: 'too_large',
+  500: 'internal',
+  503: 'timeout',
+};
+
+/** An answer of the gateway itself in the envelope of the worker service. */
+export function enveloped(wire: WireResponse): WireResponse {
+  const { message, error, code } = JSON.parse(String(wire.body)) as Readonly<Record<string, string>>;
+  const body = JSON.stringify({
+    error_code: wire.status,
+    error_message: error ?? message,
+    data: null,
+    code: code ?? MESSAGE_CODES[wire.status] ?? 'bad_request',
+  });
+  return { ...wire, body, bodyBytes: Buffer.byteLength(body) };
+}
+
 /** The response, or the reason why the result is invalid, which only the log may show. */
-export function toWire(result: unknown): WireResponse | { readonly problem: string } {
+export function toWire(
+  result: unknown,
+  maxBytes = MAX_RESULT_BYTES,
+): WireResponse | { readonly problem: string } {
   const isStructured = typeof result === 'object' && result !== null && 'statusCode' in result;
-  return isStructured && result.statusCode !== undefined ? structured(result) : inferred(result);
+  return isStructured && result.statusCode !== undefined ? structured(result, maxBytes) : inferred(result);
 }
 
 /** Writes the response. `close` then closes the connection. */
@@ -88,7 +114,7 @@ function inferred(result: unknown): WireResponse | { readonly problem: string } 
   return { status: 200, headers: ['content-type', 'application/json'], body, bodyBytes };
 }
 
-function structured(result: object): WireResponse | { readonly problem: string } {
+function structured(result: object, maxBytes: number): WireResponse | { readonly problem: string } {
   const fields: Readonly<Record<string, unknown>> = { ...result };
   const { statusCode, headers, body, isBase64Encoded, cookies } = fields;
   if (!Number.isInteger(statusCode) || Number(statusCode) < 200 || Number(statusCode) > 599) {
@@ -99,7 +125,7 @@ function structured(result: object): WireResponse | { readonly problem: string }
   }
   const text = body ?? '';
   const encodedBytes = Buffer.byteLength(text);
-  if (encodedBytes > MAX_RESULT_BYTES) return tooLarge(encodedBytes);
+  if (encodedBytes > maxBytes) return tooLarge(encodedBytes);
   const bytes = isBase64Encoded === true ? decodeBase64(text) : text;
   if (bytes === undefined) return { problem: 'isBase64Encoded is true and the body is not base64' };
   const list = headerList(headers, cookies);

@@ -28,6 +28,10 @@ export interface GatewayRoute {
   readonly refuses?: () => boolean;
   /** True: has its own slots, so it answers even when all others are taken. For short handlers such as /ready. */
   readonly ownSlots?: boolean;
+  /** The limit of a body and of an answer, in bytes, instead of those of API Gateway and Lambda. */
+  readonly maxBytes?: number;
+  /** True: the gateway's own errors have the envelope of the worker service, `{error_code, error_message, data}`. */
+  readonly hasEnvelope?: boolean;
 }
 
 type Part =

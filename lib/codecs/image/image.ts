@@ -17,6 +17,8 @@ export interface ImageSize {
   /** As stored; an EXIF orientation of 5 to 8 swaps the two when the image is decoded. */
   readonly width: number;
   readonly height: number;
+  /** Whether each pixel is stored as three samples of 8 bits: no grey, palette or alpha. */
+  readonly isColor: boolean;
 }
 
 export interface ImageSettings extends Normalisation {
@@ -63,12 +65,12 @@ const SNIFFED_BYTES = 64;
  */
 export function imageSize(bytes: Uint8Array): ImageSize {
   if (isJpeg(bytes)) {
-    const { width, height } = readJpegHeader(bytes);
-    return { format: 'jpeg', width, height };
+    const { width, height, components } = readJpegHeader(bytes);
+    return { format: 'jpeg', width, height, isColor: components === 3 };
   }
   if (isPng(bytes)) {
-    const { width, height } = readPngHeader(bytes);
-    return { format: 'png', width, height };
+    const { width, height, bitsPerPixel } = readPngHeader(bytes);
+    return { format: 'png', width, height, isColor: bitsPerPixel === 24 };
   }
   if (bytes.length === 0) throw badInput('expected a JPEG or PNG image, got 0 bytes');
   const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES));
@@ -86,6 +88,14 @@ function foreignFormat(head: string): string | undefined {
   return FOREIGN.find(([offset, magic]) => head.startsWith(magic, offset))?.[2];
 }
 
+/** `imageSize` of an image that may be decoded. @throws as `imageSize`; too_large over LIMITS.imageBytes or LIMITS.imagePixels */
+export function assertImage(bytes: Uint8Array): ImageSize {
+  if (bytes.length > LIMITS.imageBytes) throw overLimit('imageBytes', `an image of ${bytes.length} bytes is`);
+  const size = imageSize(bytes);
+  checkPixels('an image of', size.width, size.height);
+  return size;
+}
+
 /**
  * Pixels as OpenCV's imdecode(IMREAD_COLOR) gives them, but in RGB order. Asynchronous because the JPEG decoder is
  * loaded at the first JPEG; the decoding itself blocks.
@@ -93,15 +103,13 @@ function foreignFormat(head: string): string | undefined {
  * unsupported_media_type for another format, CMYK or 12 bits; internal when the JPEG decoder cannot be loaded
  */
 export async function decodeImage(bytes: Uint8Array): Promise<Pixels> {
-  if (bytes.length > LIMITS.imageBytes) throw overLimit('imageBytes', `an image of ${bytes.length} bytes is`);
-  const { format, width, height } = imageSize(bytes);
-  checkPixels('an image of', width, height);
+  const { format } = assertImage(bytes);
   return format === 'jpeg' ? await decodeJpeg(bytes) : decodePng(bytes);
 }
 
 /**
- * Resized, normalised and laid out in one pass, as [C,H,W] or [H,W,C]. Integer dtypes round and clamp;
- * float16 is the raw 16 bits.
+ * Resized, normalised and laid out in one pass, as [C,H,W] or [H,W,C]. Integer dtypes round and clamp; the pipeline
+ * refuses settings that need it. float16 is the raw 16 bits.
  * @throws bad_config for settings that make no sense, too_large for a target over LIMITS.imagePixels,
  * bad_input for a bool input
  */

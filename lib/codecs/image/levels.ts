@@ -62,13 +62,19 @@ function toElement(value: number, dtype: NumericDType): number | bigint {
     HALF.setFloat16(0, value);
     return HALF.getUint16(0);
   }
-  const unsigned = dtype.startsWith('uint');
-  const bits = Number(dtype.replace(/^u?int/, ''));
-  const min = unsigned ? 0 : -(2 ** (bits - 1));
-  const max = unsigned ? 2 ** bits - 1 : 2 ** (bits - 1) - 1;
+  const { bits, unsigned, min, max } = wholeRange(dtype);
   const whole = Math.min(Math.max(Math.round(value), min), max);
   if (bits < 64) return whole;
   // 2 ** 64 - 1 is not a double, so the clamped maximum is one too large for the array.
   const big = BigInt(whole);
   return unsigned ? (big < 2n ** 64n ? big : 2n ** 64n - 1n) : big < 2n ** 63n ? big : 2n ** 63n - 1n;
+}
+
+/** The whole numbers that a dtype of integers holds. */
+export function wholeRange(dtype: NumericDType) {
+  const unsigned = dtype.startsWith('uint');
+  const bits = Number(dtype.replace(/^u?int/, ''));
+  const min = unsigned ? 0 : -(2 ** (bits - 1));
+  const max = unsigned ? 2 ** bits - 1 : 2 ** (bits - 1) - 1;
+  return { bits, unsigned, min, max };
 }

@@ -19,6 +19,7 @@ import type { Inputs, Model, Runner, TensorSpec, Value } from '../../contract/va
 import { measure } from '../../metrics/emf.ts';
 import type { Reporter } from '../../metrics/reporter.ts';
 import { type Scratch, withScratch } from '../../pipeline/buffer-pool.ts';
+import { mayMiss } from '../../pipeline/columns.ts';
 import { type InvocationClock, requestDeadline } from '../../pipeline/deadline.ts';
 import { nestedTensor } from '../../pipeline/nested.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
@@ -156,18 +157,23 @@ async function runRequest(
 ): Promise<HttpResponse> {
   const allocate = (bytes: number) => scratch.take(bytes);
   const jsonLength = jsonLengthOf(request.headers[JSON_LENGTH_HEADER]);
-  const body = request.body(jsonLength, allocate);
+  const body = request.body({ alignedAt: jsonLength, allocate });
   const read = jsonLength === 0 ? undefined : decodeInference(body, jsonLength);
   const run = reporter.start('zoo.serving.request.predict');
   const policy = { exactSignature: true, isOver: requestDeadline(clock) };
   const answer = await host.use(async (runner) => {
     assertVersion(version, runner, model);
     const asked = read ?? rawRequest(body, runner);
-    const record = recordOf(asked.inputs);
+    const record = recordOf(asked.inputs, runner);
     assertOutputs(asked, runner.outputs);
     measure('Rows', rowsOf(record, runner.inputs));
     const [outcome] = await serveRequest([record], runner, policy);
     if (!outcome?.ok) throw outcome?.error ?? new Error('the model gave no outcome');
+    if (outcome.value !== undefined)
+      throw new ServingError(
+        'model_failed',
+        'the worker returned no arrays; ask POST /predict for its value',
+      );
     const outputs = chosen(asked, outcome.outputs);
     return { model, version: runner.version, id: asked.id, outputs };
   });
@@ -180,18 +186,22 @@ function rawRequest(body: Uint8Array | string, { inputs = [] }: Runner): Inferen
   return { id: undefined, inputs: [rawInput(body, inputs)], outputs: undefined, binary: true };
 }
 
-function recordOf(inputs: readonly InferenceInput[]): Inputs {
+function recordOf(inputs: readonly InferenceInput[], { inputs: specs = [], names }: Runner): Inputs {
   const record = new Map<string, Value>();
-  for (const input of inputs) record.set(input.name, { kind: 'tensor', tensor: tensorOf(input) });
+  for (const input of inputs) {
+    const spec = specs.find(({ name }) => name === input.name);
+    const tensor = tensorOf(input, spec !== undefined && mayMiss(spec, names));
+    record.set(input.name, { kind: 'tensor', tensor });
+  }
   return record;
 }
 
-function tensorOf(input: InferenceInput): Tensor {
+function tensorOf(input: InferenceInput, isTable: boolean): Tensor {
   if ('tensor' in input) return input.tensor;
   const { name, dtype, shape, data } = input;
   try {
     const count = elementCount(shape);
-    const given = nestedTensor(data, dtype);
+    const given = nestedTensor(data, dtype, isTable);
     const isFlat = given.shape.length === 1 && given.shape[0] === count;
     if (!isFlat && formatShape(given.shape) !== formatShape(shape)) {
       throw badInput(

@@ -6,28 +6,36 @@
 import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
 import { decodeBase64, encodeBase64 } from '../../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
+import { decodeValue, encodeValue } from '../../codecs/values/value-frame.ts';
 import { errorCodeOf, ServingError } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
 import type { Result } from '../../contract/result.ts';
 import type { NamedTensor, Outcome } from '../../contract/values.ts';
-import { type Filter, filterText, outputsText } from '../../pipeline/postprocess.ts';
+import type { WorkerValue } from '../../contract/worker-values.ts';
+import { type Filter, filterText, needsTensors, outputsText } from '../../pipeline/postprocess.ts';
+import { valueText } from '../../pipeline/value-text.ts';
 
 /** Field values of one result; "" = absent. A cancellation (record-states.ts) has the fields of a failure. */
 export interface StoredFields {
   readonly status: 'succeeded' | 'failed';
-  /** base64 Arrow, a filter's text, or NaN. */
+  /** base64 Arrow, a filter's or a value's text, or NaN. */
   readonly value: string;
   /** JSON {code, message} of a failure. */
   readonly error: string;
   /** JSON list of output names, or "" for a filter's text. */
   readonly outputs: string;
-  /** base64 safetensors when an output is not float32. */
+  /** base64: safetensors when an output is not float32; without outputs, the value of a worker. */
   readonly exact: string;
 }
 
 export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
   if (!outcome.ok) return failed(outcome.error);
+  const { value } = outcome;
   try {
+    if (value !== undefined) {
+      if (filter) throw needsTensors(filter);
+      return { ...serializeValue(value), status: 'succeeded', error: '', outputs: '' };
+    }
     if (filter) {
       return {
         status: 'succeeded',
@@ -54,6 +62,18 @@ export function serializeResult(outcome: Outcome, filter: Filter | undefined): S
   } catch (error) {
     return failed(ServingError.from(error));
   }
+}
+
+/** bytes as base64, anything else as JSON that anybody reads; and beside it the value itself. */
+function serializeValue(value: WorkerValue): Pick<StoredFields, 'value' | 'exact'> {
+  const exact = encodeBase64(encodeValue(value));
+  const text = value instanceof Uint8Array ? encodeBase64(value) : valueText(value);
+  const bytes = exact.length + Buffer.byteLength(text);
+  if (bytes <= LIMITS.resultBytes) return { value: text, exact };
+  throw new ServingError(
+    'too_large',
+    `the result has ${bytes} bytes, over the limit of ${LIMITS.resultBytes}; let the worker return less`,
+  );
 }
 
 /** Refuses a result before it is encoded: four bytes an element, and a third more as base64. */
@@ -89,10 +109,13 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
     throw failure(uri, error);
   if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });
   const isText = status === undefined ? value.startsWith('[') : !fields['outputs'];
+  // A filter's text has no exact form.
+  const isValue = isText && Boolean(fields['exact']);
   return {
     uri,
     outputs: isText ? [] : readOutputs(fields, value),
-    filtered: isText ? JSON.parse(value) : undefined,
+    filtered: isText && !isValue ? JSON.parse(value) : undefined,
+    ...(isValue ? { value: decodeValue(decodeBase64(fields['exact'] ?? '')) } : {}),
     model,
     finishedAt: Number(finishedAt ?? 0),
     identity,

@@ -1,0 +1,42 @@
+/** Composes a worker on Lambda: one process of the code beside the function, with the model folder from S3. */
+import { fileURLToPath } from 'node:url';
+import { logError } from '../contract/log.ts';
+import type { Runner } from '../contract/values.ts';
+import type { ModelManager } from '../inference/model-manager.ts';
+import { makeFolder } from '../registry/download-folder.ts';
+import { deployedRunner } from '../workers/deployed-runner.ts';
+import { openVersions, versionsOf } from './model.ts';
+import type { Scope } from './scope.ts';
+import { type OpenWorkerOptions, openBatches, type WorkerCode, type WorkerJob } from './worker.ts';
+
+/** Where packaging puts the code. */
+const CODE = fileURLToPath(new URL('./worker/', import.meta.url));
+
+export function worker(scope: Scope): ModelManager {
+  return openVersions<Runner>({
+    ...versionsOf(scope),
+    withoutFiles: scope.environment.job.worker.class,
+    async open(folder, { version }) {
+      // Of a model without files nothing was downloaded.
+      await makeFolder(folder);
+      return openProcess(scope.environment.job, { directory: CODE, modelDir: folder, version });
+    },
+  });
+}
+
+/** As readyModel: a worker that cannot start now is started by the next request. */
+export async function readyWorker(scope: Scope): Promise<ModelManager> {
+  const host = scope.get(worker);
+  await host.ready().catch((error: unknown) => logError(error, { phase: 'worker' }));
+  return host;
+}
+
+/** @throws bad_config for a job without a worker, model_unavailable with the worker's traceback */
+export async function openProcess(
+  job: WorkerJob,
+  code: WorkerCode,
+  options?: Pick<OpenWorkerOptions, 'onCrash'>,
+): Promise<Runner> {
+  const { batching, ...opened } = await openBatches(job, code, options);
+  return deployedRunner({ ...opened, ...batching, stopMs: job.worker.stopTimeout });
+}

@@ -1,0 +1,27 @@
+/** The records of a POST /predict body: JSON, or a table as CSV. */
+import { decodeInstances } from '../codecs/instances.ts';
+import { ServingError } from '../contract/errors.ts';
+import type { Inputs } from '../contract/values.ts';
+import type { HttpRequest } from './request.ts';
+
+interface Instances {
+  readonly instances: readonly Inputs[];
+  /** Throws an error of one of them, with its place in the body as the caller counts it. */
+  readonly inPlace: (error: unknown) => never;
+}
+
+/** @throws bad_request, too_large */
+export async function readInstances(request: HttpRequest): Promise<Instances> {
+  const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== 'text/csv') {
+    return { instances: decodeInstances(request.body()), inPlace: raise };
+  }
+  // Loaded on demand: few requests are tables.
+  const { atLine, decodeCsv } = await import('../codecs/csv.ts');
+  const { records, lines } = decodeCsv(request.body());
+  return { instances: records, inPlace: (error) => raise(atLine(ServingError.from(error), lines)) };
+}
+
+function raise(error: unknown): never {
+  throw error;
+}

@@ -1,0 +1,85 @@
+/**
+ * A process that runs a model for the single machine: onnxruntime runs on the JS thread, so here a run delays no other
+ * request, and one that never ends, or ends its process, is ended alone. It is started as the isolated process is.
+ */
+import { once } from 'node:events';
+import { ServingError } from '../contract/errors.ts';
+import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
+import {
+  askProcess,
+  howOf,
+  type IsolatedModel,
+  type IsolatedReply,
+  type IsolatedRequest,
+  type ModelFacts,
+  receivedError,
+  receivedOutcome,
+  startIsolated,
+} from './isolated-runner.ts';
+
+/** The process ended during a run. */
+export class ProcessEnded extends ServingError {
+  constructor(how: string) {
+    super('model_failed', `the model ended its process (${how})`);
+  }
+}
+
+export class OnnxProcess {
+  readonly #child: ReturnType<typeof startIsolated>;
+  #why: string | undefined;
+  /** How it ended. Never rejects. */
+  readonly ended: Promise<string>;
+
+  constructor(model: IsolatedModel) {
+    this.#child = startIsolated(model);
+    this.ended = once(this.#child, 'exit').then(([code, signal]) => this.#why ?? howOf(code, signal));
+  }
+
+  /** @throws the error of opening the model */
+  async facts(): Promise<ModelFacts> {
+    const reply = await this.#ask({ describe: true });
+    if ('facts' in reply) return reply.facts;
+    throw unexpected(reply);
+  }
+
+  /**
+   * One batch; the next may follow when this one has ended.
+   * @throws ProcessEnded; with `failFast` the first failure
+   */
+  async run(records: readonly Inputs[], { failFast, exactSignature }: RunPolicy): Promise<Outcome[]> {
+    const policy = { failFast: failFast ?? false, exactSignature: exactSignature ?? false };
+    const reply = await this.#ask({ run: records, policy });
+    if ('outcomes' in reply) return reply.outcomes.map(receivedOutcome);
+    throw unexpected(reply);
+  }
+
+  /** Its time is over: records of the batch that have not run get a `timeout`. */
+  stop(): void {
+    this.#child.send({ stop: true } satisfies IsolatedRequest, () => undefined);
+  }
+
+  /** Ends it, when nothing runs in it; after `limitMs` in any case. */
+  async retire(limitMs: number): Promise<void> {
+    const late = setTimeout(() => this.kill(`did not end within ${limitMs} ms`), limitMs);
+    if (this.#child.connected) this.#child.disconnect();
+    await this.ended;
+    clearTimeout(late);
+  }
+
+  /** Ends it at once. @param why what `ended` says */
+  kill(why: string): void {
+    this.#why ??= why;
+    this.#child.kill('SIGKILL');
+  }
+
+  async #ask(request: IsolatedRequest): Promise<IsolatedReply> {
+    const reply = await askProcess(this.#child, request);
+    if ('ended' in reply) throw new ProcessEnded(this.#why ?? reply.ended);
+    return reply;
+  }
+}
+
+function unexpected(reply: IsolatedReply): Error {
+  if ('failed' in reply) return receivedError(reply.failed);
+  return new ServingError('internal', 'the process of the model answered something else');
+}

@@ -1,0 +1,288 @@
+/**
+ * Gathers records of several calls into batches, in front of a runner that takes one batch for each free process. A batch
+ * starts when it is full or its oldest record has waited long enough; requests go before the queue, but every fifth
+ * batch begins with a record of the queue, and calls take turns, so that a large one does not keep the others waiting.
+ */
+import { ServingError } from '../contract/errors.ts';
+import type { Inputs, Outcome, Runner, RunPolicy, TensorSpec } from '../contract/values.ts';
+import { noTimeLeft } from './deadline.ts';
+import type { Batched, Line, Pace } from './pace.ts';
+
+/** A runner that takes several batches at once, up to a number that changes. */
+export interface BatchRunner extends Runner {
+  /** Batches that could start now. */
+  readonly free: number;
+  /** Set by the batcher, called when a batch could start. */
+  onFree: () => void;
+}
+
+export interface Clock {
+  readonly now: () => number;
+  /** @returns a function that cancels it */
+  readonly after: (ms: number, call: () => void) => () => void;
+}
+
+export interface BatcherOptions {
+  readonly batchSize: number;
+  /** How long the oldest record waits for others, in ms. 0: a batch takes only what waits. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Only records with the same key share a batch. Default: all. */
+  readonly keyOf?: (record: Inputs) => string;
+  /** True: the records of a request are one batch, alone or with those of others, because they have one budget. */
+  readonly wholeRequests?: boolean;
+  /** Records of requests that may wait. Default 512. Not used with `pace`. */
+  readonly maxWaiting?: number;
+  /** How many may wait, and how much of the queue runs at once, follows from how long runs take. Default: it does not. */
+  readonly pace?: Pace;
+}
+
+const MAX_WAITING = 512;
+const QUEUE_TURN = 5;
+/** How often calls are asked for their deadline while no batch can start. */
+const LATE_CHECK_MS = 250;
+
+/** One call of `run`. */
+interface Call {
+  readonly records: readonly Inputs[];
+  readonly policy: RunPolicy;
+  readonly outcomes: Outcome[];
+  readonly sinceMs: number;
+  /** The first record that has not started. */
+  next: number;
+  unfinished: number;
+  /** Batches with its records that run now. */
+  running: number;
+  readonly resolve: (outcomes: Outcome[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Place {
+  readonly call: Call;
+  readonly index: number;
+  /** The same for all of a batch. */
+  readonly key: string;
+}
+
+export class Batcher implements Runner {
+  readonly inputs?: readonly TensorSpec[];
+  readonly outputs?: readonly TensorSpec[];
+  readonly runIsolated?: NonNullable<Runner['runIsolated']>;
+  readonly #runner: BatchRunner;
+  readonly #options: BatcherOptions;
+  /** Calls with records that have not started. The first one is next. */
+  readonly #requests: Call[] = [];
+  readonly #queue: Call[] = [];
+  /** Records in these lines. */
+  #waitingRequests = 0;
+  #waitingQueue = 0;
+  /** Batches since the queue's turn. */
+  #batches = 0;
+  #running = 0;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(runner: BatchRunner, options: BatcherOptions) {
+    this.#runner = runner;
+    this.#options = options;
+    if (runner.inputs) this.inputs = runner.inputs;
+    if (runner.outputs) this.outputs = runner.outputs;
+    if (runner.runIsolated) this.runIsolated = runner.runIsolated.bind(runner);
+    runner.onFree = () => this.#dispatch();
+  }
+
+  get version(): string {
+    return this.#runner.version;
+  }
+
+  /** Records that wait. */
+  get waiting(): number {
+    return this.#waitingRequests + this.#waitingQueue;
+  }
+
+  /** Whether a request would be refused now. Call it before spending anything on one. */
+  refuses(): boolean {
+    const { pace, maxWaiting = MAX_WAITING } = this.#options;
+    return pace ? pace.refuses(this.#line()) : this.#waitingRequests >= maxWaiting;
+  }
+
+  /** @throws rate_limited for a request when too many wait; with a pace for those that wait too */
+  async run(records: readonly Inputs[], policy: RunPolicy = {}): Promise<Outcome[]> {
+    if (records.length === 0) return [];
+    if (policy.failFast) this.#admit();
+    return new Promise((resolve, reject) => {
+      const call: Call = {
+        records,
+        policy,
+        outcomes: new Array<Outcome>(records.length),
+        sinceMs: this.#options.clock.now(),
+        next: 0,
+        unfinished: records.length,
+        running: 0,
+        resolve,
+        reject,
+      };
+      (policy.failFast ? this.#requests : this.#queue).push(call);
+      this.#count(call, records.length);
+      this.#dispatch();
+    });
+  }
+
+  close(): Promise<void> {
+    this.#stopTimer?.();
+    return this.#runner.close();
+  }
+
+  #line(): Line {
+    const processes = Math.max(1, this.#running + this.#runner.free);
+    return { requests: this.#requests.length, records: this.#waitingRequests, processes };
+  }
+
+  /** @throws rate_limited */
+  #admit(): void {
+    const { pace } = this.#options;
+    const verdict = pace ? pace.admit(this.#line()) : this.refuses() ? 'refused' : 'waits';
+    if (verdict === 'waits') return;
+    const text = pace
+      ? 'more requests than this machine can serve'
+      : `${this.#waitingRequests} records wait already`;
+    const error = new ServingError('rate_limited', text, { retryAfterSeconds: 1 });
+    for (const call of verdict === 'sheds' ? this.#requests.splice(0) : []) {
+      this.#count(call, call.next - call.records.length);
+      call.reject(error);
+    }
+    throw error;
+  }
+
+  #dispatch(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#dropLate();
+    while (this.waiting > 0) {
+      const dueMs = this.#runner.free > 0 ? this.#dueMs() : LATE_CHECK_MS;
+      if (dueMs > 0) {
+        this.#stopTimer = this.#options.clock.after(dueMs, () => this.#dispatch());
+        return;
+      }
+      void this.#start(this.#take());
+    }
+  }
+
+  /** In how many ms the next batch is to start. */
+  #dueMs(): number {
+    const { batchSize, timeoutMs, clock } = this.#options;
+    if (timeoutMs === 0 || this.waiting >= batchSize) return 0;
+    const oldest = Math.min(...[...this.#requests, ...this.#queue].map(({ sinceMs }) => sinceMs));
+    return Math.max(0, oldest + timeoutMs - clock.now());
+  }
+
+  /** The records of calls that have no time left get their error before they cost a run. */
+  #dropLate(): void {
+    for (const line of [this.#requests, this.#queue]) {
+      for (const call of line.filter(({ policy }) => policy.isOver?.())) {
+        while (call.next < call.records.length) {
+          finish(call, this.#next(call), { ok: false, error: noTimeLeft() });
+        }
+        line.splice(line.indexOf(call), 1);
+      }
+    }
+  }
+
+  #take(): Place[] {
+    const { pace, batchSize } = this.#options;
+    const queueFirst = ++this.#batches >= QUEUE_TURN && (pace?.isQueueDue() ?? true);
+    if (queueFirst) this.#batches = 0;
+    const batch: Place[] = [];
+    const addQueue = (requested: number) =>
+      this.#add(batch, this.#queue, pace ? batch.length + pace.queued(requested) : batchSize);
+    if (queueFirst) addQueue(0);
+    this.#add(batch, this.#requests, pace?.requested ?? batchSize);
+    if (!queueFirst) addQueue(batch.length);
+    return batch;
+  }
+
+  /** Adds records of calls that take turns. A call whose next record does not fit into this batch waits for another. */
+  #add(batch: Place[], line: Call[], batchSize: number): void {
+    let skipped = 0;
+    while (batch.length < batchSize && skipped < line.length) {
+      const call = line.shift() as Call;
+      const key = this.#keyOf(call);
+      const fits = key === (batch[0]?.key ?? key);
+      const taken = fits ? this.#fitting(call, batch.length, batchSize) : 0;
+      for (let i = 0; i < taken; i++) batch.push({ call, key, index: this.#next(call) });
+      skipped = taken > 0 ? 0 : skipped + 1;
+      if (call.next < call.records.length) line.push(call);
+    }
+    rotate(line, skipped);
+  }
+
+  /** How many records of a call go into a batch at once. */
+  #fitting({ records, policy }: Call, taken: number, batchSize: number): number {
+    if (!this.#options.wholeRequests || !policy.failFast) return 1;
+    return taken === 0 || taken + records.length <= batchSize ? records.length : 0;
+  }
+
+  /** @returns the index of the call's next record, which no longer waits */
+  #next(call: Call): number {
+    this.#count(call, -1);
+    return call.next++;
+  }
+
+  #count({ policy }: Call, records: number): void {
+    if (policy.failFast) this.#waitingRequests += records;
+    else this.#waitingQueue += records;
+  }
+
+  #keyOf({ records, next, policy }: Call): string {
+    const key = this.#options.keyOf?.(records[next] as Inputs) ?? '';
+    return policy.exactSignature ? `exact ${key}` : key;
+  }
+
+  async #start(batch: readonly Place[]): Promise<void> {
+    const calls = new Set(batch.map(({ call }) => call));
+    const [{ call: first }] = batch as [Place];
+    const isRequest = calls.size === 1 && batch.length === first.records.length;
+    const failFast = isRequest && Boolean(this.#options.wholeRequests && first.policy.failFast);
+    const policy: RunPolicy = {
+      failFast,
+      exactSignature: first.policy.exactSignature ?? false,
+      isOver: () => [...calls].every(({ policy: { isOver } }) => isOver?.() ?? false),
+    };
+    const records = batch.map(({ call, index }) => call.records[index] as Inputs);
+    const startedMs = this.#options.clock.now();
+    this.#running++;
+    for (const call of calls) if (call.running++ === 0) call.policy.onWait?.(false);
+    try {
+      const outcomes = await this.#runner.run(records, policy);
+      if (outcomes.length !== records.length) {
+        const text = `the runner gave ${outcomes.length} outcomes for ${records.length} records`;
+        throw new ServingError('internal', text);
+      }
+      for (const [i, { call, index }] of batch.entries()) finish(call, index, outcomes[i] as Outcome);
+    } catch (error) {
+      // The error of a whole request names its place in it.
+      if (failFast) first.reject(error);
+      const failed: Outcome = { ok: false, error: ServingError.from(error) };
+      for (const { call, index } of batch) finish(call, index, failed);
+    }
+    this.#running--;
+    this.#options.pace?.ran(made(batch), this.#options.clock.now() - startedMs);
+    for (const call of calls) if (--call.running === 0 && call.unfinished > 0) call.policy.onWait?.(true);
+    this.#dispatch();
+  }
+}
+
+function made(batch: readonly Place[]): Batched {
+  const ofRequests = batch.filter(({ call }) => call.policy.failFast);
+  const requests = new Set(ofRequests.map(({ call }) => call)).size;
+  return { requests, requested: ofRequests.length, queued: batch.length - ofRequests.length };
+}
+
+function finish(call: Call, index: number, outcome: Outcome): void {
+  call.outcomes[index] = outcome;
+  if (--call.unfinished === 0) call.resolve(call.outcomes);
+}
+
+/** The calls that were skipped went to the end one after the other, and come first again. */
+function rotate(line: Call[], skipped: number): void {
+  if (skipped > 0) line.unshift(...line.splice(line.length - skipped, skipped));
+}

@@ -1,0 +1,28 @@
+/**
+ * Nested numbers as tensors, before records go to another process: sending 28,000 nested numbers takes five times as
+ * long as their bytes. Everything else is bound where the model is, which also reports what is wrong.
+ */
+import type { Inputs, TensorSpec, Value } from '../contract/values.ts';
+import { nestedTensor } from './nested.ts';
+
+/** The same records, which bind as the given ones do. @param specs the model's inputs */
+export function flattened(records: readonly Inputs[], specs: readonly TensorSpec[]): readonly Inputs[] {
+  return records.map((record) => {
+    const isNamed = specs.every(({ name }) => record.has(name));
+    if (!isNamed || record.size !== specs.length) return record;
+    // In the order of the record, which is kept.
+    const dtypes = new Map(specs.map(({ name, dtype }) => [name, dtype]));
+    return new Map(
+      Array.from(record, ([name, value]) => [name, flat(value, dtypes.get(name) as TensorSpec['dtype'])]),
+    );
+  });
+}
+
+function flat(value: Value, dtype: TensorSpec['dtype']): Value {
+  if (value.kind !== 'json' || !Array.isArray(value.value) || dtype === 'string') return value;
+  try {
+    return { kind: 'tensor', tensor: nestedTensor(value.value, dtype) };
+  } catch {
+    return value;
+  }
+}

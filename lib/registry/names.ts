@@ -1,0 +1,125 @@
+/**
+ * The names that a model's numbers have, beside its file: of the columns of an input, and of the classes of an output.
+ * An import writes them as names.json; labels.txt and the config.json of Hugging Face name classes too.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import type { ModelNames, TensorRunner, TensorSpec } from '../contract/values.ts';
+
+export const NAMES_FILE = 'names.json';
+const LABELS_FILE = 'labels.txt';
+const CONFIG_FILE = 'config.json';
+/** ImageNet with 21,841 classes takes 0.5 MB. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_NAMES = 1_000_000;
+
+export const NO_NAMES: ModelNames = { columns: {}, labels: {} };
+
+/**
+ * The names of a model directory, for a model with these outputs.
+ * @throws model_unavailable for a file that cannot be read as what its name says
+ */
+export async function readNames(folder: string, outputs: readonly TensorSpec[]): Promise<ModelNames> {
+  const stored = await textOf(folder, NAMES_FILE);
+  if (stored !== undefined) return namesOf(parsed(stored, NAMES_FILE), join(folder, NAMES_FILE));
+  const labels = (await textLabels(folder)) ?? (await configLabels(folder));
+  const output = labels && outputOfLabels(labels.length, outputs);
+  return output === undefined ? NO_NAMES : { columns: {}, labels: { [output]: labels as string[] } };
+}
+
+/** @throws model_unavailable for names of an input or output that the model does not have, or more or fewer than it has */
+export function assertNames(names: ModelNames, model: Pick<TensorRunner, 'inputs' | 'outputs'>): void {
+  assertLists(names.columns, model.inputs, 'columns', 'input');
+  assertLists(names.labels, model.outputs, 'labels', 'output');
+}
+
+function assertLists(
+  lists: Readonly<Record<string, readonly string[]>>,
+  specs: readonly TensorSpec[],
+  what: string,
+  side: string,
+): void {
+  for (const [name, list] of Object.entries(lists)) {
+    const spec = specs.find((one) => one.name === name);
+    const size = spec?.shape.at(-1);
+    if (spec && (typeof size !== 'number' || size === list.length)) continue;
+    const found = spec
+      ? `${side} ${JSON.stringify(name)} has ${size}`
+      : `the model has no ${side} ${JSON.stringify(name)}`;
+    throw modelUnavailable(`${NAMES_FILE}: ${list.length} ${what}, and ${found}`);
+  }
+}
+
+async function textOf(folder: string, name: string): Promise<string | undefined> {
+  const path = join(folder, name);
+  try {
+    const { size } = await stat(path);
+    if (size > MAX_BYTES) throw modelUnavailable(`${path}: ${size} bytes are over the limit of ${MAX_BYTES}`);
+    return (await readFile(path, 'utf8')).replace(/^\ufeff/, '');
+  } catch (error) {
+    if (error instanceof ServingError) throw error;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw modelUnavailable(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function parsed(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw modelUnavailable(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function namesOf(value: unknown, path: string): ModelNames {
+  const { columns = {}, labels = {} } = (value ?? {}) as Partial<ModelNames>;
+  for (const lists of [columns, labels]) {
+    const isRight =
+      typeof lists === 'object' &&
+      Object.values(lists).every(
+        (list) => Array.isArray(list) && list.every((name) => typeof name === 'string'),
+      );
+    if (isRight) continue;
+    throw modelUnavailable(
+      `${path}: expected {"columns": {input: [name, ...]}, "labels": {output: [name, ...]}}`,
+    );
+  }
+  return { columns, labels };
+}
+
+/** One label a line; empty lines at the end do not count. */
+async function textLabels(folder: string): Promise<string[] | undefined> {
+  const text = await textOf(folder, LABELS_FILE);
+  if (text === undefined) return undefined;
+  const lines = text
+    .trimEnd()
+    .split(/\r?\n/)
+    .map((line) => line.trim());
+  return lines.length <= MAX_NAMES && lines[0] !== '' ? lines : undefined;
+}
+
+/** `id2label` of a Hugging Face model: `{"0": "negative", ...}`. A config of something else has no labels. */
+async function configLabels(folder: string): Promise<string[] | undefined> {
+  const text = await textOf(folder, CONFIG_FILE);
+  let byId: unknown;
+  try {
+    byId = (JSON.parse(text ?? 'null') as { readonly id2label?: unknown } | null)?.id2label;
+  } catch {
+    return undefined;
+  }
+  if (typeof byId !== 'object' || byId === null) return undefined;
+  const named = byId as Readonly<Record<string, unknown>>;
+  const labels = Array.from({ length: Object.keys(named).length }, (_, i) => named[i]);
+  return labels.length > 0 && labels.every((label) => typeof label === 'string') ? labels : undefined;
+}
+
+/** The only output with so many columns; undefined when there is none, or several. */
+function outputOfLabels(count: number, outputs: readonly TensorSpec[]): string | undefined {
+  const numbers = outputs.filter(({ dtype }) => dtype.startsWith('float'));
+  const fitting = numbers.filter(({ shape }) => shape.at(-1) === count);
+  if (fitting.length > 0) return fitting.length === 1 ? fitting[0]?.name : undefined;
+  const [only, ...others] = numbers;
+  const isFree = only !== undefined && others.length === 0 && typeof only.shape.at(-1) === 'string';
+  return isFree && only.shape.length > 1 ? only.name : undefined;
+}

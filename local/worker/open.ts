@@ -1,0 +1,56 @@
+/** What the single machine adds to the HTTP API of a job for the worker service, in one piece. */
+import type { ServingError } from '../../lib/contract/errors.ts';
+import type { Model } from '../../lib/contract/values.ts';
+import type { EncodeDeps } from '../../lib/http/worker/endpoint.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
+import { type FetchImageOptions, imageFetcher } from './fetch-image.ts';
+import { LaterResults, resultsRoute } from './results.ts';
+import { controlRoute, countRequests, type StatOptions, statRoutes } from './routes.ts';
+import { ServiceStatistics, withStatistics } from './statistics.ts';
+
+export interface ServicePartOptions extends StatOptions {
+  /** How long results stay, in ms. */
+  readonly ttlMs: number;
+  readonly fetch: FetchImageOptions;
+  /** Without it there is no /control. */
+  readonly control?: {
+    readonly token: string;
+    readonly verbs: Readonly<Record<string, () => Promise<unknown>>>;
+  };
+  readonly log: (error: ServingError) => void;
+}
+
+export interface ServiceParts {
+  readonly statistics: ServiceStatistics;
+  /** For the predict function. */
+  readonly encode: EncodeDeps;
+  /** Routes of the single machine, for `jobRoutes`. */
+  readonly routes: readonly GatewayRoute[];
+  /** Goes around all routes of the job. */
+  count(routes: readonly GatewayRoute[]): GatewayRoute[];
+  /** Goes around what makes records wait. */
+  counted(model: Model): Model;
+  /** Waits until every accepted item has its outcome, up to `limitMs`. */
+  idle(limitMs: number): Promise<void>;
+  /** Answers those who wait for results. Call it before the gateway closes. */
+  close(): void;
+}
+
+export function openServiceParts(options: ServicePartOptions): ServiceParts {
+  const { ttlMs, log, control } = options;
+  const statistics = new ServiceStatistics(() => performance.now());
+  const later = new LaterResults({ ttlMs, now: Date.now });
+  return {
+    statistics,
+    encode: { fetchImage: imageFetcher(options.fetch), later },
+    routes: [
+      ...statRoutes(statistics, options),
+      resultsRoute(later, log),
+      ...(control ? [controlRoute(control.token, control.verbs, log)] : []),
+    ],
+    count: (routes) => countRequests(routes, statistics),
+    counted: (model) => withStatistics(model, statistics),
+    idle: (limitMs) => later.idle(limitMs),
+    close: () => later.close(),
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * What only the single machine answers for a job: its statistics, and its end. `countRequests` goes around the other
+ * routes.
+ */
+import { ServingError } from '../../lib/contract/errors.ts';
+import { SERVER_VERSION } from '../../lib/http/open-inference/endpoint.ts';
+import { type HttpResponse, json, respond } from '../../lib/http/response.ts';
+import { WIRE_VERSION } from '../../lib/http/worker/endpoint.ts';
+import { errorEnvelope } from '../../lib/http/worker/paths.ts';
+import { isBearer } from '../gateway/caller.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
+import { type PageFacts, statPage } from './stat-page.ts';
+import type { Facts, ServiceStatistics } from './statistics.ts';
+
+/** Pages of other sites cannot frame it, and it loads nothing. */
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+
+export interface StatOptions {
+  /** What /stat shows beside the statistics. */
+  readonly page: () => PageFacts;
+  /** Settings and versions for /status/server, in snake_case, with `protocol` (obj or npy) among them. */
+  readonly facts: () => Facts;
+}
+
+/** `GET /status/server`, `/status/client` and `/stat`. */
+export function statRoutes(statistics: ServiceStatistics, { page, facts }: StatOptions): GatewayRoute[] {
+  const started = new Date().toISOString();
+  const route = (path: string, answer: () => HttpResponse): GatewayRoute => ({
+    method: 'GET',
+    path,
+    functionName: 'statistics',
+    ownSlots: true,
+    handler: async () => {
+      statistics.asked();
+      return answer();
+    },
+  });
+  const versions = () => ({ ...facts(), wkr_protocol: WIRE_VERSION, server_version: SERVER_VERSION });
+  return [
+    route('/status/server', () =>
+      json(200, {
+        ...versions(),
+        server_start_time: started,
+        server_current_time: new Date().toISOString(),
+        ...statistics.status(),
+      }),
+    ),
+    // The original's HTTP front was a client of its server; here it is the same process.
+    route('/status/client', () => json(200, { ...versions(), num_pending_request: statistics.inQueue })),
+    route('/stat', () => ({ statusCode: 200, headers: PAGE_HEADERS, body: statPage(statistics, page()) })),
+  ];
+}
+
+/** The same routes; requests with items are counted, with the bytes of their bodies. */
+export function countRequests(
+  routes: readonly GatewayRoute[],
+  statistics: ServiceStatistics,
+): GatewayRoute[] {
+  return routes.map((route) => {
+    if (route.method !== 'POST' || route.functionName !== 'predict') return route;
+    const handler: GatewayRoute['handler'] = (event, context) => {
+      statistics.request(event.requestContext.http.sourceIp, Number(event.headers['content-length'] ?? 0));
+      return route.handler(event, context);
+    };
+    return { ...route, handler };
+  });
+}
+
+/**
+ * `POST /control/{verb}`, which always needs a token: what it does ends the service.
+ * @param verbs what each does before it is answered
+ */
+export function controlRoute(
+  token: string,
+  verbs: Readonly<Record<string, () => Promise<unknown>>>,
+  log: (error: ServingError) => void,
+): GatewayRoute {
+  return {
+    method: 'POST',
+    path: '/control/{verb}',
+    functionName: 'control',
+    ownSlots: true,
+    hasEnvelope: true,
+    handler: (event) =>
+      respond(
+        async () => {
+          if (!isBearer(event.headers['authorization'], token)) {
+            throw new ServingError('unauthorized', 'this needs the token that was made at the start');
+          }
+          const verb = event.pathParameters?.['verb'] ?? '';
+          const act = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
+          if (!act) {
+            throw new ServingError('not_found', `no such verb; there are ${Object.keys(verbs).join(', ')}`);
+          }
+          return json(200, { error_code: 0, error_message: '', data: (await act()) ?? null });
+        },
+        log,
+        errorEnvelope,
+      ),
+  };
+}

@@ -1,0 +1,270 @@
+/**
+ * What a service did since its start: counters, the last samples of each key, and the last hour in steps of ten seconds
+ * for the charts of /stat. Nothing here has a timer; steps are completed when something happens or is asked.
+ */
+import type { Model, Outcome, Runner } from '../../lib/contract/values.ts';
+
+const SAMPLES = 1_000;
+/** Of a worker's own keys. */
+const MOST_KEYS = 100;
+const MOST_CLIENTS = 10_000;
+const ACTIVE_MS = 180_000;
+export const STEP_MS = 10_000;
+export const STEPS = 360;
+
+/** What the workers say of themselves. */
+export interface LoadSource {
+  /** Processes that can work at once. Default 1. */
+  readonly workers?: () => number;
+  /** Items that wait for one. Default none. */
+  readonly waiting?: () => number;
+  /** The time that all of them have worked, in ms, from 0 again when others replace them. Default: the sum of the batches'. */
+  readonly busyMs?: () => number;
+  /** What they run. Default: not known. */
+  readonly version?: () => string;
+}
+
+/** Ten seconds. */
+export interface Step {
+  arrived: number;
+  finished: number;
+  /** The share of time that the workers were busy, 0 to 1. */
+  util: number;
+}
+
+export type Facts = Readonly<Record<string, unknown>>;
+
+export class ServiceStatistics {
+  readonly now: () => number;
+  readonly startedMs: number;
+  #load: LoadSource = {};
+  readonly #samples = new Map<string, number[]>();
+  /** When each client last asked. */
+  readonly #clients = new Map<string, { requests: number; lastMs: number }>();
+  readonly #steps: Step[] = [];
+  #current: Step = { arrived: 0, finished: 0, util: 0 };
+  #stepMs: number;
+  #busyAtStep = 0;
+  #batchMs = 0;
+  #arrived = 0;
+  #finished = 0;
+  #failed = 0;
+  #asked = 0;
+  #mostInQueue = 0;
+
+  /** @param now a clock in ms that never goes back */
+  constructor(now: () => number) {
+    this.now = now;
+    this.startedMs = now();
+    this.#stepMs = this.startedMs;
+  }
+
+  /** From now on asks these workers. */
+  follow(load: LoadSource): void {
+    this.#load = load;
+  }
+
+  /** A request with items. */
+  request(client: string, bytes: number): void {
+    this.#sample('sys_input_byte', bytes);
+    const known = this.#clients.get(client);
+    // The client that has not asked for longest comes first.
+    this.#clients.delete(client);
+    this.#clients.set(client, { requests: (known?.requests ?? 0) + 1, lastMs: this.now() });
+    const [oldest] = this.#clients.keys();
+    if (this.#clients.size > MOST_CLIENTS && oldest !== undefined) this.#clients.delete(oldest);
+  }
+
+  /** A request for this. */
+  asked(): void {
+    this.#asked++;
+  }
+
+  arrived(items: number): void {
+    this.#advance();
+    this.#arrived += items;
+    this.#current.arrived += items;
+    this.#mostInQueue = Math.max(this.#mostInQueue, this.inQueue);
+  }
+
+  finished(items: number, failed: number, tookMs: number): void {
+    this.#advance();
+    this.#finished += items;
+    this.#failed += failed;
+    this.#current.finished += items;
+    for (let i = 0; i < Math.min(items, SAMPLES); i++) this.#sample('latency', tookMs);
+  }
+
+  /** A run in a process. `own`: what a worker's code recorded. */
+  batch(size: number, tookMs: number, own: Readonly<Record<string, readonly number[]>> = {}): void {
+    this.#advance();
+    this.#batchMs += tookMs;
+    this.#sample('sys_batchsize', size);
+    this.#sample('sys_predict', tookMs);
+    for (const [key, values] of Object.entries(own)) {
+      for (const value of values.slice(-SAMPLES)) this.#sample(key, value);
+    }
+  }
+
+  /** Items without an outcome. */
+  get inQueue(): number {
+    return this.#arrived - this.#finished;
+  }
+
+  /** Those of them that workers have now. */
+  get serving(): number {
+    return Math.max(0, this.inQueue - (this.#load.waiting?.() ?? 0));
+  }
+
+  /** The steps of the last hour, the oldest first. */
+  history(): readonly Readonly<Step>[] {
+    this.#advance();
+    return this.#steps;
+  }
+
+  /** The keys of /status/server that change. */
+  status(): { readonly statistic: Facts; readonly statistic_postsink: Facts } {
+    const steps = this.history();
+    const util = steps.at(-1)?.util ?? 0;
+    const predict = summary(this.#samples.get('sys_predict') ?? []);
+    const workers = this.#load.workers?.() ?? 1;
+    return {
+      statistic: {
+        ...this.#requests(
+          this.#arrived,
+          steps.map(({ arrived }) => arrived),
+        ),
+        num_sys_request: this.#asked,
+        num_total_request: this.#arrived + this.#asked,
+        ...this.#clientCounts(),
+      },
+      statistic_postsink: {
+        ...this.#requests(
+          this.#finished,
+          steps.map(({ finished }) => finished),
+        ),
+        total_job_in_queue: this.inQueue,
+        maximum_job_in_queue: this.#mostInQueue,
+        total_processed_job: this.#finished,
+        num_exception: this.#failed,
+        util,
+        // As the original computes it: runs per second, if all workers always ran.
+        ideal_maxload: predict && predict.avg > 0 ? (workers * 1_000) / predict.avg : 0,
+        others: Object.fromEntries([...this.#samples].map(([key, samples]) => [key, summary(samples)])),
+      },
+    };
+  }
+
+  #requests(total: number, perStep: readonly number[]): Facts {
+    const rates = perStep.map((count) => (count * 1_000) / STEP_MS);
+    const { avg = 0, min = 0, max = 0 } = summary(rates) ?? {};
+    return {
+      num_data_request: total,
+      cur_request_per_second: rates.at(-1) ?? 0,
+      avg_request_per_second: avg,
+      min_request_per_second: min,
+      max_request_per_second: max,
+    };
+  }
+
+  #clientCounts(): Facts {
+    const now = this.now();
+    const clients = [...this.#clients.values()];
+    const { avg = 0, min = 0, max = 0 } = summary(clients.map(({ requests }) => requests)) ?? {};
+    return {
+      num_total_client: clients.length,
+      num_active_client: clients.filter(({ lastMs }) => now - lastMs < ACTIVE_MS).length,
+      avg_request_per_client: avg,
+      min_request_per_client: min,
+      max_request_per_client: max,
+    };
+  }
+
+  #sample(key: string, value: number): void {
+    if (!Number.isFinite(value)) return;
+    const samples = this.#samples.get(key) ?? [];
+    if (samples.length === 0 && this.#samples.size >= MOST_KEYS) return;
+    samples.push(value);
+    if (samples.length > SAMPLES) samples.shift();
+    this.#samples.set(key, samples);
+  }
+
+  /** Completes the steps that have passed. */
+  #advance(): void {
+    const passed = Math.floor((this.now() - this.#stepMs) / STEP_MS);
+    if (passed <= 0) return;
+    const busyMs = this.#load.busyMs?.() ?? this.#batchMs;
+    const workers = Math.max(1, this.#load.workers?.() ?? 1);
+    const sinceMs = busyMs < this.#busyAtStep ? 0 : this.#busyAtStep;
+    const share = (busyMs - sinceMs) / (passed * STEP_MS * workers);
+    // One that was busy all along tells so only now.
+    const util = Math.min(1, Math.max(0, share));
+    this.#steps.push({ ...this.#current, util });
+    const empty = Math.min(passed - 1, STEPS);
+    for (let i = 0; i < empty; i++) this.#steps.push({ arrived: 0, finished: 0, util });
+    this.#steps.splice(0, this.#steps.length - STEPS);
+    this.#current = { arrived: 0, finished: 0, util: 0 };
+    this.#stepMs += passed * STEP_MS;
+    this.#busyAtStep = busyMs;
+  }
+}
+
+interface Summary {
+  readonly avg: number;
+  readonly min: number;
+  readonly max: number;
+  readonly std: number;
+  readonly med: number;
+}
+
+/** @returns undefined without samples */
+export function summary(samples: readonly number[]): Summary | undefined {
+  if (samples.length === 0) return undefined;
+  const sorted = samples.toSorted((a, b) => a - b);
+  const half = sorted.length >> 1;
+  const at = (index: number) => sorted[index] as number;
+  const avg = samples.reduce((sum, value) => sum + value, 0) / samples.length;
+  return {
+    avg,
+    min: at(0),
+    max: at(sorted.length - 1),
+    std: Math.sqrt(samples.reduce((sum, value) => sum + (value - avg) ** 2, 0) / samples.length),
+    med: sorted.length % 2 === 1 ? at(half) : (at(half - 1) + at(half)) / 2,
+  };
+}
+
+/** The model, whose records are counted. It goes around whatever makes them wait. */
+export function withStatistics(model: Model, statistics: ServiceStatistics): Model {
+  return wrapped(model, async (records, run) => {
+    const startedMs = statistics.now();
+    statistics.arrived(records);
+    let failed = records;
+    try {
+      const outcomes = await run();
+      failed = outcomes.filter(({ ok }) => !ok).length;
+      return outcomes;
+    } finally {
+      statistics.finished(records, failed, statistics.now() - startedMs);
+    }
+  });
+}
+
+/** Goes around a run of so many records. */
+type Around = (records: number, run: () => Promise<Outcome[]>) => Promise<Outcome[]>;
+
+function wrapped(model: Model, around: Around): Model {
+  const wrap = (runner: Runner): Runner => {
+    const runIsolated = runner.runIsolated?.bind(runner);
+    return {
+      version: runner.version,
+      ...(runner.inputs ? { inputs: runner.inputs } : {}),
+      ...(runner.outputs ? { outputs: runner.outputs } : {}),
+      run: (records, policy) => around(records.length, () => runner.run(records, policy)),
+      ...(runIsolated && {
+        runIsolated: (records, limitMs) => around(records.length, () => runIsolated(records, limitMs)),
+      }),
+      close: () => runner.close(),
+    };
+  };
+  return { use: (work) => model.use((runner) => work(wrap(runner))) };
+}

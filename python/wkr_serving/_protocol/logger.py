@@ -1,0 +1,23 @@
+"""Loggers that write to stdout and errors to stderr: the service puts one into its .log, the other into its .err."""
+import logging
+import sys
+
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def new_logger(name, verbose):
+    """Returns a logger with `debug`, `info`, `warning` and `error`."""
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(_handler(sys.stdout, lambda record: record.levelno < logging.ERROR))
+        logger.addHandler(_handler(sys.stderr, lambda record: record.levelno >= logging.ERROR))
+    return logger
+
+
+def _handler(stream, is_for):
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.addFilter(is_for)
+    return handler

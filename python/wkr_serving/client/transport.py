@@ -1,0 +1,269 @@
+"""HTTP for the client: connections that are kept, one time limit for a whole call, and a limit on every answer.
+
+No request that may have arrived is sent again.
+"""
+from __future__ import annotations
+
+import http.client
+import io
+import selectors
+import socket
+import threading
+import time
+import urllib.parse
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from .. import __version__
+
+# A frame, in both directions.
+MAX_BYTES = 32 * 1024 * 1024
+
+# Node closes a connection after 5 s without a request.
+_IDLE_SECONDS = 4.0
+_KEPT = 16
+_PIECE_BYTES = 1024 * 1024
+_CODES = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 413: "too_large", 415: "unsupported_media_type",
+          422: "model_failed", 429: "rate_limited", 503: "model_unavailable", 504: "timeout"}
+
+
+class WKRError(Exception):
+    """A request that failed. `code` says why, `status` is the HTTP status of a request that was refused as a whole."""
+
+    def __init__(self, code: str, message: str, status: Optional[int] = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.status = status
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return WKRError, (self.code, self.message, self.status)
+
+
+class Deadline:
+    """The end of a call."""
+
+    def __init__(self, milliseconds: float, url: str) -> None:
+        self._milliseconds = milliseconds
+        self._url = url
+        self._end = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+    def remaining(self) -> Optional[float]:
+        """The seconds that are left, None for no end. Raises TimeoutError."""
+        if self._end is None:
+            return None
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError(
+                f"no answer from {self._url} within {self._milliseconds} ms: is the service running, "
+                "is the port right, and is the timeout long enough for this data?")
+        return seconds
+
+    def pause(self, seconds: float) -> None:
+        """Sleeps, but not beyond the end. Raises TimeoutError when there is no time left."""
+        remaining = self.remaining()
+        time.sleep(seconds if remaining is None else min(seconds, remaining))
+
+
+class Answer(NamedTuple):
+    status: int
+    media_type: str
+    body: bytes
+
+
+class Http:
+    """The service at a URL. Threads may share it: each request has a connection to itself."""
+
+    def __init__(self, url: str, token: Optional[str]) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.query:
+            raise ValueError(f"url: expected http://host:port or https://host:port, not {parts.scheme}://…")
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._is_tls = parts.scheme == "https"
+        self._host, self._port, self._prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._headers = {"User-Agent": f"wkr-serving/{__version__}"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._lock = threading.Lock()
+        self._idle: List[Tuple[http.client.HTTPConnection, float]] = []
+        self._busy: Set[http.client.HTTPConnection] = set()
+        self._is_closed = False
+
+    def request(self, method: str, path: str, deadline: Deadline, body: Any = None,
+                headers: Optional[Dict[str, str]] = None) -> Answer:
+        """Raises WKRError (unreachable, connection_lost, malformed_answer, too_large, closed) and TimeoutError."""
+        try:
+            return self._exchange(method, path, deadline, body, headers or {})
+        except WKRError as error:
+            # To read twice does no harm.
+            if method != "GET" or error.code != "connection_lost":
+                raise
+        return self._exchange(method, path, deadline, body, headers or {})
+
+    def close(self) -> None:
+        """Ends the requests of other threads too."""
+        with self._lock:
+            self._is_closed = True
+            busy = [connection.sock for connection in self._busy]
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+        for sock in busy:
+            try:
+                if sock is not None:
+                    sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                # It has ended meanwhile.
+                pass
+
+    def _exchange(self, method: str, path: str, deadline: Deadline, body: Any, headers: Dict[str, str]) -> Answer:
+        connection = self._take(deadline)
+        is_kept = False
+        try:
+            response = _respond(connection, deadline, method, self._prefix + path, body, {**self._headers, **headers})
+            answer = Answer(response.status, response.headers.get_content_type(), _read(response))
+            is_kept = not response.will_close
+            return answer
+        except OSError as error:
+            raise self._lost(error, deadline) from error
+        except http.client.IncompleteRead as error:
+            raise self._lost(error, deadline) from error
+        except (http.client.HTTPException, ValueError) as error:
+            raise WKRError("malformed_answer", f"{self.url} does not answer in HTTP: {error!r:.200}") from error
+        finally:
+            self._give(connection, is_kept)
+
+    def _lost(self, error: Exception, deadline: Deadline) -> WKRError:
+        if self._is_closed:
+            return WKRError("closed", "the client was closed")
+        # A timeout of the socket ends at the deadline, and says less.
+        deadline.remaining()
+        return WKRError("connection_lost", f"{self.url} closed the connection before it answered; "
+                        f"the request may have been processed ({error!r:.200})")
+
+    def _take(self, deadline: Deadline) -> http.client.HTTPConnection:
+        deadline.remaining()
+        connection = self._kept()
+        if connection is None:
+            connection = _connection(self._is_tls, self._host, self._port)
+            connection.timeout = deadline.remaining()
+            try:
+                connection.connect()
+            except (OSError, ValueError) as error:
+                connection.close()
+                deadline.remaining()
+                raise WKRError("unreachable", f"{self.url} cannot be reached: {error}") from error
+        with self._lock:
+            self._busy.add(connection)
+        if self._is_closed:
+            self._give(connection, False)
+            raise WKRError("closed", "the client is closed")
+        return connection
+
+    def _kept(self) -> Optional[http.client.HTTPConnection]:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection, since = self._idle.pop()
+            # Bytes before a request, or the end: the service has closed it.
+            if time.monotonic() - since < _IDLE_SECONDS and not _is_readable(connection.sock):
+                return connection
+            connection.close()
+
+    def _give(self, connection: http.client.HTTPConnection, is_kept: bool) -> None:
+        with self._lock:
+            self._busy.discard(connection)
+            if is_kept and not self._is_closed and len(self._idle) < _KEPT and connection.sock is not None:
+                self._idle.append((connection, time.monotonic()))
+                return
+        connection.close()
+
+
+def error_of(answer: Answer, parse: Any) -> WKRError:
+    """The error of an answer that is none of 2xx; `parse` reads JSON."""
+    try:
+        envelope = parse(answer.body)
+    except ValueError:
+        envelope = None
+    if not isinstance(envelope, dict):
+        envelope = {}
+    code, message = envelope.get("code"), envelope.get("error_message") or envelope.get("error")
+    if not isinstance(code, str):
+        code = _CODES.get(answer.status, "bad_request" if answer.status < 500 else "internal")
+    if not isinstance(message, str):
+        message = f"the service answered {answer.status}"
+    return WKRError(code[:64], message[:4096], answer.status)
+
+
+def _connection(is_tls: bool, host: str, port: Optional[int]) -> http.client.HTTPConnection:
+    connection = (http.client.HTTPSConnection if is_tls else http.client.HTTPConnection)(host, port)
+    # It connects when it is told to, so that a request is never begun twice.
+    connection.auto_open = 0
+    return connection
+
+
+def _respond(connection: Any, deadline: Deadline, method: str, path: str, body: Any,
+             headers: Dict[str, str]) -> http.client.HTTPResponse:
+    connection.response_class = lambda sock, *args, **options: http.client.HTTPResponse(
+        _TimedSocket(sock, deadline), *args, **options)  # type: ignore[arg-type]
+    connection.sock.settimeout(deadline.remaining())
+    try:
+        connection.request(method, path, body=body, headers=headers)
+    except (BrokenPipeError, ConnectionResetError):
+        # A service that refuses a request may answer and close before it has read all of it.
+        pass
+    response: http.client.HTTPResponse = connection.getresponse()
+    return response
+
+
+def _read(response: http.client.HTTPResponse) -> bytes:
+    length = response.length
+    body = bytearray()
+    while length is None or length <= MAX_BYTES:
+        piece = response.read(_PIECE_BYTES)
+        body += piece
+        if not piece:
+            if length is not None and len(body) < length:
+                raise http.client.IncompleteRead(b"", length - len(body))
+            return bytes(body)
+        if len(body) > MAX_BYTES:
+            break
+    raise WKRError("too_large", f"the answer is over the limit of {MAX_BYTES} bytes")
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+class _TimedSocket:
+    """What an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the call."""
+
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._deadline = deadline
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_TimedStream(self._sock, self._deadline))
+
+
+class _TimedStream(io.RawIOBase):
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._deadline = deadline
+        # It keeps the socket open until the answer is read.
+        self._raw: Any = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        self._sock.settimeout(self._deadline.remaining())
+        count: Optional[int] = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
