@@ -1,0 +1,65 @@
+/** Opens a PyTorch file: what kind it is, its pickles and storages, and the code of a TorchScript archive. */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { badModel } from '../../../lib/contract/errors.ts';
+import { readLegacy } from './legacy.ts';
+import { readPickle } from './pickle.ts';
+import type { Pickled } from './pickled.ts';
+import type { Storages } from './tensors.ts';
+import { type Archive, isZip, openArchive } from './zip.ts';
+
+/** What Node reads into one buffer. */
+const MAX_BYTES = 2 ** 31 - 1;
+
+export interface TorchFile {
+  readonly name: string;
+  /** The pickled object: a module, a state_dict or anything else. */
+  readonly root: Pickled;
+  readonly storages: Storages;
+  /** Only in TorchScript archives. */
+  readonly script:
+    | { readonly constants: Pickled; readonly constantStorages: Storages; readonly archive: Archive }
+    | undefined;
+}
+
+/** @throws bad_model for files that are too large, broken, or of another kind */
+export async function openTorchFile(directory: string, name: string): Promise<TorchFile> {
+  const path = join(directory, name);
+  const { size } = await stat(path);
+  if (size > MAX_BYTES) throw badModel(`${name}: has ${size} bytes, the limit is ${MAX_BYTES} bytes`);
+  return readTorchFile(await readFile(path), name);
+}
+
+export function readTorchFile(file: Buffer, name: string): TorchFile {
+  if (!isZip(file)) return { name, ...readLegacy(file, name), script: undefined };
+  const archive = openArchive(file, name);
+  const has = (entry: string) => archive.names.includes(entry);
+  if (has('model.json'))
+    throw badModel(
+      `${name}: is a TorchScript archive of PyTorch 1.3 or older; load it in a newer PyTorch with torch.jit.load and save it again`,
+    );
+  if (
+    archive.names.some((entry) => entry.startsWith('models/') || entry === 'serialized_exported_program.json')
+  )
+    throw badModel(
+      `${name}: is a program of torch.export, which is not read; in Python: torch.jit.trace(model.eval(), example).save("model.pt")`,
+    );
+  if (!has('data.pkl')) throw badModel(`${name}: is a zip archive without data.pkl, so no PyTorch model`);
+  if (has('byteorder') && Buffer.from(archive.read('byteorder')).toString('utf8').trim() !== 'little')
+    throw badModel(`${name}: was saved on a big-endian machine, which is not read`);
+  const storages = (folder: string): Storages => {
+    return (key) => archive.read(`${folder}/${/^[\w.-]+$/.test(key) ? key : '?'}`);
+  };
+  const root = readPickle(archive.read('data.pkl'), `${name}: data.pkl`).value;
+  if (!archive.names.some((entry) => entry.startsWith('code/')))
+    return { name, root, storages: storages('data'), script: undefined };
+  const constants = has('constants.pkl')
+    ? readPickle(archive.read('constants.pkl'), `${name}: constants.pkl`).value
+    : null;
+  return {
+    name,
+    root,
+    storages: storages('data'),
+    script: { constants, constantStorages: storages('constants'), archive },
+  };
+}
