@@ -1,0 +1,178 @@
+/** What the reader of OpenVINO models accepts, names and refuses, and when it frees a static batch. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { importModel } from '../../../convert/import.ts';
+import { convertIr } from '../../../convert/openvino/convert.ts';
+import { temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
+import { answerOf, bytesOf, filesOf, type LayerText, netText, shaped } from '../support/openvino.ts';
+
+const parameter = (shape: readonly number[]): LayerText => ({
+  id: 0,
+  name: 'data',
+  type: 'Parameter',
+  data: { element_type: 'f32', shape: shape.join() },
+  shapes: [shape],
+});
+
+/** One layer between a parameter and a result. */
+function single(
+  layer: Omit<LayerText, 'id' | 'from' | 'shapes'>,
+  input: readonly number[],
+  output = input,
+): string {
+  return netText(11, [
+    parameter(input),
+    { id: 1, name: 'answer', from: [0], shapes: [output], ...layer },
+    { id: 2, type: 'Result', from: [1] },
+  ]);
+}
+
+const RELU = single({ type: 'ReLU' }, [1, 3]);
+
+const REFUSED: readonly (readonly [what: string, xml: string, message: RegExp])[] = [
+  [
+    'an attribute that no rule knows',
+    single({ type: 'ReLU', data: { mystery: 1 } }, [1, 3]),
+    /has an attribute that is not supported: mystery/,
+  ],
+  ['a state', single({ type: 'ReadValue', opset: 'opset6' }, [1, 3]), /ReadValue .*keeps a state/],
+  ['random numbers', single({ type: 'RandomUniform', opset: 'opset8' }, [1, 3]), /its answers are random/],
+  [
+    'an operation of an extension',
+    single({ type: 'ReLU', opset: 'extension' }, [1, 3]),
+    /it is of the set "extension"/,
+  ],
+  [
+    'a shape that is not that of the layer',
+    single({ type: 'ReLU' }, [1, 3], [1, 4]),
+    /gives \[1,3\], the file says \[1,4\]/,
+  ],
+  [
+    'a dtype that is not that of the layer',
+    single({ type: 'ReLU', precision: 'I32' }, [1, 3]),
+    /gives float32, the file says I32/,
+  ],
+  [
+    'a version that is not known',
+    RELU.replace('version="11"', 'version="12"'),
+    /is of IR version 12; 2 to 11 are read/,
+  ],
+  ['a document type', RELU.replace('<net', '<!DOCTYPE net [<!ENTITY a "b">]><net'), /has a document type/],
+  ['something else', '<html/>', /is no OpenVINO model: expected <net>, found <html>/],
+  ['no XML', '<net version="11"><layers>', /is no XML/],
+  ['a circle', RELU.replace('from-layer="0"', 'from-layer="1"'), /take from each other in a circle/],
+  [
+    'an edge from nowhere',
+    RELU.replace('from-layer="0"', 'from-layer="9"'),
+    /takes from layer 9, which is not there/,
+  ],
+  ['no output', RELU.replace('type="Result"', 'type="ReLU"'), /has no output/],
+];
+for (const [what, xml, message] of REFUSED) {
+  test(`${what} is refused`, () => {
+    assert.throws(() => convertIr(filesOf(xml), {}), { code: 'bad_model', message });
+  });
+}
+
+test('all layers that are not supported are named at once, with file and name', () => {
+  const xml = netText(11, [
+    parameter([1, 3]),
+    { id: 1, name: 'first', type: 'Unheard', from: [0], shapes: [[1, 3]] },
+    { id: 2, name: 'second', type: 'Assign', opset: 'opset6', from: [0], shapes: [[1, 3]] },
+    { id: 3, type: 'Result', from: [1] },
+  ]);
+  assert.throws(() => convertIr(filesOf(xml), {}), {
+    message:
+      /net\.xml: 2 nodes cannot be converted:\n {2}Unheard \(node "first"\).*\n {2}Assign \(node "second"\)/,
+  });
+});
+
+test('constants beyond the file, of another size or without a file are refused', () => {
+  const withConstant = (offset: number, size: number) =>
+    netText(11, [
+      parameter([1, 3]),
+      { id: 1, type: 'Const', data: { element_type: 'f32', shape: '1,3', offset, size }, shapes: [[1, 3]] },
+      { id: 2, type: 'Add', from: [0, 1], shapes: [[1, 3]] },
+      { id: 3, type: 'Result', from: [2] },
+    ]);
+  const weights = bytesOf(Float32Array.of(1, 2, 3));
+  const convert = (xml: string) => () => convertIr(filesOf(xml, weights), {});
+  assert.doesNotThrow(convert(withConstant(0, 12)));
+  assert.throws(convert(withConstant(4, 12)), /needs bytes 4 to 16 of net\.bin, which has 12/);
+  assert.throws(convert(withConstant(0, 8)), /needs 12 bytes, it has 8/);
+  assert.throws(
+    () => convertIr({ ...filesOf(withConstant(0, 12)), weights: undefined }, {}),
+    /no \.bin file/,
+  );
+});
+
+test('names with escapes are read, and shown as they are', () => {
+  const { graph } = convertIr(filesOf(RELU.replace('name="data"', 'name="&lt;lambda&gt; &amp; &#120;"')), {});
+  assert.deepEqual(
+    graph.inputs.map(({ name }) => name),
+    ['<lambda> & x'],
+  );
+});
+
+test('an output has the name of its tensor, or else that of its layer', () => {
+  const named = (names: string) =>
+    convertIr(
+      filesOf(RELU.replace(/(name="answer".*?)<port id="10"/, `$1<port names="${names}" id="10"`)),
+      {},
+    ).graph.outputs[0]?.name;
+  assert.equal(named('logits'), 'logits');
+  assert.equal(named('answer:0,Identity:0'), 'answer');
+  assert.equal(named('Func/output/_1:0,scores:0'), 'scores');
+  assert.equal(convertIr(filesOf(RELU), {}).graph.outputs[0]?.name, 'answer');
+});
+
+test('a static batch is freed, and reshapes follow it', async () => {
+  const target = BigInt64Array.of(1n, 6n);
+  const xml = netText(11, [
+    parameter([1, 2, 3]),
+    {
+      id: 1,
+      type: 'Const',
+      precision: 'I64',
+      data: { element_type: 'i64', shape: '2', offset: 0, size: 16 },
+      shapes: [[2]],
+    },
+    { id: 2, type: 'Reshape', data: { special_zero: 'false' }, from: [0, 1], shapes: [[1, 6]] },
+    { id: 3, type: 'Result', from: [2] },
+  ]);
+  const numbers = Array.from({ length: 12 }, (_, i) => i);
+  const { shape, data } = await answerOf(xml, [shaped([2, 2, 3], ...numbers)], bytesOf(target));
+  assert.deepEqual([shape, data], [[2, 6], numbers]);
+});
+
+async function imported(t: TestContext, xml: string) {
+  const folder = await temporaryFolder(t);
+  await writeFile(join(folder, 'net.xml'), xml);
+  const out = join(await temporaryFolder(t), 'out');
+  return (await importModel(folder, { out, version: '1', process: models })).importReport;
+}
+
+test('a model without constants is imported from its xml alone, with a free batch', async (t) => {
+  const report = await imported(t, RELU);
+  assert.deepEqual(
+    report.inputs.map(({ shape }) => shape),
+    [['N', 3]],
+  );
+  assert.deepEqual(
+    report.source.files.map(({ path }) => path),
+    ['net.xml'],
+  );
+  assert.equal(report.verification?.batching.verdict, 'proven');
+});
+
+test('the batch stays where the rows of a freed one depend on each other', async (t) => {
+  const report = await imported(t, single({ type: 'SoftMax', opset: 'opset8', data: { axis: 0 } }, [2, 3]));
+  assert.deepEqual(
+    report.inputs.map(({ shape }) => shape),
+    [[2, 3]],
+  );
+  assert.match(report.notes.join(), /the batch stays 2, as in the file/);
+});
