@@ -11,8 +11,9 @@ import { ServingError } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
 import { converterHash } from './converter-hash.ts';
 import { detectModel, type FoundModel, needsImport } from './detect.ts';
-import { assertImportable, type Convert } from './formats.ts';
+import type { Convert } from './formats.ts';
 import { replaceGolden } from './golden/file.ts';
+import { choiceLines, imageAdvice } from './image-advice.ts';
 import type { ImportOptions } from './import.ts';
 import { configLines, type ImportReport } from './import-report.ts';
 import { KINDS } from './kinds.ts';
@@ -29,6 +30,7 @@ interface OnTheWayOptions {
   readonly onStage?: ImportOptions['onStage'];
   readonly signal?: AbortSignal | undefined;
   readonly converter?: Convert | undefined;
+  readonly process?: ImportOptions['process'];
 }
 
 export interface OnTheWay {
@@ -74,7 +76,6 @@ async function importedModel(
 ): Promise<OnTheWay> {
   const start = performance.now();
   const found = await detectModel(directory);
-  assertImportable(found);
   const sources = await fileFacts(found.directory, found.files);
   const key = createHash('sha256')
     .update(JSON.stringify([found.kind, sources, convert, options.version, await converterHash()]))
@@ -97,7 +98,7 @@ async function importedModel(
     // A setting without effect is reported, never silently ignored.
     ...(useless === undefined ? [] : [`import.${useless}`]),
     ...importReport.notes.map(forConfig),
-    ...configNotes(importReport),
+    ...configNotes(importReport, options.job),
   ];
   return { directory: folder, notes, importReport, fromCache: kept.importReport !== undefined };
 }
@@ -109,9 +110,11 @@ async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOpt
   return (await importInto(found, options)).importReport;
 }
 
-function configNotes(importReport: ImportReport): string[] {
+function configNotes(importReport: ImportReport, { image }: JobConfig): string[] {
   const lines = configLines(importReport);
-  return lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
+  const advice = imageAdvice(importReport, image);
+  const needed = lines.length === 0 ? [] : [`for config.yaml, this model needs:\n${lines.join('\n')}`];
+  return advice === undefined ? needed : [...needed, [advice.text, ...choiceLines(advice)].join('\n')];
 }
 
 interface KeptImport {

@@ -1,4 +1,6 @@
 /** The input and output types of the converters: a model's files and the user's options become an ONNX graph. */
+import type { ImageSettings } from '../lib/codecs/image/image.ts';
+import type { ModelNames } from '../lib/contract/values.ts';
 import type { Body, Shape } from './graph/value.ts';
 
 export interface ConvertOptions {
@@ -20,7 +22,11 @@ export interface ConvertOptions {
 export interface ImageProposal {
   readonly layout: 'chw' | 'hwc';
   readonly channels: 'bgr' | 'rgb' | 'grey';
+  /** What the source says of the numbers, by input. */
+  readonly numbers?: Readonly<Record<string, ImageNumbers>>;
 }
+
+export type ImageNumbers = Pick<ImageSettings, 'scale' | 'mean'>;
 
 export interface Conversion {
   readonly graph: Body;
@@ -29,4 +35,11 @@ export interface Conversion {
   /** Notes for the user, such as a replaced input or a renamed output. */
   readonly notes: readonly string[];
   readonly image?: ImageProposal;
+  /**
+   * Present when the batch of the file was freed: the model with the batch as it is in the file, which the import takes
+   * unless the rows of the freed one are proven to be independent of each other.
+   */
+  readonly otherwise?: () => Conversion;
+  /** The names of columns and classes, where the source has them. */
+  readonly names?: ModelNames;
 }

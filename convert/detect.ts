@@ -8,8 +8,10 @@ import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { badModel, type ServingError } from '../lib/contract/errors.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/onnx-file.ts';
+import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
+import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
 
 export interface FoundModel {
   readonly kind: ModelKind;
@@ -67,6 +69,10 @@ async function fileNames(folder: string): Promise<string[]> {
   return visible.map((entry) => entry.name).sort();
 }
 
+/** What people name the files of XGBoost and LightGBM, whose endings say nothing. */
+const TREES_JSON = /^(model|.*(xgb|xgboost|booster).*)\.json$/i;
+const TREES_TEXT = /^(model|.*(lgb|lgbm|lightgbm|booster).*)\.txt$/i;
+
 /** One candidate per model; anything but one is an error. */
 function candidatesIn(names: readonly string[]): Candidate[] {
   const named = (kind: ModelKind, pattern: RegExp) =>
@@ -79,11 +85,19 @@ function candidatesIn(names: readonly string[]): Candidate[] {
     ...checkpoints(names),
     ...caffe(names),
     ...openvino(names),
-    ...named('pytorch', /\.(pt|pth|ptl|pt2)$/i).filter(({ file }) => !chosenNets(names).includes(file)),
+    ...named('xgboost', /\.(ubj|xgb)$/i),
+    ...named('lightgbm', /\.(lgb|lgbm)$/i),
+    ...named('bigdl', /\.bigdl$/i),
+    ...named('pytorch', /\.(pt|pth|ptl|pt2|jit)$/i).filter(({ file }) => !chosenNets(names).includes(file)),
   ];
   if (plain.length > 0) return plain;
+  const trees = [...named('xgboost', TREES_JSON), ...named('lightgbm', TREES_TEXT)];
+  if (trees.length > 0) return trees;
   const bigdl = named('bigdl', /\.model$/i);
   if (bigdl.length > 0) return bigdl;
+  // Without constants a model of OpenVINO needs no second file.
+  const nets = named('openvino', /\.xml$/i);
+  if (nets.length > 0) return nets;
   // Binary first: a text graph is often there only to be read by people.
   const graphs = named('tf_frozen', /\.pb$/i);
   return graphs.length > 0 ? graphs : named('tf_frozen', /\.pbtxt$/i);
@@ -115,8 +129,12 @@ function caffe(names: readonly string[]): Candidate[] {
 
 function openvino(names: readonly string[]): Candidate[] {
   return names
-    .filter((name) => /\.xml$/i.test(name) && names.includes(name.replace(/\.xml$/i, '.bin')))
+    .filter((name) => /\.xml$/i.test(name) && names.includes(weightsOf(name)))
     .map((file) => ({ kind: 'openvino', file }));
+}
+
+function weightsOf(xml: string): string {
+  return xml.replace(/\.xml$/i, '.bin');
 }
 
 /** Everything that is part of the model: what is hashed, and what the import report names. */
@@ -140,10 +158,12 @@ async function sourceFiles(
     case 'caffe':
       return [...chosenNets(names), ...matching(/\.caffemodel$/i)].sort();
     case 'openvino':
-      return [file.replace(/\.xml$/i, '.bin'), file];
+      return [...matching(/\.bin$/i).filter((name) => name === weightsOf(file)), file];
     case 'bigdl':
-      return [file, ...matching(/\.bin$/i)].sort();
+      return [file, ...weightFiles(names)].sort();
     case 'pytorch':
+    case 'xgboost':
+    case 'lightgbm':
       return [file];
   }
 }
@@ -170,7 +190,11 @@ async function assertContents(folder: string, kind: ModelKind, files: readonly s
     }
     const wrong = wrongContent(head);
     // Weights may be empty, and assets and unsupported models may have any content.
-    const isFree = KINDS[kind].recipe !== undefined || /\.data-\d+-of-\d+$|^assets\/|\.json$/.test(file);
+    // A PyTorch file is a zip archive or a pickle, which its reader tells apart.
+    const isFree =
+      kind === 'pytorch' ||
+      kind === 'xgboost' ||
+      /\.data-\d+-of-\d+$|^assets\/|\.json$|\.bin$|\.xml$/i.test(file);
     if (wrong === undefined || (isFree && !/Git LFS|web page/.test(wrong))) continue;
     throw badModel(`${path}: expected a file of ${KINDS[kind].title}, found ${wrong}`);
   }
@@ -199,8 +223,6 @@ function expectedFiles(): string {
 /** Advice for what people mistake for a model. */
 async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
   const has = (pattern: RegExp) => names.find((name) => pattern.test(name));
-  const xml = has(/\.xml$/i);
-  if (xml) return `an OpenVINO model is two files, and ${xml.replace(/\.xml$/i, '.bin')} is missing`;
   if (has(/\.caffemodel$/i)) return 'a Caffe model is two files, and its *.prototxt is missing';
   const keras = has(/\.(h5|hdf5|keras)$/i);
   if (keras) {
@@ -208,6 +230,12 @@ async function adviceFor(folder: string, names: readonly string[]): Promise<stri
   }
   const lite = has(/\.tflite$/i);
   if (lite) return `${lite} is a TensorFlow Lite model; import the SavedModel it was made from`;
+  const pickled = has(/\.(pkl|pickle|joblib|dill)$/i);
+  if (pickled) {
+    return `${pickled} is a Python object, which is code and is never loaded; in Python: skl2onnx.to_onnx(model, X[:1]) makes an ONNX model of scikit-learn, save_model("model.json") one of XGBoost, booster_.save_model("model.txt") one of LightGBM`;
+  }
+  const script = has(/\.torchscript$/i);
+  if (script) return `${script} is a TorchScript archive of PyTorch; rename it to model.pt`;
   const weights = has(/\.safetensors$/i);
   if (weights) return `${weights} holds weights without a graph; export the model to ONNX`;
   const inside = await modelsBelow(folder);
@@ -228,12 +256,14 @@ async function modelsBelow(folder: string): Promise<string[]> {
 
 /**
  * Whether the directory holds something that cannot serve unchanged. Never throws: a missing or empty directory, or
- * one with only ONNX models, is left to the code that opens the model.
+ * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too.
  */
 export async function needsImport(directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) return false;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
   const models = candidatesIn(names.sort());
+  const [first] = models;
+  if (models.length === 1 && first?.kind === 'onnx') return mayNeedRewrite(join(directory, first.file));
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));
 }

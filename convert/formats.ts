@@ -1,22 +1,25 @@
-/**
- * Loads the converter for a kind of model on demand. A kind without a converter is refused with instructions for
- * converting the model to ONNX.
- */
-import { badModel, ServingError } from '../lib/contract/errors.ts';
+/** Loads the converter for a kind of model on demand. */
+import { ServingError } from '../lib/contract/errors.ts';
 import type { Conversion, ConvertOptions } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
-import { KINDS } from './kinds.ts';
 import type { TfModel } from './tensorflow/graph.ts';
 
 export type Convert = (found: FoundModel, options: ConvertOptions) => Promise<Conversion>;
 
 /** ONNX needs no conversion. @throws bad_model naming everything that cannot be converted */
 export const convertModel: Convert = async (found, options) => {
-  assertImportable(found);
   switch (found.kind) {
     case 'caffe': {
       const { convertCaffe } = await import('./caffe/convert.ts');
       return convertCaffe(found.directory, options);
+    }
+    case 'openvino': {
+      const { convertOpenvino } = await import('./openvino/convert.ts');
+      return convertOpenvino(found.directory, found.files, options);
+    }
+    case 'bigdl': {
+      const { convertBigdl } = await import('./bigdl/convert.ts');
+      return convertBigdl(found.directory, options);
     }
     case 'tf_saved_model': {
       const { readSavedModel } = await import('./tensorflow/files/saved-model.ts');
@@ -30,6 +33,15 @@ export const convertModel: Convert = async (found, options) => {
       const { readCheckpoint } = await import('./tensorflow/files/checkpoint.ts');
       return ofTensorflow(await readCheckpoint(found.directory, options), options);
     }
+    case 'pytorch': {
+      const { convertPytorch } = await import('./pytorch/convert.ts');
+      return convertPytorch(found.directory, found.files[0] as string, options);
+    }
+    case 'xgboost':
+    case 'lightgbm': {
+      const { convertTrees } = await import('./trees/read.ts');
+      return convertTrees(found);
+    }
     default:
       throw new ServingError('internal', `there is no converter for ${found.kind}`);
   }
@@ -39,13 +51,4 @@ async function ofTensorflow({ graph, files, notes }: TfModel, options: ConvertOp
   const { convertTensorflow } = await import('./tensorflow/convert.ts');
   const conversion = convertTensorflow(graph, options);
   return { ...conversion, files, notes: [...notes, ...conversion.notes] };
-}
-
-/** @throws bad_model with instructions for a kind that cannot be imported */
-export function assertImportable({ kind, directory, files }: FoundModel): void {
-  const { title, recipe } = KINDS[kind];
-  if (recipe === undefined) return;
-  throw badModel(
-    `${directory} holds a model of ${title} (${files.join(', ')}), which this version does not import; ${recipe}`,
-  );
 }

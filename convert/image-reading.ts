@@ -4,7 +4,7 @@
  */
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { imageSettings } from '../lib/pipeline/image-choice.ts';
-import type { ImageProposal } from './conversion.ts';
+import type { ImageNumbers, ImageProposal } from './conversion.ts';
 
 export interface ImageReading {
   readonly input: string;
@@ -13,6 +13,7 @@ export interface ImageReading {
   /** Undefined: an image keeps its size. */
   readonly height: number | undefined;
   readonly width: number | undefined;
+  readonly numbers?: ImageNumbers;
 }
 
 interface ImageReadings {
@@ -31,19 +32,21 @@ export function readImages(
     const byShape = imageSettings(spec, {});
     const settings = proposal ? imageSettings(spec, { layout: proposal.layout }) : byShape;
     if (settings.layout !== byShape.layout) config.add(`  layout: ${settings.layout}`);
+    const numbers = proposal?.numbers?.[spec.name];
     images.push({
       input: spec.name,
       layout: settings.layout,
       channels: settings.channels,
       height: settings.height,
       width: settings.width,
+      ...(numbers && { numbers }),
     });
   }
   return { images, config: config.size > 0 ? ['image:', ...config] : [] };
 }
 
 /** Whether an input has four dimensions, one of which is or may be 1 or 3 channels. */
-function takesImages({ dtype, shape }: TensorSpec, proposal: ImageProposal | undefined): boolean {
+export function takesImages({ dtype, shape }: TensorSpec, proposal: ImageProposal | undefined): boolean {
   if (shape.length !== 4 || !/^(float|u?int8)/.test(dtype)) return false;
   const fits = (dim: number | string | undefined) =>
     dim === 1 || dim === 3 || (proposal !== undefined && typeof dim === 'string');

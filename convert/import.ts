@@ -7,24 +7,32 @@ import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
+import type { ModelNames } from '../lib/contract/values.ts';
 import type { Verification } from '../lib/contract/verification.ts';
+import { NAMES_FILE, NO_NAMES } from '../lib/registry/names.ts';
 import { axisLines, proposedAxes } from './axis-proposal.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
+import { ModelProcess } from './check/model-process.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions, ImageProposal } from './conversion.ts';
 import { detectModel, type FoundModel } from './detect.ts';
-import { assertImportable, type Convert, convertModel } from './formats.ts';
+import { type Convert, convertModel } from './formats.ts';
+import { withProvenRows } from './free-rows.ts';
 import { assertGolden } from './golden/check.ts';
 import { copyGolden } from './golden/file.ts';
 import type { Body } from './graph/value.ts';
+import { adviceText, imageAdvice } from './image-advice.ts';
 import { readImages } from './image-reading.ts';
 import { type ImportReport, importReportText, portFacts, referenceProblem } from './import-report.ts';
 import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
+import { writeNames } from './names.ts';
+import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
-import { IR_VERSION, OPSET, writeOnnx } from './onnx/write.ts';
+import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
+import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
@@ -68,7 +76,6 @@ const MODEL_FILE = 'model.onnx';
 export async function importModel(directory: string, options: ImportOptions): Promise<Imported> {
   options.onStage?.('reading');
   const found = await detectModel(directory);
-  assertImportable(found);
   assertUsed(found.kind, options.convert ?? {});
   await assertOutput(options.out, found.directory, options.force ?? false);
   return importInto(found, options);
@@ -79,25 +86,38 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const start = performance.now();
   options.signal?.throwIfAborted();
   const folder = await temporaryBeside(options.out);
+  const own = new ModelProcess();
+  const process = options.process ?? own;
   try {
     const make = found.kind === 'onnx' ? passThrough : convert;
-    const made = await make(found, folder, options);
-    const importReport = await importReportOf(found, folder, made, options, start);
+    // The check comes first, because what a model leaves in memory would be measured as the next one's.
+    const made = await make(found, folder, { ...options, process });
+    const importReport = await importReportOf(found, folder, made, { ...options, process }, start);
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.directory, folder);
-    const { signal } = options;
-    const { verification } = importReport;
+    const [{ signal }, { verification }] = [options, importReport];
     const job = withAxes(options.job ?? DEFAULT_JOB, verification);
-    await assertGolden(folder, { file: join(folder, MODEL_FILE), job, verification, gate: true, signal });
+    const file = join(folder, MODEL_FILE);
+    await assertGolden(folder, { file, job, verification, gate: true, signal, process });
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
-    await writeFile(join(folder, REPORT_TEXT_FILE), `${importReportText(importReport)}\n`);
+    const text = [importReportText(importReport), ...adviceText(imageAdvice(importReport, job.image)), ''];
+    await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
     return { directory: await takeOver(folder, options.out), importReport };
   } catch (error) {
-    throw ServingError.from(error);
+    throw withoutFolder(ServingError.from(error), folder, found);
   } finally {
+    own.close();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
+function withoutFolder(error: ServingError, folder: string, { kind, directory, files }: FoundModel) {
+  const file = join(folder, MODEL_FILE);
+  if (!error.message.includes(file)) return error;
+  const shown = kind === 'onnx' ? join(directory, files[0] as string) : 'the converted model';
+  return new ServingError(error.code, error.message.replaceAll(file, shown), { cause: error });
 }
 
 type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
@@ -115,22 +135,28 @@ interface MadeModel {
   readonly sources: readonly string[];
   readonly notes: readonly string[];
   readonly image: ImageProposal | undefined;
+  /** What the source itself calls columns and classes. */
+  readonly names: ModelNames;
 }
 
-/** Copies an ONNX model unchanged, with its external weights. */
+/** Copies an ONNX model with its external weights; unchanged, but for what no function can serve. */
 async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
   const [file] = found.files as readonly [string];
   const facts = await readOnnxFacts(join(found.directory, file));
   const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
+  const rewritten = await rewriteOnnx(join(found.directory, file));
   for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
-  await copyInto(found.directory, file, join(folder, MODEL_FILE));
+  if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
+  else await copyInto(found.directory, file, join(folder, MODEL_FILE));
   const report = await check(folder, shapelessInputs, options);
   return {
     facts,
     report,
     shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
     sources: [file, ...externalFiles],
+    names: { columns: {}, labels: rewritten.labels },
     notes: [
+      ...rewritten.notes,
       ...notRunNotes(report, 'export the model with fixed sizes'),
       ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],
@@ -150,8 +176,9 @@ async function copyInto(directory: string, path: string, target: string): Promis
 
 async function convert(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
   options.onStage?.('converting');
-  const conversion = await (options.converter ?? convertModel)(found, options.convert ?? {});
-  const { graph, files, image, notes } = conversion;
+  const first = await (options.converter ?? convertModel)(found, options.convert ?? {});
+  const conversion = await withProvenRows(first, folder, options);
+  const { graph, files, image, notes, names = NO_NAMES } = conversion;
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
   const outputs = graph.outputs.filter(({ value }) => value.shape === undefined).map(({ name }) => name);
   const facts = await write(graph, folder, options);
@@ -171,23 +198,8 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
       ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name))),
     ],
     image,
+    names,
   };
-}
-
-function notRunNotes({ notRun }: CheckReport, advice: string): string[] {
-  if (notRun === undefined) return [];
-  return [`not verified: no made-up input was accepted (${notRun}); ${advice}, or give --reference`];
-}
-
-/** An input without a shape accepts any tensor, which gets a batch axis. */
-function shapelessNotes(names: readonly string[], advice: string): string[] {
-  return names.map(
-    (name) => `input "${name}" declares no shape: records run one by one, and it takes no images; ${advice}`,
-  );
-}
-
-function givenBy(name: string): string {
-  return `--input "${name}:N,..." gives it one (a word is a free size)`;
 }
 
 async function write(graph: Body, folder: string, options: ImportOptions): Promise<FileSays> {
@@ -210,10 +222,9 @@ async function check(
   options: ImportOptions,
 ): Promise<CheckReport> {
   options.onStage?.('checking');
-  const { reference, tolerance, limitMs, signal } = options;
   const file = join(folder, MODEL_FILE);
   const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
-  const report = await checkOnnx(file, { reference, tolerance, limitMs, shapeless, sharesRuns, signal });
+  const report = await checkOnnx(file, { ...options, shapeless, sharesRuns });
   const problem = referenceProblem(report);
   if (problem) throw badModel(problem);
   return report;
@@ -222,20 +233,21 @@ async function check(
 async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, image }: MadeModel,
+  { facts, report, shapeless, sources, notes, image, names }: MadeModel,
   options: ImportOptions,
   start: number,
 ): Promise<ImportReport> {
-  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles]);
+  const named = await writeNames(found, folder, names, report);
+  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles, ...(named ? [NAMES_FILE] : [])]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, notRun } = report;
   options.onStage?.('verifying');
-  const { proof = {}, signal } = options;
+  const { proof = {}, signal, process } = options;
   const proposed = proposedAxes(report.inputs, shapeless.inputs);
   // No record reaches such a model without these axes, so the verdict is about them.
   const batchAxes = { ...proposed, ...proof.batchAxes };
-  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, batchAxes, signal });
+  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, batchAxes, signal, process });
   const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
@@ -247,7 +259,7 @@ async function importReportOf(
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
     inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
-    notes,
+    notes: [...notes, ...(named ?? [])],
     images: reading.images,
     config: [...axisLines(proposed), ...reading.config],
     check: {

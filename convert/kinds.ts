@@ -1,7 +1,4 @@
-/**
- * The kinds of models, the layout of their directories and, for kinds that are detected but not imported,
- * instructions for converting them to ONNX.
- */
+/** The kinds of models and the layout of their directories. */
 
 export type ModelKind =
   | 'onnx'
@@ -11,14 +8,14 @@ export type ModelKind =
   | 'caffe'
   | 'pytorch'
   | 'openvino'
-  | 'bigdl';
+  | 'bigdl'
+  | 'xgboost'
+  | 'lightgbm';
 
 interface KindFacts {
   readonly title: string;
   /** The files that make up a model. */
   readonly layout: string;
-  /** How to convert to ONNX, for kinds that are not imported. */
-  readonly recipe?: string;
 }
 
 export const KINDS: Readonly<Record<ModelKind, KindFacts>> = {
@@ -33,24 +30,12 @@ export const KINDS: Readonly<Record<ModelKind, KindFacts>> = {
   },
   tf_checkpoint: { title: 'TensorFlow checkpoint', layout: '*.meta, *.index and *.data-*' },
   caffe: { title: 'Caffe', layout: '*.prototxt, with *.caffemodel' },
+  xgboost: { title: 'XGBoost', layout: 'model.json or *.ubj' },
+  lightgbm: { title: 'LightGBM', layout: 'model.txt' },
   pytorch: {
     title: 'PyTorch',
-    layout: '*.pt',
-    recipe:
-      'in Python: torch.onnx.export(model.eval(), example_input, "model.onnx", opset_version=17, ' +
-      'input_names=["input"], dynamic_axes={"input": {0: "batch"}})',
+    layout: '*.pt, *.pth, *.ptl or *.jit',
   },
-  openvino: {
-    title: 'OpenVINO IR',
-    layout: '*.xml and *.bin',
-    recipe:
-      'export the model the IR was made from (by ovc or mo) to ONNX, or import that model here when it is of ' +
-      'TensorFlow or Caffe',
-  },
-  bigdl: {
-    title: 'BigDL',
-    layout: '*.model',
-    recipe:
-      'in BigDL: model.saveCaffe("deploy.prototxt", "model.caffemodel") makes a Caffe model, which is imported',
-  },
+  openvino: { title: 'OpenVINO IR', layout: '*.xml, with *.bin' },
+  bigdl: { title: 'BigDL', layout: '*.model or *.bigdl, with *.bin' },
 };

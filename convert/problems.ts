@@ -51,3 +51,14 @@ export class Problems {
     throw badModel(`${this.file}: ${count} cannot be converted:\n${lines.join('\n')}`);
   }
 }
+
+/** Reports an invalid size as a defect of the model, wherever it was found. @throws bad_model */
+export function withValidSizes<T>(convert: () => T): T {
+  try {
+    return convert();
+  } catch (error) {
+    if (error instanceof ServingError && (error.code === 'bad_input' || error.code === 'too_large'))
+      throw badModel(error.message, { cause: error });
+    throw error;
+  }
+}

@@ -9,6 +9,7 @@ import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { FREE_SIZES } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
+import { valuesOf } from '../tensor-values.ts';
 import { isSameBytes } from '../verify/difference.ts';
 import { INTEGER_RANGES, madeUpRow } from './probe-values.ts';
 import { rowAt, stackRows } from './rows.ts';
@@ -248,10 +249,4 @@ function differenceOf(got: Tensor, alone: Tensor, spreadOfOutput: () => Spread):
     if (!isFloat || !(Math.abs(x - y) <= factor * tolerance)) return `${String(a[i])}, alone ${String(b[i])}`;
   }
   return undefined;
-}
-
-function valuesOf({ dtype, data }: Tensor): ArrayLike<number | bigint | string> {
-  if (dtype !== 'float16') return data;
-  const bits = data as TypedArray;
-  return new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length);
 }

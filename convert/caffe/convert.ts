@@ -6,6 +6,7 @@
 import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
+import { BATCH, BatchBound } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
@@ -13,7 +14,7 @@ import { Problems } from '../problems.ts';
 import { readFiles } from './files.ts';
 import { layerOf } from './layers/table.ts';
 import { type Layer, type Net, readNet } from './net.ts';
-import { BATCH, BatchBound, LayerNode, type NetState } from './node.ts';
+import { LayerNode, type NetState } from './node.ts';
 import { type Made, type Plan, planNet, type Step } from './plan.ts';
 import { type Blob, readWeights, type Weights } from './weights.ts';
 
@@ -39,7 +40,7 @@ export async function convertCaffe(directory: string, options: ConvertOptions): 
     hasWeights: weights !== undefined,
   });
   const names = [files.net.name, ...(files.weights ? [files.weights.name] : [])];
-  const image = imageOf(made.graph);
+  const image = imageOf(made.graph, plan);
   return {
     graph: made.graph,
     files: names,
@@ -244,9 +245,9 @@ function checkSize(shape: Shape): void {
 }
 
 /** Caffe reads images with OpenCV: channels first, blue before red. */
-function imageOf(graph: Body): ImageProposal | undefined {
+function imageOf(graph: Body, { numbers }: Plan): ImageProposal | undefined {
   for (const { shape } of graph.inputs)
     if (shape?.length === 4 && (shape[1] === 1 || shape[1] === 3))
-      return { layout: 'chw', channels: shape[1] === 3 ? 'bgr' : 'grey' };
+      return { layout: 'chw', channels: shape[1] === 3 ? 'bgr' : 'grey', ...(numbers && { numbers }) };
   return undefined;
 }

@@ -3,6 +3,7 @@
  * database, often not in the text; then the user must give it.
  */
 import { basename } from 'node:path';
+import type { ImageNumbers } from '../conversion.ts';
 import { messageOf } from '../wire/message.ts';
 import type { Layer } from './net.ts';
 import { Parameters } from './node.ts';
@@ -77,6 +78,26 @@ export function isDataLayer(type: string): boolean {
 export function dataShape(layer: Layer, top: number): readonly number[] | undefined {
   const parameters = (name: ParameterName) => new Parameters(messageOf(layer.message, name));
   return SHAPES[layer.type]?.(parameters, top);
+}
+
+/**
+ * The numbers of an image of the layer, as config.yaml has them: Caffe subtracts the mean before it multiplies. Undefined
+ * when it does neither, and when the mean is in another file.
+ */
+export function imageNumbers(layer: Layer): ImageNumbers | undefined {
+  const transform = new Parameters(messageOf(layer.message, 'transform_param'));
+  const means = transform.numbers('mean_value');
+  const scale = decimal(transform.number('scale', 1));
+  if (transform.has('mean_file') || ![0, 1, 3].includes(means.length)) return undefined;
+  if (scale === 1 && means.length === 0) return undefined;
+  const mean = means.map((value) => Number((decimal(value) * scale).toPrecision(12)));
+  return { scale, mean: mean.length === 0 ? [0] : mean };
+}
+
+/** A float32 as it was written: 0.017, not 0.017000000923871994. */
+function decimal(value: number): number {
+  const short = Number(value.toPrecision(7));
+  return Math.fround(short) === Math.fround(value) ? short : value;
 }
 
 /** The preprocessing of the layer, which a client now has to do. */

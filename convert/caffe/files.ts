@@ -2,9 +2,9 @@
  * Finds the net (text) and the optional weights in a model's directory. When several nets remain, the user must
  * choose.
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { badModel } from '../../lib/contract/errors.ts';
+import { readLimited } from '../read-limited.ts';
 import { chosenNets } from './choose.ts';
 
 /** The largest deploy nets we know (SSD, DenseNet) are under 300 KB. */
@@ -56,21 +56,5 @@ async function list(directory: string): Promise<string[]> {
       .sort();
   } catch (error) {
     throw badModel(`cannot read the folder ${directory}`, { cause: error });
-  }
-}
-
-async function readLimited(directory: string, name: string, limit: number): Promise<Buffer> {
-  const path = join(directory, name);
-  let size: number;
-  try {
-    ({ size } = await stat(path));
-  } catch (error) {
-    throw badModel(`${name}: cannot be read`, { cause: error });
-  }
-  if (size > limit) throw badModel(`${name}: has ${size} bytes, the limit is ${limit} bytes`);
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw badModel(`${name}: cannot be read`, { cause: error });
   }
 }

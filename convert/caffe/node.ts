@@ -3,7 +3,9 @@
  * layer that mixes the records of a batch calls `bindBatch`, and the net is converted again with the batch of the
  * file.
  */
+
 import { badModel } from '../../lib/contract/errors.ts';
+import { BatchBound } from '../graph/batch.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
 import { flagOf, has, messageOf, messagesOf, numberOf, plainNumbersOf, textOf } from '../wire/message.ts';
@@ -12,12 +14,6 @@ import { type Filler, fill } from './fillers.ts';
 import type { Layer } from './net.ts';
 import type { ParameterName } from './parameters.ts';
 import type { Blob } from './weights.ts';
-
-/** The free dimension of a batch. */
-export const BATCH = 'N';
-
-/** Thrown when a net cannot be converted with a free batch. It never leaves the converter. */
-export class BatchBound extends Error {}
 
 /** A parameter message with defaults. */
 export class Parameters {

@@ -4,8 +4,8 @@
  * file.
  */
 import { badModel } from '../../lib/contract/errors.ts';
-import type { ConvertOptions } from '../conversion.ts';
-import { dataShape, isDataLayer, preparation } from './data-layers.ts';
+import type { ConvertOptions, ImageNumbers } from '../conversion.ts';
+import { dataShape, imageNumbers, isDataLayer, preparation } from './data-layers.ts';
 import { layerOf } from './layers/table.ts';
 import type { Layer, Net } from './net.ts';
 
@@ -43,6 +43,8 @@ export interface Plan {
   readonly steps: readonly Step[];
   readonly outputs: readonly Made[];
   readonly notes: readonly string[];
+  /** What data layers do with pixels, by input; absent when they do nothing. */
+  readonly numbers?: Readonly<Record<string, ImageNumbers>>;
 }
 
 interface Connected {
@@ -63,12 +65,15 @@ export function planNet(net: Net, options: ConvertOptions, file: string): Plan {
   const steps = neededFor(outputs, kept);
   const used = new Set(steps.flatMap((step) => step.bottoms));
   const inputs = connected.inputs.filter(({ made }) => used.has(made));
+  const numbers = new Map<string, ImageNumbers>();
   for (const layer of net.layers) {
     const isUsed = isDataLayer(layer.type) && inputs.some(({ made }) => layer.tops.includes(made.name));
     const note = isUsed ? preparation(layer) : undefined;
     if (note !== undefined) notes.push(note);
+    const own = isUsed ? imageNumbers(layer) : undefined;
+    if (own !== undefined) for (const top of layer.tops.slice(0, 1)) numbers.set(top, own);
   }
-  return { inputs, steps, outputs, notes };
+  return { inputs, steps, outputs, notes, ...(numbers.size > 0 && { numbers: Object.fromEntries(numbers) }) };
 }
 
 /** Resolves each name to the latest blob of that name. */

@@ -2,7 +2,9 @@
  * Reads the blobs of each layer from a caffemodel, by the layer's name. Old files have four legacy dimensions and
  * BigDL writes zeros, so only the number of elements is reliable; it is compared with what the layer needs.
  */
+
 import { badModel } from '../../lib/contract/errors.ts';
+import { widenHalves } from '../graph/halves.ts';
 import { readMessage } from '../wire/binary.ts';
 import {
   bytesOf,
@@ -73,24 +75,5 @@ function readNumbers(blob: Message, what: string): Float32Array {
     throw badModel(`${what}: has no numbers (raw bytes: ${raw.length} of type ${type})`);
   const aligned = raw.slice();
   if (type === 0) return Float32Array.from(new Float64Array(aligned.buffer));
-  return type === 1 ? new Float32Array(aligned.buffer) : fromHalf(new Uint16Array(aligned.buffer));
-}
-
-function fromHalf(bits: Uint16Array): Float32Array {
-  const result = new Float32Array(bits.length);
-  for (let i = 0; i < bits.length; i++) {
-    const half = bits[i] as number;
-    const exponent = (half >> 10) & 31;
-    const fraction = half & 1023;
-    const size =
-      exponent === 0
-        ? fraction * 2 ** -24
-        : exponent === 31
-          ? fraction === 0
-            ? Infinity
-            : Number.NaN
-          : (1 + fraction / 1024) * 2 ** (exponent - 15);
-    result[i] = half & 0x8000 ? -size : size;
-  }
-  return result;
+  return type === 1 ? new Float32Array(aligned.buffer) : widenHalves(new Uint16Array(aligned.buffer), 'half');
 }

@@ -2,7 +2,8 @@
  * Compares a tensor with its expected values and reports the largest difference. Two NaN agree; a single one never
  * does, whatever the tolerance.
  */
-import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import { valuesOf } from '../tensor-values.ts';
 
 /** Values agree if |actual - expected| <= atol + rtol * |expected|. */
 export interface Tolerance {
@@ -22,8 +23,8 @@ export function compare(actual: Tensor, expected: Tensor, tolerance: Tolerance):
     const agrees = expected.data.every((text, i) => text === actual.data[i]);
     return { maxError: agrees ? 0 : null, agrees };
   }
-  const got = numbersOf(actual);
-  const want = numbersOf(expected);
+  const got = valuesOf(actual);
+  const want = valuesOf(expected);
   let maxError = 0;
   let agrees = true;
   let isFinite = true;
@@ -47,12 +48,6 @@ export function compare(actual: Tensor, expected: Tensor, tolerance: Tolerance):
 export function countNaN(tensor: Tensor): number {
   if (!tensor.dtype.startsWith('float')) return 0;
   let count = 0;
-  for (const value of numbersOf(tensor) as Float32Array) if (Number.isNaN(value)) count++;
+  for (const value of valuesOf(tensor) as Float32Array) if (Number.isNaN(value)) count++;
   return count;
-}
-
-function numbersOf({ dtype, data }: Tensor): TypedArray | Float16Array {
-  const array = data as TypedArray;
-  if (dtype !== 'float16') return array;
-  return new Float16Array(array.buffer as ArrayBuffer, array.byteOffset, array.length);
 }

@@ -34,9 +34,9 @@ export const FREE_SIZES: readonly FreeSizes[] = [
   { spatial: 8, other: 4 },
 ];
 
-/** Zeros are the second choice, in case random indices or boxes are out of range. */
-export type Filling = 'random' | 'zeros';
-export const FILLINGS: readonly Filling[] = ['random', 'zeros'];
+/** Zeros and ones are for indices and boxes that random numbers are not; BigDL counts indices from 1. */
+export type Filling = 'random' | 'zeros' | 'ones';
+export const FILLINGS: readonly Filling[] = ['random', 'zeros', 'ones'];
 
 const MAX_ELEMENTS = 2 ** 26;
 
@@ -68,7 +68,7 @@ export function madeUpInputs(
     });
     const isFree = typeof spec.shape[0] === 'string';
     const shown = isFree ? rows : Array.from({ length: shape[0] ?? 1 }, (_, row) => row);
-    return fill(spec, shape, shown, filling === 'random' ? number : undefined);
+    return fill(spec, shape, shown, filling === 'random' ? { seed: number } : filling === 'ones' ? 1 : 0);
   });
 }
 
@@ -79,16 +79,17 @@ function isSpatial({ shape }: TensorSpec, axis: number): boolean {
   return isChannels(shape[3]) && !isChannels(shape[1]) ? axis === 1 || axis === 2 : axis >= 2;
 }
 
-/** @param number of the input, which seeds its random numbers; undefined fills with 0 */
+/** @param by one number, or a seed for random numbers */
 function fill(
   { dtype }: TensorSpec,
   shape: number[],
   rows: readonly number[],
-  number: number | undefined,
+  by: number | { readonly seed: number },
 ): Tensor {
   const count = elementCount(shape, MAX_ELEMENTS);
   const width = rows.length === 0 ? 0 : count / rows.length;
-  const random = (row: number) => (number === undefined ? () => 0 : randomNumbers(number * 65_537 + row + 1));
+  const random = (row: number) =>
+    typeof by === 'number' ? () => by : randomNumbers(by.seed * 65_537 + row + 1);
   if (dtype === 'string') {
     const texts = rows.flatMap((row) => Array.from({ length: width }, (_, i) => `text ${row} ${i}`));
     return { dtype, shape, data: texts };
@@ -98,7 +99,8 @@ function fill(
   const isImage = dtype === 'uint8' && shape.length === 4;
   const convert = (value: number) => {
     if (dtype.startsWith('float')) return value;
-    const whole = Math.floor(value * (isImage ? 256 : 2));
+    const most = isImage ? 255 : 1;
+    const whole = Math.min(most, Math.floor(value * (most + 1)));
     return dtype === 'int64' || dtype === 'uint64' ? BigInt(whole) : whole;
   };
   const elements: { [index: number]: number | bigint } =

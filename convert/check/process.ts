@@ -1,9 +1,10 @@
 /**
- * The separate process of a check: one request over the channel, one answer. onnxruntime blocks its thread, so a
- * model with an endless loop freezes its process, and a broken one may end it. In the installed package this file is
- * part of a chunk, so it exports its own URL.
+ * The separate process in which models are tried: a request over the channel, an answer, the next request.
+ * onnxruntime blocks its thread, so a model with an endless loop freezes its process, and a broken one may end it. In the
+ * installed package this file is part of a chunk, so it exports its own URL.
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
+import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
 import type { GoldenResult, GoldenRun } from '../golden/run.ts';
 import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
@@ -61,11 +62,12 @@ async function verified({ probe, rewrites }: VerifyRequest) {
 }
 
 if (import.meta.main && process.send) {
+  endWithParent();
   // Ctrl-C reaches all processes of a terminal; the parent decides what it means and ends this one.
   process.on('SIGINT', () => undefined);
-  process.once('message', (request) => {
-    void answerOf(request as ModelRequest).then((answer) =>
-      process.send?.(answer, undefined, undefined, () => process.exit(0)),
-    );
-  });
+  process.on(
+    'message',
+    (request) => void answerOf(request as ModelRequest).then((answer) => process.send?.(answer)),
+  );
+  process.on('disconnect', () => process.exit());
 }

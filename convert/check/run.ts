@@ -1,6 +1,6 @@
 /**
  * Runs an ONNX file and measures it: NaN, the reference, latency and memory. The memory of the process counts as the
- * model's, so nothing else may run in it (process.ts).
+ * model's, so nothing else may have run in it (process.ts).
  */
 import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /** Refuses a model whose answers are not those of its golden requests. The model runs in a process that can be killed. */
 import { badModel } from '../../lib/contract/errors.ts';
-import { inModelProcess } from '../check/check.ts';
+import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
 import { goldenRequests } from './file.ts';
 import type { GoldenResult, GoldenSettings } from './run.ts';
@@ -13,6 +13,8 @@ interface GoldenOptions extends GoldenSettings {
   /** True: also asks one made-up request through each endpoint. Default false. */
   readonly gate?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Where the model runs. Default: a process of its own. */
+  readonly process?: ModelProcess | undefined;
 }
 
 /**
@@ -21,16 +23,14 @@ interface GoldenOptions extends GoldenSettings {
  */
 export async function goldenResults(
   directory: string,
-  { file, job, verification, gate: isAsked = false, signal }: GoldenOptions,
+  { file, job, verification, gate: isAsked = false, signal, process }: GoldenOptions,
 ): Promise<readonly GoldenResult[]> {
   const requests = await goldenRequests(directory);
   if (requests.length === 0 && !isAsked) return [];
   const gate = isAsked ? { shapeless: (await readOnnxFacts(file)).shapelessInputs } : undefined;
-  const answer = await inModelProcess(
-    { golden: { file, requests, gate, job, verification } },
-    LIMIT_MS,
-    signal,
-  );
+  const request = { golden: { file, requests, gate, job, verification } };
+  const limits = { ms: LIMIT_MS, signal };
+  const answer = await inModelProcess(request, limits, process);
   signal?.throwIfAborted();
   if ('golden' in answer) return answer.golden;
   throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);

@@ -60,7 +60,7 @@ export async function replaceGolden(from: string, to: string): Promise<void> {
   await copyGolden(from, to);
 }
 
-/** @param path stands in front of each error */
+/** @param path of the file, which each error names first */
 function parseGolden(text: string, name: string, path: string): GoldenRequest {
   const refuse = (what: string) => badModel(`${path}: ${what}`);
   let file: unknown;

@@ -4,7 +4,7 @@ import { LIMITS, overLimit } from '../../lib/contract/limits.ts';
 import { elementCount, formatShape, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
-import { elementTexts, type Filter } from '../../lib/pipeline/postprocess.ts';
+import { elementTexts, type Filter, nest } from '../../lib/pipeline/postprocess.ts';
 import { matched, referenceTensors } from '../check/reference.ts';
 
 interface Ports {
@@ -76,13 +76,8 @@ function rowOf({ dtype, shape, data }: Tensor, row: number): Tensor {
 
 /** Nested arrays, with every digit of each element. */
 function jsonOf(tensor: Tensor): string {
-  let texts = elementTexts(tensor);
+  const texts = elementTexts(tensor);
   const odd = texts.find((text) => /^-?(NaN|Infinity)$/.test(text));
   if (odd !== undefined) throw badModel(`reference: ${odd} has no form in JSON, so no request can hold it`);
-  for (const width of tensor.shape.toReversed()) {
-    const count = width === 0 ? 0 : texts.length / width;
-    const level = texts;
-    texts = Array.from({ length: count }, (_, i) => `[${level.slice(i * width, (i + 1) * width).join(',')}]`);
-  }
-  return texts[0] ?? '[]';
+  return nest(texts, tensor.shape);
 }

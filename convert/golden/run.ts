@@ -38,20 +38,15 @@ export interface GoldenResult {
 const THREADS = 1;
 
 /** @throws model_unavailable when the model does not open; bad_model when no request reaches it */
-export async function runGolden({
-  file,
-  requests,
-  gate,
-  job,
-  verification,
-}: GoldenRun): Promise<GoldenResult[]> {
+export async function runGolden(run: GoldenRun): Promise<GoldenResult[]> {
+  const { file, requests, gate, job, verification } = run;
   const filter = parseFilter(job.postProcessing);
   const runner = await openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
   const results: GoldenResult[] = [];
   try {
     if (gate) {
-      const { inputAlreadyBatched } = job;
-      await assertReachable(file, runner, { ...gate, inputAlreadyBatched, filter });
+      const { inputAlreadyBatched, image } = job;
+      await assertReachable(file, runner, { ...gate, inputAlreadyBatched, filter, image });
     }
     for (const { name, body, predictions, tolerance } of requests) {
       try {

@@ -33,6 +33,8 @@ export type Attribute =
   | number
   | readonly number[]
   | string
+  /** A long list, of numbers from 0 on. */
+  | { readonly ints: Int32Array }
   | { readonly float: number }
   | { readonly floats: readonly number[] }
   | { readonly strings: readonly string[] }
@@ -43,6 +45,7 @@ export type Attribute =
 export type Attributes = Readonly<Record<string, Attribute | undefined>>;
 
 export interface Node {
+  /** Of the standard operators, or `ai.onnx.ml:` and its name. */
   readonly op: string;
   /** `undefined` is an optional input left out. */
   readonly inputs: readonly (Value | undefined)[];

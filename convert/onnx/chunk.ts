@@ -57,6 +57,18 @@ export function packedFloats(number: number, values: readonly number[]): Chunk {
   return bytes(number, { parts: [encoded], length: encoded.byteLength });
 }
 
+/** Numbers from 0 to 2^31 - 1. */
+export function packedIntegers(number: number, values: Int32Array): Chunk {
+  const encoded = new Uint8Array(values.length * 5);
+  let length = 0;
+  for (const value of values) {
+    let rest = value;
+    for (; rest > 0x7f; rest >>>= 7) encoded[length++] = (rest & 0x7f) | 0x80;
+    encoded[length++] = rest;
+  }
+  return bytes(number, { parts: [encoded.subarray(0, length)], length });
+}
+
 function one(part: Uint8Array): Chunk {
   return { parts: [part], length: part.byteLength };
 }

@@ -10,10 +10,14 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { bodyOf } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
-import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, packedIntegers, text } from './chunk.ts';
 
 export const OPSET = 17;
 export const IR_VERSION = 8;
+/** The first with trees of float64, and one that onnxruntime has kernels for. */
+const ML_OPSET = 3;
+/** How the operators of classical models begin. */
+const ML = 'ai.onnx.ml:';
 /** Below protobuf's 2 GB, with room for everything except weights. */
 const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
 /** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */
@@ -56,10 +60,11 @@ export function onnxBytes(body: Body): Uint8Array {
 /** The largest single write, so that writing does not copy everything. */
 const WRITE_BYTES = 16 * 1024 * 1024;
 
-async function writeParts(
+/** Writes a new file. */
+export async function writeParts(
   path: string,
   parts: readonly Uint8Array[],
-  onWritten: (bytes: number) => void,
+  onWritten: (bytes: number) => void = () => undefined,
 ): Promise<void> {
   const file = await open(path, 'wx');
   let written = 0;
@@ -119,12 +124,14 @@ function modelChunk(
   external: ExternalWeights | undefined,
   version: string,
 ): Chunk {
+  const hasTrees = body.nodes.some(({ op }) => op.startsWith(ML));
   return message([
     integer(1, IR_VERSION),
     text(2, 'cluster-serving'),
     ...(version ? [text(3, version)] : []),
     bytes(7, graphChunk(body, constants, external)),
     bytes(8, message([text(1, ''), integer(2, OPSET)])),
+    ...(hasTrees ? [bytes(8, message([text(1, 'ai.onnx.ml'), integer(2, ML_OPSET)]))] : []),
   ]);
 }
 
@@ -146,7 +153,8 @@ function nodeChunk({ op, inputs, outputs, attributes }: Node): Chunk {
     ...inputs.slice(0, last + 1).map((input) => text(1, input?.name ?? '')),
     ...outputs.map(({ name }) => text(2, name)),
     text(3, outputs[0]?.name ?? ''),
-    text(4, op),
+    text(4, op.startsWith(ML) ? op.slice(ML.length) : op),
+    ...(op.startsWith(ML) ? [text(7, 'ai.onnx.ml')] : []),
     ...Object.entries(attributes).flatMap(([name, attribute]) =>
       attribute === undefined ? [] : [bytes(5, attributeChunk(name, attribute))],
     ),
@@ -159,7 +167,13 @@ function attributeChunk(name: string, attribute: Attribute): Chunk {
   if (typeof attribute === 'string') return of(3, text(4, attribute));
   if ('float' in attribute) return of(1, float(2, attribute.float));
   if ('floats' in attribute) return of(6, packedFloats(7, attribute.floats));
-  if ('strings' in attribute) return of(8, ...attribute.strings.map((item) => text(9, item)));
+  if ('strings' in attribute) {
+    // A list of a million modes has four different ones.
+    const made = new Map<string, Chunk>();
+    const chunkOf = (item: string) => made.get(item) ?? made.set(item, text(9, item)).get(item);
+    return of(8, message(attribute.strings.map((item) => chunkOf(item) as Chunk)));
+  }
+  if ('ints' in attribute) return of(7, packedIntegers(8, attribute.ints));
   if ('tensor' in attribute) return of(4, bytes(5, tensorChunk(attribute.tensor, '')));
   if ('body' in attribute) return of(5, bytes(6, graphChunk(attribute.body)));
   return of(7, ...attribute.map((item) => integer(8, item)));

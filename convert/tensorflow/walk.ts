@@ -2,10 +2,9 @@
  * Converts nodes in order, each after its inputs, and records every problem. TensorFlow 1 writes conditions as Switch
  * and Merge: with a constant condition one branch is dead; with a computed one both are computed and Merge selects.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
 import type { GraphBuilder } from '../graph/builder.ts';
 import type { Value } from '../graph/value.ts';
-import type { Problems } from '../problems.ts';
+import { type Problems, withValidSizes } from '../problems.ts';
 import type { TfGraph, TfNode } from './graph.ts';
 import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
@@ -103,7 +102,7 @@ export class Walk {
       if (merging) return this.#merge(node, inputs);
       if (inputs.some((input) => input.name === '') && !KNOWS_LISTS.test(node.op))
         refuse('uses a list as if it were a tensor');
-      return whole(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
+      return withValidSizes(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
     });
     this.#set(node, made === undefined ? [FAILED] : Array.isArray(made) ? made : [made as Value]);
   }
@@ -230,17 +229,6 @@ export class Walk {
         }
       }
     }
-  }
-}
-
-/** Reports an invalid size as a defect of the model, wherever it was found. */
-function whole<T>(convert: () => T): T {
-  try {
-    return convert();
-  } catch (error) {
-    if (error instanceof ServingError && (error.code === 'bad_input' || error.code === 'too_large'))
-      return refuse(error.message);
-    throw error;
   }
 }
 

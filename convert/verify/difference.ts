@@ -1,5 +1,6 @@
 /** Compares the outputs of two sessions on one set of inputs, with a tolerance that a small output cannot hide in. */
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import { valuesOf } from '../tensor-values.ts';
 
 /** Of the output's own standard deviation in this run. */
 const OF_SPREAD = 1e-4;
@@ -66,13 +67,11 @@ function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Buffer {
 }
 
 /** Texts are compared as they are; as numbers they have no noise. */
-function numbersOf({ dtype, data }: Tensor): Float64Array {
-  if (dtype === 'string') return new Float64Array();
-  const bits = data as TypedArray;
-  if (bits instanceof BigInt64Array || bits instanceof BigUint64Array) return Float64Array.from(bits, Number);
-  return new Float64Array(
-    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : bits,
-  );
+function numbersOf(tensor: Tensor): Float64Array {
+  if (tensor.dtype === 'string') return new Float64Array();
+  const values = valuesOf(tensor) as TypedArray | Float16Array;
+  const hasBigints = values instanceof BigInt64Array || values instanceof BigUint64Array;
+  return hasBigints ? Float64Array.from(values, Number) : new Float64Array(values);
 }
 
 function deviationOf(values: Float64Array): number {

@@ -9,28 +9,39 @@ import { encodeMessage } from '../../lib/codecs/message.ts';
 import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { badModel, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
-import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
-import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
+import { LIMITS } from '../../lib/contract/limits.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
+import type { BatchAxis, Inputs, Model, TensorSpec, Value } from '../../lib/contract/values.ts';
+import { encodePng } from '../../lib/http/worker/png.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { batchAxisOf, batchSize } from '../../lib/pipeline/batch-axes.ts';
+import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
+import { takesImages } from '../image-reading.ts';
+import { nestedValues, valuesOf } from '../tensor-values.ts';
 
 export interface GateOptions {
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
   readonly inputAlreadyBatched: boolean;
   readonly filter: Filter | undefined;
+  /** The settings of images. Where there are any, a picture is sent as well. */
+  readonly image: ImageChoice;
 }
 
 const NAME = 'gate';
 const NOW = 1_767_225_600_000;
 /** For all candidates of made-up values. One request of a large model may take longer, and is waited for. */
 const SEARCH_MS = 20_000;
+/** Pixels. */
+const PICTURE_SIDE = 64;
+/** An element and its comma in JSON. */
+const LEAST_BYTES = 2;
 /** The request reached the model, whose answer or input is larger than this endpoint takes. */
 const REACHED: readonly ErrorCode[] = ['too_large'];
 
@@ -44,8 +55,11 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
   const endMs = performance.now() + SEARCH_MS;
   let refusal: ServingError | undefined;
   for (const feeds of candidates(runner.inputs, options.shapeless)) {
+    // No endpoint takes it dense, and only its text would take seconds to make. Sparse values cannot be made up.
+    if (elementsOf(feeds) * LEAST_BYTES > LIMITS.httpBodyBytes) return;
     try {
-      return await ask(runner.inputs, feeds, options.inputAlreadyBatched);
+      await ask(runner.inputs, feeds, options.inputAlreadyBatched);
+      return await assertPictures(runner, feeds, options);
     } catch (error) {
       const refused = ServingError.from(error);
       if (!refusal || (isShapes(refused) && !isShapes(refusal))) refusal = refused;
@@ -58,6 +72,37 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
   const lines = axisLines(proposedAxes(runner.inputs, options.shapeless));
   const advice = lines.length === 0 ? '' : `; config.yaml may need these lines:\n${lines.join('\n')}`;
   throw badModel(`no request reaches the model: ${refusal.message}${advice}`);
+}
+
+function elementsOf(feeds: readonly Tensor[]): number {
+  return feeds.reduce((sum, { data }) => sum + data.length, 0);
+}
+
+/**
+ * Sends a picture for each input that takes one.
+ * @throws bad_model when the settings of images do not fit the model. What the model itself says of it is not known to be
+ * their fault.
+ */
+async function assertPictures(
+  runner: OnnxRunner,
+  feeds: readonly Tensor[],
+  { image, inputAlreadyBatched }: GateOptions,
+): Promise<void> {
+  if (Object.keys(image).length === 0 || inputAlreadyBatched) return;
+  const [width, height] = [PICTURE_SIDE, PICTURE_SIDE];
+  // Every choice of channels takes a grey one.
+  const bytes = await encodePng({ width, height, data: new Uint8Array(width * height).fill(128) }, 1);
+  const values = runner.inputs.map((spec, i): [string, Value] => {
+    const tensor = feeds[i] as Tensor;
+    if (takesImages(spec, undefined)) return [spec.name, { kind: 'image', bytes }];
+    return [spec.name, { kind: 'json', value: recordOf(nestedValues(tensor, jsonValue), batchAxisOf(spec)) }];
+  });
+  const [outcome] = await runner.run([new Map(values)]);
+  if (!outcome || outcome.ok || !['bad_config', 'bad_input'].includes(outcome.error.code)) return;
+  throw new ServingError(
+    outcome.error.code,
+    `a picture, under the settings of image: ${outcome.error.message}`,
+  );
 }
 
 /** Whether the shapes of the request are at fault, which are those that the model declares, and not its values. */
@@ -139,7 +184,7 @@ function endpointsOf(model: Model, filter: Filter | undefined) {
     const instance = Object.fromEntries(
       feeds.map((tensor, i) => {
         const axis = alreadyBatched ? 'none' : batchAxisOf(specs[i] as TensorSpec);
-        return [names[i] as string, recordOf(nested(tensor), axis)];
+        return [names[i] as string, recordOf(nestedValues(tensor, jsonValue), axis)];
       }),
     );
     const body = { instances: [instance] };
@@ -158,7 +203,12 @@ function endpointsOf(model: Model, filter: Filter | undefined) {
 }
 
 function portOf(name: string, tensor: Tensor) {
-  return { name, datatype: DATATYPES[tensor.dtype], shape: tensor.shape, data: valuesOf(tensor) };
+  return {
+    name,
+    datatype: DATATYPES[tensor.dtype],
+    shape: tensor.shape,
+    data: Array.from(valuesOf(tensor), jsonValue),
+  };
 }
 
 /** As a record gives it: without its batch axis, so of several rows the first. */
@@ -167,22 +217,9 @@ function recordOf(value: unknown, axis: BatchAxis): unknown {
   return axis === 0 ? value[0] : value.map((part) => recordOf(part, axis - 1));
 }
 
-function nested(tensor: Tensor): unknown {
-  const values = valuesOf(tensor);
-  const build = (axis: number, start: number): unknown => {
-    if (axis === tensor.shape.length) return values[start];
-    const width = elementCount(tensor.shape.slice(axis + 1));
-    return Array.from({ length: tensor.shape[axis] as number }, (_, i) => build(axis + 1, start + i * width));
-  };
-  return build(0, 0);
-}
-
-function valuesOf({ dtype, data }: Tensor): readonly (number | string)[] {
-  if (dtype === 'string') return data as readonly string[];
-  const bits = data as TypedArray;
-  const values =
-    dtype === 'float16' ? new Float16Array(bits.buffer as ArrayBuffer, bits.byteOffset, bits.length) : bits;
-  return Array.from(values as ArrayLike<number | bigint>, Number);
+/** JSON has no bigint. Made-up values are small. */
+function jsonValue(value: number | bigint | string): number | string {
+  return typeof value === 'bigint' ? Number(value) : value;
 }
 
 /** What the handler reads of API Gateway's event. */

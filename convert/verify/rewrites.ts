@@ -63,12 +63,8 @@ interface PlainAnswers {
 }
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
-async function plainAnswers({
-  file,
-  shapeless,
-  batchAxes,
-  limitMs,
-}: RewritesRequest): Promise<PlainAnswers | string> {
+async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
+  const { file, shapeless, batchAxes, limitMs } = request;
   const threads = availableParallelism();
   const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
   const session = await openSession(file, { threads, optimization });

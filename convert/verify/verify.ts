@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
-import { inModelProcess } from '../check/check.ts';
+import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
 
 export interface VerifyOptions extends ProofOptions {
@@ -18,6 +18,8 @@ export interface VerifyOptions extends ProofOptions {
   /** About how long the search for wrong rewrites may take, in ms. Default 60,000. */
   readonly limitMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Where the model runs. Default: a process of its own. */
+  readonly process?: ModelProcess | undefined;
 }
 
 /** Above it a second session may not fit into memory. */
@@ -30,9 +32,7 @@ const PROCESS_MS = 300_000;
 export async function verifyModel(file: string, options: VerifyOptions = {}): Promise<Verification> {
   const { known, comparesLarge = false, limitMs = SEARCH_MS, signal } = options;
   signal?.throwIfAborted();
-  // Loaded on demand, because it loads onnxruntime.
-  const { RUNTIME } = await import('../../lib/inference/session.ts');
-  if (isCurrent(known, RUNTIME, options)) return known;
+  if (known && (await isKnown(options))) return known;
   const { verdict, probe } = prove(file, options);
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
@@ -41,7 +41,8 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
     probe,
     rewrites: isCompared ? { file, shapeless, batchAxes: options.batchAxes, limitMs } : undefined,
   };
-  const answer = await inModelProcess({ verify }, PROCESS_MS, signal);
+  const limits = { ms: PROCESS_MS, signal };
+  const answer = await inModelProcess({ verify }, limits, options.process);
   signal?.throwIfAborted();
   if ('failed' in answer) throw badModel(answer.failed.message);
   if (!('verified' in answer)) throw badModel(`${file}: the verification gave no answer`);
@@ -50,12 +51,20 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   if (rewrites) {
     const { outputAxes, ...compared } = rewrites;
     // A proof of several rows knows the axes itself.
-    const isKnown = batching.verdict === 'proven' && probe !== undefined;
-    if (isKnown || Object.keys(outputAxes).length === 0) return { batching, ...compared };
+    const areAxesKnown = batching.verdict === 'proven' && probe !== undefined;
+    if (areAxesKnown || Object.keys(outputAxes).length === 0) return { batching, ...compared };
     return { batching: { ...batching, outputAxes }, ...compared };
   }
+  const { RUNTIME } = await import('../../lib/inference/session.ts');
   const runtime = { ...RUNTIME, level: 'all', disabledOptimizers: [] } as const;
   return { batching, runtime, comparison: 'skipped', reason: 'the model is larger than 1 GB' };
+}
+
+/** Whether what is known of the model holds for this machine and these settings. */
+export async function isKnown(options: Pick<VerifyOptions, 'known' | keyof ProofOptions>): Promise<boolean> {
+  // Loaded on demand, because it loads onnxruntime.
+  const { RUNTIME } = await import('../../lib/inference/session.ts');
+  return isCurrent(options.known, RUNTIME, options);
 }
 
 async function sizeOf(files: readonly string[]): Promise<number> {

@@ -1,25 +1,61 @@
 /**
- * Everything that a version has to pass before it may serve: its verification, one request through each endpoint, and its
- * golden requests.
+ * Everything that a version has to pass before it may serve: it opens, its verification, one request through each endpoint,
+ * and its golden requests. One process does all of it.
  */
 import { dirname } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { badModel } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
+import { ModelProcess } from '../check/model-process.ts';
 import { assertGolden } from '../golden/check.ts';
 import { proofOptions } from './options.ts';
-import { type VerifyOptions, verifyModel } from './verify.ts';
+import { isKnown, type VerifyOptions, verifyModel } from './verify.ts';
 
 interface VersionOptions extends VerifyOptions {
   /** The settings under which the version is going to serve. */
   readonly job: JobConfig;
+  /** False: no request is made, because the caller makes one. Default true. */
+  readonly gate?: boolean | undefined;
+  /** How long the model may take to open and to run on zeros, in ms. Default 60,000. */
+  readonly readyMs?: number | undefined;
 }
+
+const READY_MS = 60_000;
 
 /** @param file the model; golden requests are beside it. @throws bad_model with the reason; the signal's reason */
 export async function verifyVersion(file: string, options: VersionOptions): Promise<Verification> {
-  const { job, signal } = options;
-  const verification = await verifyModel(file, { ...proofOptions(job), ...options });
-  // One that was verified before was asked then.
-  const gate = verification !== options.known;
-  await assertGolden(dirname(file), { file, job, verification, gate, signal });
-  return verification;
+  const { job, gate = true, signal } = options;
+  const own = new ModelProcess();
+  const process = options.process ?? own;
+  try {
+    const proof = { ...proofOptions(job), ...options, process };
+    if (gate || !(await isKnown(proof))) await assertOpens(file, process, options);
+    const verification = await verifyModel(file, proof);
+    await assertGolden(dirname(file), { file, job, verification, gate, signal, process });
+    return verification;
+  } finally {
+    own.close();
+  }
+}
+
+/** Opening runs the model, which may never end: in INIT of a function it would hang there. */
+async function assertOpens(
+  file: string,
+  process: ModelProcess,
+  { job, known, signal, readyMs: ms = READY_MS }: VersionOptions,
+): Promise<void> {
+  const nothing = { requests: [], gate: undefined };
+  const answer = await process.ask(
+    { golden: { file, job, verification: known, ...nothing } },
+    { ms, signal },
+  );
+  signal?.throwIfAborted();
+  if (!('failed' in answer)) return;
+  const { code, message } = answer.failed;
+  if (code === 'timeout') {
+    throw badModel(
+      `${file}: the model was not ready after ${ms / 1000} s; loading it, or a run on zeros, may never end`,
+    );
+  }
+  throw badModel(message.includes(file) ? message : `${file}: ${message}`);
 }

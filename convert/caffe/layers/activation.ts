@@ -3,10 +3,10 @@
  * are left out.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { alongAxis, axisIn, scalar } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-import { alongAxis, axisIn, scalar } from '../shapes.ts';
 
 const simple =
   (op: string): ConvertLayer =>

@@ -4,10 +4,10 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { axisIn, canEqual, fixedProduct, merged, reshape, scalar } from '../../graph/layout.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode } from '../node.ts';
-import { axisIn, canEqual, fixedProduct, merged, reshape, scalar } from '../shapes.ts';
 
 const FLOAT = { to: 1 };
 

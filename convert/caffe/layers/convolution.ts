@@ -4,10 +4,10 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { axisIn, fixedProduct, merged, reshape } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';
-import { axisIn, fixedProduct, merged, reshape } from '../shapes.ts';
 
 /** One size per spatial axis: `pad_h` and `pad_w`, or `pad` given once or per axis. */
 function perAxis(

@@ -4,10 +4,10 @@
  * one image and has no batch.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { fixedProduct, planeOf, reshape, scalar } from '../../graph/layout.ts';
 import { fixed } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-import { fixedProduct, planeOf, reshape, scalar } from '../shapes.ts';
 
 /** SSD512 has 24,564 priors of 4 numbers. */
 const MAX_PRIOR_NUMBERS = 16_000_000;

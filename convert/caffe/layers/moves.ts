@@ -4,10 +4,20 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { BATCH } from '../../graph/batch.ts';
+import {
+  axisIn,
+  brief,
+  canEqual,
+  expectRank,
+  fixedProduct,
+  merged,
+  quotient,
+  reshape,
+} from '../../graph/layout.ts';
 import { fixed, known, product } from '../../graph/shapes.ts';
 import type { Dim, Shape } from '../../graph/value.ts';
-import { BATCH, type ConvertLayer, type LayerNode } from '../node.ts';
-import { axisIn, brief, canEqual, expectRank, fixedProduct, merged, quotient, reshape } from '../shapes.ts';
+import type { ConvertLayer, LayerNode } from '../node.ts';
 
 const MAX_RANK = 32;
 

@@ -4,10 +4,10 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { alongAxis, axisIn, canEqual, expectRank, reshape, scalar } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters, WantedBlob } from '../node.ts';
-import { alongAxis, axisIn, canEqual, expectRank, reshape, scalar } from '../shapes.ts';
 
 function channelsOf(input: Value): number {
   return known(input).length > 1 ? fixed(input, 1) : 1;

@@ -5,10 +5,10 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
+import { expectRank, merged, planeOf, reshape, scalar } from '../../graph/layout.ts';
 import { known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-import { expectRank, merged, planeOf, reshape, scalar } from '../shapes.ts';
 import { checkPositive } from './convolution.ts';
 
 const MAX = 0;

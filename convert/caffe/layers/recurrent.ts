@@ -6,10 +6,10 @@
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
+import { expectRank, fixedProduct, reshape } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode } from '../node.ts';
-import { expectRank, fixedProduct, reshape } from '../shapes.ts';
 
 interface Steps {
   readonly steps: number;

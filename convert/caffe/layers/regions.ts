@@ -3,10 +3,10 @@
  * inclusive: a width is x2 - x1 + 1, also in overlaps.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { expectRank, planeOf, reshape, scalar } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-import { expectRank, planeOf, reshape, scalar } from '../shapes.ts';
 
 const MAX_ANCHOR_NUMBERS = 16_000_000;
 

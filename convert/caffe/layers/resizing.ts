@@ -3,10 +3,10 @@
  * padding crops the input first.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
+import { expectRank, planeOf } from '../../graph/layout.ts';
 import { fixed, known } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
-import { expectRank, planeOf } from '../shapes.ts';
 
 /** Larger output sizes are an error in the file. */
 const MAX_SIDE = 65_536;

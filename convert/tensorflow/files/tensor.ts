@@ -11,6 +11,7 @@ import {
   type TypedArray,
   viewBytes,
 } from '../../../lib/contract/tensor.ts';
+import { widenHalves } from '../../graph/halves.ts';
 import {
   byteStringsOf,
   bytesOf,
@@ -22,7 +23,7 @@ import {
 } from '../../wire/message.ts';
 import type { Message, NumberArray } from '../../wire/table.ts';
 import type { TfAttribute, TfShape } from '../graph.ts';
-import { type Storage, storageOf, typeName, widenHalves } from './types.ts';
+import { type Storage, storageOf, typeName } from './types.ts';
 
 /** TensorFlow's limit. */
 const MAX_RANK = 254;

@@ -1,13 +1,20 @@
 /**
- * Shape arithmetic in Caffe's terms: reshaping, axes and sizes. Caffe writes whole shapes including the batch, and a
- * free batch has to stay free.
+ * Reshaping, axes and sizes for sources that write whole shapes including the batch (Caffe, BigDL), while a free
+ * batch has to stay free.
  */
 import { badModel } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
-import { tensorOf } from '../graph/numbers.ts';
-import { axisOf, known, product } from '../graph/shapes.ts';
-import type { Dim, Shape, Value } from '../graph/value.ts';
-import type { LayerNode } from './node.ts';
+import type { GraphBuilder } from './builder.ts';
+import { tensorOf } from './numbers.ts';
+import { axisOf, known, product } from './shapes.ts';
+import type { Dim, Shape, Value } from './value.ts';
+
+/** The part of a node of the source that adds to the graph. */
+export interface Maker {
+  readonly g: GraphBuilder;
+  /** The name prefix of its values. */
+  readonly hint: string;
+}
 
 /** Resolves an axis; negative axes count from the end. */
 export function axisIn(value: Value, axis: number): number {
@@ -46,7 +53,7 @@ export function expectRank(value: Value, rank: number): void {
 }
 
 /** `value` with another shape; free dimensions of `shape` are those of the value. */
-export function reshape(node: LayerNode, value: Value, shape: Shape): Value {
+export function reshape(node: Maker, value: Value, shape: Shape): Value {
   const own = known(value);
   if (own.length === shape.length && own.every((dim, i) => dim === shape[i])) return value;
   let inferred = false;
@@ -69,7 +76,7 @@ export function reshape(node: LayerNode, value: Value, shape: Shape): Value {
 }
 
 /** A free dimension of `value`, as a list with one element. */
-function sizeOf(node: LayerNode, value: Value, dim: string): Value {
+function sizeOf(node: Maker, value: Value, dim: string): Value {
   const axis = known(value).indexOf(dim);
   if (axis < 0) throw badModel(`cannot tell the size ${dim} from ${formatShape(known(value))}`);
   return node.g.one('Gather', [node.g.one('Shape', [value]), node.g.ints([axis])]);
@@ -94,7 +101,7 @@ export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
 }
 
 /** Merges the dimensions `from` to `to`. A product without a name becomes a new free dimension. */
-export function merged(node: LayerNode, value: Value, from: number, to: number): Shape {
+export function merged(node: Maker, value: Value, from: number, to: number): Shape {
   const shape = known(value);
   return [...shape.slice(0, from), product(shape.slice(from, to)) ?? node.g.fresh(), ...shape.slice(to)];
 }
@@ -105,6 +112,6 @@ export function alongAxis(shape: readonly number[], axis: number, rank: number):
 }
 
 /** A float constant of rank 0. */
-export function scalar(node: LayerNode, value: number): Value {
+export function scalar(node: Maker, value: number): Value {
   return node.g.constant(tensorOf('float32', [], [value]), 'scalar');
 }

@@ -1,0 +1,113 @@
+/**
+ * The parent's side of the process in which models are tried (process.ts). onnxruntime blocks its thread, so only killing
+ * the process ends a run that never ends.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
+
+const MAX_STDERR = 4_096;
+
+/** The time that a request may take, and what calls it off. */
+export interface Limits {
+  readonly ms: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Takes one request after another. What a request leaves in memory stays until `close`. */
+export class ModelProcess {
+  readonly #script = processScript();
+  #child: ChildProcess | undefined;
+
+  /** Starts the process if none runs. One that exceeds the limit, fails or is called off is killed. */
+  async ask(request: ModelRequest, { ms, signal }: Limits): Promise<ModelAnswer> {
+    if (this.#script === undefined) return answerOf(request);
+    this.#child ??= start(this.#script);
+    const close = () => this.close();
+    signal?.addEventListener('abort', close, { once: true });
+    try {
+      const answer = await answerWithin(this.#child, request, ms);
+      if (!answer.isAlive) this.close();
+      return answer.answer;
+    } finally {
+      signal?.removeEventListener('abort', close);
+    }
+  }
+
+  close(): void {
+    this.#child?.kill('SIGKILL');
+    this.#child = undefined;
+  }
+}
+
+/** The answer of the process that is given, or of one of its own, which ends with it. */
+export async function inModelProcess(
+  request: ModelRequest,
+  limits: Limits,
+  given?: ModelProcess,
+): Promise<ModelAnswer> {
+  if (given) return given.ask(request, limits);
+  const process = new ModelProcess();
+  try {
+    return await process.ask(request, limits);
+  } finally {
+    process.close();
+  }
+}
+
+/**
+ * The URL of process.ts in a checkout, or of its chunk in the installed package. A deployment bundles this code into
+ * a temporary file and may use a Node without TypeScript; then there is none, and the model runs in this process.
+ */
+function processScript(): string | undefined {
+  // Before Node 24.2 a script cannot know that it is the main program, so it would not answer.
+  if (!('main' in import.meta)) return undefined;
+  const source = new URL('./process.ts', import.meta.url);
+  const places = process.features.typescript ? [source.href, SCRIPT] : [SCRIPT];
+  return places.find((place) => existsSync(fileURLToPath(place)));
+}
+
+function start(script: string): ChildProcess {
+  const child = fork(new URL(script), { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  // One that fails between two requests is reported by the next.
+  return child.on('error', () => undefined);
+}
+
+interface ChildAnswer {
+  readonly answer: ModelAnswer;
+  /** False: the process cannot take another request. */
+  readonly isAlive: boolean;
+}
+
+function answerWithin(child: ChildProcess, request: ModelRequest, limitMs: number): Promise<ChildAnswer> {
+  const listening = new AbortController();
+  return new Promise<ChildAnswer>((settle) => {
+    const fail = (message: string, isTimeout = false) =>
+      settle({ answer: { failed: { code: isTimeout ? 'timeout' : 'bad_model', message } }, isAlive: false });
+    const timer = setTimeout(
+      () =>
+        fail(`onnxruntime did not finish with the model within ${limitMs / 1000} s; it may never end`, true),
+      limitMs,
+    );
+    let errors = '';
+    const onErrors = (chunk: Buffer) => {
+      if (errors.length < MAX_STDERR) errors += chunk.toString();
+    };
+    const onMessage = (answer: unknown) => settle({ answer: answer as ModelAnswer, isAlive: true });
+    const onError = (error: Error) =>
+      fail(`the process that checks the model cannot be started: ${error.message}`);
+    const onClose = (code: number | null, signal: NodeJS.Signals | null) =>
+      fail(
+        `onnxruntime ended its process (${signal ?? `exit code ${code}`})${errors && `: ${errors.trim()}`}`,
+      );
+    child.stderr?.on('data', onErrors);
+    child.once('message', onMessage).once('error', onError).once('close', onClose);
+    listening.signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      child.stderr?.off('data', onErrors);
+      child.off('message', onMessage).off('error', onError).off('close', onClose);
+    });
+    child.send(request, () => undefined);
+  }).finally(() => listening.abort());
+}
