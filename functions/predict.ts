@@ -1,24 +1,26 @@
 /**
- * POST /predict: {"instances":[{name: value}, ...]} becomes {"predictions":["{value=...}", ...]} in the same order. The
+ * POST /predict: {"instances":[{name: value}, ...]}, or a table as text/csv, becomes {"predictions":["{value=...}", ...]} in the same order. The
  * contract's answer has no place for one instance's error, so a bad instance fails its request. It also serves /v2, the
  * Open Inference Protocol (lib/http/open-inference/endpoint.ts).
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
-import { decodeInstances } from '../lib/codecs/instances.ts';
 import { lambdaHandler } from '../lib/compose/handler.ts';
 import { composePredict } from '../lib/compose/predict.ts';
 import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
-import { answerInference, type InferenceDeps, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
+import { readInstances } from '../lib/http/instances.ts';
+import { answerInference, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
+import type { WorkerDeps } from '../lib/http/worker/endpoint.ts';
+import { errorEnvelope, isWorkerPath } from '../lib/http/worker/paths.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import { type InvocationClock, requestDeadline } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../lib/pipeline/serve.ts';
 
-export interface PredictDeps extends InferenceDeps {
+export interface PredictDeps extends WorkerDeps {
   /** Handles `Prefer: respond-async`; without it the preference is ignored, as RFC 7240 allows. */
   readonly accept?: AcceptDeps | undefined;
   readonly filter: Filter | undefined;
@@ -30,15 +32,19 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     async (): Promise<HttpResponse> => {
       const request = readRequest(event);
       if (isInferencePath(request.path)) return answerInference(request, deps, clock);
+      if (isWorkerPath(request.path)) {
+        const { answerWorker } = await import('../lib/http/worker/endpoint.ts');
+        return answerWorker(request, deps, clock);
+      }
       const stop = deps.reporter.start('zoo.serving.request.overall');
       await deps.limiter?.acquire();
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
-      const instances = decodeInstances(request.body());
+      const { instances, inPlace } = await readInstances(request);
       measure('Rows', instances.length);
       const run = deps.reporter.start('zoo.serving.request.predict');
       const policy = { isOver: requestDeadline(clock) };
       const { outcomes, version } = await deps.model.use(async (runner) => ({
-        outcomes: await serveRequest(instances, runner, policy),
+        outcomes: await serveRequest(instances, runner, policy).catch(inPlace),
         version: runner.version,
       }));
       run();
@@ -48,6 +54,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       return jsonText(200, answer, { 'model-version': version });
     },
     logError,
+    isWorkerPath(event.rawPath) ? errorEnvelope : undefined,
   );
 
 export const handler = await lambdaHandler(predict, composePredict);

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../lib/config/file.ts';
 import {
   DEFAULT_JOB,
@@ -22,6 +22,7 @@ import {
   queueName,
 } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
+import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
   type Deployment,
@@ -31,6 +32,7 @@ import {
   unknownParameters,
 } from './parameters.ts';
 import { alarmActions, redisUser, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import { type WorkerCode, workerCode } from './worker-code.ts';
 
 export { PARAMETER_NAMES, type Parameters };
 
@@ -54,6 +56,7 @@ type OfDeployment =
 /** What serverless.yml and infra/stack read as ${self:custom.settings.<name>}. */
 export interface Settings
   extends SettingsOfResources,
+    WorkerCode,
     ReturnType<typeof settingsOfJob>,
     Pick<Deployment, OfDeployment> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
@@ -84,11 +87,15 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     problems.push(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
   }
   const deployed = deployedJob(job, problems);
+  const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
+  if (deployment.workerImage !== '' && language !== 'python')
+    problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
   return {
     ...settingsOfJob(job),
     ...settingsOfResources(deployment, { service, stage, job: deployed }),
+    ...workerCode(deployment, { service, stage, language }),
     job: deployed,
     requestsPerSecond: deployment.requestsPerSecond,
     redisNodes: deployment.redisNodes,
@@ -160,7 +167,9 @@ export function readService(root: string, config: string | undefined): string {
 /** Without config.yaml all settings are the defaults; a file that was named must exist. */
 export function readJobConfig(root: string, config: string | undefined): ConfigReading {
   const path = configPath(root, config);
-  return config !== undefined || existsSync(path) ? readConfig(path) : { job: DEFAULT_JOB, notes: [] };
+  if (config === undefined && !existsSync(path)) return { job: DEFAULT_JOB, notes: [] };
+  const { job, notes } = readConfig(path);
+  return { job, notes: [...notes, ...deployedNotes(job.worker, DEFAULT_JOB.worker, dirname(path))] };
 }
 
 export function configPath(root: string, config: string | undefined): string {
@@ -168,8 +177,10 @@ export function configPath(root: string, config: string | undefined): string {
 }
 
 /** Without `modelPath` and `import`, which Lambda does not need: they name files of this machine. */
-function deployedJob({ modelPath: _here, import: _made, ...job }: JobConfig, problems: string[]): string {
-  const text = JSON.stringify(job);
+function deployedJob(config: JobConfig, problems: string[]): string {
+  const { modelPath: _here, import: _made, worker, ...job } = config;
+  const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
+  const text = JSON.stringify({ ...job, worker: deployed });
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {
     problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);

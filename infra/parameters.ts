@@ -50,6 +50,8 @@ export const PARAMETER_NAMES = [
   'domain',
   /** The certificate of the domain in ACM, in the stack's region. */
   'certificateArn',
+  /** The image of a Python worker in ECR, in the stack's region. Empty: a deployment builds it with docker. */
+  'workerImage',
 ] as const;
 
 /** Texts from the command line; values from serverless.yml may be numbers. */
@@ -64,6 +66,8 @@ const RETENTION_DAYS = [
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
 const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
+const IMAGE =
+  /^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[a-z0-9][a-z0-9._/-]{1,255}@sha256:[0-9a-f]{64}$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
@@ -77,9 +81,9 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
 }
 
 function readValues(check: Checks) {
-  check.oneOf('arch', ['x86_64', 'arm64']);
   check.matches('redisNodeType', /^cache\.[a-z0-9]+\.[a-z0-9]+$/, 'a node type, as cache.t4g.micro');
   return {
+    arch: check.oneOf('arch', ['x86_64', 'arm64']),
     auth: check.oneOf('auth', ['iam', 'jwt', 'none']),
     jwtIssuer: check.matches('jwtIssuer', /^https:\/\/\S+$/, 'an https address'),
     jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
@@ -109,6 +113,11 @@ function readValues(check: Checks) {
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
+    workerImage: check.matches(
+      'workerImage',
+      IMAGE,
+      'an image in ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/name@sha256: and 64 digits',
+    ),
   };
 }
 

@@ -3,11 +3,16 @@
  * and uploads the model after a deployment or alone. osls uses the default export only and may load this file with
  * require, so there is no top-level await.
  */
+import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { join, relative } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { configOf, importModule, isCheckout, packageFolder, serviceFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
+/** Stands for the image while osls compiles the functions of a package, whose template takes it as a parameter. */
+const UNBUILT = `unbuilt@sha256:${'0'.repeat(64)}`;
+const IMAGE_PARAMETER = 'WorkerImage';
+const DOCKER_MS = 30_000;
 
 class BundlePlugin {
   constructor(serverless, options, { log, progress }) {
@@ -25,6 +30,8 @@ class BundlePlugin {
         await this.during('Bundling the functions', () => this.bundle());
       },
       'after:package:createDeploymentArtifacts': () => this.showSizes(),
+      'before:package:compileFunctions': () => this.chooseImage(),
+      'after:package:compileFunctions': () => this.askForImage(),
       'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
       'publish:publish': () => this.during('Publishing the model', () => this.publish()),
     };
@@ -51,13 +58,25 @@ class BundlePlugin {
       config: configOf(this.options),
     });
     for (const note of notes) this.log.notice(note);
-    if (!isThere) this.log.notice(`no model directory ${directory}: the stack will have no model yet`);
+    if (!isThere)
+      this.log.notice(
+        `no model directory ${directory}: ${await this.lack('the stack will have no model yet')}`,
+      );
+  }
+
+  /** What follows from having no model directory; a worker needs none. */
+  async lack(ofModel) {
+    const { readJobConfig } = await importModule('config');
+    const { worker } = readJobConfig(serviceFolder, configOf(this.options)).job;
+    return worker.class === undefined ? ofModel : 'the worker gets an empty folder';
   }
 
   /** Also reports the keys of an old config.yaml that have another equivalent here. */
   async bundle() {
-    const { readJobConfig } = await importModule('config');
-    for (const note of readJobConfig(serviceFolder, configOf(this.options)).notes) this.log.notice(note);
+    const { configPath, readJobConfig } = await importModule('config');
+    const config = configOf(this.options);
+    const { job, notes } = readJobConfig(serviceFolder, config);
+    for (const note of notes) this.log.notice(note);
     const processor = PROCESSORS[this.serverless.service.provider.architecture];
     const request = {
       root: packageFolder,
@@ -65,7 +84,91 @@ class BundlePlugin {
       outFolder: relative(packageFolder, join(serviceFolder, 'dist')),
     };
     this.bundles = await this.makeFunctions(request);
+    if (job.worker.class !== undefined) {
+      const code = { worker: job.worker.class, directory: dirname(configPath(serviceFolder, config)) };
+      if (this.imageFunctions().length > 0) await this.writeImage(code, job);
+      else {
+        const { addWorker } = await importModule('build/worker');
+        const from = isCheckout ? join(packageFolder, 'lib') : packageFolder;
+        await addWorker(this.bundles, { ...code, build: this.bundler().build, from, processor });
+      }
+    }
     this.log.info(`bundled for ${processor}: ${this.bundles.map(({ name }) => name).join(', ')}`);
+  }
+
+  /** Those of a worker in Python. */
+  imageFunctions() {
+    return Object.entries(this.serverless.service.functions).filter(([, { image }]) => image);
+  }
+
+  async writeImage(code, { modelPath, worker }) {
+    const { IMAGE_FOLDER, imagePython, writeImage } = await importModule('build/worker-image');
+    this.imageFolder = IMAGE_FOLDER;
+    const modules = await writeImage({
+      ...code,
+      functions: this.bundles,
+      folder: join(serviceFolder, IMAGE_FOLDER),
+      modelDirectory: resolve(code.directory, modelPath),
+      package: join(packageFolder, 'python', 'wkr_serving'),
+      python: imagePython(worker),
+    });
+    const count = `${modules.length} Python file${modules.length === 1 ? '' : 's'}`;
+    this.log.notice(`${IMAGE_FOLDER}: the image of predict and batch, with ${count} of ${code.directory}`);
+  }
+
+  /** A deployment builds and uploads the image, unless there is one; packaging does neither, so it needs no AWS. */
+  async chooseImage() {
+    const unbuilt = this.imageFunctions().filter(([, { image }]) => image.name);
+    if (unbuilt.length === 0) return;
+    if (this.serverless.processedInput.commands[0] === 'deploy') return this.needDocker();
+    this.unbuilt = unbuilt.map(([name]) => name);
+    for (const [, fn] of unbuilt) fn.image = { uri: UNBUILT, command: fn.image.command };
+    this.log.notice(
+      `the image is not built yet: \`serverless deploy\` builds and uploads it with docker. Or ${this.ownBuild()}`,
+    );
+  }
+
+  /** Checked before osls creates a repository. `docker --version`, as osls asks, needs no daemon. */
+  async needDocker() {
+    const error = await new Promise((done) => execFile('docker', ['info'], { timeout: DOCKER_MS }, done));
+    if (!error) return;
+    throw new this.serverless.classes.Error(
+      `the worker in Python needs an image, and docker does not answer: install or start it. Or ${this.ownBuild()}`,
+    );
+  }
+
+  ownBuild() {
+    const { platform } = this.serverless.service.provider.ecr.images.worker;
+    const build = `docker build --platform ${platform} --provenance=false ${this.imageFolder}`;
+    return `build it elsewhere with \`${build}\`, upload it to ECR, and deploy with --param workerImage=<uri>@sha256:<digest>`;
+  }
+
+  /** CloudFormation refuses the template without the parameter, before it creates anything. */
+  askForImage() {
+    if (!this.unbuilt) return;
+    const { compiledCloudFormationTemplate: template } = this.serverless.service.provider;
+    const { naming } = this.serverless.getProvider('aws');
+    template.Parameters = {
+      ...template.Parameters,
+      [IMAGE_PARAMETER]: { Type: 'String', Description: 'Image of the worker, in ECR in this region' },
+    };
+    for (const name of this.unbuilt) {
+      template.Resources[naming.getLambdaLogicalId(name)].Properties.Code = {
+        ImageUri: { Ref: IMAGE_PARAMETER },
+      };
+    }
+    // Only their digest is not known; CloudFormation does not need it.
+    for (const { Type, Properties } of Object.values(template.Resources))
+      if (Type === 'AWS::Lambda::Version') delete Properties.CodeSha256;
+  }
+
+  /** The published package has none. */
+  bundler() {
+    try {
+      return createRequire(join(serviceFolder, 'package.json'))('esbuild');
+    } catch {
+      throw new this.serverless.classes.Error('a worker needs esbuild: npm install --save-dev esbuild');
+    }
   }
 
   /** The published package contains the bundles, so that the tested code is deployed. */
@@ -76,7 +179,8 @@ class BundlePlugin {
 
   async showSizes() {
     const { sizeTable } = await importModule('build/sizes');
-    const archives = Object.entries(this.serverless.service.functions).map(([name, { handler }]) => ({
+    const zipped = Object.entries(this.serverless.service.functions).filter(([, { handler }]) => handler);
+    const archives = zipped.map(([name, { handler }]) => ({
       name,
       path: join(serviceFolder, '.serverless', `${name}.zip`),
       // dist/<bundle>/index.handler
@@ -96,9 +200,8 @@ class BundlePlugin {
     });
     for (const note of notes) this.log.notice(note);
     if (version === undefined) {
-      this.log.warning(
-        `no model directory ${directory}: /ready answers 503 until "serverless publish" finds one`,
-      );
+      const lack = await this.lack('/ready answers 503 until "serverless publish" finds one');
+      this.log.warning(`no model directory ${directory}: ${lack}`);
     } else {
       this.log.notice(`model ${version} from ${directory} serves from now on`);
     }

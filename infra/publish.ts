@@ -12,7 +12,7 @@ import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import { readVerification } from '../lib/contract/verification.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
-import { publishModel } from '../lib/registry/publish.ts';
+import { modelFiles, publishModel } from '../lib/registry/publish.ts';
 import { configPath, readJobConfig } from './config.ts';
 
 export interface PublishRequest {
@@ -47,6 +47,10 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
   const s3 = new S3Client(client);
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
+    if (job.worker.class !== undefined) {
+      const { version } = await publishModel(s3, location, directory, { anyFiles: true });
+      return { directory, version, notes: [] };
+    }
     const [{ verifyVersion }, { verificationNotes }] = await Promise.all([
       import('../convert/verify/version.ts'),
       import('../convert/verify/text.ts'),
@@ -79,10 +83,10 @@ export async function prepareModel({
   root,
   config,
 }: Pick<PublishRequest, 'root' | 'config'>): Promise<PreparedModel> {
-  const { directory, served } = await prepare(root, config);
+  const { job, directory, served } = await prepare(root, config);
   if (!served) return { directory, isThere: false, notes: [] };
-  // An import ran the model already.
-  if (served.importReport === undefined) await assertRuns(served.directory);
+  // An import ran the model already, and a worker's folder is the worker's own.
+  if (job.worker.class === undefined && served.importReport === undefined) await assertRuns(served.directory);
   return { directory, isThere: true, notes: served.notes };
 }
 
@@ -98,6 +102,10 @@ async function prepare(root: string, config: string | undefined): Promise<Prepar
   const directory = resolve(dirname(configPath(root, config)), job.modelPath);
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) return { job, directory, served: undefined };
+  if (job.worker.class !== undefined) {
+    await modelFiles(directory);
+    return { job, directory, served: { directory, notes: [] } };
+  }
   const { modelOnTheWay } = await import('../convert/cache.ts');
   const served = await modelOnTheWay(directory, {
     job,

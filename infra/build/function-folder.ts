@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 export const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status'] as const;
 
 export type FunctionName = (typeof FUNCTIONS)[number];
+export const RUN_WORKERS: readonly FunctionName[] = ['batch', 'predict'];
 export type Processor = 'x64' | 'arm64';
 
 export interface FunctionFolder {
@@ -35,7 +36,7 @@ export interface FunctionsRequest {
 }
 
 export const BINDING = 'onnxruntime_binding.node';
-const RUNTIME = 'onnxruntime-node';
+export const RUNTIME = 'onnxruntime-node';
 /** The binding looks for its library in its own folder. */
 const BINARIES = [BINDING, 'libonnxruntime.so.1'];
 const FIXED_TIME = new Date('2000-01-01T00:00:00Z');

@@ -3,7 +3,7 @@
  * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
  * is removed.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
@@ -17,10 +17,10 @@ import {
   type FunctionName,
   type FunctionsRequest,
   fix,
-  type Processor,
   partOf,
-  runtimeFolder,
+  RUN_WORKERS,
 } from './function-folder.ts';
+import { runtimeBinding } from './runtime-binding.ts';
 
 export { FUNCTIONS, type FunctionName };
 
@@ -34,23 +34,16 @@ export interface Bundle extends FunctionFolder {
   readonly metafile: Metafile;
 }
 
-/** The file that loads the binding, and its code for that. */
-const RUNTIME_LOADER = /onnxruntime-node\/dist\/binding\.js$/;
-const RUNTIME_BINDING =
-  'require(`../bin/napi-v6/${process.platform}/${process.arch}/onnxruntime_binding.node`)';
-
 const OWN = 'our own';
 const JPEG_READER = 'lib/codecs/image/libjpeg.ts';
 const JPEG_WASM = '@cornerstonejs/codec-libjpeg-turbo-8bit/decodewasm';
 
-/** The separate processes of each function, which are built next to its bundle. */
-const PROCESSES: Readonly<Record<FunctionName, readonly { in: string; out: string }[]>> = {
+/** The separate processes of a function, which are built next to its bundle. */
+const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; out: string }[]>>> = {
   batch: [{ in: 'lib/compose/isolated-process.ts', out: 'isolated-process' }],
-  'dead-letter': [],
-  predict: [],
-  predictions: [],
-  status: [],
 };
+/** Built apart: where it shared code with a function, every job would load that code from more files. */
+const WORKER_LOOP = { entryPoints: [{ in: 'lib/workers/loop.ts', out: 'worker-loop' }], splitting: false };
 
 /** CommonJS in the bundle loads the binding with `require`, which ES modules do not have. */
 const REQUIRE = "const require=process.getBuiltinModule('module').createRequire(import.meta.url);";
@@ -63,7 +56,12 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   const { root, processor, outFolder = 'dist', withRuntime = true } = request;
   const folder = join(root, outFolder, name);
   await rm(folder, { recursive: true, force: true });
-  const { metafile } = await build({ ...bundleOptions(name, request), outdir: folder });
+  const options = { ...bundleOptions(name, request), outdir: folder };
+  const { metafile } = await build(options);
+  if (RUN_WORKERS.includes(name)) {
+    const loop = await build({ ...options, ...WORKER_LOOP });
+    for (const part of ['inputs', 'outputs'] as const) Object.assign(metafile[part], loop.metafile[part]);
+  }
   for (const output of Object.keys(metafile.outputs)) await fix(join(root, output));
   // Dependencies of lib may not be hoisted by npm.
   const lib = join(root, 'lib');
@@ -100,7 +98,7 @@ function contentsOf({ outputs }: Metafile, folder: string): FolderContents {
 
 function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest) {
   return {
-    entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...PROCESSES[name]],
+    entryPoints: [{ in: `functions/${name}.ts`, out: 'index' }, ...(PROCESSES[name] ?? [])],
     outExtension: { '.js': '.mjs' },
     absWorkingDir: root,
     bundle: true,
@@ -114,7 +112,7 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     minify: true,
     legalComments: 'none',
     banner: { js: REQUIRE },
-    plugins: [nodeModules, browsersOnly, runtimeBinding(processor)],
+    plugins: [nodeModules, browsersOnly, runtimeBinding({ processor, up: './', from: join(root, 'lib') })],
     metafile: true,
     logLevel: 'warning',
   } as const satisfies BuildOptions;
@@ -148,19 +146,3 @@ const browsersOnly: Plugin = {
     bundler.onLoad({ filter: /./, namespace }, () => ({ contents: 'export const parse = undefined;' }));
   },
 };
-
-/** Bundles onnxruntime's scripts, which saves finding and reading 25 files. Its binaries stay outside. */
-function runtimeBinding(processor: Processor): Plugin {
-  const path = `./${runtimeFolder(processor)}/${BINDING}`;
-  return {
-    name: 'runtime-binding',
-    setup(bundler) {
-      bundler.onLoad({ filter: RUNTIME_LOADER }, async ({ path: file }) => {
-        const text = await readFile(file, 'utf8');
-        if (!text.includes(RUNTIME_BINDING)) throw new Error(`${file} asks for its binding in another way`);
-        return { contents: text.replace(RUNTIME_BINDING, `require(${JSON.stringify(path)})`) };
-      });
-      bundler.onResolve({ filter: /\.node$/ }, () => ({ path, external: true }));
-    },
-  };
-}

@@ -62,6 +62,7 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
     named,
   });
   const settingsFile = configPath(root, config);
+  const directory = resolve(dirname(settingsFile), job.modelPath);
   const folder = request.packageFolder ?? (templateFile && dirname(templateFile));
   return {
     configFile: existsSync(settingsFile) ? settingsFile : undefined,
@@ -74,7 +75,7 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
       notes,
       parameters: recordOf(parameters) as Facts['parameters'],
       given: new Set(named),
-      model: await readModelFacts(resolve(dirname(settingsFile), job.modelPath)),
+      model: await readModelFacts(directory, { anyFiles: job.worker.class !== undefined }),
       template,
       archives: template && folder ? await readArchives(resolve(root, folder)) : undefined,
     },

@@ -83,7 +83,7 @@ const ephemeralStorage = settingsRule({
   fix: 'ephemeralStorageSize of predict and batch in serverless.yml (512 to 10240 MB)',
   check: (facts) => {
     const { model } = facts;
-    if (model.state !== 'found') return [];
+    if (!('bytes' in model)) return [];
     return modelFunctions(facts)
       .filter(({ tmpMB }) => 2 * model.bytes > tmpMB * MB)
       .map(({ where, tmpMB }) => ({

@@ -15,14 +15,19 @@ const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 /** The growth of tensors by base64. */
 const BASE64 = 4 / 3;
 
-/** @param directory absolute */
-export async function readModelFacts(directory: string): Promise<ModelFacts> {
+/**
+ * @param directory absolute
+ * @param anyFiles whether it is a worker's, who needs no model and knows its own files
+ */
+export async function readModelFacts(directory: string, { anyFiles = false } = {}): Promise<ModelFacts> {
   const found = await stat(directory).catch(() => undefined);
+  if (anyFiles && !found?.isDirectory()) return { state: 'unneeded', directory, bytes: 0 };
   if (!found) return { state: 'missing', directory };
   try {
-    const { kind } = await detectModel(directory);
     const fileBytes = await sizesIn(directory);
     const bytes = Object.values(fileBytes).reduce((sum, size) => sum + size, 0);
+    if (anyFiles) return { state: 'unneeded', directory, bytes };
+    const { kind } = await detectModel(directory);
     const importReport = await readImportReport(directory);
     return { state: 'found', directory, kind, bytes, fileBytes, ...importReport };
   } catch (error) {

@@ -3,7 +3,7 @@
  * shows that no model serves.
  */
 import { KINDS } from '../../convert/kinds.ts';
-import { type Finding, isProduction, megabytes, settingsRule } from './rule.ts';
+import { isProduction, megabytes, settingsRule } from './rule.ts';
 
 const missing = settingsRule({
   id: 'model-missing',
@@ -40,16 +40,12 @@ const foreign = settingsRule({
   id: 'model-foreign',
   topic: 'Model',
   looksAt: 'models in a format other than ONNX',
-  why: 'A deployment imports TensorFlow and Caffe models whenever they changed, without a review of the result; other formats are refused.',
+  why: 'A deployment imports models of other formats whenever they changed, without a review of the result.',
   fix: 'review the result of cluster-serving model import <dir>, then set modelPath: <dir>-onnx in config.yaml',
   check: ({ model }) => {
     if (model.state !== 'found' || model.kind === 'onnx') return [];
-    const { title, recipe } = KINDS[model.kind];
-    const base = { where: 'modelPath', found: `a ${title} model in ${model.directory}` };
-    const finding: Finding = recipe
-      ? { ...base, severity: 'error', expected: 'ONNX, TensorFlow or Caffe', fix: recipe }
-      : { ...base, severity: 'info', expected: 'ONNX with its import report' };
-    return [finding];
+    const found = `a ${KINDS[model.kind].title} model in ${model.directory}`;
+    return [{ where: 'modelPath', found, severity: 'info', expected: 'ONNX with its import report' }];
   },
 });
 
@@ -91,7 +87,7 @@ const large = settingsRule({
   why: 'The download reaches about 55 MB/s in each of eight streams. INIT has 10 s for download, verification and warm-up; if that is not enough, Lambda runs it again within the timeout of the request.',
   fix: 'a smaller model (fp16, int8), more function.memoryMB for network bandwidth, --param provisioned to avoid cold starts',
   check: ({ model }) => {
-    if (model.state !== 'found' || model.bytes <= MOST_MODEL_BYTES) return [];
+    if (!('bytes' in model) || model.bytes <= MOST_MODEL_BYTES) return [];
     const expected = `up to ${megabytes(MOST_MODEL_BYTES)}`;
     return [{ severity: 'warning', where: 'modelPath', found: megabytes(model.bytes), expected }];
   },

@@ -2,8 +2,8 @@
  * Rules about the archives of a template: what Lambda would refuse or could not start. A library for another
  * processor fails only in INIT, at the first request after a successful deployment.
  */
-import { archiveRule, counted, type Finding, listed, megabytes, settingsRule } from './rule.ts';
-import { functionsOf, MODEL_FUNCTIONS, textOf } from './template.ts';
+import { archiveRule, counted, type Finding, listed, megabytes, settingsRule, templateRule } from './rule.ts';
+import { functionsOf, MODEL_FUNCTIONS, type Properties, recordOf, textOf } from './template.ts';
 
 const DIRECT_BYTES = 50 * 1024 * 1024;
 /** The project's target: the functions with onnxruntime have 18.4 MB. */
@@ -110,6 +110,24 @@ const architecture = archiveRule({
     }),
 });
 
+const unbuilt = templateRule({
+  id: 'package-image',
+  topic: 'Package',
+  looksAt: 'the image of predict and batch, with a worker in Python',
+  why: 'Packaging needs neither docker nor AWS, so it writes what the image is built from, and a template that takes the image as a parameter.',
+  fix: 'npx serverless deploy with docker running; or build .serverless/worker-image and give --param workerImage=<uri>@sha256:<digest>',
+  check: (template) => {
+    const isUnbuilt = ({ properties }: { readonly properties: Properties }) =>
+      'Ref' in recordOf(recordOf(properties['Code'])['ImageUri']);
+    const where = functionsOf(template)
+      .filter(isUnbuilt)
+      .map(({ name }) => name);
+    if (where.length === 0) return [];
+    const expected = 'an image, which a deployment builds';
+    return [{ severity: 'info', where: where.join(' and '), found: 'the image is not built yet', expected }];
+  },
+});
+
 const arm64 = settingsRule({
   id: 'arm64-onnxruntime',
   topic: 'Package',
@@ -123,4 +141,13 @@ const arm64 = settingsRule({
   },
 });
 
-export const PACKAGE_RULES = [zipSize, unzippedSize, missing, handler, runtimeMissing, architecture, arm64];
+export const PACKAGE_RULES = [
+  zipSize,
+  unzippedSize,
+  missing,
+  handler,
+  runtimeMissing,
+  architecture,
+  unbuilt,
+  arm64,
+];

@@ -48,6 +48,8 @@ export interface ImportFacts {
 
 export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
+  /** Of a worker, which may have any files. */
+  | { readonly state: 'unneeded'; readonly bytes: number }
   | { readonly state: 'unusable'; readonly problem: string }
   | {
       readonly state: 'found';

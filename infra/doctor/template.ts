@@ -9,7 +9,7 @@ export interface Template {
 }
 
 export interface DeployedFunction {
-  /** Name of its archive: `predict`. The logical name is osls's: `DeadDashletterLambdaFunction`. */
+  /** Name of its archive, or of its folder in an image: `predict`. The logical name is osls's: `DeadDashletterLambdaFunction`. */
   readonly name: string;
   readonly properties: Properties;
   readonly memoryMB: number;
@@ -64,9 +64,10 @@ export function resourcesOf(template: Template, type: string): (readonly [string
 
 export function functionsOf(template: Template): DeployedFunction[] {
   return resourcesOf(template, 'AWS::Lambda::Function').map(([logicalName, properties]) => {
-    const archive = /([^/]+)\.zip$/.exec(archiveKey(properties))?.[1];
+    const [command] = listOf(recordOf(properties['ImageConfig'])['Command']);
+    const code = /([^/]+)\.zip$/.exec(archiveKey(properties)) ?? /^dist\/([^/]+)\//.exec(textOf(command));
     return {
-      name: archive ?? (textOf(properties['FunctionName']) || logicalName),
+      name: code?.[1] ?? (textOf(properties['FunctionName']) || logicalName),
       properties,
       memoryMB: numberOf(properties['MemorySize']) ?? DEFAULT_MEMORY_MB,
       timeoutSeconds: numberOf(properties['Timeout']) ?? DEFAULT_TIMEOUT_SECONDS,

@@ -31,7 +31,7 @@ const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
 const TARGET = 'node20';
 const TYPES = 'types';
 /** The modules that infra/load.cjs loads. */
-const LOADED = ['config', 'publish', 'build/prebuilt', 'build/sizes'];
+const LOADED = ['config', 'publish', 'build/prebuilt', 'build/sizes', 'build/worker', 'build/worker-image'];
 /** Of the sample, only what a start without a config needs. */
 const COPIED = [
   'LICENSE',
@@ -43,6 +43,7 @@ const COPIED = [
   'examples/digits/labels.json',
   'examples/digits/images',
   'examples/digits/model',
+  'python/wkr_serving',
   'infra/config.cjs',
   'infra/load.cjs',
   'infra/plugin.mjs',
@@ -72,9 +73,9 @@ export async function buildCli({
   return stage(folder, manifest);
 }
 
-/** The generator of the references is source, which no package has. */
+/** Neither the generator of the references, which is source, nor what Python compiles. */
 function isShipped(path: string): boolean {
-  return !path.endsWith(join('docs', 'reference', 'generate'));
+  return !path.endsWith(join('docs', 'reference', 'generate')) && !path.endsWith('__pycache__');
 }
 
 async function bundle(root: string, folder: string): Promise<Metafile> {
@@ -83,6 +84,7 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
       cli: 'cli/main.ts',
       // Must be next to the chunk that starts it.
       'chunks/isolated-process': 'lib/compose/isolated-process.ts',
+      'chunks/worker-loop': 'lib/workers/loop.ts',
       ...Object.fromEntries(LOADED.map((name) => [`infra/${name}`, `infra/${name}.ts`])),
     },
     absWorkingDir: root,

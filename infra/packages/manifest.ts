@@ -17,6 +17,8 @@ export interface WorkspaceManifest {
   readonly bin?: Versions;
   readonly dependencies?: Versions;
   readonly optionalDependencies?: Versions;
+  readonly peerDependencies?: Versions;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional: boolean }>>;
 }
 
 /** By folder. */

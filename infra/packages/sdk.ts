@@ -21,30 +21,32 @@ import {
 
 /** The oldest Node with every API it calls: AbortSignal.any came with 20.3. */
 const TARGET = 'node20.3';
-const TYPES = 'types/sdk/index.d.ts';
+/** What can be imported: the client, what a worker in TypeScript is made of, and the client of workers. */
+const ENTRIES = ['index', 'worker', 'worker-client'] as const;
 
 export async function buildSdk(parts: PackageParts): Promise<StagedPackage> {
   const { root, folder, declarations, manifests } = parts;
   await mkdir(folder, { recursive: true });
   const packages = new Set<string>();
   for (const format of ['esm', 'cjs'] as const) {
-    const used = [
-      ...(await bundle(root, join(folder, format), format)),
-      ...(await copyDeclarations(declarations, join(folder, format, 'types'), 'sdk/index.d.ts')),
-    ];
+    const used = [...(await bundle(root, join(folder, format), format))];
+    const types = join(folder, format, 'types');
+    for (const entry of ENTRIES)
+      used.push(...(await copyDeclarations(declarations, types, `sdk/${entry}.d.ts`)));
     for (const name of used) packages.add(name);
   }
   await writeFile(join(folder, 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
   await cp(join(root, 'sdk', 'README.md'), join(folder, 'README.md'));
   await cp(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  const versions = imported(packages, dependenciesOf(manifests, ['sdk', 'lib']));
-  return stage(folder, manifestOf(manifests['sdk'] as WorkspaceManifest, versions));
+  const workspace = manifests['sdk'] as WorkspaceManifest;
+  for (const peer of Object.keys(workspace.peerDependencies ?? {})) packages.delete(peer);
+  return stage(folder, manifestOf(workspace, imported(packages, dependenciesOf(manifests, ['sdk', 'lib']))));
 }
 
 /** @returns the external packages that it may load */
 async function bundle(root: string, outdir: string, format: 'esm' | 'cjs'): Promise<Set<string>> {
   const { metafile } = await build({
-    entryPoints: { index: 'sdk/index.ts' },
+    entryPoints: Object.fromEntries(ENTRIES.map((entry) => [entry, `sdk/${entry}.ts`])),
     absWorkingDir: root,
     outdir,
     chunkNames: 'chunks/[name]-[hash]',
@@ -62,11 +64,12 @@ async function bundle(root: string, outdir: string, format: 'esm' | 'cjs'): Prom
 }
 
 function manifestOf(workspace: WorkspaceManifest, versions: Versions): PublishedManifest {
-  const { name, version, description, license, engines } = workspace;
-  const entry = (format: string) => ({
-    types: `./${format}/${TYPES}`,
-    default: `./${format}/index.js`,
-  });
+  const { name, version, description, license, engines, peerDependencies, peerDependenciesMeta } = workspace;
+  const typesOf = (format: string, entry: string) => `./${format}/types/sdk/${entry}.d.ts`;
+  const importOf = (entry: string) => {
+    const of = (format: string) => ({ types: typesOf(format, entry), default: `./${format}/${entry}.js` });
+    return { import: of('esm'), require: of('cjs') };
+  };
   return {
     name,
     version,
@@ -75,13 +78,19 @@ function manifestOf(workspace: WorkspaceManifest, versions: Versions): Published
     type: 'module',
     ...(engines && { engines }),
     main: './cjs/index.js',
-    types: `./cjs/${TYPES}`,
+    types: typesOf('cjs', 'index'),
     sideEffects: false,
     exports: {
-      '.': { import: entry('esm'), require: entry('cjs') },
+      '.': importOf('index'),
+      './worker': importOf('worker'),
+      './worker-client': importOf('worker-client'),
       './package.json': './package.json',
     },
-    // A library accepts compatible versions, so that npm can choose.
-    dependencies: sorted(Object.entries(versions).map(([wanted, exact]) => [wanted, `^${exact}`])),
+    dependencies: compatible(versions),
+    ...(peerDependencies && { peerDependencies: compatible(peerDependencies), peerDependenciesMeta }),
   };
 }
+
+/** A library accepts compatible versions, so that npm can choose. */
+const compatible = (versions: Versions) =>
+  sorted(Object.entries(versions).map(([name, exact]) => [name, `^${exact}`]));
