@@ -29,12 +29,6 @@ function statOf(pid: string): Stat | undefined {
   }
 }
 
-/** ms of all threads. */
-export function processMs(pid: number): number | undefined {
-  const stat = statOf(String(pid));
-  return stat && stat.ticks * TICK_MS;
-}
-
 /** ms of all threads of a process that leads its session, of what it started, and of the session's other processes. */
 export function familyMs(leader: number): number | undefined {
   if (!statOf(String(leader))) return undefined;

@@ -14,6 +14,7 @@ import { cold } from './scenarios/cold.ts';
 import { http } from './scenarios/http.ts';
 import { memory } from './scenarios/memory.ts';
 import { offline } from './scenarios/offline.ts';
+import { processes } from './scenarios/processes.ts';
 import { queue } from './scenarios/queue.ts';
 import { resnet } from './scenarios/resnet.ts';
 import { server } from './scenarios/server.ts';
@@ -21,10 +22,23 @@ import { single } from './scenarios/single.ts';
 import { zip } from './scenarios/zip.ts';
 import { targetsText } from './targets.ts';
 
-const ALL: Scenario[] = [single, server, http, batch, queue, offline, resnet, codecs, cold, zip, memory];
+const ALL: Scenario[] = [
+  single,
+  server,
+  http,
+  processes,
+  batch,
+  queue,
+  offline,
+  resnet,
+  codecs,
+  cold,
+  zip,
+  memory,
+];
 const USAGE = `Usage: npm run bench -- [scenario...] [--case <text>] [--quick] [--json <file>]
 
-${ALL.map(({ name, about }) => `  ${name.padEnd(9)}${about}`).join('\n')}
+${ALL.map(({ name, about }) => `  ${name.padEnd(10)}${about}`).join('\n')}
 
 Without a name all of them run, in about 10 minutes. --case takes only cases whose name contains the text. --quick
 measures once and shortly: it shows that everything works. Peers are measured where npm run bench:install has installed

@@ -17,7 +17,6 @@ import { ResultStore } from '../lib/redis/results.ts';
 import { RunningReports } from '../lib/redis/running.ts';
 import { openS3 } from '../lib/s3/objects.ts';
 import { PayloadStore } from '../lib/s3/payloads.ts';
-import { RunQueue } from '../local/run-queue.ts';
 import type { BenchModel } from './models.ts';
 import { THREADS } from './raw.ts';
 
@@ -28,28 +27,41 @@ const MODEL_REFRESH_MS = 30_000;
 
 export interface Served {
   readonly predict: ReturnType<typeof predict>;
-  /** The same behind the queue that the local stack has before its model. */
-  readonly predictInLine: ReturnType<typeof predict>;
   readonly batch: ReturnType<typeof batch>;
   readonly results: ResultStore;
   close(): Promise<void>;
 }
 
-/** @param endpoint of the S3 with records too large for a message; most have none, and nothing listens at the default */
+interface ServeOptions {
+  readonly batchSize: number;
+  /** Of the S3 with records too large for a message; most have none, and nothing listens at the default. */
+  readonly endpoint?: string;
+  /** Of a run. Default 1. */
+  readonly threads?: number | undefined;
+  /** Default: in this process. */
+  readonly openRunner?: typeof openOnnx;
+}
+
 export function serve(
   model: BenchModel,
   redisUrl: string,
-  batchSize: number,
-  endpoint = 'http://127.0.0.1:9',
+  { batchSize, endpoint = 'http://127.0.0.1:9', threads = THREADS, openRunner = openOnnx }: ServeOptions,
 ): Served {
   const connection = new RedisConnection(redisUrl);
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: RESULT_TTL_SECONDS, now: Date.now });
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
-  const settings = { threads: THREADS, batchSize, inputAlreadyBatched: false, image: {} };
+  // The rows of these models are independent, which is proven when a model is published; here none is.
+  const settings = {
+    threads,
+    batchSize,
+    inputAlreadyBatched: false,
+    image: {},
+    batching: 'always',
+  } as const;
   const host = new ModelManager<OnnxRunner>(
     {
       version: async () => model.sha256.slice(0, 12),
-      open: (version) => openOnnx(model.path, version, settings),
+      open: (version) => openRunner(model.path, version, settings),
     },
     { refreshMs: MODEL_REFRESH_MS, now: Date.now, onError: (error) => logError(error) },
   );
@@ -57,15 +69,9 @@ export function serve(
   const reporter = reporterTo(results);
   const deps = { model: host, payloads, reporter };
   const { timers } = reporter;
-  const line = new RunQueue({ now: () => performance.now() });
   const running = new RunningReports(states, CONTEXT.getRemainingTimeInMillis(), Date.now);
   return {
     predict: predict({ ...deps, filter: undefined }),
-    predictInLine: predict({
-      ...deps,
-      filter: undefined,
-      model: { use: (work) => line.run(() => host.use(work)) },
-    }),
     batch: batch({ ...deps, sink: resultSink(results, { timers }), running }),
     results,
     async close() {

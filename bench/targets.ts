@@ -49,6 +49,7 @@ export const TARGETS: readonly Target[] = [
   target('cold start of batch', ['cold', /^batch, model/, ANY], TIMES_RAW, { atMost: 1.8 }),
   target('local HTTP against fastify', ['http', /^MLP.*against fastify, 32/, ANY], 'x', { atLeast: 1 }),
   target('local HTTP against FastAPI', ['http', /^MLP.*against FastAPI, 32/, ANY], 'x', { atLeast: 2.5 }),
+  target('two processes of a model against one', ['processes', /two processes/, ANY], 'x', { atLeast: 1.8 }),
   target('local queue against BullMQ', ['offline', /stack against BullMQ, one/, ANY], 'x', { atLeast: 2 }),
   target('local queue against in-process, JPEG', ['resnet', /JPEG.*stack/, ANY], 'x', { atMost: 1.08 }),
   target('the same, tensors', ['resnet', /tensors.*stack/, ANY], 'x', { atMost: 1.25 }),

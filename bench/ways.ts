@@ -10,7 +10,7 @@ import { startPeer } from './peers/process.ts';
 import { type Child, startChild } from './processes/child.ts';
 import type { ClientProcess } from './processes/http-client.ts';
 import type { ServerProcess } from './processes/http-server.ts';
-import { processMs } from './processor.ts';
+import { familyMs } from './processor.ts';
 import { answersFor, assertSame } from './raw.ts';
 import { nestedNumbers, predictionOf } from './served.ts';
 
@@ -67,18 +67,28 @@ const v2Request =
 const plainValues = (body: string) => (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
 const v2Values = (body: string) => (JSON.parse(body) as { outputs: [{ data: number[] }] }).outputs[0].data;
 
-/** Our handler behind the local gateway. */
-export async function openGateway(bench: Bench, { model, rows }: Requests): Promise<Gateway> {
+/** Several processes or threads have all cores. */
+interface GatewaySettings {
+  readonly processes: number;
+  readonly threads: number;
+}
+
+/** Our handler behind the local gateway; by default with one process of the model, on the servers' core. */
+export async function openGateway(
+  bench: Bench,
+  { model, rows }: Requests,
+  settings?: GatewaySettings,
+): Promise<Gateway> {
   const { url: redisUrl } = await bench.redis();
-  const child = await startChild<ServerProcess>('http-server', { role: 'server' });
+  const child = await startChild<ServerProcess>('http-server', settings ? {} : { role: 'server' });
   await child.call('openRaw', model);
   const batches = rows.map((row) => [row]);
   return {
     id: GATEWAY,
-    port: await child.call('openGateway', { model, redisUrl }),
+    port: await child.call('openGateway', { model, redisUrl, ...settings }),
     requestOf: plainRequest(model),
     valuesOf: predictionOf,
-    processorMs: () => processMs(child.pid),
+    processorMs: () => familyMs(child.pid),
     rawRate: () => child.call('rawRate', { batches, ms: bench.ms(RAW_MS) }),
     close: () => child.close(),
   };

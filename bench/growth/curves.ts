@@ -122,7 +122,7 @@ const waiters: Curve = {
       },
       async call(uris) {
         const waiting = uris.map((uri) => reader.store.wait(uri, { timeoutMs: 60_000 }));
-        // One connection subscribes to all, in this order; results are saved when it hears of all.
+        // One connection subscribes to all, in this order; results are saved when it has subscribed to all.
         const last = doneChannel(JOB, uris.at(-1) ?? '');
         while (((await writer.redis.pubsub('NUMSUB', last)) as [string, number])[1] === 0);
         await writer.store.save(uris.map(finished), 'version');

@@ -17,7 +17,7 @@ type Event = SQSEvent | APIGatewayProxyEventV2;
 
 /** Redis is emptied before each call, because the first result of a uri stays and is cheaper to write again. */
 async function eventWork({ input, warm, redisUrl, endpoint, expected = {}, ...point }: Point): Promise<Work> {
-  const served = serve(point.model as BenchModel, redisUrl, 256, endpoint);
+  const served = serve(point.model as BenchModel, redisUrl, { batchSize: 256, endpoint });
   const redis = new Redis(redisUrl);
   return {
     async input(isWarm) {

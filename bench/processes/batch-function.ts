@@ -27,7 +27,7 @@ const methods = {
     const messageOf = async (inputs: QueueWork['inputs'][number]) =>
       encodeMessage(URI, await toInputs(inputs));
     const bodies = await Promise.all(work.inputs.map(messageOf));
-    opened = { served: serve(work.model, redisUrl, batchSize), work, redisUrl, bodies };
+    opened = { served: serve(work.model, redisUrl, { batchSize }), work, redisUrl, bodies };
   },
 
   /** Every drain has new uris, because the first result of a uri stays. @throws when a result is missing or wrong */

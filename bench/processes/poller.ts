@@ -27,7 +27,7 @@ const DRAIN_LIMIT_MS = 90_000;
 const methods = {
   /** @returns the median of what was live while the queue emptied, and the most that was resident, garbage included */
   async drain({ model, redisUrl, queueUrl, endpoint, records }: DrainQuestion) {
-    const served = serve(model, redisUrl, BATCH);
+    const served = serve(model, redisUrl, { batchSize: BATCH });
     const live: number[] = [];
     let done = 0;
     const finished = Promise.withResolvers<void>();

@@ -47,7 +47,7 @@ async function measureCase(bench: Bench, each: BatchCase): Promise<Row[]> {
   const redis = await bench.redis();
   const rows = randomRows(21, model.rowShape, each.rows);
   const [raw, again] = [await openRaw(model), await openRaw(model)];
-  const served = serve(model, redis.url, each.rows);
+  const served = serve(model, redis.url, { batchSize: each.rows });
   const reader = new Redis(redis.url);
   try {
     // Refuses rows whose answers are too alike for a mix-up to be seen.
@@ -174,7 +174,7 @@ async function countRoundTrips(
 ): Promise<Row> {
   const { hostname, port } = new URL(redisUrl);
   const proxy = await startCountingProxy({ host: hostname, port: Number(port) });
-  const served = serve(model, `redis://127.0.0.1:${proxy.port}`, each.rows);
+  const served = serve(model, `redis://127.0.0.1:${proxy.port}`, { batchSize: each.rows });
   const counts: number[] = [];
   try {
     for (let event = 0; event <= COUNTED_EVENTS; event++) {

@@ -108,7 +108,7 @@ function binaryValuesOf({ body = '', headers }: APIGatewayProxyStructuredResultV
 
 async function measureCase(bench: Bench, each: Case): Promise<Row[]> {
   const [raw, again] = [await openRaw(each.model), await openRaw(each.model)];
-  const served = serve(each.model, (await bench.redis()).url, 1);
+  const served = serve(each.model, (await bench.redis()).url, { batchSize: 1 });
   try {
     const answers = await answersOf(raw, each.rows);
     const bodies = each.events.map(({ body = '' }) => body);
