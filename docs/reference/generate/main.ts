@@ -4,10 +4,11 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { COMMANDS, HELP } from '../../../cli/main.ts';
+import { WKR_COMMANDS } from '../../../cli/wkr/main.ts';
 import { supportedOps, supportedOpsText } from '../../../convert/supported.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
-import { oldKeysTable, settingsTable, variablesTable } from './settings.ts';
+import { oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 
 /** Texts by block name. */
 type Blocks = Readonly<Record<string, string>>;
@@ -19,6 +20,7 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
   'docs/reference/cli.md': helpTexts,
   'docs/reference/config.md': async () => ({
     settings: settingsTable(),
+    presets: presetsTable(),
     variables: variablesTable(await sourceOf('lib/config/environment.ts')),
     'old keys': oldKeysTable(),
   }),
@@ -27,6 +29,7 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
     limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
     'other limits': otherLimitsTable(await Promise.all(OTHERS.map(([file]) => sourceOf(file)))),
   }),
+  'docs/reference/worker-commands.md': wkrHelpTexts,
   'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supportedOps()) }),
 };
 
@@ -47,7 +50,17 @@ async function helpTexts(): Promise<Blocks> {
   const commands = Object.entries(COMMANDS).map(
     async ([name, { load }]) => [`help ${name}`, (await load()).help] as const,
   );
-  const helps = [['help', HELP] as const, ...(await Promise.all(commands))];
+  return asTexts([['help', HELP] as const, ...(await Promise.all(commands))]);
+}
+
+async function wkrHelpTexts(): Promise<Blocks> {
+  const commands = Object.entries(WKR_COMMANDS).map(
+    async ([name, load]) => [`help ${name}`, (await load()).help] as const,
+  );
+  return asTexts(await Promise.all(commands));
+}
+
+function asTexts(helps: readonly (readonly [name: string, help: string])[]): Blocks {
   return Object.fromEntries(helps.map(([name, help]) => [name, `\`\`\`text\n${help}\n\`\`\``]));
 }
 

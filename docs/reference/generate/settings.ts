@@ -1,4 +1,5 @@
-/** The tables of docs/reference/config.md: settings, environment variables of a function, keys of old configs. */
+/** The tables of docs/reference/config.md: settings, image presets, environment variables of a function, keys of old configs. */
+import { IMAGE_PRESETS } from '../../../lib/config/image-presets.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { LEGACY, type LegacyKey } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
@@ -10,6 +11,7 @@ const UNITS: readonly (readonly [ending: RegExp, unit: string])[] = [
   [/Ms$/, 'ms'],
   [/MB$/, 'MB'],
   [/^image\.(width|height)$/, 'pixels'],
+  [/^worker\.(\w+Timeout|duration\w+)$/, 'ms'],
 ];
 
 export function settingsTable(): string {
@@ -30,7 +32,7 @@ export function settingsTable(): string {
 function defaultOf(path: string): string {
   const value = path.split('.').reduce<unknown>((at, key) => Object(at)[key], DEFAULT_JOB);
   if (typeof value === 'number') return thousands(value);
-  if (value === '' || Array.isArray(value)) return 'none';
+  if (value === '' || (Array.isArray(value) && value.length === 0)) return 'none';
   return code(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
@@ -40,6 +42,16 @@ function oldKeys(path: string): string {
     return key !== path && rule.outcome === 'works' && rule.sets.split(', ').includes(path);
   });
   return keys.map(([key]) => code(key)).join(', ');
+}
+
+export function presetsTable(): string {
+  const list = (values: readonly number[]) =>
+    values.length === 1 ? `${values[0]}` : `[${values.join(', ')}]`;
+  const rows = Object.entries(IMAGE_PRESETS).map(([name, { about, channels, scale, mean, std }]) => {
+    const shown = scale === 1 ? '1' : `1/${1 / scale}`;
+    return [code(name), channels, shown, list(mean), list(std), about];
+  });
+  return table(['preset', 'channels', 'scale', 'mean', 'std', 'for'], rows);
 }
 
 /** @param source text of lib/config/environment.ts */
