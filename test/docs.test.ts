@@ -17,6 +17,9 @@ const OUTSIDE = [
   'SECURITY.md',
   'examples/README.md',
   'examples/digits/README.md',
+  'examples/worker-python/README.md',
+  'examples/worker-onnx/README.md',
+  'examples/decentralized/README.md',
 ];
 /** By what a reader wants: to learn, to do, to look up, to understand. */
 const FOLDERS = ['tutorial', 'how-to', 'reference', 'explanation'];

@@ -3,6 +3,7 @@
  * An import between folders is relative ('../lib/…'), so npm would not notice a dependency that is missing or stale.
  */
 import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -20,6 +21,7 @@ interface Manifest extends Partial<Record<Kind, Readonly<Record<string, string>>
   readonly private?: boolean;
   readonly type?: string;
   readonly workspaces?: readonly string[];
+  readonly scripts?: Readonly<Record<string, string>>;
 }
 
 interface Workspace {
@@ -175,6 +177,15 @@ test('every exception is still needed', () => {
   );
 });
 
+test('what the package of the SDK takes from its user is optional, and a dependency of lib', async () => {
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(
+    await readFile(join(ROOT, 'sdk/package.json'), 'utf8'),
+  ) as Record<'peerDependencies' | 'peerDependenciesMeta', Readonly<Record<string, unknown>>>;
+  const lib = await manifestOf('lib');
+  assert.deepEqual(peerDependencies, { 'onnxruntime-node': lib.dependencies?.['onnxruntime-node'] });
+  assert.deepEqual(peerDependenciesMeta, { 'onnxruntime-node': { optional: true } });
+});
+
 test('all workspaces have one version, and a package has one exact version in all of them', () => {
   const versions = new Map<string, string>(workspaces.map(({ manifest }) => [manifest.name, root.version]));
   for (const manifest of [root, ...workspaces.map((workspace) => workspace.manifest)]) {
@@ -185,6 +196,19 @@ test('all workspaces have one version, and a package has one exact version in al
       versions.set(name, version);
     }
   }
+});
+
+test('every test file is run by exactly one of npm test, test:system and test:long, and CI runs the first two', async () => {
+  const filesOf = (script: string) =>
+    [...(root.scripts?.[script] ?? '').matchAll(/"(test\/[^"]+)"/g)].flatMap(([, glob = '']) =>
+      globSync(glob, { cwd: ROOT }),
+    );
+  assert.deepEqual(
+    ['test', 'test:system', 'test:long'].flatMap(filesOf).sort(),
+    globSync('test/**/*.test.ts', { cwd: ROOT }).sort(),
+  );
+  const ci = (await readFile(join(ROOT, '.ci/run'), 'utf8')).split('\n');
+  for (const line of ['npm test', 'npm run test:system']) assert.ok(ci.includes(line), line);
 });
 
 test('two packages can be published, the rest is private', () => {

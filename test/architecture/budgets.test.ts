@@ -15,17 +15,39 @@ interface Budget {
   readonly planned: number;
 }
 
+/** What only workers and their clients need. */
+const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
+
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 14_700, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: WORKERS, lines: 16_760, planned: 13_500 },
+  { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
-  { folders: ['local'], lines: 4_900, planned: 4_500 },
+  { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_890, planned: 4_500 },
+  { folders: ['local/worker'], lines: 1_330, planned: 350 },
+  { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], lines: 5_850, planned: 5_500 },
-  { folders: ['infra'], lines: 3_500, planned: 3_500 },
+  { folders: ['cli'], without: ['cli/wkr'], lines: 6_130, planned: 5_500 },
+  { folders: ['infra'], lines: 3_860, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
-  { folders: ['convert'], without: ['convert/tensorflow', 'convert/caffe'], lines: 10_300, planned: 4_500 },
+  { folders: ['convert/pytorch'], lines: 9_200, planned: 4_500 },
+  { folders: ['convert/openvino'], lines: 4_600, planned: 2_400 },
+  { folders: ['convert/bigdl'], lines: 2_985, planned: 2_200 },
+  { folders: ['convert/trees'], lines: 1_130, planned: 1_130 },
+  {
+    folders: ['convert'],
+    without: [
+      'convert/tensorflow',
+      'convert/caffe',
+      'convert/bigdl',
+      'convert/openvino',
+      'convert/pytorch',
+      'convert/trees',
+    ],
+    lines: 11_250,
+    planned: 4_500,
+  },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -34,7 +56,7 @@ const ARCHITECTURE = 'docs/explanation/architecture.md';
 async function linesOf({ folders, without = [] }: Budget): Promise<number> {
   let lines = 0;
   for (const folder of folders) {
-    const names = await readdir(join(ROOT, folder), { recursive: true });
+    const names = await readdir(join(ROOT, folder), { recursive: true }).catch(() => []);
     const sources = names
       .map((name) => `${folder}/${name}`)
       .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !path.includes('node_modules/'))

@@ -14,7 +14,16 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/codecs/'],
   ['lib/pipeline/'],
   // The owners: each knows one thing outside of this process, and none imports a neighbour, except for CROSSINGS.
-  ['lib/config/', 'lib/inference/', 'lib/metrics/', 'lib/queue/', 'lib/redis/', 'lib/registry/', 'lib/s3/'],
+  [
+    'lib/config/',
+    'lib/inference/',
+    'lib/metrics/',
+    'lib/queue/',
+    'lib/redis/',
+    'lib/registry/',
+    'lib/s3/',
+    'lib/workers/',
+  ],
   ['lib/http/'],
   ['lib/compose/'],
   ['functions/', 'sdk/', 'embedded-redis/'],
@@ -39,6 +48,8 @@ export interface Edge {
 export const CROSSINGS: readonly Edge[] = [
   { from: 'lib/registry/', to: 'lib/s3/' },
   { from: 'lib/redis/', to: 'lib/metrics/' },
+  // A process that ends with its parent, and onnxruntime.
+  { from: 'lib/workers/', to: 'lib/inference/' },
 ];
 
 /**
@@ -53,10 +64,20 @@ export const ONLY: readonly { readonly from: string; readonly to: readonly strin
   },
   {
     from: 'sdk/',
-    to: ['lib/contract/', 'lib/codecs/', 'lib/pipeline/', 'lib/queue/', 'lib/redis/', 'lib/s3/'],
+    to: [
+      'lib/contract/',
+      'lib/codecs/',
+      'lib/pipeline/',
+      'lib/queue/',
+      'lib/redis/',
+      'lib/s3/',
+      'lib/workers/hard-worker.ts',
+      'lib/workers/onnx-worker.ts',
+      'lib/contract/worker-values.ts',
+    ],
   },
   { from: 'embedded-redis/', to: ['lib/contract/'] },
-  { from: 'examples/', to: ['sdk/index.ts'] },
+  { from: 'examples/', to: ['sdk/index.ts', 'sdk/worker.ts'] },
 ];
 
 /** Parts that few may import. */
@@ -96,6 +117,7 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-sqs': ['lib/queue/'],
   ioredis: ['lib/redis/'],
   yaml: ['lib/config/file.ts'],
+  'csv-parse': ['lib/codecs/csv.ts'],
   '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };
 
@@ -159,6 +181,19 @@ export const UNREACHABLE: readonly Entry[] = [
     packages: ['onnxruntime-node', '@aws-sdk/client-s3', '@aws-sdk/lib-storage', 'yaml'],
     files: ['lib/config/'],
   },
+  // It speaks HTTP only.
+  {
+    entry: 'sdk/worker-client.ts',
+    packages: [
+      'onnxruntime-node',
+      '@aws-sdk/client-s3',
+      '@aws-sdk/client-sqs',
+      '@aws-sdk/lib-storage',
+      'ioredis',
+      'yaml',
+    ],
+    files: ['lib/config/', 'lib/workers/'],
+  },
 ];
 
 /** Folders whose files may stand alone, because a person runs them; so may declaration files. */
@@ -170,6 +205,8 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
   'test/',
   // Loads the bundle of a TypeScript file that it has just written.
   'infra/load.cjs',
+  // Loads the user's worker.
+  'lib/workers/load.ts',
   // Replaces a part of fauxqs that the package does not export.
   'local/aws/storage.ts',
 ];

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import * as fc from 'fast-check';
 import { decodeArrowRecord } from '../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../lib/codecs/base64.ts';
 import { decodeImage } from '../../lib/codecs/image/image.ts';
@@ -21,6 +20,7 @@ import { readRequest } from '../../lib/http/request.ts';
 import { nestedTensor } from '../../lib/pipeline/nested.ts';
 import { densify } from '../../lib/pipeline/sparse.ts';
 import { encodeArrowRecord } from '../support/arrow-record.ts';
+import fc from '../support/fast-check.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { writePng } from '../support/png.ts';
 import { greyPng } from './encoded-images.ts';
@@ -63,7 +63,7 @@ const spoilt = (original: Uint8Array): fc.Arbitrary<Uint8Array> =>
 function sizeOf(value: Value): number {
   if (value.kind === 'image') return value.bytes.length;
   if (value.kind === 'text') return value.text.length;
-  if (value.kind === 'json') return 0;
+  if (value.kind === 'json' || value.kind === 'value') return 0;
   const { data } = value.kind === 'tensor' ? value.tensor : value.values;
   const own = ArrayBuffer.isView(data) ? data.byteLength : data.reduce((sum, text) => sum + text.length, 0);
   return value.kind === 'sparse' ? own + value.indices.byteLength : own;

@@ -1,9 +1,9 @@
 /** What holds for every request and every message, through the handlers, with real models. Seeded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import { enqueued } from '../support/enqueue.ts';
+import fc from '../support/fast-check.ts';
 import { predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, Models } from './models.ts';
 

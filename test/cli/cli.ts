@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { findRunning } from '../../local/data-folder.ts';
 import { untilGone } from '../../local/process.ts';
 import { childEnvironment } from '../support/environment.ts';
+import type { Hooks } from '../support/runner.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const IMAGES = join(ROOT, 'examples', 'digits', 'images');
@@ -73,10 +74,6 @@ export function cleaningUp(cleanups: readonly (() => Promise<void>)[], work: () 
       throw error;
     }
   };
-}
-
-interface Hooks {
-  after(hook: () => Promise<void>): unknown;
 }
 
 /** A folder to be called in; what runs on its .cluster-serving is gone after the test, however it went. */

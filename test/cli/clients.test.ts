@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import type { StackRecord } from '../../local/data-folder.ts';
 import { until } from '../support/until.ts';
 import { type CliAnswer, cleaningUp, cli, cliJson, IMAGES, MODEL, serviceFolder } from './cli.ts';
+import { warmCli, warmCliJson } from './warm.ts';
 
 interface Results {
   readonly results: readonly {
@@ -42,7 +43,7 @@ describe('with a service in the background', () => {
     cleaningUp(cleanups, async () => {
       cwd = await serviceFolder({ after: (cleanup) => cleanups.push(cleanup) });
       await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nimageResize: 8,8\n`);
-      const started = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<StackRecord>;
+      const started = (await warmCliJson(['start', '--port', '0'], { cwd })) as CliAnswer<StackRecord>;
       assert.equal(started.code, 0, started.stderr);
       service = started.json;
     }),
@@ -53,7 +54,7 @@ describe('with a service in the background', () => {
   });
 
   test('predict answers every image in order, by position whatever the name of the input', async () => {
-    const { json } = (await cliJson(['predict', image(3), image(8), '--input', 'whatever'], {
+    const { json } = (await warmCliJson(['predict', image(3), image(8), '--input', 'whatever'], {
       cwd,
     })) as CliAnswer<{ predictions: string[] }>;
     const found = json.predictions.map((text) => {
@@ -61,7 +62,7 @@ describe('with a service in the background', () => {
       return data.indexOf(Math.max(...data));
     });
     assert.deepEqual(found, [3, 8]);
-    const { stdout } = await cli(['predict', image(3)], { cwd });
+    const { stdout } = await warmCli(['predict', image(3)], { cwd });
     assert.match(stdout, /^.*digit-3\.png {2}\{value=\{"data":\[5\.96\d+E-8,.*"shape":\[10\]\}\}\n$/);
   });
 
@@ -69,7 +70,7 @@ describe('with a service in the background', () => {
     const b64 = (await readFile(image(5))).toString('base64');
     const body = JSON.stringify({ instances: [{ image: b64 }, { image: { b64 } }] });
     await writeFile(join(cwd, 'request.json'), body);
-    const fromFile = await cli(['predict', 'request.json'], { cwd });
+    const fromFile = await warmCli(['predict', 'request.json'], { cwd });
     assert.equal(fromFile.stdout.trim().split('\n').length, 2);
     assert.equal((await cli(['predict', '-'], { cwd, stdin: body })).stdout, fromFile.stdout);
 
@@ -83,19 +84,26 @@ describe('with a service in the background', () => {
 
   test('more images than one request may hold are all answered', async () => {
     const many = Array.from({ length: 205 }, (_, i) => image(i % 10));
-    const { json } = (await cliJson(['predict', ...many], { cwd })) as CliAnswer<{ predictions: string[] }>;
+    const { json } = (await warmCliJson(['predict', ...many], { cwd })) as CliAnswer<{
+      predictions: string[];
+    }>;
     assert.equal(json.predictions.length, 205);
     assert.equal(new Set(json.predictions).size, 10);
   });
 
   test('enqueue takes uri=image, uris with "=" included, and query waits for them in order', async () => {
     await copyFile(image(6), join(cwd, 'a=b.png'));
-    const enqueued = (await cliJson(['enqueue', `a:b=${image(1)}`, `x?id=2=${image(2)}`, 'plain=a=b.png'], {
-      cwd,
-    })) as CliAnswer<Enqueued>;
+    const enqueued = (await warmCliJson(
+      ['enqueue', `a:b=${image(1)}`, `x?id=2=${image(2)}`, 'plain=a=b.png'],
+      {
+        cwd,
+      },
+    )) as CliAnswer<Enqueued>;
     assert.deepEqual([enqueued.code, enqueued.json], [0, { enqueued: 3, failed: [] }]);
     const uris = ['a:b', 'x?id=2', 'plain'];
-    const { code, json } = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as CliAnswer<Results>;
+    const { code, json } = (await warmCliJson(['query', ...uris, '--wait', '20'], {
+      cwd,
+    })) as CliAnswer<Results>;
     assert.equal(code, 0);
     assert.deepEqual(
       json.results.map(({ uri }) => uri),
@@ -107,9 +115,12 @@ describe('with a service in the background', () => {
   });
 
   test('a file that cannot be read is named and keeps no other record out', async () => {
-    const { code, json, stderr } = (await cliJson(['enqueue', 'missing=nowhere.png', `there=${image(4)}`], {
-      cwd,
-    })) as CliAnswer<Enqueued>;
+    const { code, json, stderr } = (await warmCliJson(
+      ['enqueue', 'missing=nowhere.png', `there=${image(4)}`],
+      {
+        cwd,
+      },
+    )) as CliAnswer<Enqueued>;
     assert.equal(code, 1);
     assert.equal(json.enqueued, 1);
     assert.deepEqual(
@@ -117,15 +128,15 @@ describe('with a service in the background', () => {
       [['missing', 'bad_request']],
     );
     assert.match(stderr, /^error: missing: input "image": .*nowhere\.png/);
-    assert.equal((await cli(['query', 'there', '--wait', '20'], { cwd })).code, 0);
+    assert.equal((await warmCli(['query', 'there', '--wait', '20'], { cwd })).code, 0);
   });
 
   test('a uri may be enqueued again, and the picture that was enqueued last is the one that counts', async () => {
     for (const digit of [1, 1, 2]) {
-      assert.equal((await cli(['enqueue', `used=${image(digit)}`], { cwd })).code, 0);
+      assert.equal((await warmCli(['enqueue', `used=${image(digit)}`], { cwd })).code, 0);
     }
     await until(async () => {
-      const { json } = (await cliJson(['query', 'used', '--wait', '20'], { cwd })) as CliAnswer<Results>;
+      const { json } = (await warmCliJson(['query', 'used', '--wait', '20'], { cwd })) as CliAnswer<Results>;
       return classes(json)[0] === 2;
     });
   });
@@ -135,19 +146,19 @@ describe('with a service in the background', () => {
     await copyFile(image(0), join(cwd, 'pictures/zero.png'));
     await copyFile(image(9), join(cwd, 'pictures/sub/NINE.PNG'));
     await writeFile(join(cwd, 'pictures/readme.txt'), 'no picture');
-    const { json } = (await cliJson(['enqueue', '--dir', 'pictures', '--prefix', 'day1/'], {
+    const { json } = (await warmCliJson(['enqueue', '--dir', 'pictures', '--prefix', 'day1/'], {
       cwd,
     })) as CliAnswer<Enqueued>;
     assert.equal(json.enqueued, 2);
     const uris = ['day1/sub/NINE.PNG', 'day1/zero.png'];
-    const results = (await cliJson(['query', ...uris, '--wait', '20'], { cwd })) as CliAnswer<Results>;
+    const results = (await warmCliJson(['query', ...uris, '--wait', '20'], { cwd })) as CliAnswer<Results>;
     assert.deepEqual(classes(results.json), [9, 0]);
 
-    assert.equal((await cli(['query', '--all'], { cwd })).code, 2);
-    const all = (await cliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
+    assert.equal((await warmCli(['query', '--all'], { cwd })).code, 2);
+    const all = (await warmCliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
     const found = all.json.results.map(({ uri }) => uri);
     assert.ok(uris.every((uri) => found.includes(uri)));
-    const none = (await cliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
+    const none = (await warmCliJson(['query', '--all', '--delete'], { cwd })) as CliAnswer<Results>;
     assert.deepEqual([none.code, none.json], [0, { results: [] }]);
   });
 
@@ -160,7 +171,8 @@ describe('with a service in the background', () => {
     ].map((record) => JSON.stringify(record));
     await writeFile(join(cwd, 'records.jsonl'), `${lines.join('\n')}\n`);
     assert.equal(
-      ((await cliJson(['enqueue', '--file', 'records.jsonl'], { cwd })) as CliAnswer<Enqueued>).json.enqueued,
+      ((await warmCliJson(['enqueue', '--file', 'records.jsonl'], { cwd })) as CliAnswer<Enqueued>).json
+        .enqueued,
       3,
     );
     const array = `[{"uri": "array", "inputs": {"image": {"path": ${JSON.stringify(image(5))}}}}]`;
@@ -170,7 +182,9 @@ describe('with a service in the background', () => {
     const asked = (await cliJson(['enqueue', '--file', '-'], { cwd, stdin: request })) as CliAnswer<Enqueued>;
     assert.deepEqual(asked.json, { enqueued: 2, failed: [], uris: ['r1', 'r2'] });
     const uris = ['l1', 'l2', 'array', 'r1', 'r2'];
-    const { json } = (await cliJson(['query', ...uris, 'l3', '--wait', '20'], { cwd })) as CliAnswer<Results>;
+    const { json } = (await warmCliJson(['query', ...uris, 'l3', '--wait', '20'], {
+      cwd,
+    })) as CliAnswer<Results>;
     assert.deepEqual(classes(json).slice(0, 5), [1, 2, 5, 7, 7]);
     assert.equal(json.results[5]?.status, 'succeeded');
   });
@@ -178,8 +192,8 @@ describe('with a service in the background', () => {
   test('a failed record is exit code 1 with its reason, one that is not there is 4, --delete removes both kinds', async () => {
     const bad = '{"uri": "bad", "inputs": {"image": [1, 2, 3]}}';
     assert.equal((await cli(['enqueue', '--file', '-'], { cwd, stdin: bad })).code, 0);
-    assert.equal((await cli(['query', 'bad', '--wait', '20'], { cwd })).code, 1);
-    const failed = (await cliJson(['query', 'bad', 'never'], { cwd })) as CliAnswer<Results>;
+    assert.equal((await warmCli(['query', 'bad', '--wait', '20'], { cwd })).code, 1);
+    const failed = (await warmCliJson(['query', 'bad', 'never'], { cwd })) as CliAnswer<Results>;
     assert.equal(failed.code, 1);
     assert.deepEqual(
       failed.json.results.map(({ uri, status, code }) => [uri, status, code]),
@@ -188,28 +202,35 @@ describe('with a service in the background', () => {
         ['never', 'pending', undefined],
       ],
     );
-    const text = await cli(['query', 'bad', '--delete'], { cwd });
+    const text = await warmCli(['query', 'bad', '--delete'], { cwd });
     assert.equal(text.code, 1);
     assert.match(text.stdout, /^bad {2}failed: .*\(bad_input\)\n$/);
-    const gone = await cli(['query', 'bad'], { cwd });
+    const gone = await warmCli(['query', 'bad'], { cwd });
     assert.deepEqual([gone.code, gone.stdout], [4, 'bad  no result (yet)\n']);
   });
 
   test('addresses as options serve the same from any folder: over HTTP, and through SQS and Redis', async () => {
     const http = ['--url', service.http];
-    assert.equal((await cli(['status', ...http])).code, 0);
-    assert.equal((await cli(['predict', image(3), ...http])).code, 0);
-    assert.equal((await cli(['enqueue', `http=${image(3)}`, ...http])).code, 0);
-    const overHttp = (await cliJson(['query', 'http', '--wait', '20', ...http])) as CliAnswer<Results>;
+    assert.equal((await warmCli(['status', ...http])).code, 0);
+    assert.equal((await warmCli(['predict', image(3), ...http])).code, 0);
+    assert.equal((await warmCli(['enqueue', `http=${image(3)}`, ...http])).code, 0);
+    const overHttp = (await warmCliJson(['query', 'http', '--wait', '20', ...http])) as CliAnswer<Results>;
     assert.deepEqual(classes(overHttp.json), [3]);
 
     const env = service.environment;
-    const queued = await cli(['enqueue', `sqs=${image(2)}`, '--queue-url', service.queueUrl], { env });
+    const queued = await warmCli(['enqueue', `sqs=${image(2)}`, '--queue-url', service.queueUrl], { env });
     assert.equal(queued.code, 0, queued.stderr);
-    const found = await cli(['enqueue', `aws=${image(4)}`], { env });
+    const found = await warmCli(['enqueue', `aws=${image(4)}`], { env });
     assert.equal(found.code, 0, found.stderr);
     const redis = ['--redis-url', service.redisUrl];
-    const { json } = (await cliJson(['query', 'sqs', 'aws', '--wait', '20', ...redis])) as CliAnswer<Results>;
+    const { json } = (await warmCliJson([
+      'query',
+      'sqs',
+      'aws',
+      '--wait',
+      '20',
+      ...redis,
+    ])) as CliAnswer<Results>;
     assert.deepEqual(classes(json), [2, 4]);
   });
 
@@ -218,24 +239,24 @@ describe('with a service in the background', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     t.after(() => server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const predict = await cli(['predict', image(1), '--url', url]);
+    const predict = await warmCli(['predict', image(1), '--url', url]);
     assert.deepEqual(
       [predict.code, predict.stderr],
       [2, `error: ${url}/predict answered, but not as this service does\n`],
     );
-    const status = await cli(['status', '--url', url]);
+    const status = await warmCli(['status', '--url', url]);
     assert.deepEqual([status.code, status.stdout.includes('did not answer as this service does')], [4, true]);
     server.closeAllConnections();
   });
 
   test('a command that lacks the address it needs says which option has it', async () => {
-    const predict = await cli(['predict', image(1), '--redis-url', 'redis://x']);
+    const predict = await warmCli(['predict', image(1), '--redis-url', 'redis://x']);
     assert.match(predict.stderr, /Unknown option '--redis-url'/);
-    const query = await cli(['query', 'x', '--job', 'other']);
+    const query = await warmCli(['query', 'x', '--job', 'other']);
     assert.deepEqual([query.code, query.stderr.includes('--url or --redis-url')], [2, true]);
-    const job = await cli(['query', 'x', '--job', 'other'], { cwd });
+    const job = await warmCli(['query', 'x', '--job', 'other'], { cwd });
     assert.match(job.stderr, /serves serving_stream, not the job other/);
-    const url = await cli(['predict', image(1), '--url', 'localhost:1']);
+    const url = await warmCli(['predict', image(1), '--url', 'localhost:1']);
     assert.deepEqual([url.code, url.stderr.includes('--url: expected http')], [2, true]);
   });
 });

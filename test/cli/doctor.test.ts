@@ -1,6 +1,6 @@
 /** `cluster-serving doctor` as a person calls it: what it reads, what it answers, and its exit codes. */
 import assert from 'node:assert/strict';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { examine } from '../../infra/doctor/examine.ts';
@@ -188,6 +188,23 @@ function requestFor(root: string): FactsRequest {
     packageFolder: none,
   };
 }
+
+test('the folder of a worker is no model, whatever lies in it, but is to fit into /tmp', async (t) => {
+  const cwd = await temporaryFolder(t);
+  await writeFile(join(cwd, 'config.yaml'), 'worker: { class: server.Worker }\n');
+  await writeFile(join(cwd, 'server.py'), 'class Worker: pass');
+  const rules = async () => {
+    const { answer } = await answerOf([], cwd);
+    return answer.findings.filter(({ severity }) => severity !== 'info').map(({ rule }) => rule);
+  };
+  assert.deepEqual(await rules(), []);
+  await mkdir(join(cwd, 'model'));
+  for (const name of ['a.onnx', 'b.onnx', 'import-report.json', 'weights.pt'])
+    await writeFile(join(cwd, 'model', name), '{}');
+  assert.deepEqual(await rules(), []);
+  await truncate(join(cwd, 'model', 'weights.pt'), 400 * 1024 * 1024);
+  assert.deepEqual(await rules(), ['ephemeral-storage']);
+});
 
 test('an import report gives memory, file and the size of a record; a broken one is reported', async (t) => {
   const root = await temporaryFolder(t);

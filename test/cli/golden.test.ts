@@ -8,7 +8,7 @@ import { startAws } from '../../local/aws/aws.ts';
 import type { StackRecord } from '../../local/data-folder.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { type CliAnswer, cli, cliJson, serviceFolder } from './cli.ts';
+import { type CliAnswer, serviceFolder } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';
 
 /** y = x + added, for rows of two numbers. */
@@ -38,7 +38,7 @@ test('an answer of the running service becomes a golden request, and a start ref
   await writeFile(join(cwd, 'model', 'model.onnx'), plus(1));
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: model\n');
   await writeFile(join(cwd, 'ask.json'), REQUEST);
-  const started = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<StackRecord>;
+  const started = (await warmCliJson(['start', '--port', '0'], { cwd })) as CliAnswer<StackRecord>;
   assert.equal(started.code, 0, started.stderr);
   const add = ['model', 'golden', 'add', 'model', '--request', 'ask.json'];
   const added = await warmCliJson(add, { cwd });
@@ -54,12 +54,12 @@ test('an answer of the running service becomes a golden request, and a start ref
     '{value={"data":[4.0,41.0],"shape":[2]}}',
   ]);
   assert.match((await warmCli(add, { cwd })).stderr, /ask\.json exists; choose another --name/);
-  assert.equal((await cli(['stop'], { cwd })).code, 0);
+  assert.equal((await warmCli(['stop'], { cwd })).code, 0);
 
-  assert.equal((await cli(['start', '--port', '0'], { cwd })).code, 0);
-  assert.equal((await cli(['stop'], { cwd })).code, 0);
+  assert.equal((await warmCli(['start', '--port', '0'], { cwd })).code, 0);
+  assert.equal((await warmCli(['stop'], { cwd })).code, 0);
   await writeFile(join(cwd, 'model', 'model.onnx'), plus(2));
-  const refused = await cli(['start', '--port', '0'], { cwd });
+  const refused = await warmCli(['start', '--port', '0'], { cwd });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /ask: instance 0, output 0, element 0: expected 2\.0, got 3\.0/);
 });

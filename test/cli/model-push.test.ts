@@ -10,8 +10,9 @@ import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import { identityModel, onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
-import { type CliAnswer, cli, cliJson, MODEL, serviceFolder } from './cli.ts';
+import { type CliAnswer, MODEL, serviceFolder } from './cli.ts';
 import { runHere } from './in-process.ts';
+import { warmCli, warmCliJson } from './warm.ts';
 
 const NET = `
 name: "tiny"
@@ -62,7 +63,7 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
   await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
   const options = { cwd, env: aws.environment };
   const call = async <T>(...args: string[]) =>
-    (await cliJson(['model', ...args, ...TO], options)) as CliAnswer<T>;
+    (await warmCliJson(['model', ...args, ...TO], options)) as CliAnswer<T>;
 
   const onnx = await call<Pushed>('push', MODEL);
   assert.equal(onnx.code, 0, onnx.stderr);
@@ -85,14 +86,14 @@ test('push uploads an ONNX directory and a Caffe one, list tells which serves an
       [onnx.json.version, 'onnx', false],
     ],
   );
-  const text = await cli(['model', 'list', ...TO], options);
+  const text = await warmCli(['model', 'list', ...TO], options);
   const proven = '  records share runs: proven on the graph';
   assert.deepEqual(
     text.stdout.split('\n').map((line) => line.replace(/^\w{12}.*? (onnx|caffe) /, '$1')),
     [text.stdout.split('\n')[0], 'caffe <- serves', proven, 'onnx <- rollback goes here', proven, ''],
   );
 
-  const back = await cli(['model', 'rollback', ...TO], options);
+  const back = await warmCli(['model', 'rollback', ...TO], options);
   assert.deepEqual(
     [back.code, back.stdout],
     [
@@ -138,23 +139,23 @@ test('push and list say where the proof of a model ended, and --config whose wor
     node: batching.node,
   });
 
-  const pushed = await cli(['model', 'push', 'mixing', ...TO], options);
+  const pushed = await warmCli(['model', 'push', 'mixing', ...TO], options);
   assert.equal(pushed.stdout.split('\n')[2], line);
-  const { json } = (await cliJson(['model', 'push', 'mixing', ...TO], options)) as CliAnswer<Pushed>;
+  const { json } = (await warmCliJson(['model', 'push', 'mixing', ...TO], options)) as CliAnswer<Pushed>;
   assert.deepEqual(verdictOf(json.verification), expected);
-  const listed = (await cliJson(['model', 'list', ...TO], options)) as CliAnswer<Listed>;
+  const listed = (await warmCliJson(['model', 'list', ...TO], options)) as CliAnswer<Listed>;
   assert.deepEqual(verdictOf(listed.json.versions[0]?.verification as Verification), expected);
-  assert.equal((await cli(['model', 'list', ...TO], options)).stdout.split('\n')[2], `  ${line}`);
-  const checked = await cli(['model', 'check', 'mixing'], options);
+  assert.equal((await warmCli(['model', 'list', ...TO], options)).stdout.split('\n')[2], `  ${line}`);
+  const checked = await warmCli(['model', 'check', 'mixing'], options);
   assert.ok(checked.stdout.includes(`- verified: ${line}\n`), checked.stdout);
-  const owned = await cli(['model', 'push', 'mixing', '-c', 'config.yaml', ...TO], options);
+  const owned = await warmCli(['model', 'push', 'mixing', '-c', 'config.yaml', ...TO], options);
   assert.match(owned.stdout, /records share runs: batching is set to always, whatever the proof says\n$/);
 });
 
 test('an import that uploads stores what it verified', async (t) => {
   const aws = await bucket(t);
   const options = { cwd: await temporaryFolder(t), env: aws.environment };
-  const imported = await cli(['model', 'import', MODEL, '--out', 'out', ...TO], options);
+  const imported = await warmCli(['model', 'import', MODEL, '--out', 'out', ...TO], options);
   assert.equal(imported.code, 0, imported.stderr);
   assert.equal((await readPointer(aws.s3, LOCATION)).verification?.batching.verdict, 'proven');
 });
@@ -164,10 +165,10 @@ test('a pushed folder says of which format its model was, also when an earlier v
   const cwd = await temporaryFolder(t);
   await mkdir(join(cwd, 'net'));
   await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
-  assert.equal((await cli(['model', 'import', 'net', '--input', 'data:N,3,8,8'], { cwd })).code, 0);
+  assert.equal((await warmCli(['model', 'import', 'net', '--input', 'data:N,3,8,8'], { cwd })).code, 0);
   const push = async () =>
     (
-      (await cliJson(['model', 'push', 'net-onnx', ...TO], {
+      (await warmCliJson(['model', 'push', 'net-onnx', ...TO], {
         cwd,
         env: aws.environment,
       })) as CliAnswer<Pushed>
@@ -185,7 +186,7 @@ test('a model that onnxruntime cannot load, or that gives other outputs than its
   await mkdir(join(cwd, 'broken'));
   const bytes = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]);
   await writeFile(join(cwd, 'broken', 'model.onnx'), bytes.subarray(0, bytes.length - 20));
-  const { code, json } = (await cliJson(['model', 'push', 'broken', ...TO], {
+  const { code, json } = (await warmCliJson(['model', 'push', 'broken', ...TO], {
     cwd,
     env: aws.environment,
   })) as CliAnswer<Failed>;
@@ -199,9 +200,9 @@ test('a model that onnxruntime cannot load, or that gives other outputs than its
 test('without a place it is the service of this folder: --no-activate changes nothing there, a rollback does', async (t) => {
   const cwd = await serviceFolder(t);
   await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nmodelRefreshSeconds: 1\n`);
-  const nowhere = (await cliJson(['model', 'list'], { cwd })) as CliAnswer<Failed>;
+  const nowhere = (await warmCliJson(['model', 'list'], { cwd })) as CliAnswer<Failed>;
   assert.deepEqual([nowhere.code, nowhere.json.code], [3, 'not_running']);
-  const started = (await cliJson(['start', '--port', '0'], { cwd })) as CliAnswer<{
+  const started = (await warmCliJson(['start', '--port', '0'], { cwd })) as CliAnswer<{
     http: string;
     model: string;
   }>;
@@ -212,15 +213,17 @@ test('without a place it is the service of this folder: --no-activate changes no
     join(cwd, 'other', 'model.onnx'),
     identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 1] }]),
   );
-  const pushed = (await cliJson(['model', 'push', 'other', '--no-activate'], { cwd })) as CliAnswer<Pushed>;
+  const pushed = (await warmCliJson(['model', 'push', 'other', '--no-activate'], {
+    cwd,
+  })) as CliAnswer<Pushed>;
   assert.deepEqual([pushed.code, pushed.json.serves, pushed.json.before], [0, false, model], pushed.stderr);
   const served = async () => ((await (await fetch(`${http}/ready`)).json()) as { model: string }).model;
   assert.equal(await served(), model);
-  assert.equal((await cli(['model', 'rollback', pushed.json.version], { cwd })).code, 0);
+  assert.equal((await warmCli(['model', 'rollback', pushed.json.version], { cwd })).code, 0);
   await until(async () => (await served()) === pushed.json.version);
-  assert.equal((await cli(['model', 'rollback'], { cwd })).code, 0);
+  assert.equal((await warmCli(['model', 'rollback'], { cwd })).code, 0);
   await until(async () => (await served()) === model);
-  await cli(['stop'], { cwd });
+  await warmCli(['stop'], { cwd });
 });
 
 const WRONG: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
@@ -241,3 +244,31 @@ for (const [what, args, message] of WRONG) {
     assert.equal(code, 2);
   });
 }
+
+test("a worker's folder is pushed as it is, with the job's config, and its options are refused", async (t) => {
+  const aws = await bucket(t);
+  const cwd = await temporaryFolder(t);
+  await mkdir(join(cwd, 'files', 'words'), { recursive: true });
+  await writeFile(join(cwd, 'files', 'words', 'faq.json'), '{}');
+  // No ONNX files that load, and two of them: only the worker knows what they are.
+  for (const name of ['a.onnx', 'b.onnx']) await writeFile(join(cwd, 'files', name), 'none');
+  await writeFile(join(cwd, 'config.yaml'), 'worker: { class: server.Worker, modelName: a.onnx }\n');
+  const options = { cwd, env: aws.environment };
+  const call = async (...args: string[]) =>
+    (await warmCliJson(
+      ['model', 'push', 'files', '-c', 'config.yaml', ...args, ...TO],
+      options,
+    )) as CliAnswer<Pushed & Failed>;
+  const pushed = await call();
+  assert.equal(pushed.code, 0, pushed.stderr);
+  const { json } = pushed;
+  assert.deepEqual(
+    [json.format, json.uploaded, json.serves, json.verification],
+    ['worker', 3, true, undefined],
+  );
+  const { files } = await readPointer(aws.s3, LOCATION, 'server.Worker');
+  assert.deepEqual(files.map(({ path }) => path).sort(), ['a.onnx', 'b.onnx', 'words/faq.json']);
+  const refused = await call('--input', 'x:N,3');
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr + refused.json?.error, /files of a worker are uploaded unchanged/);
+});

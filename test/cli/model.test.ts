@@ -11,6 +11,7 @@ import { convertOptionsOf } from '../../cli/model/options.ts';
 import { uploadRefusal } from '../../cli/upload-refusal.ts';
 import { GraphBuilder } from '../../convert/graph/builder.ts';
 import type { Value } from '../../convert/graph/value.ts';
+import type { ImageAdvice } from '../../convert/image-advice.ts';
 import type { ImportReport } from '../../convert/import-report.ts';
 import { onnxBytes } from '../../convert/onnx/write.ts';
 import { supportedOpsText } from '../../convert/supported.ts';
@@ -22,7 +23,7 @@ import { childEnvironment } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { until } from '../support/until.ts';
-import { type CliAnswer, cli, cliJson, MODEL, ROOT, serviceFolder } from './cli.ts';
+import { type CliAnswer, cli, MODEL, ROOT, serviceFolder } from './cli.ts';
 import { warmCli, warmCliJson } from './warm.ts';
 
 const NET = `
@@ -43,6 +44,7 @@ async function caffeFolder(t: TestContext, net = NET): Promise<string> {
 interface ImportAnswer {
   readonly directory: string;
   readonly importReport: ImportReport;
+  readonly imageAdvice?: ImageAdvice;
   readonly published?: { readonly to: string; readonly version: string };
 }
 
@@ -86,6 +88,25 @@ test('--json gives the import report, and what was said of inputs, outputs and p
     json.importReport,
     JSON.parse(await readFile(join(json.directory, 'import-report.json'), 'utf8')),
   );
+});
+
+test('model import and check name how images go in, as text and as data, until config.yaml says it', async (t) => {
+  const cwd = await caffeFolder(t);
+  const { stdout } = await warmCli(['model', 'import', 'net'], { cwd });
+  assert.match(stdout, /\nImages go in as BGR 0\.\.255, .*\n\n```yaml\nimage: caffe {2}/);
+  const { json } = (await warmCliJson(['model', 'check', 'net'], { cwd })) as CliAnswer<ImportAnswer>;
+  assert.match(json.imageAdvice?.text ?? '', /^Images go in as BGR 0\.\.255/);
+  const lines = json.imageAdvice?.choices.map(({ config }) => config) ?? [];
+  assert.deepEqual([lines[0], lines.at(-1)], ['image: caffe', 'image: {channels: bgr}']);
+  for (const line of lines) assert.ok(stdout.includes(`\n${line} `), line);
+
+  await writeFile(join(cwd, 'job.yaml'), 'image: caffe\n');
+  const silent = await warmCli(['model', 'import', 'net', '-c', 'job.yaml'], { cwd });
+  assert.equal(silent.code, 0, silent.stderr);
+  assert.doesNotMatch(silent.stdout, /Images go in/);
+  const args = ['model', 'check', 'net', '-c', 'job.yaml'];
+  const checked = (await warmCliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
+  assert.deepEqual([checked.code, checked.json.imageAdvice], [0, undefined]);
 });
 
 test('model check says the same and writes nothing', async (t) => {
@@ -274,11 +295,11 @@ test('--job publishes for a job of the local service, which takes the model over
   await mkdir(join(cwd, 'net'));
   await writeFile(join(cwd, 'net', 'deploy.prototxt'), NET);
   await writeFile(join(cwd, 'config.yaml'), `modelPath: ${MODEL}\nmodelRefreshSeconds: 1\n`);
-  const { code, stdout, stderr } = await cli(['start', '--port', '0'], { cwd });
+  const { code, stdout, stderr } = await warmCli(['start', '--port', '0'], { cwd });
   assert.equal(code, 0, stderr);
   assert.doesNotMatch(stdout, /imported/);
   const args = ['model', 'import', 'net', '--job', 'serving_stream'];
-  const { json } = (await cliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
+  const { json } = (await warmCliJson(args, { cwd })) as CliAnswer<ImportAnswer>;
   assert.equal(json.published?.to, 's3://cluster-serving/models/serving_stream/');
   const url = /ready (\S+)/.exec(stdout)?.[1] as string;
   const ready = async () => (await (await fetch(`${url}/ready`)).json()) as { model: string };
@@ -294,16 +315,18 @@ test('--job publishes for a job of the local service, which takes the model over
     });
     return response.status === 200 && (await response.text()).includes('"shape\\\":[3');
   });
-  await cli(['stop'], { cwd });
+  await warmCli(['stop'], { cwd });
 });
 
 test('model ops lists what the converters know, and docs/reference/operators.md holds the same list', async () => {
   const { json, code } = (await warmCliJson(['model', 'ops'])) as CliAnswer<
-    Record<'caffe' | 'tensorflow', string[]>
+    Record<'bigdl' | 'caffe' | 'openvino' | 'tensorflow' | 'pytorch' | 'xgboost' | 'lightgbm', string[]>
   >;
   assert.equal(code, 0);
   assert.ok(json.caffe.includes('Convolution') && json.caffe.includes('Input'));
+  assert.ok(json.bigdl.includes('SpatialConvolution') && json.bigdl.includes('Recurrent'));
   assert.ok(json.tensorflow.includes('Conv2D') && json.tensorflow.includes('While'));
+  assert.ok(json.pytorch.includes('conv2d') && json.pytorch.includes('lstm'));
   const document = await readFile(join(ROOT, 'docs/reference/operators.md'), 'utf8');
   assert.ok(document.includes(supportedOpsText(json)), 'npm run docs writes the list');
 });

@@ -1,7 +1,6 @@
 /** Protobuf's two encodings through our tables: what is read, what is skipped, and that nothing hostile gets through. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { readMessage } from '../../convert/wire/binary.ts';
 import {
   bytesOf,
@@ -18,6 +17,7 @@ import {
 import type { Message, Table } from '../../convert/wire/table.ts';
 import { readText } from '../../convert/wire/text.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import fc from '../support/fast-check.ts';
 import { bytes, double, fixed32, float, floats, int, ints, tag, varint } from './support/protobuf.ts';
 
 const ENTRY: Table = { 1: { name: 'key', type: 'string' }, 2: { name: 'value', type: () => THING } };

@@ -9,6 +9,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
+import { models } from '../convert/support/models.ts';
 import { sharedPath } from '../support/fixtures.ts';
 import { temporaryFolder } from '../support/runner.ts';
 
@@ -27,7 +28,7 @@ test('the fresh SavedModels are here', (t) => {
 for (const name of names) {
   test(`fresh/tf/${name} ${REFUSED.has(name) ? 'is refused with a reason' : 'answers as its framework does'}`, async (t) => {
     const out = join(await temporaryFolder(t), 'model');
-    const imported = importModel(join(FOLDER, name, 'm'), { out, version: 'test' });
+    const imported = importModel(join(FOLDER, name, 'm'), { out, version: 'test', process: models });
     if (REFUSED.has(name)) {
       await assert.rejects(
         imported,

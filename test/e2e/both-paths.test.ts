@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { RedisConnection } from '../../lib/redis/connection.ts';
+import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
@@ -12,8 +13,21 @@ import { until } from '../support/until.ts';
 
 const image = (digit: number) => join(SAMPLE, `images/digit-${digit}.png`);
 
+const cleanups: (() => unknown)[] = [];
+let shared: Stack;
+before(async () => {
+  shared = await testStack({ after: (cleanup) => cleanups.unshift(cleanup) });
+});
+after(async () => {
+  for (const cleanup of cleanups) await cleanup();
+});
+
+/** Tests without a config of their own share a service, and start with an empty Redis. */
 async function clients(t: TestContext, config?: string) {
-  const stack = await testStack(t, config === undefined ? {} : { config });
+  const stack = config === undefined ? shared : await testStack(t, { config });
+  const connection = new RedisConnection(stack.redisUrl);
+  await connection.use((redis) => redis.flushall(), false);
+  await connection.close();
   const options = clientOptions(stack);
   const input = new InputQueue(options.input);
   const output = new OutputQueue(options.output);

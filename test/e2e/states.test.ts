@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import {
   GetQueueAttributesCommand,
   type Message,
   ReceiveMessageCommand,
   SendMessageCommand,
 } from '@aws-sdk/client-sqs';
+import { RedisConnection } from '../../lib/redis/connection.ts';
 import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type ServingError } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
@@ -15,13 +17,34 @@ import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
-/** The stack with a model that returns its input, and another queue without a consumer. */
-async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
-  const modelDirectory = await temporaryFolder(t);
+/** A service of each kind of Redis, with a model that returns its input. */
+const stacks = new Map<boolean, Stack>();
+const cleanups: (() => unknown)[] = [];
+before(async () => {
+  const hooks = { after: (cleanup: () => unknown) => cleanups.unshift(cleanup) };
+  const modelDirectory = await temporaryFolder(hooks);
   const model = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', 'n'] }]);
   await writeFile(join(modelDirectory, 'model.onnx'), model);
-  const stack = await testStack(t, { config: '', modelDirectory, preferEmbeddedRedis });
-  const aside = await stack.aws.createQueue({ name: 'aside' });
+  for (const preferEmbeddedRedis of [false, true])
+    stacks.set(
+      preferEmbeddedRedis,
+      await testStack(hooks, { config: '', modelDirectory, preferEmbeddedRedis }),
+    );
+});
+after(async () => {
+  for (const cleanup of cleanups) await cleanup();
+});
+
+/** One of the services with an empty queue and Redis, and another queue without a consumer. */
+async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
+  const stack = stacks.get(preferEmbeddedRedis);
+  assert.ok(stack);
+  await drained(stack);
+  const connection = new RedisConnection(stack.redisUrl);
+  await connection.use((redis) => redis.flushall(), false);
+  await connection.close();
+  // Its own, because what was received from it and not deleted is visible again later.
+  const aside = await stack.aws.createQueue({ name: `aside-${randomUUID()}` });
   const options = clientOptions(stack);
   const announcing = { ...options.input, redisUrl: stack.redisUrl };
   const queues = {

@@ -43,8 +43,14 @@ export interface Seen extends Run {
   readonly bucket: Readonly<Record<string, string>> | undefined;
 }
 
-/** @param service a folder with serverless.yml, which stays. Default: a copy of the project, which does not */
-export async function startAccount(service?: string): Promise<Account> {
+/**
+ * @param service a folder with serverless.yml, which stays. Default: a copy of the project, which does not
+ * @param more variables of the commands
+ */
+export async function startAccount(
+  service?: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Account> {
   const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const credentials = { accessKeyId: ACCESS_KEY, secretAccessKey: SECRET_KEY };
   const [folder, aws] = await Promise.all([
@@ -63,6 +69,7 @@ export async function startAccount(service?: string): Promise<Account> {
     AWS_ENDPOINT_URL_S3: aws.url,
     // Between two looks at the stack's events; osls's default is 5000.
     SLS_AWS_MONITORING_FREQUENCY: '50',
+    ...more,
   };
   return {
     folder,

@@ -1,6 +1,6 @@
 /**
- * CloudFormation and STS in the query protocol for osls, with stacks in memory, and the one call each that osls makes
- * to Lambda and ECR. Any other call is refused and recorded. An operation proceeds when its events are polled, so
+ * CloudFormation and STS in the query protocol for osls, with stacks in memory, and the few calls that osls makes to
+ * Lambda and ECR. Any other call is refused and recorded. An operation proceeds when its events are polled, so
  * that the caller first sees it in progress; without polling, only `settle` completes it.
  */
 import { once } from 'node:events';
@@ -45,6 +45,7 @@ interface Answer {
 export async function startCloudFormation(options: CloudFormationOptions): Promise<LocalCloudFormation> {
   const refusals = new Map<string, string>();
   const stacks = new Stacks({ ...options, refusal: (stack, id) => refusals.get(`${stack}/${id}`) });
+  const repositories = new Set<string>();
   const calls: string[] = [];
   const refused: string[] = [];
 
@@ -52,7 +53,7 @@ export async function startCloudFormation(options: CloudFormationOptions): Promi
     const body = await text(request);
     const call = callOf(request, body);
     const isOurs = request.headers.authorization?.includes(`Credential=${options.accessKeyId}/`) ?? false;
-    const answer = isOurs ? await answerTo(stacks, call) : undefined;
+    const answer = isOurs ? (ecrAnswer(repositories, call) ?? (await answerTo(stacks, call))) : undefined;
     (answer ? calls : refused).push(call.name);
     const {
       status,
@@ -96,16 +97,31 @@ interface Call {
 
 function callOf(request: IncomingMessage, body: string): Call {
   const target = request.headers['x-amz-target'];
-  if (typeof target === 'string') return { name: target, fields: {} };
+  if (typeof target === 'string') return { name: target, fields: JSON.parse(body || '{}') as Fields };
   const fields = Object.fromEntries(new URLSearchParams(body));
   return { name: fields['Action'] ?? `${request.method} ${request.url}`, fields };
+}
+
+/** The repositories of images, of which only the names are kept. */
+function ecrAnswer(repositories: Set<string>, { name, fields }: Call): Answer | undefined {
+  const { repositoryName = [fields['repositoryNames'] ?? []].flat()[0] ?? '' } = fields;
+  const action = name.split('.')[1];
+  const repositoryUri = `${ACCOUNT_ID}.dkr.ecr.us-east-1.amazonaws.com/${repositoryName}`;
+  if (action === 'CreateRepository') {
+    repositories.add(repositoryName);
+    return json(200, { repository: { repositoryUri } });
+  }
+  if (!['DescribeRepositories', 'PutLifecyclePolicy', 'DeleteRepository'].includes(action ?? ''))
+    return undefined;
+  if (!repositories.has(repositoryName))
+    return json(400, { __type: 'RepositoryNotFoundException', message: 'The repository does not exist' });
+  if (action === 'DeleteRepository') repositories.delete(repositoryName);
+  return json(200, { repositories: [{ repositoryUri }] });
 }
 
 async function answerTo(stacks: Stacks, { name, fields }: Call): Promise<Answer | undefined> {
   const [, functionName] = /^GET \/2015-03-31\/functions\/([^/?]+)$/.exec(name) ?? [];
   if (functionName) return functionAnswer(stacks, functionName);
-  if (name.endsWith('.DescribeRepositories'))
-    return json(400, { __type: 'RepositoryNotFoundException', message: 'The repository does not exist' });
   const action = ACTIONS[name];
   if (!action) return undefined;
   try {

@@ -268,9 +268,9 @@ export class Stacks {
       if (type === 'AWS::S3::Bucket' && isNew)
         await this.#options.s3.send(new CreateBucketCommand({ Bucket: physicalId }));
       if (type === 'AWS::Lambda::Function') {
-        const { S3Bucket, S3Key: Key } = Properties['Code'] as { S3Bucket: unknown; S3Key: string };
-        const Bucket = valueOf(S3Bucket, this.#names(stack));
-        await this.#options.s3.send(new HeadObjectCommand({ Bucket, Key }));
+        const { ImageUri, S3Bucket, S3Key: Key } = Properties['Code'] as Record<string, string | undefined>;
+        const Bucket = ImageUri === undefined ? valueOf(S3Bucket, this.#names(stack)) : undefined;
+        if (Bucket) await this.#options.s3.send(new HeadObjectCommand({ Bucket, Key }));
       }
       return undefined;
     } catch (error) {

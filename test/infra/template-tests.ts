@@ -1,6 +1,6 @@
 /**
  * What the template of a default dev stack promises beyond every-stack/tests.ts. Packaging takes seconds, so these tests
- * share one run with those of the archives (package.test.ts).
+ * share one run with those of the archives (test/system/package.test.ts).
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -23,6 +23,12 @@ const ROUTES: Readonly<Record<string, string>> = {
   'HEAD /v2/{path+}': 'predict',
   'GET /v2': 'predict',
   'HEAD /v2': 'predict',
+  'POST /encode': 'predict',
+  'POST /encode_json': 'predict',
+  'POST /encode_img_bytes': 'predict',
+  'POST /v1/encode_img_bytes': 'predict',
+  'POST /encode_img_url': 'predict',
+  'GET /status/server': 'predict',
   'POST /predictions': 'submit',
   'GET /predictions': 'predictions',
   'HEAD /predictions': 'predictions',

@@ -57,7 +57,7 @@ test('a redis-server that is killed runs again on the same port and data, with a
   assert.equal(lines.length, 4);
 });
 
-test('what dies again and again is not started for ever: pauses grow, and the last line says what to do', {
+test('what dies again and again is not started forever: pauses grow, and the last line says what to do', {
   skip,
 }, async (t) => {
   const folder = await temporaryFolder(t);

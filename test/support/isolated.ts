@@ -9,16 +9,21 @@ import { loopModel, QUICK } from './endless.ts';
 import { openModelBytes } from './runner.ts';
 
 /** Children of this process: they die without leaving anything. */
-export async function isolatedPids(): Promise<number[]> {
-  const tasks = await readdir('/proc/self/task');
+export function isolatedPids(): Promise<number[]> {
+  return childPids('self', /isolated-process/);
+}
+
+/** Children of a process whose command line matches. Its words are separated by zero bytes. */
+export async function childPids(parent: number | 'self', command: RegExp): Promise<number[]> {
+  const tasks = await readdir(`/proc/${parent}/task`).catch(() => []);
   const texts = await Promise.all(
-    tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
+    tasks.map((task) => readFile(`/proc/${parent}/task/${task}/children`, 'utf8').catch(() => '')),
   );
   const pids = texts.join(' ').split(/\s+/).filter(Boolean).map(Number);
   const commands = await Promise.all(
     pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
   );
-  return pids.filter((_, i) => commands[i]?.includes('isolated-process'));
+  return pids.filter((_, i) => command.test(commands[i] ?? ''));
 }
 
 /** Processor time, which a process that waits does not use. */
@@ -57,10 +62,28 @@ export async function isolatedCost(t: TestContext): Promise<IsolatedCost> {
   return { tookMs, busyMs: Math.max(700, 3 * Math.max(0, ...used)) };
 }
 
-/**
- * How long a function must have for three records of which the second never ends. The third gets an eighth of it, and
- * needs a process of its own.
- */
-export function timeForThreeMs({ tookMs }: IsolatedCost, leastMs: number): number {
+/** Enough time for three records of which the second never ends: the third gets an eighth of it and a fresh process. */
+function timeForThreeMs({ tookMs }: IsolatedCost, leastMs: number): number {
   return Math.max(leastMs, Math.ceil(24 * tookMs));
+}
+
+/**
+ * Delivers records of which one never ends until only that one returns, as the queue does. A busy machine may leave a
+ * neighbor no turn in one delivery, so the next delivery has twice the time.
+ * @param deliver returns the uris that return to the queue
+ * @returns what returned at last
+ */
+export async function deliverToNeighbors<T>(
+  t: TestContext,
+  records: Readonly<Record<string, T>>,
+  leastMs: number,
+  deliver: (records: Readonly<Record<string, T>>, timeoutMs: number) => Promise<string[]>,
+): Promise<string[]> {
+  const timeoutMs = timeForThreeMs(await isolatedCost(t), leastMs);
+  let returned = Object.keys(records);
+  for (let turn = 0; turn < 3 && returned.length > 1; turn++) {
+    const again = Object.fromEntries(returned.map((uri) => [uri, records[uri] as T]));
+    returned = await deliver(again, timeoutMs * 2 ** turn);
+  }
+  return returned;
 }

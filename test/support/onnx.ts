@@ -4,7 +4,7 @@
  */
 
 import { ELEMENT_TYPES } from '../../convert/graph/attributes.ts';
-import { bytes, type Chunk, float, integer, message, text } from '../../convert/onnx/chunk.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, text } from '../../convert/onnx/chunk.ts';
 import type { DType } from '../../lib/contract/tensor.ts';
 
 export type Element = DType;
@@ -14,7 +14,17 @@ export interface ValueSpec {
   readonly dtype: Element;
   /** A text is a free dimension; undefined: not even the rank is declared. */
   readonly shape: readonly (number | string)[] | undefined;
+  /** It is a list of tensors, or of maps from a text to a float, as ZipMap makes it. */
+  readonly listOf?: 'tensors' | 'maps';
 }
+
+export type AttributeSpec =
+  | number
+  | readonly number[]
+  | string
+  | { readonly float: number }
+  | { readonly floats: readonly number[] }
+  | { readonly strings: readonly string[] };
 
 export interface NodeSpec {
   readonly op: string;
@@ -23,10 +33,8 @@ export interface NodeSpec {
   readonly outputs: readonly string[];
   /** Default: the standard operators. */
   readonly domain?: string;
-  /** A number is an int attribute, an array ints, a text a string, {float} a float. */
-  readonly attributes?: Readonly<
-    Record<string, number | readonly number[] | string | { readonly float: number }>
-  >;
+  /** A number is an int attribute, an array ints, a text a string, {float} a float, {floats} and {strings} lists. */
+  readonly attributes?: Readonly<Record<string, AttributeSpec>>;
 }
 
 export interface WeightSpec {
@@ -82,14 +90,15 @@ export function nodeProto({ op, name, inputs, outputs, domain, attributes = {} }
   ]);
 }
 
-function attribute(
-  name: string,
-  value: number | readonly number[] | string | { readonly float: number },
-): Chunk {
+function attribute(name: string, value: AttributeSpec): Chunk {
   const head = text(1, name);
   if (typeof value === 'number') return message([head, integer(3, value), integer(20, 2)]);
   if (typeof value === 'string') return message([head, text(4, value), integer(20, 3)]);
   if ('float' in value) return message([head, float(2, value.float), integer(20, 1)]);
+  if ('floats' in value) return message([head, packedFloats(7, value.floats), integer(20, 6)]);
+  if ('strings' in value) {
+    return message([head, ...value.strings.map((item) => text(9, item)), integer(20, 8)]);
+  }
   return message([head, ...value.map((item) => integer(8, item)), integer(20, 7)]);
 }
 
@@ -103,10 +112,13 @@ function tensorProto({ name, dtype, shape, data }: WeightSpec): Chunk {
   ]);
 }
 
-function valueInfo({ name, dtype, shape }: ValueSpec): Chunk {
+function valueInfo({ name, dtype, shape, listOf }: ValueSpec): Chunk {
   const dims = shape?.map((dim) =>
     bytes(1, message([typeof dim === 'number' ? integer(1, dim) : text(2, dim)])),
   );
   const type = message([integer(1, ELEMENT_TYPES[dtype]), ...(dims ? [bytes(2, message(dims))] : [])]);
-  return message([text(1, name), bytes(2, message([bytes(1, type)]))]);
+  const tensor = message([bytes(1, type)]);
+  const map = message([bytes(5, message([integer(1, 8), bytes(2, tensor)]))]);
+  const list = message([bytes(4, message([bytes(1, listOf === 'maps' ? map : tensor)]))]);
+  return message([text(1, name), bytes(2, listOf === undefined ? tensor : list)]);
 }

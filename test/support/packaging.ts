@@ -4,20 +4,22 @@
  * gets neither, if the machine allows taking the network away.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Template } from './template.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = ['convert', 'functions', 'infra', 'lib', 'package.json', 'serverless.yml'];
+const COPIED = ['convert', 'functions', 'infra', 'lib', 'package.json', 'python', 'serverless.yml'];
 const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 600;
 
 export interface PackageRequest {
   /** Content of config.yaml. */
   readonly config?: string;
+  /** Other files, by name, such as a worker. */
+  readonly files?: Readonly<Record<string, string>>;
   readonly options?: readonly string[];
   /** The Node that runs osls. Default: this one. */
   readonly node?: string;
@@ -41,6 +43,10 @@ export interface Packaged extends Artifacts {
 export async function packageProject(request: PackageRequest = {}): Promise<Packaged> {
   const folder = await copyProject();
   if (request.config !== undefined) await writeFile(join(folder, 'config.yaml'), request.config);
+  for (const [name, text] of Object.entries(request.files ?? {})) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
   const command = [request.node ?? process.execPath, SERVERLESS, 'package', ...(request.options ?? [])];
   const result = await run([...withoutNetwork(), ...command], folder);
   return { ...result, ...packagedIn(folder), remove: () => rm(folder, { recursive: true, force: true }) };

@@ -14,7 +14,12 @@ const SETTINGS: OnnxSettings = {
   batching: 'always',
 };
 
-export async function temporaryFolder(t: TestContext, prefix = 'cs-test-'): Promise<string> {
+/** A test, or whatever runs what it is given when its work is over. */
+export interface Hooks {
+  after(hook: () => Promise<void>): unknown;
+}
+
+export async function temporaryFolder(t: Hooks, prefix = 'cs-test-'): Promise<string> {
   // A command in it gets its real path, and TMPDIR may be a link.
   const folder = await realpath(await mkdtemp(join(tmpdir(), prefix)));
   t.after(() => rm(folder, { recursive: true, force: true }));

@@ -1,13 +1,12 @@
 /** The whole local stack for a test and a config, on free ports and in its own folder, closed after the test. */
 
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { ServedJob } from '../../local/job.ts';
+import type { ServedJob } from '../../local/runs.ts';
 import { type Stack, startStack } from '../../local/stack.ts';
 import { parseConfig } from './config.ts';
 import { useAws } from './environment.ts';
-import { temporaryFolder } from './runner.ts';
+import { type Hooks, temporaryFolder } from './runner.ts';
 
 export const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
 
@@ -17,13 +16,19 @@ export interface TestStackOptions {
   /** Of its functions, also shorter than a config may say: messages that came back are hidden for six times that. */
   readonly functionSeconds?: number;
   readonly modelDirectory?: string;
+  /** Where a worker's code is. */
+  readonly directory?: string;
+  /** Whether changes of a worker's files are watched. */
+  readonly watch?: boolean;
+  /** What the parts warn of. */
+  readonly warn?: (message: string) => void;
   readonly preferEmbeddedRedis?: boolean;
   readonly dataDir?: string;
   /** Jobs beside the first. */
   readonly more?: readonly ServedJob[];
 }
 
-export async function testStack(t: TestContext, options: TestStackOptions = {}): Promise<Stack> {
+export async function testStack(t: Hooks, options: TestStackOptions = {}): Promise<Stack> {
   const job = parseConfig(options.config ?? 'imageResize: 8,8', 'test config');
   const timeoutSeconds = options.functionSeconds ?? job.function.timeoutSeconds;
   const stack = await startStack({
@@ -31,13 +36,15 @@ export async function testStack(t: TestContext, options: TestStackOptions = {}):
       {
         job: { ...job, function: { ...job.function, timeoutSeconds } },
         modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
+        ...(options.directory === undefined ? {} : { directory: options.directory }),
+        watch: options.watch,
       },
       ...(options.more ?? []),
     ],
     dataDir: options.dataDir ?? (await temporaryFolder(t, 'cs-stack-')),
     ports: { http: 0, aws: 0, redis: 0 },
     preferEmbeddedRedis: options.preferEmbeddedRedis ?? false,
-    log: { info: () => undefined, warn: () => undefined, error: console.error },
+    log: { info: () => undefined, warn: options.warn ?? (() => undefined), error: console.error },
   });
   t.after(() => stack.close());
   return stack;

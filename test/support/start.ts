@@ -19,9 +19,18 @@ export interface Started {
 }
 
 export function start(t: TestContext, ...options: string[]): Started {
+  return startWith(t, {}, ...options);
+}
+
+/** @param variables beside those that every child has */
+export function startWith(
+  t: TestContext,
+  variables: Readonly<Record<string, string>>,
+  ...options: string[]
+): Started {
   const child = spawn(process.execPath, ['local/start.ts', ...options], {
     cwd: ROOT,
-    env: childEnvironment(),
+    env: childEnvironment(variables),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];

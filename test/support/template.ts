@@ -14,6 +14,7 @@ export interface Resource {
 export interface Template {
   readonly Resources: Readonly<Record<string, Resource>>;
   readonly Outputs: Readonly<Record<string, { readonly Value: unknown }>>;
+  readonly Parameters?: Readonly<Record<string, unknown>>;
 }
 
 export interface Statement {

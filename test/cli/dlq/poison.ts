@@ -1,9 +1,8 @@
 /** F14: dead letters with poison among them are replayed. */
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { ENDLESS } from '../../support/endless.ts';
-import { loopMessage, outcomeOf, startDlq } from './support.ts';
+import { type Dlq, loopMessage, outcomeOf } from './support.ts';
 
 export interface Replayed {
   readonly dryRun: boolean;
@@ -37,8 +36,8 @@ function poison(i: number): { readonly body: string; readonly uri?: string; read
 }
 
 /** Of so many dead letters, one in ten of them poison, the good ones succeed, and exactly the poison stays. */
-export async function replayPoisoned(t: TestContext, count: number): Promise<void> {
-  const { archive, archived, dlqJson, output } = await startDlq(t);
+export async function replayPoisoned(dlq: Dlq, count: number): Promise<void> {
+  const { archive, archived, dlqJson, output } = dlq;
   const all = Array.from({ length: count }, (_, i) => {
     if (i % 10 === 4) return poison((i - 4) / 10);
     return { uri: `good-${i}`, body: loopMessage(`good-${i}`, i), code: undefined };

@@ -2,20 +2,21 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
-import { ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { after, before, type TestContext } from 'node:test';
+import { DeleteObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { SendMessageBatchCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
 import type { Stack } from '../../../local/stack.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
 import { quietLog } from '../../faults/support/quiet.ts';
 import { loopModel } from '../../support/endless.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
-import type { CliAnswer, Ran } from '../cli.ts';
+import { type CliAnswer, cleaningUp, type Ran } from '../cli.ts';
 import { warmCli, warmCliJson } from '../warm.ts';
 
 export const JOB = 'loops';
@@ -43,13 +44,53 @@ export const loopMessage = (uri: string, rounds: number): string => encodeMessag
 
 const CONFIG = `jobName: ${JOB}\nmodelRefreshSeconds: 1\nresultTtlSeconds: 3600\nqueue:\n  maxReceiveCount: 2\n`;
 
-export async function startDlq(t: TestContext): Promise<Dlq> {
-  quietLog(t);
-  const folder = await temporaryFolder(t, 'cs-dlq-');
+/** What the tests of a file share: a service, and the folder of its model. */
+export interface DlqService {
+  readonly stack: Stack;
+  readonly folder: string;
+}
+
+export async function startService(hooks: Hooks): Promise<DlqService> {
+  const folder = await temporaryFolder(hooks, 'cs-dlq-');
   await writeFile(join(folder, 'model.onnx'), loopModel());
+  return { stack: await testStack(hooks, { config: CONFIG, modelDirectory: folder }), folder };
+}
+
+/** Opens a service before the tests of a file. @returns what gives it to a test, without records and dead letters */
+export function sharedDlq(): (t: TestContext) => Promise<Dlq> {
+  const cleanups: (() => Promise<void>)[] = [];
+  let service: DlqService;
+  before(
+    cleaningUp(cleanups, async () => {
+      service = await startService({ after: (cleanup) => cleanups.unshift(cleanup) });
+    }),
+  );
+  after(async () => {
+    for (const cleanup of cleanups) await cleanup();
+  });
+  return async (t) => {
+    const dlq = await openDlqOf(t, service);
+    const { stack } = service;
+    for (const id of await dlq.archived()) {
+      const Key = `${deadLetterPrefix(JOB)}${id}.json`;
+      await stack.aws.s3.send(new DeleteObjectCommand({ Bucket: stack.bucket, Key }));
+    }
+    const connection = new RedisConnection(stack.redisUrl);
+    await connection.use((redis) => redis.flushall(), false);
+    await connection.close();
+    return dlq;
+  };
+}
+
+/** A service of the test alone. */
+export async function startDlq(t: TestContext): Promise<Dlq> {
+  return openDlqOf(t, await startService(t));
+}
+
+async function openDlqOf(t: TestContext, { stack, folder }: DlqService): Promise<Dlq> {
+  quietLog(t);
   const configFile = join(await temporaryFolder(t), 'config.yaml');
   await writeFile(configFile, CONFIG);
-  const stack = await testStack(t, { config: CONFIG, modelDirectory: folder });
   const output = new OutputQueue({ name: JOB, url: stack.redisUrl });
   t.after(() => output.close());
   const place = ['--bucket', stack.bucket, '-c', configFile, '--redis-url', stack.redisUrl];
@@ -72,13 +113,13 @@ export async function startDlq(t: TestContext): Promise<Dlq> {
     configFile,
     archived,
     async archive(bodies) {
-      const before = (await archived()).length;
+      const countBefore = (await archived()).length;
       for (let i = 0; i < bodies.length; i += 10) {
         const Entries = bodies.slice(i, i + 10).map((MessageBody, id) => ({ Id: String(id), MessageBody }));
         const send = new SendMessageBatchCommand({ QueueUrl: stack.deadLetterUrl, Entries });
         assert.deepEqual((await stack.aws.sqs.send(send)).Failed ?? [], []);
       }
-      const isDone = async () => (await archived()).length === before + bodies.length;
+      const isDone = async () => (await archived()).length === countBefore + bodies.length;
       // A listing of a thousand objects takes the same SQLite and thread that archive them.
       await until(isDone, 300_000, 20 + bodies.length);
     },

@@ -8,6 +8,7 @@ import { proofOf } from '../../../convert/batching/proof.ts';
 import { verificationNotes } from '../../../convert/verify/text.ts';
 import { verifyModel } from '../../../convert/verify/verify.ts';
 import { sharedPath } from '../../support/fixtures.ts';
+import { models } from '../support/models.ts';
 
 const CORPUS = sharedPath('corpus/batching');
 
@@ -67,7 +68,7 @@ test('no model that mixes rows is proven, and the proof ends where it mixes them
 for (const name of INDEPENDENT) {
   test(`${name}, whose rows are independent, is proven and its probe agrees`, async (t) => {
     if (!corpusNames(t).includes(name)) return;
-    const options = { maxRows: 12, probeMs: 2_000 };
+    const options = { maxRows: 12, probeMs: 2_000, process: models };
     const verification = await verifyModel(join(CORPUS, `${name}.onnx`), options);
     assert.equal(verification.batching.verdict, 'proven', verificationNotes(verification).join());
   });

@@ -12,6 +12,7 @@ import { ANALYSER_VERSION } from '../../../lib/contract/verification.ts';
 import { sharedPath } from '../../support/fixtures.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
 
 const REQUEST = { inputAxes: [], outputAxes: [], fixedRows: undefined, maxRows: 12, limitMs: 2_000 };
 const CORPUS = sharedPath('corpus/batching');
@@ -64,7 +65,7 @@ test('a model that takes no made-up row says why, and keeps its proof', async (t
   const report = await probeModel({ ...REQUEST, file });
   assert.equal(report.kind, 'not run');
   assert.match('reason' in report ? report.reason : '', /Reshape/);
-  const { batching, comparison } = await verifyModel(file);
+  const { batching, comparison } = await verifyModel(file, { process: models });
   assert.deepEqual([batching, comparison], [{ verdict: 'proven', analyser: ANALYSER_VERSION }, 'skipped']);
 });
 
@@ -96,7 +97,7 @@ test('a verdict names the axes that it holds for, and those of outputs elsewhere
   });
   writeFileSync(file, model);
   const batchAxes = { x: 1, scale: 'none' } as const;
-  const { batching } = await verifyModel(file, { batchAxes });
+  const { batching } = await verifyModel(file, { batchAxes, process: models });
   assert.deepEqual(batching, {
     verdict: 'proven',
     inputAxes: batchAxes,
@@ -109,7 +110,7 @@ test('a verdict names the axes that it holds for, and those of outputs elsewhere
 test('a damaged file is refused with its path', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   writeFileSync(file, Buffer.from([0x3a, 0xff, 0xff, 0x03, 1, 2, 3]));
-  await assert.rejects(verifyModel(file), { code: 'bad_model', message: /model\.onnx/ });
+  await assert.rejects(verifyModel(file, { process: models }), { code: 'bad_model', message: /model\.onnx/ });
 });
 
 test('a row survives being put together and taken apart on any axis', () => {

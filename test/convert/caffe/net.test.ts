@@ -210,6 +210,23 @@ test('pictures are proposed as blue, green, red or grey planes', async () => {
   }
 });
 
+test('the numbers of a data layer are proposed as config.yaml has them, and not where a file has the mean', async () => {
+  for (const [transform, numbers] of [
+    ['scale: 0.00390625 force_gray: true', { scale: 1 / 256, mean: [0] }],
+    ['mean_value: 127.5 scale: 0.0078125 force_color: true', { scale: 1 / 128, mean: [127.5 / 128] }],
+    ['mean_value: 104 mean_value: 117 mean_value: 123', { scale: 1, mean: [104, 117, 123] }],
+    // A float32 in the file, and not its nearest double.
+    ['scale: 0.017 force_color: true', { scale: 0.017, mean: [0] }],
+    ['mean_file: "mean.binaryproto" scale: 0.5 force_color: true', undefined],
+    ['mirror: true force_color: true', undefined],
+  ] as const) {
+    const net = `layer { name: "d" type: "Data" top: "data" transform_param { crop_size: 4 ${transform} } data_param { batch_size: 2 } }
+      layer { name: "r" type: "ReLU" bottom: "data" top: "out" }`;
+    const { image } = await convertNet(net);
+    assert.deepEqual(image?.numbers?.['data'], numbers, transform);
+  }
+});
+
 test('a folder has one net and at most one file of weights', async () => {
   const net = `${DATA} layer { name: "r" type: "ReLU" bottom: "data" top: "out" }`;
   const model = caffemodel({});

@@ -25,6 +25,7 @@ import { servedModel } from '../../../local/model.ts';
 import { parseConfig } from '../../support/config.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
 
 interface Setup {
   readonly directory: string;
@@ -51,7 +52,13 @@ async function setUp(t: TestContext): Promise<Setup> {
     return { graph: builder.finish(), files: ['net.prototxt'], notes: ['a note of the converter'] };
   };
   const serve: Setup['serve'] = ({ version = '1', import: settings = {} } = {}) =>
-    modelOnTheWay(directory, { cacheDir, version, job: { ...DEFAULT_JOB, import: settings }, converter });
+    modelOnTheWay(directory, {
+      cacheDir,
+      version,
+      job: { ...DEFAULT_JOB, import: settings },
+      converter,
+      process: models,
+    });
   return { directory, cacheDir, asked, serve };
 }
 
@@ -211,13 +218,13 @@ test('an ONNX directory is used unchanged, and settings of an import are reporte
   assert.ok(!existsSync(options.cacheDir));
 });
 
-test('a model of a kind that is not imported ends the start with the way to ONNX', async (t) => {
+test('a file that is not imported ends the start with what to do', async (t) => {
   const { serve, directory } = await setUp(t);
   await rm(join(directory, 'net.prototxt'));
-  await writeFile(join(directory, 'model.pt'), 'PK');
+  await writeFile(join(directory, 'net.keras'), 'x');
   await assert.rejects(serve(), {
     code: 'bad_model',
-    message: /PyTorch .* does not import; in Python: torch\.onnx/,
+    message: /net\.keras is a Keras file; in Python: keras\.models\.load_model/,
   });
 });
 

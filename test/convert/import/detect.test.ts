@@ -4,7 +4,6 @@ import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { detectModel, needsImport } from '../../../convert/detect.ts';
-import { assertImportable } from '../../../convert/formats.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
 /** A directory with these files; of names alone, each has four bytes. */
@@ -44,6 +43,17 @@ const LAYOUTS: readonly (readonly [kind: string, files: readonly string[], parts
       'variables/variables.index',
     ],
   ],
+  ['xgboost', ['model.json', 'labels.txt', 'config.json'], ['model.json']],
+  ['xgboost', ['my_xgb.json'], ['my_xgb.json']],
+  ['lightgbm', ['model.txt', 'labels.txt'], ['model.txt']],
+  // As MLflow writes them.
+  [
+    'xgboost',
+    ['MLmodel', 'conda.yaml', 'requirements.txt', 'input_example.json', 'model.ubj'],
+    ['model.ubj'],
+  ],
+  ['lightgbm', ['MLmodel', 'conda.yaml', 'requirements.txt', 'python_env.yaml', 'model.lgb'], ['model.lgb']],
+  ['onnx', ['MLmodel', 'conda.yaml', 'requirements.txt', 'model.onnx'], ['model.onnx']],
   ['tf_saved_model', ['saved_model.pbtxt'], ['saved_model.pbtxt']],
   ['tf_saved_model', ['saved_model.pb', 'saved_model.pbtxt'], ['saved_model.pb']],
   [
@@ -72,8 +82,10 @@ const LAYOUTS: readonly (readonly [kind: string, files: readonly string[], parts
   ],
   ['caffe', ['test.pt', 'x.caffemodel'], ['test.pt', 'x.caffemodel']],
   ['openvino', ['ir.xml', 'ir.bin'], ['ir.bin', 'ir.xml']],
+  ['openvino', ['ir.xml', 'other.bin'], ['ir.xml']],
   ['pytorch', ['model.pt'], ['model.pt']],
   ['bigdl', ['net.model', 'net.bin'], ['net.bin', 'net.model']],
+  ['bigdl', ['net.bigdl', 'spiece.model'], ['net.bigdl']],
 ];
 
 describe('a directory', () => {
@@ -96,7 +108,7 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
   [
     'is empty',
     {},
-    /model holds no model, found no files; expected \*\.onnx \(ONNX\), .*\*\.model \(BigDL\)$/,
+    /model holds no model, found no files; expected \*\.onnx \(ONNX\), .*\*\.model or \*\.bigdl, with \*\.bin \(BigDL\)$/,
   ],
   ['has other files', { 'a.txt': 'x' }, /holds no model, found a\.txt; expected \*\.onnx/],
   [
@@ -122,8 +134,18 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
     /found 2: 1\.caffe/,
   ],
   ['has the model one folder further down', { '1/saved_model.pb': 'x' }, /there is a model in .*model\/1$/],
+  ['has a pickle', { 'model.pkl': 'x' }, /model\.pkl is a Python object, .* skl2onnx\.to_onnx\(/],
+  [
+    'has a joblib file',
+    { 'model.joblib': 'x' },
+    /model\.joblib is a Python object, .* save_model\("model\.json"\)/,
+  ],
   ['has a Keras file', { 'net.h5': 'x' }, /net\.h5 is a Keras file; in Python: .*export/],
-  ['has an OpenVINO xml alone', { 'net.xml': 'x' }, /net\.bin is missing/],
+  [
+    'has a web page in place of an OpenVINO xml',
+    { 'net.xml': '<!DOCTYPE html><html>404</html>' },
+    /expected a file of OpenVINO IR, found a web page/,
+  ],
   ['has weights alone', { 'net.safetensors': 'x' }, /weights without a graph/],
   [
     'has Caffe weights without a net',
@@ -198,30 +220,6 @@ describe('a directory is refused, and told what was found and expected, when it'
     await chmod(folder, 0o755);
   });
 });
-
-const RECIPES: readonly (readonly [file: string, other: string | undefined, message: RegExp])[] = [
-  [
-    'model.pt',
-    undefined,
-    /PyTorch \(model\.pt\), which this version does not import; in Python: torch\.onnx\.export\(/,
-  ],
-  [
-    'ir.xml',
-    'ir.bin',
-    /OpenVINO IR \(ir\.bin, ir\.xml\), which this version does not import; export the model/,
-  ],
-  [
-    'net.model',
-    undefined,
-    /BigDL \(net\.model\), which this version does not import; in BigDL: model\.saveCaffe/,
-  ],
-];
-for (const [file, other, message] of RECIPES) {
-  test(`${file} is recognised and refused with the way to ONNX`, async (t) => {
-    const found = await detectModel(await directoryOf(t, [file, ...(other ? [other] : [])]));
-    assert.throws(() => assertImportable(found), { code: 'bad_model', message });
-  });
-}
 
 test('a directory needs an import when it holds something other than ONNX', async (t) => {
   const needs = async (files: readonly string[]) => needsImport(await directoryOf(t, files));

@@ -18,8 +18,11 @@ import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { identityModel, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
 import { npyBytes } from '../support/npy-bytes.ts';
 
+/** Without measuring, which takes a fresh process. */
+const QUICK = { version: '1', measure: false, process: models } as const;
 const SETTINGS = { threads: 1, batchSize: 8, inputAlreadyBatched: false, image: {} };
 
 interface Place {
@@ -46,7 +49,9 @@ async function importGraph(
 ) {
   const place = await placeWith(t, { 'net.prototxt': 'name: "net"' });
   const converter = async () => ({ files: ['net.prototxt'], notes: [], ...conversion });
-  return importModel(place.directory, { version: '1.2.3', out: place.out, converter, ...options });
+  const given = { ...QUICK, version: '1.2.3', out: place.out, converter };
+  const own = options.measure ? { process: undefined } : {};
+  return importModel(place.directory, { ...given, ...own, ...options });
 }
 
 /** One node on one input. */
@@ -66,7 +71,7 @@ describe('an import', () => {
     const { directory, importReport } = await importGraph(
       t,
       { graph: graphOf('Relu', ['N', 3]), notes: ['an output was renamed'] },
-      { convert: { inputShapes: { x: ['N', 3] } } },
+      { measure: true, convert: { inputShapes: { x: ['N', 3] } } },
     );
     assert.deepEqual((await readdir(directory)).sort(), [
       'import-report.json',
@@ -139,7 +144,7 @@ describe('an import', () => {
     const builder = new GraphBuilder();
     const x = builder.input('x', 'float32', ['N', 4]);
     builder.output('y', builder.one('Reshape', [x, builder.ints([1, 2, 2])]));
-    const { importReport } = await importGraph(t, { graph: builder.finish() });
+    const { importReport } = await importGraph(t, { graph: builder.finish() }, { measure: true });
     assert.equal(importReport.verification?.batching.operator, 'Reshape');
     assert.deepEqual(
       importReport.measured.memoryByRows?.map(({ rows }) => rows),
@@ -210,7 +215,7 @@ describe('an import', () => {
   test('measures the memory of as many rows as the default settings run, and of one', async (t) => {
     const rowsOf = async (shape: Shape) => {
       const proof = { probeMs: 100 };
-      const made = await importGraph(t, { graph: graphOf('Relu', shape) }, { proof });
+      const made = await importGraph(t, { graph: graphOf('Relu', shape) }, { proof, measure: true });
       const { measured } = made.importReport;
       return [measured.memoryByRows?.map(({ rows }) => rows), measured.lambda.rows];
     };
@@ -226,7 +231,7 @@ describe('an import', () => {
     // 4 MB for each row.
     const wide = builder.one('Expand', [x, builder.ints([1, 1024 * 1024])]);
     builder.output('y', builder.one('ReduceMax', [wide], { axes: [1], keepdims: 1 }));
-    const { measured } = (await importGraph(t, { graph: builder.finish() })).importReport;
+    const { measured } = (await importGraph(t, { graph: builder.finish() }, { measure: true })).importReport;
     const [one, , , , all] = measured.memoryByRows ?? [];
     assert.ok(
       one && all && all.peakBytes - one.peakBytes > 100 * 2 ** 20,
@@ -267,7 +272,7 @@ describe('an import', () => {
     assert.notEqual(left, ours);
     await mkdir(join(parent, left));
     await mkdir(join(parent, left.replace('.out.', '.other.')));
-    await importModel(directory, { out, version: '1' });
+    await importModel(directory, { out, ...QUICK });
     assert.deepEqual(
       (await readdir(parent)).sort(),
       [ours, left.replace('.out.', '.other.'), 'model', 'out'].sort(),
@@ -372,7 +377,7 @@ describe('a reference', () => {
 describe('an ONNX model', () => {
   test('is checked and passed through byte by byte', async (t) => {
     const { directory, out } = await onnxPlace(t);
-    const { importReport } = await importModel(directory, { out, version: '1' });
+    const { importReport } = await importModel(directory, { out, ...QUICK });
     assert.deepEqual(await readFile(join(out, 'model.onnx')), await readFile(join(directory, 'any.onnx')));
     assert.equal(importReport.source.format, 'onnx');
     assert.equal(importReport.source.files[0]?.sha256, importReport.model.files[0]?.sha256);
@@ -389,7 +394,7 @@ describe('an ONNX model', () => {
       ],
     });
     const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
-    const { importReport } = await importModel(directory, { out, version: '1' });
+    const { importReport } = await importModel(directory, { out, ...QUICK });
     assert.deepEqual(importReport.config, []);
     assert.equal(importReport.verification?.batching.operator, 'ReduceMax');
   });
@@ -397,7 +402,10 @@ describe('an ONNX model', () => {
   test('that is garbage, has no graph, or has an opset without kernels, is refused', async (t) => {
     const refuse = async (bytes: Uint8Array, message: RegExp) => {
       const { directory, out } = await placeWith(t, { 'm.onnx': bytes });
-      await assert.rejects(importModel(directory, { out, version: '1' }), { code: 'bad_model', message });
+      await assert.rejects(importModel(directory, { out, ...QUICK }), {
+        code: 'bad_model',
+        message,
+      });
       assert.ok(!existsSync(out));
       assert.deepEqual(await readdir(join(out, '..')), ['model']);
     };
@@ -410,6 +418,26 @@ describe('an ONNX model', () => {
       opset: 6,
     });
     await refuse(old, /onnxruntime cannot load the model: .*opset 13 or newer/);
+    const x = { name: 'x', dtype: 'float32', shape: [1, 2] } as const;
+    const cast = (from: string, to: string, type: number) => {
+      return { op: 'Cast', inputs: [from], outputs: [to], attributes: { to: type } };
+    };
+    const half = onnxModel({
+      inputs: [x],
+      outputs: [{ ...x, name: 'y' }],
+      nodes: [cast('x', 'a', 16), { op: 'Add', inputs: ['a', 'a'], outputs: ['b'] }, cast('b', 'y', 1)],
+    });
+    await refuse(
+      half,
+      /Could not find an implementation for Add\(14\).* bfloat16: export the model with float32\)$/,
+    );
+    const broken = onnxModel({
+      inputs: [x],
+      outputs: [{ ...x, name: 'y' }],
+      nodes: [{ op: 'Sin', inputs: ['nowhere'], outputs: ['y'] }],
+    });
+    // The message names the file of the user, not the one in the folder of the import, which is gone.
+    await refuse(broken, /Load model from \/[^ ]*\/model\/m\.onnx failed:.*'nowhere'/);
   });
 
   test('brings its external weights along, and only from its own folder', async (t) => {
@@ -423,7 +451,7 @@ describe('an ONNX model', () => {
       maxFileBytes: 0,
     });
     await writeFile(join(directory, 'unrelated.bin'), 'no part of the model');
-    const { importReport } = await importModel(directory, { out, version: '1' });
+    const { importReport } = await importModel(directory, { out, ...QUICK });
     assert.deepEqual(
       importReport.model.files.map(({ path }) => path),
       ['model.onnx', 'model.onnx.data'],
@@ -436,7 +464,7 @@ describe('an ONNX model', () => {
     const bytes = (await readFile(join(directory, 'model.onnx'))).toString('latin1');
     for (const location of ['../../etc/hosts', '/etc/aaaa/hosts', 'a/../../b/../cc', 'C:\\aaa\\bbb\\cccc']) {
       await writeFile(join(directory, 'model.onnx'), bytes.replace('model.onnx.data', location), 'latin1');
-      await assert.rejects(importModel(directory, { out, version: '1' }), {
+      await assert.rejects(importModel(directory, { out, ...QUICK }), {
         code: 'bad_model',
         message: /model\.onnx: its weights lie in .*, outside the model's folder/,
       });
@@ -447,7 +475,7 @@ describe('an ONNX model', () => {
       'latin1',
     );
     const missing = { code: 'bad_model', message: /missing-weights cannot be copied: ENOENT/ };
-    await assert.rejects(importModel(directory, { out, version: '1' }), missing);
+    await assert.rejects(importModel(directory, { out, ...QUICK }), missing);
   });
 
   test('with options of a conversion is refused: they would do nothing', async (t) => {
@@ -487,10 +515,10 @@ test('a model that never ends is ended, and its process with it', async (t) => {
 describe('an output directory', () => {
   test('is replaced when an import of this or an earlier version made it, and nothing is left beside it', async (t) => {
     const { directory, out } = await onnxPlace(t);
-    await importModel(directory, { out, version: '1' });
+    await importModel(directory, { out, ...QUICK });
     for (const ending of ['json', 'md'])
       await rename(join(out, `import-report.${ending}`), join(out, `passport.${ending}`));
-    const { importReport } = await importModel(directory, { out, version: '2' });
+    const { importReport } = await importModel(directory, { out, ...QUICK, version: '2' });
     assert.equal(importReport.converter.version, '2');
     assert.deepEqual((await readdir(out)).sort(), ['import-report.json', 'import-report.md', 'model.onnx']);
     assert.deepEqual((await readdir(join(out, '..'))).sort(), ['model', 'out']);
@@ -504,13 +532,13 @@ describe('an output directory', () => {
       code: 'bad_config',
       message: /out is not empty, and not of an import: notes\.txt; --force/,
     };
-    await assert.rejects(importModel(directory, { out, version: '1' }), refused);
+    await assert.rejects(importModel(directory, { out, ...QUICK }), refused);
     assert.deepEqual(await readdir(out), ['notes.txt']);
-    await importModel(directory, { out, version: '1', force: true });
+    await importModel(directory, { out, ...QUICK, force: true });
     assert.equal(await readFile(join(out, 'notes.txt'), 'utf8'), 'mine');
     assert.ok(existsSync(join(out, 'model.onnx')));
     await writeFile(join(out, 'other.onnx'), 'mine');
-    await assert.rejects(importModel(directory, { out, version: '1', force: true }), {
+    await assert.rejects(importModel(directory, { out, ...QUICK, force: true }), {
       code: 'bad_config',
       message: /holds another model, other\.onnx/,
     });
@@ -530,7 +558,7 @@ describe('an output directory', () => {
   test("is never the model's own directory, inside it or around it", async (t) => {
     const { directory } = await onnxPlace(t);
     for (const out of [directory, join(directory, 'onnx'), join(directory, '..')]) {
-      const refused = importModel(directory, { out, version: '1', force: true });
+      const refused = importModel(directory, { out, ...QUICK, force: true });
       await assert.rejects(refused, {
         code: 'bad_config',
         message: /expected a directory apart from the model's own/,

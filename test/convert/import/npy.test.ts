@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
-import fc from 'fast-check';
 import { readNpy, readNpz } from '../../../convert/npy.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import fc from '../../support/fast-check.ts';
 import { npyBytes } from '../support/npy-bytes.ts';
 
 test('numbers come with dtype and shape, in row-major order', () => {

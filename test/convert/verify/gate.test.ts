@@ -1,12 +1,16 @@
 /** One request through each endpoint before a version may serve: what is refused, and what is not known. */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { assertReachable } from '../../../convert/verify/gate.ts';
 import { verifyVersion } from '../../../convert/verify/version.ts';
-import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import type { OnnxRunner } from '../../../lib/compose/onnx.ts';
+import { DEFAULT_JOB, type JobConfig } from '../../../lib/config/job.ts';
+import { ServingError } from '../../../lib/contract/errors.ts';
 import { type ModelSpec, onnxModel, type ValueSpec } from '../../support/onnx.ts';
-import { temporaryFolder } from '../../support/runner.ts';
+import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
 
 async function saved(t: TestContext, spec: ModelSpec): Promise<string> {
   const file = join(await temporaryFolder(t), 'model.onnx');
@@ -29,11 +33,42 @@ const STATEFUL: ModelSpec = {
 
 test('a model whose state no record can give is refused with the endpoint and its answer', async (t) => {
   const file = await saved(t, STATEFUL);
-  await assert.rejects(verifyVersion(file, { job: DEFAULT_JOB }), (error: Error & { code: string }) => {
-    assert.equal(error.code, 'bad_model');
-    assert.match(error.message, /^no request reaches the model: POST \/predict answers 4\d\d: .*state/);
-    return true;
+  await assert.rejects(
+    verifyVersion(file, { job: DEFAULT_JOB, process: models }),
+    (error: Error & { code: string }) => {
+      assert.equal(error.code, 'bad_model');
+      assert.match(error.message, /^no request reaches the model: POST \/predict answers 4\d\d: .*state/);
+      return true;
+    },
+  );
+});
+
+test('a model that answers two of the endpoints, and refuses the third, is refused with its name', async (t) => {
+  const file = await saved(t, {
+    inputs: [float('x', 'N', 3)],
+    outputs: [float('y', 'N', 3)],
+    nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
   });
+  const runner = await openModelBytes(t, await readFile(file));
+  const options = { shapeless: [], inputAlreadyBatched: false, filter: undefined, image: {} };
+  const endpoints = [
+    /POST \/predict answers 4\d\d: no/,
+    /POST \/v2.*answers 4\d\d: no/,
+    /record of the queue fails: no/,
+  ];
+  for (const [refused, message] of endpoints.entries()) {
+    let runs = 0;
+    const refusing: OnnxRunner = {
+      ...runner,
+      run: async (...call) => {
+        // Another made-up record starts again at the first endpoint.
+        const isRefused = runs++ % (refused + 1) === refused;
+        return isRefused ? [{ ok: false, error: new ServingError('bad_input', 'no') }] : runner.run(...call);
+      },
+    };
+    await assert.rejects(assertReachable(file, refusing, options), { code: 'bad_model', message });
+  }
+  await assertReachable(file, runner, options);
 });
 
 test('a model that records reach passes, with numbers of every type, texts, and a fixed batch', async (t) => {
@@ -45,14 +80,14 @@ test('a model that records reach passes, with numbers of every type, texts, and 
       outputs: [port('y')],
       nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }],
     });
-    await verifyVersion(file, { job: DEFAULT_JOB });
+    await verifyVersion(file, { job: DEFAULT_JOB, process: models });
   }
   const fixed = await saved(t, {
     inputs: [float('x', 4, 2)],
     outputs: [float('y', 4, 2)],
     nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
   });
-  await verifyVersion(fixed, { job: DEFAULT_JOB });
+  await verifyVersion(fixed, { job: DEFAULT_JOB, process: models });
 });
 
 test('the settings of the job count: a filter that the output cannot have is refused', async (t) => {
@@ -63,7 +98,10 @@ test('the settings of the job count: a filter that the output cannot have is ref
     nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }],
   });
   const job = { ...DEFAULT_JOB, postProcessing: 'topN(1)' };
-  await assert.rejects(verifyVersion(file, { job }), /POST \/predict answers \d+: .*topN cannot order text/);
+  await assert.rejects(
+    verifyVersion(file, { job, process: models }),
+    /POST \/predict answers \d+: .*topN cannot order text/,
+  );
 });
 
 test('a model that takes no made-up values says nothing about its endpoints, and is not refused', async (t) => {
@@ -80,5 +118,31 @@ test('a model that takes no made-up values says nothing about its endpoints, and
       { op: 'Gather', inputs: ['table', 'index'], outputs: ['y'] },
     ],
   });
-  await verifyVersion(file, { job: DEFAULT_JOB });
+  await verifyVersion(file, { job: DEFAULT_JOB, process: models });
+});
+
+test('settings of images that the model cannot have are refused, and no picture is sent without any', async (t) => {
+  const file = await saved(t, {
+    inputs: [float('x', 'N', 1, 4, 4)],
+    outputs: [float('y', 'N', 1, 4, 4)],
+    nodes: [{ op: 'Relu', inputs: ['x'], outputs: ['y'] }],
+  });
+  const under = (image: JobConfig['image']) =>
+    verifyVersion(file, { job: { ...DEFAULT_JOB, image }, process: models });
+  await assert.rejects(under({ channels: 'rgb' }), {
+    code: 'bad_model',
+    message: /^no request reaches the model: a picture, under the settings of image: .*takes grey images/,
+  });
+  await under({ channels: 'grey' });
+  await under({});
+  const whole = await saved(t, {
+    inputs: [{ name: 'x', dtype: 'uint8', shape: ['N', 3, 4, 4] }],
+    outputs: [{ name: 'y', dtype: 'uint8', shape: ['N', 3, 4, 4] }],
+    nodes: [{ op: 'Identity', inputs: ['x'], outputs: ['y'] }],
+  });
+  const job = { ...DEFAULT_JOB, image: { scale: 1 / 255 } };
+  await assert.rejects(
+    verifyVersion(whole, { job, process: models }),
+    /the input is uint8, which cannot hold/,
+  );
 });

@@ -6,6 +6,7 @@ import { verifyModel } from '../../../convert/verify/verify.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 import { throughPredict } from '../../support/three-paths.ts';
+import { models } from '../support/models.ts';
 
 const flat = { name: 'flat', dtype: 'int64', shape: [1], data: BigInt64Array.of(-1n) } as const;
 const zero = { name: 'zero', dtype: 'float32', shape: [], data: Float32Array.of(0) } as const;
@@ -43,7 +44,7 @@ for (const { nodes, batch, first, expected, shapes } of CASES) {
     });
     const file = join(await temporaryFolder(t), 'model.onnx');
     await writeFile(file, bytes);
-    const verification = await verifyModel(file);
+    const verification = await verifyModel(file, { process: models });
     assert.deepEqual(verification.batching.outputAxes, expected);
     const runner = await openModelBytes(t, bytes, { verification, batching: 'proven' });
     const answers = await throughPredict(runner, [{ x: [1, -1, -1] }, { x: [1, 2, -1] }]);

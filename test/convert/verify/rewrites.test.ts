@@ -10,7 +10,11 @@ import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
 import { RUNTIME } from '../../../lib/inference/session.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
+import { rewrittenModel } from '../../support/rewritten-model.ts';
 import { temporaryFolder } from '../../support/runner.ts';
+import { models } from '../support/models.ts';
+
+const ON = { process: models };
 
 async function modelFile(t: TestContext, nodes: ModelSpec['nodes']): Promise<string> {
   const file = join(await temporaryFolder(t), 'model.onnx');
@@ -43,7 +47,7 @@ const centred: ModelSpec['nodes'] = [
 ];
 
 test('a model of independent rows is proven, and its rewrites agree', async (t) => {
-  assert.deepEqual(await verifyModel(await modelFile(t, doubled)), {
+  assert.deepEqual(await verifyModel(await modelFile(t, doubled), ON), {
     batching: { verdict: 'proven', analyser: ANALYSER_VERSION },
     runtime: { ...RUNTIME, level: 'all', disabledOptimizers: [] },
     comparison: 'agrees',
@@ -51,19 +55,29 @@ test('a model of independent rows is proven, and its rewrites agree', async (t) 
 });
 
 test('where the proof ends, the verification names operator and node', async (t) => {
-  const { batching } = await verifyModel(await modelFile(t, centred));
+  const { batching } = await verifyModel(await modelFile(t, centred), ON);
   assert.equal(batching.verdict, 'not proven');
   assert.equal(batching.operator, 'ReduceMean');
   assert.equal(batching.node, 'mean of rows');
 });
 
 test('random numbers are no fault of a rewrite', async (t) => {
-  const { runtime, comparison } = await verifyModel(await modelFile(t, noisy));
+  const { runtime, comparison } = await verifyModel(await modelFile(t, noisy), ON);
   assert.deepEqual([runtime.level, runtime.disabledOptimizers, comparison], ['all', [], 'agrees']);
 });
 
+test('a rewrite that changes the answers of a model is found by its name, and no other is switched off', async (t) => {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, rewrittenModel);
+  const { runtime, comparison } = await verifyModel(file, ON);
+  assert.deepEqual(
+    [runtime.level, runtime.disabledOptimizers, comparison],
+    ['all', ['ConvMulFusion'], 'agrees'],
+  );
+});
+
 test('what is known and still holds is not found out again', async (t) => {
-  const known = await verifyModel(await modelFile(t, doubled));
+  const known = await verifyModel(await modelFile(t, doubled), ON);
   assert.equal(await verifyModel('/no/such/model.onnx', { known }), known);
   const old = { ...known, runtime: { ...known.runtime, onnxruntime: '1.0.0' } };
   await assert.rejects(verifyModel('/no/such/model.onnx', { known: old }));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { ENDLESS, loopModel, QUICK } from '../../support/endless.ts';
-import { isolatedCost, timeForThreeMs } from '../../support/isolated.ts';
+import { deliverToNeighbors } from '../../support/isolated.ts';
 import { until } from '../../support/until.ts';
 import { PASS } from '../support/redis/proxy.ts';
 import { type Bundles, packagedFunctions } from '../support/worker.ts';
@@ -37,8 +37,10 @@ describe('F11: the packaged functions in an environment that', { concurrency: 2 
     await assert.rejects(deliver(first, batchEvent(bodies), 1_500), /the process ended: SIGKILL/);
     const second = start('batch');
     assert.deepEqual(await deliver(second, batchEvent({ c: scalarMessage('c', 'rounds', 7) })), []);
-    const timeoutMs = timeForThreeMs(await isolatedCost(t), 8_000);
-    assert.deepEqual(await deliver(second, batchEvent(bodies, 2), timeoutMs), ['endless']);
+    const returned = await deliverToNeighbors(t, bodies, 8_000, (records, timeoutMs) =>
+      deliver(second, batchEvent(records, 2), timeoutMs),
+    );
+    assert.deepEqual(returned, ['endless']);
     assert.deepEqual(await Promise.all(['a', 'b', 'c', 'endless'].map(outcomeOf)), [1, 1, 7, undefined]);
   });
 

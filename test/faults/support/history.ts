@@ -77,21 +77,34 @@ export class History {
     await redis.psubscribe(`${prefix}*`);
   }
 
+  /** Uris with an announced outcome. */
+  get announced(): number {
+    return this.#announced.size;
+  }
+
   announcements(uri: string): number {
     return this.#announced.get(uri) ?? 0;
   }
 
   /** Takes every outcome out of the store and holds it against what was enqueued. */
   async check(url: string, job: string): Promise<Findings> {
-    const told = await takeAll(url, job);
+    return this.judge(await takeAll(url, job));
+  }
+
+  /** Holds outcomes against what was enqueued. */
+  judge(told: readonly (readonly [uri: string, Stored])[]): Findings {
     const found = findings(this.#allowed, told);
     const twice = [...this.#announced].filter(([, times]) => times > 1).map(([uri]) => uri);
     return { ...found, doubled: [...new Set([...found.doubled, ...twice])] };
   }
 
   async assertClean(url: string, job: string, what = ''): Promise<void> {
-    assert.deepEqual(shortened(await this.check(url, job)), CLEAN, what);
+    assertNothingFound(await this.check(url, job), what);
   }
+}
+
+export function assertNothingFound(found: Findings, what = ''): void {
+  assert.deepEqual(shortened(found), CLEAN, what);
 }
 
 /** The outcomes that a reader gets who dequeues until nothing is left. */

@@ -12,6 +12,7 @@ import { modelPrefix } from '../../../lib/contract/names.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from './events.ts';
 import { History } from './history.ts';
+import { killAgain } from './kills.ts';
 import { lineModel, lineOf, mismatched, modelFolder, poison, record } from './model.ts';
 import { type Fsync, type RedisProcess, redisProcess } from './redis/process.ts';
 import { type Random, seeded, whole } from './seeds.ts';
@@ -170,14 +171,12 @@ async function serve(
 }
 
 async function killRedis(redis: RedisProcess, random: Random, records: number, tally: Tally): Promise<void> {
-  let killAt = whole(random, 1, 2 * PER_REDIS_KILL);
-  while (tally.done < records && !tally.stopped) {
-    if (tally.done >= killAt) {
-      killAt = tally.done + whole(random, 1, 2 * PER_REDIS_KILL);
-      await redis.kill();
-      tally.redisKills++;
-      await redis.restart();
-    }
-    await new Promise((resolve) => setTimeout(resolve, whole(random, 1, 20)));
-  }
+  const progress = () => tally.done;
+  const isOver = () => tally.done >= records || tally.stopped;
+  await killAgain({ random, every: PER_REDIS_KILL, progress, isOver }, async () => {
+    await redis.kill();
+    tally.redisKills++;
+    await redis.restart();
+    return true;
+  });
 }

@@ -40,13 +40,6 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     change: (draft) => draft.model({ kind: 'caffe' }),
   },
   {
-    rule: 'model-foreign',
-    name: 'a PyTorch model, which cannot be imported',
-    severity: 'error',
-    found: /a PyTorch model/,
-    change: (draft) => draft.model({ kind: 'pytorch' }),
-  },
-  {
     rule: 'model-import-report',
     name: 'an import report that cannot be read',
     severity: 'warning',
@@ -82,6 +75,33 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     change: (draft) => {
       draft.withoutTemplate();
       draft.job({ function: { memoryMB: 256, timeoutSeconds: 30 } });
+    },
+  },
+  {
+    rule: 'memory-onnxruntime',
+    name: '256 MB, in an image',
+    severity: 'warning',
+    found: /^256 MB$/,
+    change: (draft) => {
+      draft.set('BatchLambdaFunction', 'Code', { ImageUri: '1.dkr.ecr.r.amazonaws.com/i@sha256:0' });
+      draft.set('BatchLambdaFunction', 'ImageConfig', { Command: ['dist/batch/index.handler'] });
+      draft.set('BatchLambdaFunction', 'MemorySize', 256);
+    },
+  },
+  {
+    rule: 'package-image',
+    name: 'an image that a deployment is to build',
+    severity: 'info',
+    found: /^the image is not built yet$/,
+    change: (draft) => draft.set('PredictLambdaFunction', 'Code', { ImageUri: { Ref: 'WorkerImage' } }),
+  },
+  {
+    rule: 'model-large',
+    name: 'two gigabytes of a worker',
+    severity: 'warning',
+    found: /^2048\.0 MB$/,
+    change: ({ facts }) => {
+      facts.model = { state: 'unneeded', directory: '/m', bytes: 2048 * MB };
     },
   },
   {

@@ -77,13 +77,20 @@ const QUEUES: readonly Check[] = [
 
 const FUNCTIONS: readonly Check[] = [
   [
-    'functions run on Node 24, each with a role and a log group of its own that does not keep for ever',
+    'functions run on Node 24 or in an image, each with a role and a log group of its own whose events expire',
     (template) => {
       const functions = functionsOf(template);
       assert.equal(functions.length, 6);
       assert.equal(new Set(functions.map(({ properties }) => JSON.stringify(properties['Role']))).size, 6);
       for (const { name, properties } of functions) {
-        assert.equal(properties['Runtime'], 'nodejs24.x', name);
+        if (properties['PackageType'] === 'Image') {
+          const { Command } = properties['ImageConfig'] as Properties;
+          assert.deepEqual(
+            [properties['Runtime'], Command],
+            [undefined, [`dist/${name}/index.handler`]],
+            name,
+          );
+        } else assert.equal(properties['Runtime'], 'nodejs24.x', name);
         const group = resourcesOf(template, 'AWS::Logs::LogGroup').find(
           ([, { LogGroupName }]) => LogGroupName === `/aws/lambda/${String(properties['FunctionName'])}`,
         );

@@ -26,11 +26,18 @@ export const VARIABLES = {
 export function functionsOf(template: Template): PackagedFunction[] {
   return resourcesOf(template, 'AWS::Lambda::Function').map(([logicalName, properties]) => ({
     logicalName,
-    name: String((properties['Code'] as Properties)['S3Key']).replace(/^.*\/|\.zip$/g, ''),
+    name: nameOf(properties),
     properties,
     variables: (properties['Environment'] as { Variables: Properties }).Variables,
     subnets: ((properties['VpcConfig'] as Properties | undefined)?.['SubnetIds'] ?? []) as unknown[],
   }));
+}
+
+/** That of its zip, or of the folder in its image. */
+function nameOf({ Code, ImageConfig }: Properties): string {
+  const [command] = ((ImageConfig as Properties | undefined)?.['Command'] ?? []) as string[];
+  if (command !== undefined) return command.split('/')[1] as string;
+  return String((Code as Properties)['S3Key']).replace(/^.*\/|\.zip$/g, '');
 }
 
 /** What a queue feeds, with the queue and the function. */

@@ -1,6 +1,7 @@
 /**
  * What every packaged stack must promise, whatever its stage, settings and parameters. The tests of one particular
- * stack are in template-tests.ts (dev), options.test.ts (prod) and test/long/variants.test.ts (an existing VPC).
+ * stack are in template-tests.ts (dev), test/system/package-options.test.ts (prod) and
+ * test/long/variants.test.ts (an existing VPC).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -154,7 +155,7 @@ const WHOLE: readonly Check[] = [
     'every reference finds its resource',
     (template) => {
       const missing = referencesOf([template.Resources, template.Outputs]).filter(
-        (name) => !Object.hasOwn(template.Resources, name),
+        (name) => !Object.hasOwn({ ...template.Resources, ...template.Parameters }, name),
       );
       assert.deepEqual(missing, []);
     },

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { decodeMessage, encodeMessage } from '../../../lib/codecs/message.ts';
 import { decodePointer, encodePointer } from '../../../lib/codecs/pointer.ts';
 import { decodeTensors, encodeTensors, readTensorFile } from '../../../lib/codecs/safetensors.ts';
@@ -8,6 +7,7 @@ import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import type { Inputs } from '../../../lib/contract/values.ts';
 import { type RecordInputs, toInputs } from '../../../sdk/inputs.ts';
+import fc from '../../support/fast-check.ts';
 import { fixture } from '../../support/fixtures.ts';
 
 async function throughMessage(values: RecordInputs): Promise<Inputs> {

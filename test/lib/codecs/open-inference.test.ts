@@ -1,7 +1,6 @@
 /** The codec of the Open Inference Protocol: what it reads, and what it refuses with which words. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import * as fc from 'fast-check';
 import { decodeInference, jsonLengthOf } from '../../../lib/codecs/open-inference/request.ts';
 import { DATATYPES } from '../../../lib/codecs/open-inference/tensor.ts';
 import { readTexts, textsLength, writeTexts } from '../../../lib/codecs/open-inference/texts.ts';
@@ -12,6 +11,7 @@ import {
   isNumericDType,
   type TypedArray,
 } from '../../../lib/contract/tensor.ts';
+import fc from '../../support/fast-check.ts';
 import { bytesOf, inferRequest, type SentTensor, textBytes } from '../../support/open-inference.ts';
 
 const RUNS = { seed: 20_261_121, numRuns: 200 } as const;

@@ -42,6 +42,7 @@ const WHOLE_JOB: JobConfig = {
   inputs: { state: { batchAxis: 1 }, __proto__: { batchAxis: 'none' } },
   outputs: { 'next:0': { batchAxis: 2 } },
   threadPerModel: 2,
+  processes: 3,
   modelRefreshSeconds: 5,
   resultTtlSeconds: 60,
   image: {
@@ -70,6 +71,31 @@ const WHOLE_JOB: JobConfig = {
     corsOrigins: ['https://example.com', 'http://localhost:3000'],
     allowedHosts: ['ml.example.com', 'box'],
   },
+  worker: {
+    class: 'package.server.Worker',
+    modelName: 'model.hdf5',
+    numWorker: 3,
+    batchGroupTimeout: 6,
+    deviceMap: [0, -1],
+    gpuMemoryFraction: 0.25,
+    protocol: 'npy',
+    tmpFolder: '/var/tmp',
+    logDir: 'logs',
+    logName: 'own',
+    verbose: true,
+    predictTimeout: 1_000,
+    startTimeout: 2_000,
+    stopTimeout: 0,
+    maxBatches: 7,
+    memoryMB: 4_096,
+    python: 'venv/bin/python',
+    allowImgHost: ['images.example.com', 'box:8443'],
+    numWorkerExpanded: 4,
+    deviceToExpand: -1,
+    busyUtilThreshold: 0.5,
+    durationExpand: 5_000,
+    durationSqueeze: 6_000,
+  },
 };
 
 describe('a config', () => {
@@ -78,7 +104,7 @@ describe('a config', () => {
     assert.deepEqual(parseConfig(JSON.stringify(DEFAULT_JOB), 'test'), DEFAULT_JOB);
     const paths = (job: object) =>
       Object.entries(job).flatMap(([key, value]) =>
-        ['image', 'import', 'queue', 'function', 'http'].includes(key)
+        ['image', 'import', 'queue', 'function', 'http', 'worker'].includes(key)
           ? Object.entries(value as object).map(([inner, leaf]) => [`${key}.${inner}`, leaf] as const)
           : [[key, value as unknown] as const],
       );
@@ -176,7 +202,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, import, queue, function, http$/,
+      /known are modelPath, jobName, .*, image, import, queue, function, http, worker$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });
@@ -567,7 +593,7 @@ test('no function loads more of lib/config than the job and the environment', as
     seen.add(file);
     const code = await readFile(join(ROOT, file), 'utf8');
     const targets = [
-      ...code.matchAll(/^(?:import|export)\s(?!type\s)[^;]*?'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm),
+      ...code.matchAll(/^(?:import|export)\s(?!type\s)[^;]*?'(\.[^']+\.ts)'|\bimport\('(\.[^']+\.ts)'\)/gm),
     ];
     for (const [, from, dynamic] of targets) {
       await visit(relative(ROOT, resolve(ROOT, dirname(file), (from ?? dynamic) as string)));

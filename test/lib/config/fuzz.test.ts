@@ -1,12 +1,12 @@
 /** No text whatever makes the config reader fail in another way than with bad_config. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { readConfigText } from '../../../lib/config/file.ts';
 import { type JobConfig, predictTimeoutSeconds, visibilityTimeoutSeconds } from '../../../lib/config/job.ts';
 import { LEGACY } from '../../../lib/config/legacy.ts';
 import { SETTINGS } from '../../../lib/config/schema.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import fc from '../../support/fast-check.ts';
 
 const MAX_MESSAGE = 60_000;
 

@@ -5,6 +5,7 @@ import { type PredictionsDeps, predictions } from '../../../functions/prediction
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Outcome } from '../../../lib/contract/values.ts';
+import type { WorkerValue } from '../../../lib/contract/worker-values.ts';
 import { predictionTexts, preferredWaitMs } from '../../../lib/http/predictions.ts';
 import { Reporter } from '../../../lib/metrics/reporter.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
@@ -81,6 +82,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
     { method: 'GET', path: '/predictions' },
     { method: 'DELETE', path: '/predictions' },
     { method: 'GET', path: '/predictions/{uri}' },
+    { method: 'DELETE', path: '/predictions/{uri}' },
     { method: 'GET', path: '/status' },
     { method: 'POST', path: '/cancel' },
   ] as const;
@@ -97,8 +99,26 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
     const response = await fetch(gateway.url + path, { method });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
-  return { place, ask };
+  return { place, ask, url: gateway.url };
 }
+
+test('bytes of a worker are answered as they are for Accept: application/octet-stream, and other values as JSON', async (t) => {
+  const { place, url } = await openEndpoint(t);
+  const outcome = (value: WorkerValue): Outcome => ({ ok: true, outputs: [], value });
+  await place.results.save([saved('bytes', outcome(Uint8Array.of(0, 255, 10)), 'm1')], 'v');
+  await place.results.save([saved('list', outcome([1]), 'm2')], 'v');
+  const get = (uri: string, accept: string, method = 'GET') =>
+    fetch(`${url}/predictions/${uri}`, { method, headers: { accept } });
+  const raw = await get('bytes', 'text/html, application/octet-stream;q=0.9');
+  assert.equal(raw.headers.get('content-type'), 'application/octet-stream');
+  assert.deepEqual([...new Uint8Array(await raw.arrayBuffer())], [0, 255, 10]);
+  const valueOf = async (response: Response) => ((await response.json()) as { value: unknown }).value;
+  assert.equal(await valueOf(await get('bytes', '*/*')), 'AP8K');
+  assert.deepEqual(await valueOf(await get('list', 'application/octet-stream')), [1]);
+  const taken = await get('bytes', 'application/octet-stream', 'DELETE');
+  assert.equal((await taken.arrayBuffer()).byteLength, 3);
+  assert.equal((await get('bytes', '*/*')).status, 404);
+});
 
 const dataOf = ({ outputs }: Record<string, unknown>) => (outputs as { data: unknown[] }[])[0]?.data;
 

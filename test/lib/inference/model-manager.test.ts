@@ -109,7 +109,7 @@ test('a use that has its runner, and loses it to a swap before it begins, takes 
   await model.ready();
   const swapping = model.refresh();
   await setImmediate();
-  // The swap is one step ahead of the use, which gets the old runner that nobody uses.
+  // The swap is one step ahead of the use, which gets the old runner, which is not in use.
   finish(opened[1] as FakeRunner);
   const used = await model.use(async (runner) => [runner.version, runner.closed]);
   await swapping;

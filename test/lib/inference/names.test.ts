@@ -1,7 +1,6 @@
 /** Names of inputs and outputs are names, and their order is the client's, even where JavaScript's objects disagree. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import { decodeMessage, encodeMessage } from '../../../lib/codecs/message.ts';
 import { decodeTensors, encodeTensors } from '../../../lib/codecs/safetensors.ts';
@@ -12,6 +11,7 @@ import { readSubmissions } from '../../../lib/http/predictions.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
+import fc from '../../support/fast-check.ts';
 import { ALL_BINARY, endpointOf } from '../../support/inference-endpoint.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { bytesOf, inferRequest } from '../../support/open-inference.ts';

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
+import { ANALYSER_VERSION, type Optimization } from '../../../lib/contract/verification.ts';
+import { RUNTIME } from '../../../lib/inference/session.ts';
 import { onnxModel } from '../../support/onnx.ts';
+import { rewrittenModel } from '../../support/rewritten-model.ts';
 import { openModelBytes } from '../../support/runner.ts';
 
 /** A zero padding of one, in front of a MaxPool of 3x3 with stride 2. */
@@ -28,4 +31,21 @@ test('the zeros of a Pad count in the MaxPool behind it', async (t) => {
   const row = JSON.stringify([Array.from({ length: 4 }, () => Array.from({ length: 4 }, () => -1))]);
   const [outcome] = await runner.run(decodeInstances(`{"instances":[{"x":${row}}]}`));
   assert.deepEqual(outcome?.ok && [...(outcome.outputs[0]?.data as Float32Array)], [0, 0, 0, -1]);
+});
+
+test('a rewrite that the verification switches off, by its name or by a lower level, changes no answer', async (t) => {
+  const answerWith = async (optimization?: Optimization) => {
+    const verification = optimization && {
+      batching: { verdict: 'proven', analyser: ANALYSER_VERSION } as const,
+      runtime: { ...RUNTIME, ...optimization },
+      comparison: 'agrees' as const,
+    };
+    const runner = await openModelBytes(t, rewrittenModel, { verification });
+    const [outcome] = await runner.run(decodeInstances('{"instances":[{"x":[[[3]]]}]}'));
+    return outcome?.ok && Math.round(Number(outcome.outputs[0]?.data[0]));
+  };
+  assert.equal(await answerWith(), 0, 'without a verification the rewrite changes the answer');
+  assert.equal(await answerWith({ level: 'all', disabledOptimizers: [] }), 0);
+  assert.equal(await answerWith({ level: 'all', disabledOptimizers: ['GeluFusionL2', 'ConvMulFusion'] }), 3);
+  assert.equal(await answerWith({ level: 'disabled', disabledOptimizers: [] }), 3);
 });

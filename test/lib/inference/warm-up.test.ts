@@ -1,5 +1,7 @@
 /** A model's rows, a verification and the job's word decide together whether records share a run. */
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
 import {
@@ -7,11 +9,11 @@ import {
   type BatchingSetting,
   type Verification,
 } from '../../../lib/contract/verification.ts';
-import type { OnnxSettings } from '../../../lib/inference/runner.ts';
+import { type OnnxSettings, openTensorRunner } from '../../../lib/inference/runner.ts';
 import { RUNTIME, threadsForMemory } from '../../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../../lib/inference/warm-up.ts';
 import { onnxModel } from '../../support/onnx.ts';
-import { openModelBytes } from '../../support/runner.ts';
+import { openModelBytes, temporaryFolder } from '../../support/runner.ts';
 
 /** y = x - the mean of all rows of the run: 0 for a record that runs alone. */
 const centred = onnxModel({
@@ -58,6 +60,17 @@ for (const [what, batching, stored, shares] of CASES) {
     assert.deepEqual(values, shares ? [-1, 1] : [0, 0]);
   });
 }
+
+test('records share no run of a model with an output that follows no rows, whatever the owner says', async (t) => {
+  const file = join(await temporaryFolder(t), 'model.onnx');
+  await writeFile(file, centred);
+  const shares = async (outputAxes: OnnxSettings['outputAxes']) => {
+    const runner = await openTensorRunner(file, { threads: 1, image: {}, batching: 'always', outputAxes });
+    await runner.close();
+    return runner.separable;
+  };
+  assert.deepEqual([await shares({}), await shares({ y: 'none' })], [true, false]);
+});
 
 test('a model that rejects the zeros of the warm-up is opened and serves', async (t) => {
   const runner = await openModelBytes(t, picky);

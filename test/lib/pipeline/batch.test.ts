@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
@@ -9,6 +8,7 @@ import { type BatchSettings, runBatch } from '../../../lib/pipeline/batch.ts';
 import { type Feeds, imageBytes } from '../../../lib/pipeline/bind.ts';
 import { infer } from '../../../lib/pipeline/infer.ts';
 import { densify } from '../../../lib/pipeline/sparse.ts';
+import fc from '../../support/fast-check.ts';
 
 const SETTINGS: BatchSettings = { maxRows: 8, maxBytes: 1_000, separable: true };
 
@@ -178,6 +178,18 @@ test('records share a run only when their shared inputs are equal, bit for bit',
     (given) => run(given.slice(0, 1)),
   );
   assert.deepEqual(rows.slice(6), [2, 1]);
+});
+
+test('shared inputs of equal bytes and another shape do not share a run', async () => {
+  const { rows, run } = identity();
+  const data = Float32Array.of(1, 2, 3, 4, 5, 6);
+  const records = [[2, 3], [3, 2], [2, 3], [6]].map((shape, i): Feeds => {
+    const table = { dtype: 'float32' as const, shape, data };
+    return { ...feeds(1, i), tensors: [...feeds(1, i).tensors, table] };
+  });
+  const settings: BatchSettings = { ...SETTINGS, inputAxes: [0, 'none'] };
+  await runBatch(records, settings, (given) => run(given.slice(0, 1)));
+  assert.deepEqual(rows, [2, 1, 1]);
 });
 
 test('a full run of equal shared inputs is followed by another one', async () => {

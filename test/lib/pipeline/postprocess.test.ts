@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import type { Tensor } from '../../../lib/contract/tensor.ts';
 import { float16Bits, float16Value } from '../../../lib/pipeline/cast.ts';
 import { filterText, floatText, outputsText, parseFilter } from '../../../lib/pipeline/postprocess.ts';
+import fc from '../../support/fast-check.ts';
 import { fixture } from '../../support/fixtures.ts';
 
 const floats = (data: readonly number[], shape: readonly number[] = [data.length]): Tensor => ({
@@ -37,20 +37,20 @@ test('topN orders ties as the original did', () => {
 });
 
 test('topN agrees with sorting, whatever the numbers', () => {
-  const numbers = fc.uniqueArray(fc.float({ noNaN: true, noDefaultInfinity: true }), {
-    minLength: 1,
-    maxLength: 200,
-  });
+  // Zero and minus zero are equal for topN, so unique values of Object.is are not always in one order.
+  const float = fc.float({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
+  const many = fc.array(fc.oneof(float, fc.constantFrom(-1, 0, 1)), { minLength: 1, maxLength: 200 });
   fc.assert(
-    fc.property(numbers, fc.integer({ min: 1, max: 50 }), (values, n) => {
+    fc.property(many, fc.integer({ min: 1, max: 50 }), (values, n) => {
       const data = Float32Array.from(values);
-      const indexes = [...data.keys()].sort((a, b) => (data[b] as number) - (data[a] as number) || 0);
       const best = JSON.parse(filtered(`topN(${n})`, floats(values))) as [number, number][];
-      const expected = indexes.slice(0, n).map((index) => data[index]);
+      const expected = [...data].sort((a, b) => b - a).slice(0, n);
+      const indexes = best.map(([index]) => index);
       assert.deepEqual(
-        best.map(([index]) => data[index]),
+        indexes.map((index) => data[index]),
         expected,
       );
+      assert.equal(new Set(indexes).size, indexes.length);
     }),
   );
 });

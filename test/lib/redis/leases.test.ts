@@ -200,6 +200,24 @@ test('what cannot be put back is taken again by who has it', async (t) => {
   assert.deepEqual(await drained(results), ['b 2']);
 });
 
+test('what cannot be put back is not lost when the answer of the next taking is lost, too', async (t) => {
+  const url = await redisUrl(t);
+  const proxy = await startRedisProxy(t, url);
+  await open(t, url).results.save([success('a', 1, 'm1'), success('b', 2, 'm2')], 'v');
+  const { results } = open(t, proxy.url);
+  for await (const dequeued of results.drain()) {
+    assert.equal(nameOf(dequeued), 'a 1');
+    proxy.onConnect = () => 'reset';
+    proxy.resetAll();
+    break;
+  }
+  proxy.onConnect = () => 'pass';
+  let lost = 0;
+  proxy.onCommand = ({ name }) => (name === 'EVAL' && lost++ === 0 ? { kind: 'cutReply', bytes: 0 } : PASS);
+  assert.deepEqual(await drained(results), ['b 2']);
+  assert.ok(lost >= 2);
+});
+
 for (const preferEmbedded of [false, true]) {
   const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
 

@@ -1,13 +1,13 @@
 /** The order of enqueues: in Lua as in TypeScript, and in whichever order their outcomes come. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as fc from 'fast-check';
 import type { Enqueue } from '../../../lib/contract/enqueue.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { isLater, ORDER, parseOrder, serializeOrder } from '../../../lib/redis/order.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
+import fc from '../../support/fast-check.ts';
 import { redisUrl } from '../../support/redis.ts';
 
 const RUNS = { seed: 20_261_122, numRuns: 200 } as const;

@@ -108,6 +108,34 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual(await statuses(), ['unknown', 'unknown', 'unknown']);
   });
 
+  test(`${kind}: a run is that of its own enqueue, and another enqueue of the uri neither runs with it nor hides it`, async (t) => {
+    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
+    const statuses = () =>
+      Promise.all([{}, { identity: 'one' }, { identity: 'two' }].map((query) => states.status('a', query)));
+    for (const identity of ['one', 'two']) await states.announce(record('a', identity));
+    await states.markRunning([running('a', 'one')], 60_000);
+    assert.deepEqual(await statuses(), ['running', 'running', 'queued']);
+    await results.save([success('a', 1, 'one', 1)], 'v');
+    assert.deepEqual(await statuses(), ['queued', 'succeeded', 'queued']);
+    await states.markRunning([running('a', 'two')], 60_000);
+    // The message of the first comes again while the second runs.
+    await states.markRunning([running('a', 'one')], 60_000);
+    assert.deepEqual(await statuses(), ['running', 'succeeded', 'running']);
+  });
+
+  test(`${kind}: a uri that is queued again stays queued when its earlier result is taken`, async (t) => {
+    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
+    await states.announce(record('a', 'one'));
+    await results.save([success('a', 1, 'one', 1)], 'v');
+    await states.announce(record('a', 'two'));
+    assert.equal((await results.take('a'))?.identity, 'one');
+    assert.deepEqual(
+      [await states.status('a'), await states.status('a', { identity: 'two' })],
+      ['queued', 'queued'],
+    );
+    assert.equal(await states.cancel('a'), true, 'the second enqueue can still be cancelled');
+  });
+
   test(`${kind}: a uri is queued as long as one of its announced enqueues has no outcome, whichever comes first`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
     for (const identity of ['one', 'two', 'three']) await states.announce(record('a', identity));
@@ -146,6 +174,25 @@ for (const preferEmbedded of [false, true]) {
     assert.equal(await states.status('a'), 'succeeded');
   });
 
+  test(`${kind}: an enqueue that was sent after all, and had its outcome, is not withdrawn by the error of its sender`, async (t) => {
+    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const announcement = await states.announce(record('a', 'one'));
+    await results.save([success('a', 1, 'one')], 'v');
+    await redis.pexpire('cluster-serving_job:a', 1);
+    await until(async () => (await states.status('a')) === 'expired');
+    await announcement.withdraw();
+    assert.equal(await states.status('a'), 'expired');
+  });
+
+  test(`${kind}: a cancelled uri is cancelled before its message comes, and gives that to no enqueue but its own`, async (t) => {
+    const { results, states } = open(t, await redisUrl(t, preferEmbedded));
+    await states.announce(record('a', 'one'));
+    await states.cancel('a');
+    assert.equal(await states.status('a'), 'cancelled');
+    assert.equal(await results.take('a', { identity: 'two' }), undefined);
+    await assert.rejects(results.take('a', { identity: 'one' }), { code: 'cancelled', uri: 'a' });
+  });
+
   test(`${kind}: a cancelled record keeps its outcome though it runs later, and though it is taken`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
     await states.announce(record('a', 'one'));
@@ -181,7 +228,7 @@ for (const preferEmbedded of [false, true]) {
     assert.equal(await results.save([success('a', 1, 'one', later)], 'v'), 0);
   });
 
-  test(`${kind}: a record that nobody announced hears that it was cancelled when it has run`, async (t) => {
+  test(`${kind}: a record that was not announced hears that it was cancelled when it has run`, async (t) => {
     const { results, states } = open(t, await redisUrl(t, preferEmbedded));
     await results.save([success('a', 1, 'one', 1)], 'v');
     await results.take('a');

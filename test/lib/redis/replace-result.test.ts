@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
-import { resultKey } from '../../../lib/contract/names.ts';
+import { newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { RecordStates } from '../../../lib/redis/record-states.ts';
+import { payloadDigest, RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
@@ -138,6 +138,38 @@ for (const embedded of [false, true]) {
     assert.equal(await states.status('u'), 'succeeded');
     await results.take('u');
     assert.equal(await results.save([{ uri: 'u', fields: fieldsOf(5), enqueue }], 'v2'), 0);
+  });
+
+  test(`${kind}: a record that has its result keeps it when a second message of it is replayed`, async (t) => {
+    const { results, replacer, outcome } = await open(t, embedded);
+    await results.save([{ uri: 'u', fields: fieldsOf(9), enqueue: enqueued('m1', 1) }], '');
+    assert.equal(await replacer.store(record(), fieldsOf(1), ''), 'superseded');
+    assert.equal(await outcome(), 9);
+  });
+
+  test(`${kind}: of the first release, a failure that names the message, or has its payload, is replaced, and no other outcome`, async (t) => {
+    const { connection, results, replacer, outcome } = await open(t, embedded);
+    await results.ping();
+    const { redis } = connection;
+    const replay = async (fields: Record<string, string>, payload: string) => {
+      await redis.del(resultKey(JOB, 'u'), stateKey(JOB, 'u'), newestKey(JOB, 'u'));
+      await redis.hset(resultKey(JOB, 'u'), { ...fields, finishedAt: '1000' });
+      await redis.hset(stateKey(JOB, 'u'), { payload: payloadDigest(payload), tokens: 'one', done: '1' });
+      return [await replacer.store(record(), fieldsOf(1), ''), await outcome()];
+    };
+    const exceeded = (id: string) => {
+      const { status, value, error } = failure('max_receives_exceeded', id);
+      return { status, value, error };
+    };
+    const cancelled = { status: 'cancelled', value: 'NaN', error: '{"code":"cancelled","message":"no"}' };
+    assert.deepEqual(await replay(exceeded('m1'), 'another message'), ['replaced', 1]);
+    assert.deepEqual(await replay(exceeded('m0'), 'the message'), ['replaced', 1]);
+    assert.deepEqual(await replay(exceeded('m0'), 'another message'), ['conflict', 'max_receives_exceeded']);
+    assert.deepEqual(await replay(cancelled, 'the message'), ['superseded', 'cancelled']);
+    assert.deepEqual(await replay({ status: 'succeeded', value: '[[1,0.5]]' }, 'the message'), [
+      'superseded',
+      undefined,
+    ]);
   });
 
   test(`${kind}: of two who replay one record at once, one stores and the other finds it`, async (t) => {

@@ -131,6 +131,20 @@ test('take gives the result once', async (t) => {
   assert.equal(await results.get('a'), undefined);
 });
 
+test('a result that cannot be used is there for the next who asks, and is dequeued', async (t) => {
+  const { results } = store(t, await redisUrl(t));
+  await results.save([success('a', 1)], 'v');
+  const use = () => {
+    throw new ServingError('too_large', 'no answer is that large');
+  };
+  await assert.rejects(results.take('a', { use }), { code: 'too_large' });
+  assert.deepEqual((await results.get('a'))?.outputs[0]?.data, Float32Array.of(1));
+  assert.deepEqual(
+    (await results.takePage(10))?.map(({ uri }) => uri),
+    ['a'],
+  );
+});
+
 test('one job does not see the results of another', async (t) => {
   const url = await redisUrl(t);
   const one = store(t, url, { job: 'one' }).results;

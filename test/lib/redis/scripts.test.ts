@@ -150,6 +150,15 @@ test('a result of the first release gives way only to a record that was sent aft
   assert.equal(await valueAfter('m1', 1001), '[1]');
 });
 
+test('a result of the first release that was taken cannot be cancelled any more', async (t) => {
+  const { connection, results, redis } = await open(t);
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  await redis.hset(KEY.a, OF_FIRST_RELEASE);
+  assert.ok(await results.take('a'));
+  assert.equal(await states.cancel('a'), false);
+  assert.equal(await results.get('a'), undefined);
+});
+
 test('nothing of an earlier result stays beside a later one', async (t) => {
   const { results, redis } = await open(t);
   await results.save([saved('a', failure, '', 1)], 'v');
@@ -391,22 +400,64 @@ test('a failure that is freed leaves the index, and its uri is queued for as lon
   assert.ok(leftMs > 4 * DAY_MS && leftMs <= 5 * DAY_MS, `${leftMs}`);
 });
 
-test('a uri that another record takes between reading and writing is not replaced', async (t) => {
-  const { connection, redis, options } = await openReplacer(t);
-  await redis.del(KEY.a);
-  const racing = {
-    use: async (work: (client: typeof redis) => Promise<unknown>, repeatable: boolean) => {
+/** A replacer before whose first write `change` happens. */
+function racing({ connection, options }: Awaited<ReturnType<typeof openReplacer>>, change: () => unknown) {
+  let raced = false;
+  const racer = {
+    use: async (...[work, repeatable]: Parameters<RedisConnection['use']>) => {
       // What is written must not be repeated.
-      if (!repeatable) {
-        await redis.del(stateKey(JOB, 'a'));
-        await redis.hset(stateKey(JOB, 'a'), 'payload', 'of another', 'last', 'e2', 'pending', 'e2');
+      if (!repeatable && !raced) {
+        raced = true;
+        await change();
       }
       return connection.use(work, repeatable);
     },
   };
-  const replacer = new ResultReplacer(racing as unknown as RedisConnection, options);
+  return new ResultReplacer(racer as unknown as RedisConnection, options);
+}
+
+test('a uri that another record takes between reading and writing is not replaced', async (t) => {
+  const opened = await openReplacer(t);
+  const { redis } = opened;
+  await redis.del(KEY.a);
+  const replacer = racing(opened, async () => {
+    await redis.del(stateKey(JOB, 'a'));
+    await redis.hset(stateKey(JOB, 'a'), 'payload', 'of another', 'last', 'e2', 'pending', 'e2');
+  });
   assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'conflict');
   assert.equal(await redis.exists(KEY.a), 0);
+});
+
+test('a result that a function of the first release writes between reading and writing is not replaced', async (t) => {
+  const opened = await openReplacer(t);
+  const { redis } = opened;
+  const replacer = racing(opened, async () => {
+    await redis.del(KEY.a);
+    await redis.hset(KEY.a, OF_FIRST_RELEASE);
+  });
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'superseded');
+  assert.equal(await redis.hget(KEY.a, 'value'), OF_FIRST_RELEASE.value);
+});
+
+test('a later result that comes and is taken between reading and writing keeps the replayed one out', async (t) => {
+  const opened = await openReplacer(t);
+  const { results, redis } = opened;
+  await redis.del(KEY.a, stateKey(JOB, 'a'));
+  const replacer = racing(opened, async () => {
+    await results.save([saved('a', number(9), '', 2)], 'v');
+    assert.equal((await results.take('a'))?.outputs[0]?.data[0], 9);
+  });
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'conflict');
+  assert.equal(await results.get('a'), undefined);
+});
+
+test('nothing of the result that a replay takes the place of stays in the new one', async (t) => {
+  const { results, redis, replacer } = await openReplacer(t);
+  await redis.del(KEY.a, newestKey(JOB, 'a'));
+  await results.save([{ ...saved('a', exact(5n)), enqueue: enqueued('e0', 0) }], 'v');
+  assert.equal(await replacer.store(ARCHIVED, REPLACED, 'v'), 'replaced');
+  const found = await results.get('a');
+  assert.deepEqual([found?.outputs[0]?.dtype, found?.outputs[0]?.data[0]], ['float32', 2]);
 });
 
 test('the bucket of the rate limiter has a time to live, and who is refused comes back after a second at least', async (t) => {

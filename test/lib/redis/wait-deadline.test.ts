@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertWaitMs } from '../../../lib/redis/wait-deadline.ts';
 
-test('a wait is a number of ms from 0 on; anything else would compare as false for ever', () => {
+test('a wait is a number of ms from 0 on; anything else would always compare as false', () => {
   for (const timeoutMs of [Number.NaN, -1, '5', undefined, null]) {
     assert.throws(() => assertWaitMs(timeoutMs as number), { code: 'bad_request' }, String(timeoutMs));
   }

@@ -5,6 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DeleteObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import type { Verification } from '../../../lib/contract/verification.ts';
 import { downloadModel, readPointer } from '../../../lib/registry/download.ts';
 import { promote, readCurrent } from '../../../lib/registry/pointer.ts';
 import { type PublishOptions, publishModel } from '../../../lib/registry/publish.ts';
@@ -387,18 +388,30 @@ test('S3 that cannot be reached is said to be that, with its address', async (t)
   await assert.rejects(rollBack(s3, LOCATION, undefined), expected);
 });
 
-test('a model whose smoke test fails leaves nothing in S3, and one that is there is not tested again', async (t) => {
+const VERIFICATION: Verification = {
+  batching: { verdict: 'proven', analyser: 1 },
+  runtime: { onnxruntime: '1.30.0', architecture: 'x64', level: 'all', disabledOptimizers: [] },
+  comparison: 'agrees',
+};
+
+test('a model whose verification fails leaves nothing in S3, and one that is there is verified with what is stored', async (t) => {
   const store = await strictStore(t);
   const folder = await modelFolder(t, 'a');
   const broken = new Error('never ready');
-  const failing = publishModel(store.s3, LOCATION, folder, { smokeTest: () => Promise.reject(broken) });
+  const failing = publishModel(store.s3, LOCATION, folder, { verify: () => Promise.reject(broken) });
   await assert.rejects(failing, /never ready/);
   assert.deepEqual([...store.objects.keys()], []);
-  const tested: string[] = [];
-  const smokeTest = async (file: string) => void tested.push(file);
-  await publishModel(store.s3, LOCATION, folder, { smokeTest });
-  await publishModel(store.s3, LOCATION, folder, { smokeTest });
-  assert.deepEqual(tested, [join(folder, 'model.onnx')]);
+  const verified: [string, Verification | undefined][] = [];
+  const verify = async (file: string, stored: Verification | undefined) => {
+    verified.push([file, stored]);
+    return stored ?? VERIFICATION;
+  };
+  for (let i = 0; i < 2; i++) await publishModel(store.s3, LOCATION, folder, { verify });
+  const file = join(folder, 'model.onnx');
+  assert.deepEqual(verified, [
+    [file, undefined],
+    [file, VERIFICATION],
+  ]);
 });
 
 test('a file that is there in another size is uploaded again, and the same files are the same version', async (t) => {

@@ -30,7 +30,9 @@ async function open(t: TestContext) {
   const deadLetters = new DeadLetters(aws.s3, BUCKET, 'job');
   const put = (key: string, text: string) => putText(aws.s3, { bucket: BUCKET, key }, text);
   return {
+    s3: aws.s3,
     deadLetters,
+    put,
     putToday: (id: string) => put(`dead-letters/job/${id}.json`, today(id)),
     putFormer: (id: string) => put(`parked/job/${id}.json`, former(id)),
     keys: async () => {
@@ -73,6 +75,35 @@ test('dead letters under both prefixes are listed in order, once each, from any 
   assert.deepEqual(
     messages.map((message) => (message instanceof ServingError ? message : message?.attempts)),
     [3, 5, 5, undefined],
+  );
+});
+
+test('a listing reads at most 4 kB of each file, and finds the uri of a message of 1 MiB there', async (t) => {
+  const { s3, deadLetters, put, putToday } = await open(t);
+  await putToday('small');
+  const message = JSON.stringify({ uri: 'large', data: 'x'.repeat(1_000_000) });
+  const letter = { messageId: 'large', sentAt: 7, identity: 'large', replays: 0, attempts: 5, body: message };
+  await put('dead-letters/job/large.json', encodeDeadLetter(letter));
+  const read: number[] = [];
+  s3.middlewareStack.add(
+    (next) => async (args) => {
+      const reply = await next(args);
+      if ('ContentLength' in reply.output) read.push(Number(reply.output.ContentLength));
+      return reply;
+    },
+    { step: 'initialize' },
+  );
+  const heads = await deadLetters.heads(await listed(deadLetters));
+  assert.deepEqual(
+    heads.map((head) => [head?.uri, head?.sentAt]),
+    [
+      ['large', 7],
+      ['small', 0],
+    ],
+  );
+  assert.deepEqual(
+    read.sort((one, other) => one - other),
+    [today('small').length, 4_096],
   );
 });
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as fc from 'fast-check';
 import { toRecord } from '../../../local/event-source/event.ts';
 import { Gatherer, type HeldMessage } from '../../../local/event-source/gather.ts';
+import fc from '../../support/fast-check.ts';
 
 const queue = { arn: 'arn:aws:sqs:us-east-1:000000000000:q', region: 'us-east-1' };
 
@@ -51,7 +51,7 @@ describe('gathering a batch', () => {
     assert.equal(gatherer.bytes, 1);
   });
 
-  it('hands on a single message over the size limit rather than keeping it for ever', () => {
+  it('hands on a single message over the size limit rather than keeping it forever', () => {
     const gatherer = new Gatherer({ batchSize: 10, windowMs: 1000, maxBytes: 100 });
     gatherer.add([held('a', 0, 500), held('b', 0, 1)]);
     assert.deepEqual(names(gatherer.take(0)), ['a']);

@@ -4,14 +4,15 @@ import type { Suite } from '../mutant.ts';
 const CONFIG = 'test/lib/config/config.test.ts';
 const LEGACY = 'test/lib/config/legacy.test.ts';
 const SDK = 'test/sdk/input-queue.test.ts';
+const WKR_CLIENT = 'test/workers/clients/typescript.test.ts';
 const HTTP_RESULTS = 'test/sdk/http-results.test.ts';
 const INPUTS = 'test/sdk/inputs.test.ts';
 const MANAGER = 'test/lib/inference/model-manager.test.ts';
 const FOLDER = 'test/faults/swap/folder.test.ts';
-const SMOKE = 'test/lib/inference/smoke-test.test.ts';
+const READY = 'test/convert/verify/ready.test.ts';
 const WARM_UP = 'test/lib/inference/warm-up.test.ts';
 const DLQ = 'test/cli/dlq/dlq.test.ts';
-const REPLAY = 'test/cli/dlq/replay.test.ts';
+const REPLAY = 'test/system/dlq-replay.test.ts';
 
 export const CLIENTS: readonly Suite[] = [
   {
@@ -92,7 +93,7 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
-    file: 'lib/config/schema.ts',
+    file: 'lib/config/readers.ts',
     tests: [CONFIG],
     bugs: [
       {
@@ -100,6 +101,12 @@ export const CLIENTS: readonly Suite[] = [
         find: 'Number.isInteger(read) && ',
         replace: '',
       },
+    ],
+  },
+  {
+    file: 'lib/config/schema.ts',
+    tests: [CONFIG],
+    bugs: [
       {
         guarantee: 'function.timeoutSeconds is at least 3',
         find: 'LEAST_TIMEOUT_SECONDS = 3',
@@ -156,6 +163,27 @@ export const CLIENTS: readonly Suite[] = [
         guarantee: 'an origin has no path',
         find: ' && new URL(word).origin === word',
         replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/config/image-presets.ts',
+    tests: ['test/lib/config/image-presets.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a preset has the numbers of its library',
+        find: 'mean: [103.939, 116.779, 123.68]',
+        replace: 'mean: [123.68, 116.779, 103.939]',
+      },
+      {
+        guarantee: 'the mean and std of a preset keep to their colours',
+        find: 'isSwapped ? values.toReversed() : values',
+        replace: 'values',
+      },
+      {
+        guarantee: 'keys beside a preset override it',
+        find: '{ channels, scale, mean: inOrder(mean), std: inOrder(std), ...own }',
+        replace: '{ ...own, channels, scale, mean: inOrder(mean), std: inOrder(std) }',
       },
     ],
   },
@@ -242,7 +270,7 @@ export const CLIENTS: readonly Suite[] = [
         find: '!opened.retired || opened.closed || opened.users > 0',
         replace: '!opened.retired || opened.users > 0',
         survives:
-          'Equivalent: nobody can begin to use a runner that is closed, so nothing closes it a second time.',
+          'Equivalent: no request can begin to use a runner that is closed, so nothing closes it a second time.',
       },
       {
         guarantee: 'a third version waits until the first is closed',
@@ -282,7 +310,7 @@ export const CLIENTS: readonly Suite[] = [
   },
   {
     file: 'lib/inference/isolated-runner.ts',
-    tests: [SMOKE, 'test/security/hostile-models.test.ts'],
+    tests: [READY, 'test/system/hostile-models.test.ts'],
     bugs: [
       {
         guarantee: 'a run that takes too long ends with its process',
@@ -292,8 +320,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a process that ended is model_failed',
-        find: "return { failed: { code: 'model_failed', message } };",
-        replace: "return { failed: { code: 'internal', message } };",
+        find: "new ServingError('model_failed', `the model ended",
+        replace: "new ServingError('internal', `the model ended",
         tests: ['test/lib/inference/isolated-runner.test.ts'],
       },
       {
@@ -319,27 +347,6 @@ export const CLIENTS: readonly Suite[] = [
         find: 'RUN_BYTES = 128 * 1024 * 1024',
         replace: 'RUN_BYTES = 1024 * 1024 * 1024',
         tests: ['test/lib/inference/warm-up.test.ts'],
-      },
-    ],
-  },
-  {
-    file: 'lib/contract/verification.ts',
-    tests: ['test/lib/contract/verification.test.ts'],
-    bugs: [
-      {
-        guarantee: 'a verdict of other rules is as good as none',
-        find: 'batching?.analyser === ANALYSER_VERSION && ',
-        replace: '',
-      },
-      {
-        guarantee: 'a proof for other batch axes is as good as none',
-        find: ' && axesText(batching.inputAxes) === axesText(batchAxes)',
-        replace: '',
-      },
-      {
-        guarantee: 'a proof that ended lets no records share a run',
-        find: "&& verification.batching.verdict === 'proven'",
-        replace: '',
       },
     ],
   },
@@ -406,6 +413,74 @@ export const CLIENTS: readonly Suite[] = [
     ],
   },
   {
+    file: 'sdk/worker-client.ts',
+    tests: [WKR_CLIENT],
+    bugs: [
+      {
+        guarantee: 'the answer of another request is refused',
+        find: "if (header['id'] !== marked)",
+        replace: "if (typeof header['id'] !== 'string')",
+      },
+      {
+        guarantee: 'clients with one identity tell their requests apart',
+        find: '`--${crypto.randomUUID().slice(0, 8)}`',
+        replace: "'--00000000'",
+      },
+      {
+        guarantee: 'a request that waits for room is sent again only after a refusal',
+        find: 'answer.status !== 429 || performance.now()',
+        replace: 'performance.now()',
+      },
+      {
+        guarantee: 'encodeAsync ends with its consumer',
+        find: 'if (sending.isStopped) break;',
+        replace: '',
+      },
+      {
+        guarantee: 'what an iterator throws reaches the caller',
+        find: "if ('error' in sending) throw sending.error;",
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'sdk/wkr/answers.ts',
+    tests: [WKR_CLIENT],
+    bugs: [
+      {
+        guarantee: 'a value has no blocks that belong to none',
+        find: 'if (isLast) reader.end();',
+        replace: '',
+      },
+      {
+        guarantee: 'an item over 32 MiB is not sent',
+        find: 'if (size <= MAX_FRAME_BYTES) return',
+        replace: 'if (size > 0) return',
+      },
+      {
+        guarantee: 'an outcome is a value or an error',
+        find: 'Object.keys(outcome).length !== 1',
+        replace: 'Object.keys(outcome).length < 1',
+      },
+    ],
+  },
+  {
+    file: 'sdk/wkr/results.ts',
+    tests: [WKR_CLIENT],
+    bugs: [
+      {
+        guarantee: 'ids sort as numbers',
+        find: 'BigInt(id) : undefined',
+        replace: 'id : undefined',
+      },
+      {
+        guarantee: 'a caller that stops waiting loses no result',
+        find: 'await Promise.race([this.#asking, this.#change()]);',
+        replace: 'await this.#asking;',
+      },
+    ],
+  },
+  {
     file: 'sdk/fetch.ts',
     tests: [SDK, HTTP_RESULTS],
     bugs: [
@@ -421,15 +496,23 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'an answer over 64 MiB is refused',
-        find: 'if (text.length > MAX_ANSWER_BYTES)',
-        replace: 'if (text.length < 0)',
-        survives:
-          'An answer is read whole before it is measured. A limit while reading, with its test, is part of F15 in the plan.',
+        find: '  if (size > maxBytes)\n    throw',
+        replace: '  if (size < 0)\n    throw',
+      },
+      {
+        guarantee: 'an answer is not read beyond its limit',
+        find: '      if (size > maxBytes) break;\n',
+        replace: '',
+      },
+      {
+        guarantee: 'an answer that says it is too long is not read',
+        find: 'if (size > maxBytes) await response.body?.cancel();',
+        replace: 'if (size < 0) await response.body?.cancel();',
       },
       {
         guarantee: 'the code of the service reaches the caller',
-        find: 'throw new ServingError(known ?? codeOfStatus(response.status), shown);',
-        replace: 'throw new ServingError(codeOfStatus(response.status), shown);',
+        find: 'new ServingError(errorCodeOf(code) ?? codeOfStatus(status), shown)',
+        replace: 'new ServingError(codeOfStatus(status), shown)',
       },
       {
         guarantee: "a gateway's 403 is unauthorized",
@@ -443,7 +526,7 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a url that is no API says so',
-        find: 'if (response.status === 404 && known === undefined) {',
+        find: 'if (answer.status === 404 && errorCodeOf(code) === undefined) {',
         replace: 'if (false) {',
       },
     ],

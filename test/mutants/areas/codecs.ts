@@ -56,7 +56,7 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a large text that is nested too deeply is refused before it is parsed',
-        find: 'if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text));',
+        find: 'if (text.length > SMALL_CHARACTERS && hasManyBrackets(text)) assertDepth(Buffer.from(text), mostDepth);',
         replace: '',
       },
       {
@@ -508,7 +508,7 @@ export const CODECS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'an image over 16.7 megapixels is refused before it is decoded',
-        find: "checkPixels('an image of', width, height);",
+        find: "checkPixels('an image of', size.width, size.height);",
         replace: '',
         tests: [TENSOR, PNG, BOMBS],
       },

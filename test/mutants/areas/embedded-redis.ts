@@ -135,7 +135,7 @@ export const EMBEDDED_REDIS: readonly Suite[] = [
         replace: '',
       },
       {
-        guarantee: 'expired keys that nobody asks for are removed',
+        guarantee: 'expired keys that are not asked for are removed',
         find: 'this.#expire(step.value[0]);',
         replace: '',
         tests: [LOG],

@@ -60,8 +60,8 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'an error answer holds the public message only',
-        find: 'error: error.publicMessage, code',
-        replace: 'error: error.message, code',
+        find: 'const ownBody: ErrorBody = ({ publicMessage, code, uri }) => ({\n  error: publicMessage,',
+        replace: 'const ownBody: ErrorBody = ({ message, code, uri }) => ({\n  error: message,',
       },
     ],
   },
@@ -71,7 +71,7 @@ export const HTTP: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a gzip body is capped while it grows',
-        find: 'gunzipSync(bytes, { maxOutputLength: LIMITS.httpBodyBytes })',
+        find: 'gunzipSync(bytes, { maxOutputLength: LIMITS[limit] })',
         replace: 'gunzipSync(bytes)',
       },
       {
@@ -81,12 +81,12 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a body over 6 MiB is refused with 413',
-        find: 'if (bytes > LIMITS.httpBodyBytes) throw',
+        find: 'if (bytes > LIMITS[limit]) throw',
         replace: 'if (bytes > 2 * LIMITS.httpBodyBytes) throw',
       },
       {
         guarantee: 'a body of exactly 6 MiB is taken',
-        find: 'if (bytes > LIMITS.httpBodyBytes) throw',
+        find: 'if (bytes > LIMITS[limit]) throw',
         replace: 'if (bytes >= LIMITS.httpBodyBytes) throw',
       },
       {
@@ -96,7 +96,7 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a body of text is counted in bytes',
-        find: 'text.length * 3 <= LIMITS.httpBodyBytes ? text.length : Buffer.byteLength(text)',
+        find: 'text.length * 3 <= LIMITS[limit] ? text.length : Buffer.byteLength(text)',
         replace: 'text.length',
       },
       {

@@ -257,13 +257,13 @@ export const LOCAL: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'an announced body over 10 MiB is refused before it is read',
-        find: 'if (announcedBytes !== undefined && announcedBytes > MAX_BODY_BYTES) {',
+        find: 'if (announcedBytes !== undefined && announcedBytes > maxBytes) {',
         replace: 'if (announcedBytes === -1) {',
         tests: ['test/local/gateway/body.test.ts'],
       },
       {
         guarantee: 'a chunked body over 10 MiB is refused while it is read',
-        find: "if (length > MAX_BODY_BYTES) end({ kind: 'too_large' });\n      else ",
+        find: "if (length > maxBytes) end({ kind: 'too_large' });\n      else ",
         replace: '',
         tests: ['test/local/gateway/body.test.ts'],
       },
@@ -311,8 +311,8 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'an event over 6 MB is answered with 413',
-        find: 'if (isTooLargeForLambda(event)) return answer(state, response, gatewayMessage(413), requestId);',
-        replace: '',
+        find: 'if (maxBytes === undefined && isTooLargeForLambda(event)) {',
+        replace: 'if (maxBytes !== undefined && isTooLargeForLambda(event)) {',
       },
       {
         guarantee:
@@ -367,7 +367,7 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'a response over the limit is a 500',
-        find: 'if (encodedBytes > MAX_RESULT_BYTES) return tooLarge(encodedBytes);',
+        find: 'if (encodedBytes > maxBytes) return tooLarge(encodedBytes);',
         replace: '',
       },
       {
@@ -423,7 +423,7 @@ export const LOCAL: readonly Suite[] = [
   },
   {
     file: 'local/hosts.ts',
-    tests: ['test/security/local/http.test.ts'],
+    tests: ['test/system/security/http.test.ts'],
     bugs: [
       {
         guarantee: 'a name that only ends like localhost is foreign',
@@ -440,12 +440,38 @@ export const LOCAL: readonly Suite[] = [
         find: '(?::\\d{1,5})?$/i',
         replace: '(?::.*)?$/i',
       },
+      {
+        guarantee: 'a request without a host, or with a malformed one, is refused',
+        find: 'if (name === undefined) return false;',
+        replace: 'if (name === undefined) return true;',
+      },
+    ],
+  },
+  {
+    file: 'local/access.ts',
+    tests: ['test/system/security/access.test.ts'],
+    bugs: [
+      {
+        guarantee: 'other machines call with a token, or by the word that none is wanted',
+        find: 'if (!isLoopback(host) && file === undefined && !noToken) {',
+        replace: 'if (file === undefined && noToken && !isLoopback(host)) {',
+      },
+      {
+        guarantee: 'a token file that other users may use is refused',
+        find: '& 0o077) !== 0',
+        replace: '& 0o007) !== 0',
+      },
     ],
   },
   {
     file: 'local/gateway/caller.ts',
-    tests: ['test/security/local/http.test.ts'],
+    tests: ['test/system/security/http.test.ts'],
     bugs: [
+      {
+        guarantee: 'a page of a foreign origin changes nothing',
+        find: 'SAFE_METHODS.has(method) || isOwnOrigin(origin, host, rules)',
+        replace: "SAFE_METHODS.has(method) || method === 'POST' || isOwnOrigin(origin, host, rules)",
+      },
       {
         guarantee: 'another port of this machine is a foreign origin',
         find: 'return isOfProxy || url.host ===',
@@ -460,7 +486,7 @@ export const LOCAL: readonly Suite[] = [
         guarantee: 'a token is compared as a whole',
         find: 'timingSafeEqual(digest(given), digest(token))',
         replace: 'token.startsWith(given)',
-        tests: ['test/security/local/access.test.ts'],
+        tests: ['test/system/security/access.test.ts'],
       },
       {
         guarantee: 'a DELETE changes something',
@@ -471,8 +497,23 @@ export const LOCAL: readonly Suite[] = [
   },
   {
     file: 'local/aws/signature.ts',
-    tests: ['test/security/local/aws.test.ts'],
+    tests: ['test/system/security/aws.test.ts'],
     bugs: [
+      {
+        guarantee: 'the access key is that of this service',
+        find: 'if (id !== this.#credentials.accessKeyId) {',
+        replace: "if (id === '') {",
+      },
+      {
+        guarantee: 'only a body that its client says it did not hash is not hashed',
+        find: '/^(UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]+)$/',
+        replace: '/./',
+      },
+      {
+        guarantee: 'a body whose signature is not verified yet has a limit',
+        find: 'if (bytes > limit)',
+        replace: 'if (bytes < 0)',
+      },
       {
         guarantee: 'the signature is compared',
         find: 'if (!isRight) throw',
@@ -511,6 +552,18 @@ export const LOCAL: readonly Suite[] = [
     ],
   },
   {
+    file: 'local/aws/server.ts',
+    tests: ['test/system/security/aws.test.ts'],
+    bugs: [
+      {
+        guarantee: 'every request to the local SQS and S3 is signed',
+        find: 'return signatures.verify(request.raw, request.originalUrl, body);',
+        replace:
+          "return request.method === 'GET' ? body : signatures.verify(request.raw, request.originalUrl, body);",
+      },
+    ],
+  },
+  {
     file: 'local/gateway/routes.ts',
     tests: [GATEWAY_EVENT],
     bugs: [
@@ -534,28 +587,28 @@ export const LOCAL: readonly Suite[] = [
     ],
   },
   {
-    file: 'local/run-queue.ts',
-    tests: ['test/faults/overload/run-queue.test.ts'],
+    file: 'local/function-clock.ts',
+    tests: ['test/local/function-clock.test.ts'],
     bugs: [
       {
-        guarantee: 'no more requests wait than are served in time',
-        find: '!this.#overloaded && this.#requests.length < this.#room()',
-        replace: '!this.#overloaded',
+        guarantee: 'the time for which records wait is no function time',
+        find: 'waits.waitedMs += now() - waits.sinceMs;',
+        replace: 'waits.waitedMs += 0;',
       },
       {
-        guarantee: 'an overload lasts until less comes than can be served',
-        find: 'if (neededMs <= thereMs * CALM_SHARE) this.#overloaded = false;',
-        replace: 'this.#overloaded = false;',
+        guarantee: 'the clock of an invocation goes on when its run has ended',
+        find: '      onWait(false);\n',
+        replace: '',
       },
       {
-        guarantee: "a batch's chunk is not passed over for ever",
-        find: 'return this.#now() - this.#passedSinceMs >= boundMs;',
-        replace: 'return false;',
+        guarantee: 'an event does not wait longer than its messages are hidden',
+        find: 'Math.min(mostMs, waitedMs + waitsMs)',
+        replace: '(waitedMs + waitsMs)',
       },
       {
-        guarantee: 'requests go before batches',
-        find: 'this.#isSliceDue() ? this.#slices.shift() : this.#requests.shift()',
-        replace: 'this.#slices.length > 0 ? this.#slices.shift() : this.#requests.shift()',
+        guarantee: 'each invocation has a clock of its own',
+        find: 'work) => invocations.run({ waitedMs: 0 }, work)',
+        replace: 'work) => work()',
       },
     ],
   },

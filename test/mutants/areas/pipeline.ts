@@ -2,6 +2,7 @@
 import type { Suite } from '../mutant.ts';
 
 const BATCH = 'test/lib/pipeline/batch.test.ts';
+const OUTPUT_AXES = 'test/lib/pipeline/batch-axes.test.ts';
 const AXES = 'test/lib/inference/batch-axes.test.ts';
 const MEANING = 'test/lib/inference/record-meaning.test.ts';
 const RUNNER = 'test/lib/inference/runner.test.ts';
@@ -308,6 +309,17 @@ export const PIPELINE: readonly Suite[] = [
         replace: 'const at = alike.length - 1;',
       },
       {
+        guarantee: 'shared inputs of the same bytes and another shape do not share a run',
+        find: "`=${tensor.shape.join('x')}`",
+        replace: "'='",
+        tests: [BATCH],
+      },
+      {
+        guarantee: 'each outcome is that of its own record, also where shapes take turns',
+        find: 'outcomes[index] = results[i];',
+        replace: 'outcomes[(group[0] ?? index) + i] = results[i];',
+      },
+      {
         guarantee: 'shared texts are compared',
         find: 'a.data.every((text, i) => text === b.data[i])',
         replace: 'a.data.length === b.data.length',
@@ -383,6 +395,36 @@ export const PIPELINE: readonly Suite[] = [
         guarantee: 'an output with the name of the batch first follows the rows',
         find: 'if (sizes.has(first)) return 0;',
         replace: 'if (first === 1) return 0;',
+      },
+      {
+        guarantee: "the job's word about an output counts before what was verified",
+        find: 'ownAxis(outputAxes, spec) ?? stored ??',
+        replace: 'stored ?? ownAxis(outputAxes, spec) ??',
+        tests: [OUTPUT_AXES],
+      },
+      {
+        guarantee: 'what was verified about an output counts before its declared shape',
+        find: '?? stored ?? declared[i] ??',
+        replace: '?? declared[i] ?? stored ??',
+        tests: [OUTPUT_AXES],
+      },
+      {
+        guarantee: 'a proof of a model that takes one row says nothing about its outputs',
+        find: "const isOneRow = inputs.every((input) => batchAxisOf(input) === 'none' || batchSize(input) === 1);",
+        replace: 'const isOneRow = false;',
+        tests: [OUTPUT_AXES],
+      },
+      {
+        guarantee: 'an output with the name of the batch on two axes does not say which one follows the rows',
+        find: 'named !== -1 && named === shape.findLastIndex(isBatch)',
+        replace: 'named !== -1',
+        tests: [OUTPUT_AXES],
+      },
+      {
+        guarantee: 'the outputs of a model whose inputs are all shared follow no rows',
+        find: "if (inputs.every((input) => batchAxisOf(input) === 'none')) return outputs.map(() => 'none');",
+        replace: '',
+        tests: [OUTPUT_AXES],
       },
       {
         guarantee: 'axes of names that the model does not have are refused',
@@ -808,13 +850,13 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a filter of zero is refused',
-        find: 'if (!match || n < 1) {',
-        replace: 'if (!match || n < 0) {',
+        find: 'if (!match || n < 1 ||',
+        replace: 'if (!match || n < 0 ||',
       },
       {
         guarantee: 'an unknown filter is refused at start',
-        find: '/^(topN|pickTopN)\\((\\d{1,9})\\)$/',
-        replace: '/^(topN|pickTopN)\\((\\d{1,9})\\)/',
+        find: '/^(topN|pickTopN)\\((\\d{1,9})(,labels)?\\)$/',
+        replace: '/^(topN|pickTopN)\\((\\d{1,9})(,labels)?\\)/',
       },
       {
         guarantee: 'pickTopN gives at most the rows that there are',

@@ -67,7 +67,7 @@ export const REDIS: readonly Suite[] = [
   },
   {
     file: 'lib/redis/state-scripts.ts',
-    tests: [STATES, ORDER],
+    tests: [STATES, ORDER, SCRIPTS],
     skip: EMBEDDED_TOO,
     bugs: [
       {
@@ -174,6 +174,9 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'MARK_RUNNING: a finished record does not become running again',
         find: 'if held[1] and not held[3] and',
         replace: 'if held[1] and',
+        survives:
+          'Equivalent: a finished state lists no enqueue that waits, so the next condition marks none. One of the first ' +
+          'release would get fields that are not read as long as it is done, and that name no enqueue announced later.',
       },
       {
         guarantee: 'MARK_RUNNING: the run of another enqueue is not reported',
@@ -291,7 +294,6 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'REPLACE: an outcome that came since it was read is not replaced',
         find: "if (redis.call('GET', KEYS[4]) or '') ~= ARGV[10] then return 0 end",
         replace: '',
-        survives: 'The state and the result that are compared beside it change with every outcome.',
       },
     ],
   },
@@ -329,8 +331,6 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a result that is put back is not removed with the next lease',
         find: 'this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));',
         replace: '',
-        survives:
-          'Accepted: it takes a release and the next lease of the same client to lose their answers, one after the other.',
       },
       {
         guarantee: 'what cannot be put back now is taken again by this client',
@@ -410,7 +410,6 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a result that cannot be used is put back',
         find: 'await this.#leases.release([taken]);',
         replace: '',
-        tests: [RESULTS, LEASES, 'test/faults/redis/server.test.ts'],
       },
       {
         guarantee: 'a wait ends with timeout',

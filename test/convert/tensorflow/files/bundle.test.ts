@@ -1,7 +1,6 @@
 /** TensorFlow's file of variables: tables, blocks, shards and pieces, whole and broken. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import fc from 'fast-check';
 import { Bundle } from '../../../../convert/tensorflow/files/bundle/bundle.ts';
 import { crc32c } from '../../../../convert/tensorflow/files/bundle/crc32c.ts';
 import { parseSlice, sliceKey } from '../../../../convert/tensorflow/files/bundle/slices.ts';
@@ -9,6 +8,7 @@ import { decodeSnappy } from '../../../../convert/tensorflow/files/bundle/snappy
 import { keyOf, readTable } from '../../../../convert/tensorflow/files/bundle/table.ts';
 import { ModelFolder } from '../../../../convert/tensorflow/files/folder.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
+import fc from '../../../support/fast-check.ts';
 import { type BundleTensor, bundleFiles, compress, levelTable } from '../../support/bundle.ts';
 import { folderOf } from '../../support/folder.ts';
 import { bytes, int } from '../../support/protobuf.ts';

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import type { ConvertOptions } from '../../../../convert/conversion.ts';
 import { readCheckpoint } from '../../../../convert/tensorflow/files/checkpoint.ts';
 import { readFrozenGraph } from '../../../../convert/tensorflow/files/frozen.ts';
@@ -15,6 +14,7 @@ import {
   typeAttribute,
 } from '../../../../convert/tensorflow/graph.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
+import fc from '../../../support/fast-check.ts';
 import { bundleFiles } from '../../support/bundle.ts';
 import { folderOf } from '../../support/folder.ts';
 import { bytes, int, ints } from '../../support/protobuf.ts';

@@ -571,7 +571,7 @@ for (const op of Object.keys(KERNELS)) {
   test(`onnxruntime runs ${op} on every number, with casts where it has no kernel`, async () => {
     const failed: string[] = [];
     for (const dtype of WITHOUT_TEXTS) {
-      // Nobody asks for the sine or the sum of truth values.
+      // No model takes the sine or the sum of truth values.
       if (dtype === 'bool' && !KERNELS[op]?.dtypes.has('bool')) continue;
       const { conversion, feeds, dtype: out } = buildSample(op, dtype);
       try {

@@ -158,7 +158,7 @@ function join(
 
 /**
  * Ends a connection with RST. One that is already ending cannot be reset any more: Node would keep its handle and,
- * at its own end, wait for it for ever with a busy thread.
+ * at its own end, wait for it forever with a busy thread.
  */
 function reset(socket: net.Socket): void {
   if (socket.writableEnded || socket.readableEnded) socket.destroy();

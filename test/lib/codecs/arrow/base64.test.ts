@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as fc from 'fast-check';
 import { decodeBase64 } from '../../../../lib/codecs/base64.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
+import fc from '../../../support/fast-check.ts';
 
 /** The rule itself, slowly: digits of either alphabet, white space anywhere, whole padding or none. */
 function isBase64(text: string): boolean {

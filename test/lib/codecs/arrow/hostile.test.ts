@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Float64, Int32, Utf8, vectorFromArray } from 'apache-arrow';
-import * as fc from 'fast-check';
 import { decodeArrowRecord } from '../../../../lib/codecs/arrow/record.ts';
 import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
@@ -19,6 +18,7 @@ import {
   vector,
   writeFlat,
 } from '../../../support/arrow-writer.ts';
+import fc from '../../../support/fast-check.ts';
 import { assertRefused, dense, fourRows, listOf, record, scalaRecord, tensorType } from './records.ts';
 
 const sparse: Value = {

@@ -11,7 +11,6 @@ import {
   type Vector,
   vectorFromArray,
 } from 'apache-arrow';
-import * as fc from 'fast-check';
 import { align8 } from '../../../../lib/codecs/arrow/message.ts';
 import { decodeArrowResult, encodeArrowResult } from '../../../../lib/codecs/arrow/result.ts';
 import { decodeBase64 } from '../../../../lib/codecs/base64.ts';
@@ -25,6 +24,7 @@ import {
   schemaMessage,
   structs,
 } from '../../../support/arrow-writer.ts';
+import fc from '../../../support/fast-check.ts';
 
 const ZOO = new URL('../../../../../shared/fixtures/zoo/', import.meta.url);
 const skip = existsSync(ZOO) ? false : 'the shared fixtures are not beside the repository';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as fc from 'fast-check';
 import { decodeImage, imageSize } from '../../../../lib/codecs/image/image.ts';
 import type { Pixels } from '../../../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../../lib/contract/limits.ts';
+import fc from '../../../support/fast-check.ts';
 import { assertDecoded, CMYK_JPEG, pixelAt, SMALL_JPEGS, smallJpeg } from '../../../support/jpegs.ts';
 import { orientationBlock } from '../../../support/tiff.ts';
 
@@ -154,7 +154,12 @@ describe('JPEG', () => {
   it('imageSize reads no further than the first scan', () => {
     const { bytes } = smallJpeg('grey');
     const start = bytes.indexOf(Buffer.of(0xff, 0xda));
-    assert.deepEqual(imageSize(bytes.subarray(0, start + 2)), { format: 'jpeg', width: 20, height: 12 });
+    assert.deepEqual(imageSize(bytes.subarray(0, start + 2)), {
+      format: 'jpeg',
+      width: 20,
+      height: 12,
+      isColor: false,
+    });
   });
 });
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { crc32, deflateSync } from 'node:zlib';
-import * as fc from 'fast-check';
 import { PNG } from 'pngjs';
 import { decodeImage, imageSize } from '../../../../lib/codecs/image/image.ts';
 import type { Pixels } from '../../../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
+import fc from '../../../support/fast-check.ts';
 import { type PngImage, pngChunk, pngFile, pngHeader, scanlines, writePng } from '../../../support/png.ts';
 import { orientationBlock } from '../../../support/tiff.ts';
 
@@ -177,7 +177,12 @@ describe('PNG', () => {
   });
 
   it('imageSize reads no further than the header', () => {
-    assert.deepEqual(imageSize(writePng(PLAIN).subarray(0, 33)), { format: 'png', width: 9, height: 7 });
+    assert.deepEqual(imageSize(writePng(PLAIN).subarray(0, 33)), {
+      format: 'png',
+      width: 9,
+      height: 7,
+      isColor: true,
+    });
   });
 });
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as fc from 'fast-check';
 import {
   DEFAULT_IMAGE,
   decodeImage,
@@ -11,6 +10,7 @@ import {
 import type { Pixels } from '../../../../lib/codecs/image/pixels.ts';
 import { ServingError } from '../../../../lib/contract/errors.ts';
 import type { NumericDType } from '../../../../lib/contract/tensor.ts';
+import fc from '../../../support/fast-check.ts';
 
 /** Red 1 2 3 / 4 5 6, green ten and blue a hundred more. */
 const STEPS: Pixels = {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
-import * as fc from 'fast-check';
 import { decodeArrowRecord } from '../../../../../lib/codecs/arrow/record.ts';
 import { decodeBase64 } from '../../../../../lib/codecs/base64.ts';
 import { ServingError } from '../../../../../lib/contract/errors.ts';
 import type { Tensor } from '../../../../../lib/contract/tensor.ts';
 import type { Inputs, Value } from '../../../../../lib/contract/values.ts';
 import { encodeArrowRecord } from '../../../../support/arrow-record.ts';
+import fc from '../../../../support/fast-check.ts';
 import { dense, tensorOf } from '../records.ts';
 
 const ZOO = new URL('../../../../../../shared/fixtures/zoo/', import.meta.url);

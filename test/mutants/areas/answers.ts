@@ -1,0 +1,273 @@
+/** Bugs in what keeps answers right: verdicts on batches, rewrites of onnxruntime, golden requests, the gate. */
+import type { Suite } from '../mutant.ts';
+
+const VERIFICATION = 'test/lib/contract/verification.test.ts';
+const SHARING = 'test/lib/inference/warm-up.test.ts';
+const OPTIMIZERS = 'test/lib/inference/optimizers.test.ts';
+const RUNNER = 'test/lib/inference/runner.test.ts';
+const OUTPUT_AXES = 'test/convert/verify/output-axes.test.ts';
+const REWRITES = 'test/convert/verify/rewrites.test.ts';
+const GATE = 'test/convert/verify/gate.test.ts';
+const GOLDEN = 'test/convert/golden.test.ts';
+const GOLDEN_CLI = 'test/cli/golden.test.ts';
+
+export const ANSWERS: readonly Suite[] = [
+  {
+    file: 'lib/contract/verification.ts',
+    tests: [VERIFICATION],
+    bugs: [
+      {
+        guarantee: 'a verdict of other rules is as good as none',
+        find: 'batching?.analyser === ANALYSER_VERSION && ',
+        replace: '',
+      },
+      {
+        guarantee: 'a verdict beside another onnxruntime is as good as none',
+        find: ' && runtime?.onnxruntime === onnxruntime',
+        replace: '',
+      },
+      {
+        guarantee: 'a proof for other batch axes is as good as none',
+        find: ' && axesText(batching.inputAxes) === axesText(batchAxes)',
+        replace: '',
+      },
+      {
+        guarantee: 'a proof that ended lets no records share a run',
+        find: "&& verification.batching.verdict === 'proven'",
+        replace: '',
+      },
+      {
+        guarantee: 'the axes of outputs that were verified for other axes of inputs are not used',
+        find: 'if (axesText(inputAxes) !== axesText(batchAxes)) return undefined;',
+        replace: '',
+        tests: ['test/lib/pipeline/batch-axes.test.ts'],
+      },
+      {
+        guarantee: 'batching: never lets no records share a run',
+        find: "if (batching !== 'proven') return batching === 'always';",
+        replace: "if (batching === 'always') return true;",
+      },
+      {
+        guarantee: 'a comparison on another processor is made again',
+        find: ' && verification.runtime.architecture === here.architecture',
+        replace: '',
+      },
+      {
+        guarantee: 'a stored name of a rewrite switches off nothing else',
+        find: String.raw`/^\w{1,80}$/.test(name)`,
+        replace: "name !== ''",
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/runner.ts',
+    tests: [SHARING, OPTIMIZERS, RUNNER],
+    bugs: [
+      {
+        guarantee: 'records share a run only where the verdict says so',
+        find: 'mayShareRuns(verification, RUNTIME, settings) && ',
+        replace: '',
+      },
+      {
+        guarantee: 'records of a model with an output that follows no rows run one by one',
+        find: " && outputs.every((spec) => batchAxisOf(spec) !== 'none')",
+        replace: '',
+        tests: [SHARING],
+      },
+      {
+        guarantee: 'a model is opened as its verification says',
+        find: ', optimization: verification?.runtime',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/inference/session.ts',
+    tests: [OPTIMIZERS],
+    bugs: [
+      {
+        guarantee: 'a rewrite that is wrong for every model is always off',
+        find: "= ['Pad_Fusion'];",
+        replace: '= [];',
+      },
+      {
+        guarantee: 'the rewrites of the verification are off',
+        find: '...WRONG_OPTIMIZERS, ...disabledOptimizers',
+        replace: '...WRONG_OPTIMIZERS',
+      },
+      {
+        guarantee: 'the level of the verification is kept to',
+        find: 'graphOptimizationLevel: level,',
+        replace: "graphOptimizationLevel: 'all',",
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/rewrites.ts',
+    tests: [REWRITES],
+    bugs: [
+      {
+        guarantee: 'the optimized model is compared with the model as it is written',
+        find: "{ level: 'disabled', disabledOptimizers: [] };\n  const session",
+        replace: "{ level: 'all', disabledOptimizers: [] };\n  const session",
+      },
+      {
+        guarantee: 'a rewrite is switched off only where that mends the answers',
+        find: 'if (await agreesWithout([...known, ...names.slice(0, middle)])) right = middle;',
+        replace: 'if (await agreesWithout(names.slice(0, middle))) right = middle;',
+      },
+      {
+        guarantee: 'a model whose harmful rewrite has no name serves at a lower level',
+        find: 'if (await agrees(without(OPTIMIZERS))) {',
+        replace:
+          'if (await agrees(without(OPTIMIZERS))) return without(OPTIMIZERS);\n  else if (1 > 0) return without([]);\n  {',
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/output-axes.ts',
+    tests: [OUTPUT_AXES],
+    bugs: [
+      {
+        guarantee: 'an output that has another size for any run follows no rows',
+        find: 'answers.every((answer)',
+        replace: 'answers.some((answer)',
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/difference.ts',
+    tests: [REWRITES],
+    bugs: [
+      {
+        guarantee: 'a small change of an output of small values is a change',
+        find: 'const OF_SPREAD = 1e-4;',
+        replace: 'const OF_SPREAD = 0.1;',
+      },
+      {
+        guarantee: 'an infinite value is equal to itself alone',
+        find: 'if (!Number.isFinite(value) || !Number.isFinite(other)) return false;',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/verify.ts',
+    tests: [REWRITES],
+    bugs: [
+      {
+        guarantee: 'what was verified beside another onnxruntime is verified again',
+        find: 'return isCurrent(options.known, RUNTIME, options);',
+        replace: 'return options.known !== undefined;',
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/version.ts',
+    tests: [GOLDEN_CLI],
+    bugs: [
+      {
+        guarantee: 'a version that answers a golden request otherwise is not pushed',
+        find: 'await assertGolden(dirname(file), { file, job, verification, gate, signal, process });',
+        replace: 'void [assertGolden, dirname(file), job, gate, signal];',
+      },
+      {
+        guarantee: 'a version that never opens is refused in time',
+        find: 'if (gate || !(await isKnown(proof))) await assertOpens(file, process, options);',
+        replace: 'void [gate, isKnown, assertOpens];',
+        tests: ['test/convert/verify/ready.test.ts'],
+      },
+    ],
+  },
+  {
+    file: 'cli/model/versions.ts',
+    tests: [GOLDEN_CLI],
+    bugs: [
+      {
+        guarantee: 'a rollback asks the golden requests of the version',
+        find: 'check: async (wanted) => checkGolden(place, wanted, await job()),',
+        replace: 'check: async (wanted) => void [checkGolden, wanted, job],',
+      },
+    ],
+  },
+  {
+    file: 'convert/verify/gate.ts',
+    tests: [GATE],
+    bugs: [
+      {
+        guarantee: 'a version answers POST /v2 before it serves',
+        find: 'await post(`/v2/models/${NAME}/infer`, { inputs });',
+        replace: '',
+      },
+      {
+        guarantee: 'a version answers a record of the queue before it serves',
+        find: 'if (failure && !REACHED.includes(failure.code)) {',
+        replace: 'if (failure && failure.code === undefined) {',
+      },
+      {
+        guarantee: 'a model that takes no made-up values is not refused',
+        find: 'if (!runs) return;',
+        replace: '',
+      },
+      {
+        guarantee: 'settings of images that the model cannot have are refused',
+        find: 'return await assertPictures(runner, feeds, options);',
+        replace: 'return void assertPictures;',
+        tests: [GATE],
+      },
+    ],
+  },
+  {
+    file: 'convert/golden/check.ts',
+    tests: [GOLDEN],
+    bugs: [
+      {
+        guarantee: 'a golden request that gets another answer blocks the version',
+        find: 'if (failed.length === 0) return results.length;',
+        replace: 'if (failed.length >= 0) return results.length;',
+      },
+      {
+        guarantee: 'a golden request that the model refuses blocks the version',
+        find: 'return difference !== undefined || error !== undefined;',
+        replace: 'return difference !== undefined;',
+      },
+    ],
+  },
+  {
+    file: 'convert/golden/run.ts',
+    tests: [GOLDEN],
+    bugs: [
+      {
+        guarantee: 'every instance of a golden request counts',
+        find: 'differences.find((one) => one !== undefined)',
+        replace: 'differences[0]',
+      },
+      {
+        guarantee: 'golden requests are asked of the model as it is going to serve',
+        find: '{ ...modelSettings(job, THREADS), verification }',
+        replace: 'modelSettings(job, THREADS)',
+      },
+    ],
+  },
+  {
+    file: 'convert/golden/compare.ts',
+    tests: [GOLDEN],
+    bugs: [
+      {
+        guarantee: 'a whole number has no tolerance',
+        find: '!FLOAT.test(expected) || !FLOAT.test(got) || ',
+        replace: '',
+      },
+      {
+        guarantee: "the tolerance is a share of the output's own spread",
+        find: 'const spread = spreadOf(tokens);',
+        replace: 'const spread = spreadOf(wanted.flat());',
+      },
+      {
+        guarantee: 'an answer of another length is another answer',
+        find: 'if (tokens.length !== others.length) return { output, ...form };',
+        replace: 'if (tokens.length > others.length) continue;',
+      },
+    ],
+  },
+];

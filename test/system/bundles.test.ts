@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Metafile } from 'esbuild';
+import { type Bundle, buildFunctions, FUNCTIONS, type FunctionName } from '../../infra/build/functions.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const RUNTIME = ['predict', 'batch'];
+/** 250 MB, of which the runtime takes 46. */
+const MAX_UNZIPPED_BYTES = 50_000_000;
+
+describe('the bundles of the functions', () => {
+  let folder: string;
+  let bundles: Map<FunctionName, Bundle>;
+
+  const build = async (name: string, processor: 'x64' | 'arm64') => {
+    const request = { root: ROOT, processor, outFolder: relative(ROOT, join(folder, name)) };
+    return new Map((await buildFunctions(request)).map((bundle) => [bundle.name, bundle]));
+  };
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'cluster-serving-bundles-'));
+    bundles = await build('first', 'x64');
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  /** Packages and files of a bundle; `atStart`: without those that are imported on demand. */
+  const contentsOf = (name: FunctionName, atStart: boolean): Set<string> => {
+    const { outputs } = (bundles.get(name) as Bundle).metafile;
+    const parts = Object.entries(outputs).filter(([path]) => !atStart || loadedAtStart(outputs).has(path));
+    return new Set(
+      parts.flatMap(([, { inputs, imports }]) => [
+        ...Object.keys(inputs).map(packageOrFile),
+        ...imports.filter(({ external }) => external).map(({ path }) => path),
+      ]),
+    );
+  };
+  const holders = (pattern: RegExp, atStart = false) =>
+    FUNCTIONS.filter((name) => [...contentsOf(name, atStart)].some((at) => pattern.test(at)));
+
+  test('only predict and batch reach onnxruntime', () => {
+    assert.deepEqual(new Set(holders(/^onnxruntime/)), new Set(RUNTIME));
+  });
+
+  test('only predictions and predict hold the SQS client, and load it only where they have a queue', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/), ['predict', 'predictions']);
+    assert.deepEqual(holders(/^@aws-sdk\/client-sqs$/, true), []);
+  });
+
+  test('every function but predictions loads the S3 client when it starts', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/client-s3$/, true), ['batch', 'dead-letter', 'predict', 'status']);
+  });
+
+  test('predict and batch hold the code of workers, and load it only for a job with a worker', () => {
+    const workers = /^lib\/(workers\/|compose\/(deployed-)?worker\.ts$)/;
+    assert.deepEqual(new Set(holders(workers)), new Set(RUNTIME));
+    assert.deepEqual(holders(workers, true), []);
+  });
+
+  test('no bundle holds the uploader of models', () => {
+    assert.deepEqual(holders(/^@aws-sdk\/lib-storage$|^lib\/s3\/upload\.ts$/), []);
+  });
+
+  test('predict and predictions load ioredis only where Redis is asked', () => {
+    assert.deepEqual(holders(/^ioredis$/), [...FUNCTIONS]);
+    assert.deepEqual(holders(/^ioredis$/, true), ['batch', 'dead-letter', 'status']);
+  });
+
+  test('no bundle holds a package of the tests, the tools or the config reader', () => {
+    assert.deepEqual(
+      holders(/^(zod|yaml|wasmoon|fauxqs|apache-arrow|serverless|esbuild|fast-check|typescript)$/),
+      [],
+    );
+  });
+
+  test('nothing a function imports lies in local, cli, infra or test', () => {
+    assert.deepEqual(holders(/^(local|cli|infra|test|bench|examples)\//), []);
+    assert.deepEqual(holders(/^functions\//), [...FUNCTIONS]);
+  });
+
+  test("a bundle leaves nothing outside but the binding of onnxruntime, and takes Node's own modules as objects", () => {
+    for (const [name, { metafile }] of bundles) {
+      const outside = Object.values(metafile.outputs).flatMap(({ imports }) =>
+        imports.filter(({ external }) => external),
+      );
+      const foreign = new Set(outside.map(({ path }) => path));
+      const binding = './node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node';
+      assert.deepEqual([...foreign], RUNTIME.includes(name) ? [binding] : [], name);
+    }
+  });
+
+  test('the JPEG decoder lies beside exactly the bundles that decode images', async () => {
+    for (const name of FUNCTIONS) {
+      const files = await filesOf((bundles.get(name) as Bundle).folder);
+      const has = [...files.keys()].includes('libjpegturbowasm_decode.wasm');
+      assert.equal(has, holders(/^lib\/codecs\/image\/libjpeg\.ts$/).includes(name), name);
+    }
+  });
+
+  test('unzipped, a function stays far below the 250 MB of Lambda', async () => {
+    for (const { name, folder: built } of bundles.values()) {
+      const sizes = await Promise.all(
+        [...(await filesOf(built)).keys()].map((file) => stat(join(built, file))),
+      );
+      const bytes = sizes.reduce((sum, { size }) => sum + size, 0);
+      assert.ok(bytes <= MAX_UNZIPPED_BYTES, `${name}: ${bytes} bytes`);
+    }
+  });
+
+  test('two builds of one source have the same files with the same bytes, modes and times', async () => {
+    await build('second', 'x64');
+    const [first, second] = [await filesOf(join(folder, 'first')), await filesOf(join(folder, 'second'))];
+    assert.ok(first.size > FUNCTIONS.length);
+    assert.deepEqual(second, first);
+  });
+
+  test('a build for arm64 holds the binaries of arm64 and no others', async () => {
+    const arm = await build('arm', 'arm64');
+    for (const name of RUNTIME) {
+      const binaries = [...(await filesOf((arm.get(name as FunctionName) as Bundle).folder)).keys()].filter(
+        (file) => file.includes('/bin/'),
+      );
+      assert.deepEqual(
+        binaries.map((file) => file.replace(/^.*napi-v6\//, '')),
+        ['linux/arm64/libonnxruntime.so.1', 'linux/arm64/onnxruntime_binding.node'],
+      );
+    }
+  });
+});
+
+/** Paths of the outputs that `index.mjs` imports, and they import, without waiting for anything. */
+function loadedAtStart(outputs: Metafile['outputs']): Set<string> {
+  const loaded = new Set<string>();
+  const load = (path: string) => {
+    const output = outputs[path];
+    if (!output || loaded.has(path)) return;
+    loaded.add(path);
+    for (const { path: next, kind } of output.imports) if (kind === 'import-statement') load(next);
+  };
+  for (const path of Object.keys(outputs)) if (path.endsWith('/index.mjs')) load(path);
+  return loaded;
+}
+
+/** `node_modules/@aws-sdk/client-s3/dist/index.js` -> @aws-sdk/client-s3; a file of the project as it is. */
+function packageOrFile(path: string): string {
+  const inside = path.split('node_modules/').at(-1) as string;
+  if (inside === path) return path;
+  return inside
+    .split('/')
+    .slice(0, inside.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+/** Relative path -> digest, mode and time, sorted by path. */
+async function filesOf(root: string): Promise<Map<string, string>> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const found = files.sort().map(async (path) => {
+    const { mode, mtimeMs } = await stat(path);
+    const digest = createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex');
+    return [relative(root, path), `${digest} ${mode.toString(8)} ${mtimeMs}`] as const;
+  });
+  return new Map(await Promise.all(found));
+}

@@ -1,0 +1,23 @@
+/** A Python with numpy, which the loop needs; the tests of it are skipped where there is none. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of the package. */
+export const PYTHON_PACKAGE = fileURLToPath(new URL('../../python', import.meta.url));
+
+// A Python of the user may come first in PATH and have no numpy, while Debian's has it.
+const CANDIDATES = ['python3', '/usr/bin/python3'];
+
+const has = (python: string, module: string) => spawnSync(python, ['-c', `import ${module}`]).status === 0;
+
+export const PYTHON = CANDIDATES.find((python) => has(python, 'numpy')) ?? 'python3';
+const hasNumpy = has(PYTHON, 'numpy');
+
+/** For the options of a test. */
+export const WITH_PYTHON = { skip: hasNumpy ? false : 'needs python3 with numpy (Debian: python3-numpy)' };
+export const WITH_ONNXRUNTIME = {
+  skip: hasNumpy && has(PYTHON, 'onnxruntime') ? false : 'needs python3 with numpy and onnxruntime',
+};
+export const WITH_PILLOW = {
+  skip: hasNumpy && has(PYTHON, 'PIL') ? false : 'needs python3 with numpy and Pillow (Debian: python3-pil)',
+};
