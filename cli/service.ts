@@ -8,7 +8,9 @@ import { DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { setVariables, variables } from '../lib/contract/variables.ts';
 import { readToken } from '../local/access.ts';
 import { DEFAULT_DATA_DIR, findRunning, type StackRecord } from '../local/data-folder.ts';
-import { postJson, withToken } from '../sdk/fetch.ts';
+import { type AccessOptions, AUTH_KINDS, type AuthKind, authorizedFetch, MAX_TOKEN } from '../sdk/access.ts';
+import { postJson } from '../sdk/fetch.ts';
+import { accessOfStack, findStack } from '../sdk/stack.ts';
 import { unexpected, wrongUse } from './command.ts';
 import { EXIT, type Output } from './output.ts';
 
@@ -22,19 +24,37 @@ export const YES = { short: 'y', about: 'do not ask; needed where there is no te
 export const SERVICE_OPTIONS = {
   'data-dir': DATA_DIR,
   url: { value: 'url', about: 'HTTPS API of another service' },
-  'token-file': { value: 'file', about: 'file with its token (default: that of the local service)' },
+  stack: { value: 'name', about: 'CloudFormation stack of a deployment, whose addresses are looked up' },
+  region: { value: 'name', about: 'AWS region (default: AWS_REGION, or that of the profile)' },
+  profile: { value: 'name', about: 'AWS credentials of ~/.aws (default: AWS_PROFILE)' },
+  auth: {
+    choices: AUTH_KINDS,
+    about: 'how its HTTPS API asks who calls (default: what the stack, the address and the files say)',
+  },
+  'token-file': {
+    value: 'file',
+    about: 'file with its token or JWT (default: that of the local service; CLUSTER_SERVING_TOKEN)',
+  },
+  'api-key-file': { value: 'file', about: 'file with the API key of a gateway (CLUSTER_SERVING_API_KEY)' },
 } as const;
 export const JOB = {
   value: 'name',
   about: `job (default: the first one of the local service; ${DEFAULT_JOB_NAME} for another service)`,
 } as const;
 
-type ServiceOption = 'data-dir' | 'url' | 'token-file' | 'job' | 'queue-url' | 'redis-url' | 'bucket';
-export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined };
+type ServiceOption =
+  | Exclude<keyof typeof SERVICE_OPTIONS, 'auth'>
+  | 'job'
+  | 'queue-url'
+  | 'redis-url'
+  | 'bucket';
+export type ServiceValues = { readonly [O in ServiceOption]?: string | undefined } & {
+  readonly auth?: AuthKind | undefined;
+};
 
 type Address = 'http' | 'queueUrl' | 'endpoint' | 'region' | 'bucket' | 'redisUrl';
-/** `token` is what its HTTPS API asks for. */
-export type Service = { readonly job: string; readonly token?: string | undefined } & {
+/** `access` is what its HTTPS API asks for. */
+export type Service = { readonly job: string; readonly access: AccessOptions } & {
   readonly [A in Address]?: string | undefined;
 };
 
@@ -42,18 +62,21 @@ export type Service = { readonly job: string; readonly token?: string | undefine
 export async function findService(values: ServiceValues): Promise<Service | undefined> {
   const { url, 'queue-url': queueUrl, 'redis-url': redisUrl, bucket } = values;
   assertUrls(values);
+  useAccount(values);
+  if (values.stack !== undefined) return serviceOfStack(values.stack, values);
   const job = values.job ?? DEFAULT_JOB_NAME;
   if (url !== undefined || queueUrl !== undefined || redisUrl !== undefined) {
     // https://sqs.eu-west-1.amazonaws.com/123456789012/name
-    const region = /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\./.exec(queueUrl ?? '')?.[1];
-    const token = tokenOf(values);
-    return { job, http: url?.replace(/\/+$/, ''), token, queueUrl, region, redisUrl, bucket };
+    const region = /^https:\/\/sqs\.([a-z0-9-]+)\.amazonaws\./.exec(queueUrl ?? '')?.[1] ?? values.region;
+    const http = url?.replace(/\/+$/, '');
+    return { job, http, access: accessOf(values), queueUrl, region, redisUrl, bucket };
   }
   const record = (await findRunning(dataDirOf(values)))?.record;
   if (record) return localService(record, values);
   const credentials = ['AWS_PROFILE', 'AWS_ACCESS_KEY_ID', 'AWS_WEB_IDENTITY_TOKEN_FILE'];
   const hasCredentials = credentials.some((name) => Boolean(variables[name]));
-  return values.job !== undefined || hasCredentials ? { job, bucket } : undefined;
+  if (values.job === undefined && !hasCredentials) return undefined;
+  return { job, bucket, region: values.region, access: {} };
 }
 
 interface Sent {
@@ -67,14 +90,14 @@ interface Sent {
 
 /** Posts JSON to the service's HTTPS API. @param pick finds the answer, or undefined when another service answers */
 export async function post<T>(
-  { http, token }: Service,
+  { http, access }: Service,
   { path, body, command, type }: Sent,
   pick: (answer: Readonly<Record<string, unknown>>) => T | undefined,
 ): Promise<T> {
-  if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url`);
+  if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url or --stack`);
   const url = `${http}${path}`;
   const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type };
-  const answer = await postJson(url, body, undefined, withToken(undefined, token), headers);
+  const answer = await postJson(url, body, undefined, authorizedFetch(http, access), headers);
   const picked = pick((answer ?? {}) as Readonly<Record<string, unknown>>);
   if (picked !== undefined) return picked;
   throw wrongUse(`${url} answered, but not as this service does`);
@@ -90,12 +113,47 @@ export function dataDirOf(values: Pick<ServiceValues, 'data-dir'>): string {
   return resolve(values['data-dir'] ?? DEFAULT_DATA_DIR);
 }
 
-/** The token in the file of --token-file, else of the local service if it has one. @throws bad_config */
-export function tokenOf(values: ServiceValues, record?: StackRecord): string | undefined {
+/**
+ * How requests say who calls: as the options say, else as the local service asks, which gets nothing that the environment
+ * has for others.
+ * @throws bad_config
+ */
+export function accessOf(values: ServiceValues, record?: StackRecord): AccessOptions {
+  const { auth, region, 'api-key-file': keyFile } = values;
   // The record is a file, which an earlier version may have written without options.
   const local: Partial<StackRecord> = record ?? {};
-  const path = values['token-file'] ?? local.startedWith?.['token-file'];
-  return typeof path === 'string' ? readToken(path) : undefined;
+  const isSaid = auth !== undefined || keyFile !== undefined;
+  const path = values['token-file'] ?? (isSaid ? undefined : local.startedWith?.['token-file']);
+  return {
+    ...(region !== undefined && { region }),
+    ...(typeof path === 'string' && { token: readToken(path, MAX_TOKEN) }),
+    ...(keyFile !== undefined && { apiKey: readToken(keyFile, MAX_TOKEN, '--api-key-file') }),
+    ...(auth === undefined ? record && typeof path !== 'string' && !isSaid && { auth: 'none' } : { auth }),
+  };
+}
+
+/** The AWS account of --region and --profile, which every AWS client of this process finds in its environment. */
+export function useAccount({ region, profile }: ServiceValues): void {
+  if (region !== undefined) {
+    if (!/^[a-z]{2,}(-[a-z0-9]+)+$/.test(region))
+      throw unexpected('region', 'a region, as eu-west-1', region);
+    setVariables({ AWS_REGION: region });
+  }
+  if (profile === undefined) return;
+  const keys = { AWS_ACCESS_KEY_ID: undefined, AWS_SECRET_ACCESS_KEY: undefined };
+  setVariables({ ...keys, AWS_SESSION_TOKEN: undefined, AWS_PROFILE: profile });
+}
+
+async function serviceOfStack(stack: string, values: ServiceValues): Promise<Service> {
+  for (const option of ['url', 'queue-url'] as const)
+    if (values[option] !== undefined) throw wrongUse(`--stack says what --${option} does; give one of them`);
+  const places = await findStack(stack, { region: values.region });
+  const { url: http, queueUrl, region, bucket, job } = places;
+  if (values.job !== undefined && values.job !== job)
+    throw wrongUse(`--job ${values.job}: stack ${stack} serves the job ${job}`);
+  const access = accessOfStack(places, accessOf(values));
+  const { 'redis-url': redisUrl } = values;
+  return { job, http, access, queueUrl, region, bucket: values.bucket ?? bucket, redisUrl };
 }
 
 function localService(record: StackRecord, values: ServiceValues): Service {
@@ -109,8 +167,8 @@ function localService(record: StackRecord, values: ServiceValues): Service {
   const { job: name, http, queueUrl } = places;
   const { AWS_ENDPOINT_URL: endpoint, AWS_REGION: region } = record.environment;
   const { redisUrl } = record;
-  const token = tokenOf(values, record);
-  return { job: name, http, token, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
+  const access = accessOf(values, record);
+  return { job: name, http, access, queueUrl, endpoint, region, bucket: bucket ?? record.bucket, redisUrl };
 }
 
 /** Reports that no service is running and how to start or name one. @param options that name another one */

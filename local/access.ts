@@ -43,10 +43,13 @@ export function readAccess(values: AccessValues): Access {
   return { host, allowedHosts, token: file === undefined ? undefined : readToken(file) };
 }
 
-/** @throws bad_config, which never shows what the file holds */
-export function readToken(file: string): string {
+/**
+ * @param longest in characters; by default what this service takes
+ * @throws bad_config, which never shows what the file holds
+ */
+export function readToken(file: string, longest = 512, option = '--token-file'): string {
   const path = resolve(file);
-  const refuse = (why: string) => badConfig(`--token-file ${path}: ${why}`);
+  const refuse = (why: string) => badConfig(`${option} ${path}: ${why}`);
   let text: string;
   try {
     // Windows has no such modes.
@@ -58,8 +61,10 @@ export function readToken(file: string): string {
     if (code === 'bad_config') throw error;
     throw refuse(`${message}; this makes one: (umask 077; openssl rand -hex 32 > ${path})`);
   }
-  if (isToken(text)) return text;
-  throw refuse('expected a token of 16 to 512 letters, digits and - . _ ~ + /, as of: openssl rand -hex 32');
+  if (isToken(text, longest)) return text;
+  throw refuse(
+    `expected a token of 16 to ${longest} letters, digits and - . _ ~ + /, as of: openssl rand -hex 32`,
+  );
 }
 
 /** A Host header without its port. */

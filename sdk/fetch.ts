@@ -17,20 +17,14 @@ export interface Answer {
  */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** Whether a text can be the token of a service. */
-export function isToken(text: string): boolean {
-  return text.length >= 16 && text.length <= 512 && /^[\w.~+/-]+=*$/.test(text);
+/** Reads no more of an answer. It is not waited for: of a copied answer, the other copy may never be read. */
+export function discard(response: Response): void {
+  response.body?.cancel().catch(() => undefined);
 }
 
-/** Sends a token with each request, if there is one. @throws bad_config, which does not show the token */
-export function withToken(send: Fetch | undefined, token: string | undefined): Fetch | undefined {
-  if (token === undefined) return send;
-  if (!isToken(token)) throw badConfig('token: expected 16 to 512 letters, digits and - . _ ~ + /');
-  return (url, init) => {
-    const headers = new Headers(init.headers);
-    headers.set('authorization', `Bearer ${token}`);
-    return (send ?? fetch)(url, { ...init, headers });
-  };
+/** Whether a text can be a token. @param longest in characters; by default what a local service takes */
+export function isToken(text: string, longest = 512): boolean {
+  return text.length >= 16 && text.length <= longest && /^[\w.~+/-]+=*$/.test(text);
 }
 
 /** @throws the service's error by its code; timeout; queue_unavailable when the service is unreachable */

@@ -17,6 +17,14 @@ const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
 const WAIT_SECONDS = 20;
 const MIN_ASK_MS = 250;
+/** The least time that a request of a wait has, also when the wait is nearly over, or has none. */
+const LAST_ASK_MS = 2_000;
+
+interface AskOptions {
+  /** Default: ANSWER_MS. */
+  readonly limitMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
 
 export class HttpResults {
   readonly #url: string;
@@ -67,10 +75,21 @@ export class HttpResults {
     for (;;) {
       const askedAt = performance.now();
       const leftMs = endAt - askedAt;
-      const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.ceil(leftMs / 1000)));
-      const result = await this.#read(uri, { identity }, 'GET', { prefer: `wait=${seconds}` }, signal);
+      // Not rounded up: the answer "not yet" is to arrive before the time is up.
+      const seconds = Math.max(0, Math.min(WAIT_SECONDS, Math.floor(leftMs / 1000)));
+      const limitMs = Math.ceil(Math.min(ANSWER_MS, Math.max(leftMs, LAST_ASK_MS)));
+      const result = await this.#read(uri, { identity }, 'GET', {
+        headers: { prefer: `wait=${seconds}` },
+        limitMs,
+        signal,
+      }).catch((error: unknown) => {
+        // To be silent until the time is up is to have no result.
+        const isTheEnd =
+          ServingError.from(error).code === 'timeout' && performance.now() > endAt - MIN_ASK_MS;
+        throw isTheEnd ? noResult(uri, timeoutMs, error) : error;
+      });
       if (result) return result;
-      if (leftMs <= 0) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+      if (leftMs <= 0) throw noResult(uri, timeoutMs);
       // Some servers do not wait (an old one, a proxy's answer), so pause before asking again.
       const pauseMs = Math.min(MIN_ASK_MS - (performance.now() - askedAt), leftMs);
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -96,22 +115,21 @@ export class HttpResults {
     }
   }
 
-  #request(url: string, init: RequestInit, signal?: AbortSignal) {
-    return request(url, init, ANSWER_MS, signal, this.#send);
+  #request(url: string, init: RequestInit, { limitMs = ANSWER_MS, signal }: AskOptions = {}) {
+    return request(url, init, limitMs, signal, this.#send);
   }
 
   async #read(
     uri: string,
     query: EnqueueQuery,
     method: string,
-    headers: Record<string, string> = {},
-    signal?: AbortSignal,
+    { headers = {}, ...asking }: AskOptions & { readonly headers?: Record<string, string> } = {},
   ) {
     try {
       const { body } = await this.#request(
         `${this.#url}?${parameters(uri, query)}`,
         { method, headers },
-        signal,
+        asking,
       );
       const json = body as ResultJson;
       // The first release passes the parameter over and answers with whatever result the uri has.
@@ -126,6 +144,10 @@ export class HttpResults {
   }
 
   async close(): Promise<void> {}
+}
+
+function noResult(uri: string, timeoutMs: number, cause?: unknown): ServingError {
+  return new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri, cause });
 }
 
 /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */

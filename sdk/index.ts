@@ -4,7 +4,16 @@ export { type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 export type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
 export type { DType, Tensor } from '../lib/contract/tensor.ts';
 export type { NamedTensor } from '../lib/contract/values.ts';
+export { type AccessOptions, type AuthKind, authorizedFetch } from './access.ts';
+export { type Connection, type ConnectOptions, connect } from './connect.ts';
 export type { Fetch } from './fetch.ts';
-export { InputQueue, type InputQueueOptions, type QueueRecord } from './input-queue.ts';
+export {
+  type Enqueued,
+  type EnqueueOptions,
+  InputQueue,
+  type InputQueueOptions,
+  type QueueRecord,
+} from './input-queue.ts';
 export type { InputValue, NestedNumbers, NestedStrings, RecordInputs } from './inputs.ts';
 export { OutputQueue, type OutputQueueOptions, type WaitForOptions } from './output-queue.ts';
+export { findStack, type StackOptions, type StackPlaces } from './stack.ts';

@@ -9,29 +9,28 @@ import { assertIdentity } from '../lib/contract/enqueue.ts';
 import { badConfig, badRequest, ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../lib/contract/names.ts';
 import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
-import { openSqs, QueueSender } from '../lib/queue/sender.ts';
+import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
-import { type Fetch, postJson, withToken } from './fetch.ts';
+import { type AccessOptions, authorizedFetch } from './access.ts';
+import { type Fetch, postJson } from './fetch.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
+import { retrying } from './retries.ts';
 
-export interface InputQueueOptions {
+export interface InputQueueOptions extends AccessOptions {
   /** Job name. Default serving_stream. */
   readonly name?: string;
   /** The SQS queue. Found by the job's name if neither this nor frontendUrl is given. */
   readonly queueUrl?: string;
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string;
+  /** Of SQS and S3, and of signatures where the url does not say it. Default: the AWS SDK's own (AWS_REGION). */
   readonly region?: string;
   /** The bucket of the service. With it, records over 1 MiB are sent through S3. */
   readonly bucket?: string;
   /** The HTTPS API. `predict` needs it, and without a queueUrl `enqueue` uses it too. */
   readonly frontendUrl?: string;
-  /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
-  readonly fetch?: Fetch;
-  /** Sent with the HTTPS requests, for a service that was started with `--token-file`. */
-  readonly token?: string;
   /**
    * The service's Redis, redis://host:port or rediss://... With it a record is announced before it is sent, so that
    * `status` knows what is queued and `cancel` what there is to cancel.
@@ -45,6 +44,11 @@ export interface EnqueueOptions {
    * enqueue is tried again after an error, because the queue may have the record although its answer was lost.
    */
   readonly identity?: string | undefined;
+  /**
+   * Whose record it is, in 1 to 128 letters, digits and punctuation of ASCII. SQS delivers the records of a tenant who sends
+   * many after those of the others (a fair queue). For the queue only, not over HTTPS.
+   */
+  readonly tenant?: string | undefined;
 }
 
 /** A record that the queue has. */
@@ -68,9 +72,9 @@ const CLIENT_TIMEOUTS = { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 };
 export class InputQueue {
   readonly #options: InputQueueOptions;
   readonly #job: string;
-  readonly #fetch: Fetch | undefined;
   readonly #connection: RedisConnection | undefined;
   readonly #states: RecordStates | undefined;
+  #http: Fetch | undefined;
   #sender: Promise<QueueSender> | undefined;
   #closed = false;
   #payloadStore: Promise<PayloadStore> | undefined;
@@ -78,7 +82,7 @@ export class InputQueue {
   constructor(options: InputQueueOptions = {}) {
     this.#options = options;
     this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
-    this.#fetch = withToken(options.fetch, options.token);
+    if (this.#overHttp) this.#openHttp();
     if (options.redisUrl === undefined) return;
     this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
     this.#states = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
@@ -93,8 +97,10 @@ export class InputQueue {
   async enqueue(uri: string, inputs: RecordInputs, options: EnqueueOptions = {}): Promise<Enqueued> {
     try {
       const identity = assertIdentity(options.identity ?? randomUUID());
+      const tenant = options.tenant === undefined ? undefined : this.#checkedTenant(options.tenant);
       const message = encodeMessage(uri, await toInputs(inputs));
-      await sendAnnounced(this.#states, [{ uri, identity, message }], (record) => this.#send(record));
+      const record = { uri, identity, message, ...(tenant === undefined ? {} : { groupId: tenant }) };
+      await sendAnnounced(this.#states, [record], (one) => this.#send(one));
       return { uri, identity };
     } catch (error) {
       const { code, message } = ServingError.from(error);
@@ -105,7 +111,13 @@ export class InputQueue {
   async #send(record: SentRecord): Promise<void> {
     if (!this.#overHttp) return submit(await this.#open(), this.#payloads, record);
     const headers = { 'idempotency-key': record.identity };
-    await postJson(this.#frontend('/predictions'), record.message, undefined, this.#fetch, headers);
+    await postJson(this.#frontend('/predictions'), record.message, undefined, this.#openHttp(), headers);
+  }
+
+  #checkedTenant(tenant: string): string {
+    if (this.#overHttp)
+      throw badConfig('a tenant is for the queue: give queueUrl, or a stack, beside frontendUrl');
+    return assertGroupId(tenant);
   }
 
   /**
@@ -122,8 +134,8 @@ export class InputQueue {
     const flying = new Set<Promise<void>>();
     let taken = 0;
     try {
-      for await (const { uri, inputs, identity } of records) {
-        const flight = this.enqueue(uri, inputs, { identity }).then(
+      for await (const { uri, inputs, identity, tenant } of records) {
+        const flight = this.enqueue(uri, inputs, { identity, tenant }).then(
           () => void taken++,
           (error: unknown) => void errors.push(error),
         );
@@ -157,7 +169,7 @@ export class InputQueue {
     timeoutMs = 29_000,
   ): Promise<string[]> {
     const body = typeof request === 'string' ? request : JSON.stringify(request);
-    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#fetch);
+    const answer = await postJson(this.#frontend('/predict'), body, timeoutMs, this.#openHttp());
     return (answer as { predictions: string[] }).predictions;
   }
 
@@ -176,6 +188,10 @@ export class InputQueue {
     const { frontendUrl } = this.#options;
     if (!frontendUrl) throw badConfig('this needs frontendUrl: new InputQueue({ frontendUrl })');
     return frontendUrl.replace(/\/+$/, '') + path;
+  }
+
+  #openHttp(): Fetch {
+    return (this.#http ??= retrying(authorizedFetch(this.#frontend(''), this.#options)));
   }
 
   #open(): Promise<QueueSender> {

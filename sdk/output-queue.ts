@@ -9,24 +9,26 @@ import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { ResultStore } from '../lib/redis/results.ts';
-import { type Fetch, withToken } from './fetch.ts';
+import { type AccessOptions, authorizedFetch } from './access.ts';
 import { HttpResults } from './http-results.ts';
+import { retrying } from './retries.ts';
 
-export interface OutputQueueOptions {
+export interface OutputQueueOptions extends AccessOptions {
   /** The job's name. Not needed over HTTPS. Default serving_stream. */
   readonly name?: string;
   /** redis://host:port or rediss://..., or the HTTPS API's url. Default redis://localhost:6379. */
   readonly url?: string;
-  /** Sends the HTTPS requests, for a deployed API with a signature. Default: fetch. */
-  readonly fetch?: Fetch;
-  /** Sent with the HTTPS requests, for a service that was started with `--token-file`. */
-  readonly token?: string;
 }
 
 export interface WaitForOptions extends EnqueueQuery {
   /** Default 30,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+}
+
+export interface DrainOptions {
+  /** No result is taken after this time; the rest stays for the next call. Default: no limit. */
+  readonly timeoutMs?: number;
 }
 
 export class OutputQueue {
@@ -37,7 +39,7 @@ export class OutputQueue {
     const { name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' } = options;
     const job = assertJobName(name);
     if (/^https?:/.test(url)) {
-      const overHttp = new HttpResults(url, withToken(options.fetch, options.token) ?? fetch);
+      const overHttp = new HttpResults(url, retrying(authorizedFetch(url, options)));
       this.#results = overHttp;
       this.#states = overHttp;
     } else {
@@ -96,10 +98,10 @@ export class OutputQueue {
    * memory. If the store becomes unavailable meanwhile, returns those already taken.
    * @throws results_unavailable when none was taken
    */
-  async dequeue(): Promise<Map<string, Result | ServingError>> {
+  async dequeue(options: DrainOptions = {}): Promise<Map<string, Result | ServingError>> {
     const all = new Map<string, Result | ServingError>();
     try {
-      for await (const dequeued of this.drain()) {
+      for await (const dequeued of this.drain(options)) {
         all.set(dequeued.uri, 'error' in dequeued ? dequeued.error : dequeued.result);
       }
     } catch (error) {
@@ -113,8 +115,12 @@ export class OutputQueue {
    * Like `dequeue`, one by one in constant memory. A yielded result is gone from the store; after an interrupted
    * drain the next one returns the rest (over HTTPS: that of the same OutputQueue).
    */
-  drain(): AsyncGenerator<Dequeued> {
-    return this.#results.drain();
+  async *drain({ timeoutMs = Number.POSITIVE_INFINITY }: DrainOptions = {}): AsyncGenerator<Dequeued> {
+    const endAt = performance.now() + timeoutMs;
+    for await (const one of this.#results.drain()) {
+      yield one;
+      if (performance.now() >= endAt) return;
+    }
   }
 
   async close(): Promise<void> {

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { badConfig, type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
-import { type Fetch, withToken } from './fetch.ts';
+import { type AccessOptions, authorizedFetch } from './access.ts';
 import { expect, malformed, readFrame, readResult, type WKRResult, writeItem } from './wkr/answers.ts';
 import { byNumber, PendingResults, type Sending } from './wkr/results.ts';
-import { Service } from './wkr/service.ts';
+import { Service, serviceUrl } from './wkr/service.ts';
 
 export { type ErrorCode, ServingError } from '../lib/contract/errors.ts';
 export type { DType, Tensor } from '../lib/contract/tensor.ts';
@@ -34,7 +34,7 @@ const OF_ITEMS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'model_unavailable',
 ]);
 
-export interface WKRClientOptions {
+export interface WKRClientOptions extends AccessOptions {
   /** Of the service. Default: `http://ip:port`. */
   readonly url?: string;
   /** Default: localhost. */
@@ -47,11 +47,10 @@ export interface WKRClientOptions {
   readonly identity?: string;
   /** Of a whole call, and between two results. Default: 300,000, after which Node's fetch gives up. */
   readonly timeoutMs?: number;
-  /** Default: the variable WKR_TOKEN. */
+  /** Default: the variable WKR_TOKEN, then CLUSTER_SERVING_TOKEN. */
   readonly token?: string;
   /** The first request asks the service whether it speaks the same protocol. Default: true. */
   readonly checkVersion?: boolean;
-  readonly fetch?: Fetch;
 }
 
 export interface CallOptions {
@@ -82,10 +81,13 @@ export class WKRClient {
     this.identity = identity;
     this.#isNpy = options.protocol === 'npy' || options.protocol === 'numpy';
     this.#timeoutMs = timeoutMs;
+    const url = serviceUrl(options.url ?? `http://${hostOf(ip)}:${port}`);
+    const ownToken = options.auth === undefined && options.apiKey === undefined;
+    const token = options.token ?? (ownToken ? variables['WKR_TOKEN'] || undefined : undefined);
     this.#service = new Service({
-      url: options.url ?? `http://${hostOf(ip)}:${port}`,
+      url,
       protocol: this.#isNpy ? 'npy' : 'obj',
-      send: withToken(options.fetch, options.token ?? (variables['WKR_TOKEN'] || undefined)),
+      send: authorizedFetch(url, { ...options, ...(token === undefined ? {} : { token }) }),
       mustCheck: options.checkVersion ?? true,
     });
     this.#results = new PendingResults(this.#service, identity, timeoutMs);

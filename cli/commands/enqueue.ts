@@ -39,26 +39,32 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
     bucket: { value: 'name', about: 'its bucket, for records over 1 MiB' },
     'redis-url': { value: 'url', about: 'its Redis, so that `status` knows what is queued' },
+    tenant: {
+      value: 'name',
+      about:
+        'whose records they are: SQS delivers those of a tenant who sends many after the others (not with --url)',
+    },
     job: JOB,
   },
-  async run({ dir, file, prefix, input, 'uri-column': uriColumn, ...values }, output, pairs) {
+  async run({ dir, file, prefix, input, tenant, 'uri-column': uriColumn, ...values }, output, pairs) {
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');
     const isTable = file !== undefined && /\.csv$/i.test(file);
     if (uriColumn !== undefined && !isTable) throw wrongUse('--uri-column goes with --file and a CSV file');
     const service = await findService(values);
-    if (!service) return notRunning(values, output, '--url or --queue-url');
-    if (isTable) return send(recordsOfTable(await readTable(file), uriColumn), service, output);
-    if (dir !== undefined) return send(await recordsOfFolder(dir, prefix ?? '', input), service, output);
+    if (!service) return notRunning(values, output, '--stack, --url or --queue-url');
+    const sendAll = (records: readonly QueueRecord[]) =>
+      send(tenant === undefined ? records : records.map((one) => ({ ...one, tenant })), service, output);
+    if (isTable) return sendAll(recordsOfTable(await readTable(file), uriColumn));
+    if (dir !== undefined) return sendAll(await recordsOfFolder(dir, prefix ?? '', input));
     if (file === undefined) {
-      const records = pairs.map((pair) => recordOfPair(pair, input));
-      return send(records, service, output);
+      return sendAll(pairs.map((pair) => recordOfPair(pair, input)));
     }
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
-    return 'body' in content
-      ? sendRequest(content.body, service, output)
-      : send(content.records, service, output);
+    if ('records' in content) return sendAll(content.records);
+    if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
+    return sendRequest(content.body, service, output);
   },
 });
 
@@ -88,10 +94,14 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
 }
 
 async function send(records: readonly QueueRecord[], service: Service, output: Output): Promise<number> {
-  const { job, queueUrl, endpoint, region, bucket, http, token, redisUrl } = service;
-  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, token, redisUrl };
+  const { job, queueUrl, endpoint, region, bucket, http, access, redisUrl } = service;
+  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, redisUrl };
   const known = Object.entries(places).flatMap(([key, place]) => (place === undefined ? [] : [[key, place]]));
-  const queue = new InputQueue({ ...Object.fromEntries<string>(known as [string, string][]), name: job });
+  const queue = new InputQueue({
+    ...access,
+    ...Object.fromEntries<string>(known as [string, string][]),
+    name: job,
+  });
   const progress = showProgress(output.json);
   let enqueued = 0;
   let errors: readonly ServingError[] = [];

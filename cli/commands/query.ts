@@ -36,11 +36,10 @@ has no result (yet).`,
     if (all === uris.length > 0) throw wrongUse('query what? Give uris, or --all');
     if (all && !deletes) throw wrongUse('--all removes the results; confirm with --delete');
     const service = await findService(values);
-    if (!service) return notRunning(values, output, '--url or --redis-url');
+    if (!service) return notRunning(values, output, '--stack, --url or --redis-url');
     const url = service.redisUrl ?? service.http;
-    if (!url) throw wrongUse('query needs to know where the results are: pass --url or --redis-url');
-    const { job: name, token } = service;
-    const queue = new OutputQueue({ name, url, ...(token === undefined ? {} : { token }) });
+    if (!url) throw wrongUse('query needs to know where the results are: pass --stack, --url or --redis-url');
+    const queue = new OutputQueue({ ...service.access, name: service.job, url });
     try {
       const waitMs = wait * 1000;
       const asking = { waitMs, deletes, endAt: performance.now() + waitMs };

@@ -2,11 +2,12 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { findRunning } from '../../local/data-folder.ts';
-import { request, withToken } from '../../sdk/fetch.ts';
+import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
+import { request } from '../../sdk/fetch.ts';
 import { defineCommand } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { placesText } from '../places.ts';
-import { assertUrls, dataDirOf, SERVICE_OPTIONS, tokenOf } from '../service.ts';
+import { accessOf, assertUrls, dataDirOf, findService, SERVICE_OPTIONS, type Service } from '../service.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
 
@@ -17,7 +18,10 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   options: SERVICE_OPTIONS,
   async run(values, output) {
     assertUrls(values);
-    if (values.url !== undefined) return remote(values.url, output, tokenOf(values));
+    if ((values.url ?? values.stack) !== undefined) {
+      const { http = '', access } = (await findService(values)) as Service;
+      return remote(http, output, access);
+    }
     const dataDir = dataDirOf(values);
     const running = await findRunning(dataDir);
     if (!running) {
@@ -31,9 +35,9 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
       output.answer(document, `process ${found.pid} runs on ${dataDir}\nnot ready: ${reason}`);
       return EXIT.notReady;
     }
-    const token = tokenOf(values, record);
+    const access = accessOf(values, record);
     const jobs = await Promise.all(
-      record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http, token)) })),
+      record.jobs.map(async (job) => ({ ...job, ...(await ask(job.http, access)) })),
     );
     const ready = jobs.every((job) => job.ready);
     const reason = jobs.find((job) => !job.ready)?.reason;
@@ -49,16 +53,16 @@ Exit code: 0 running and ready, 3 not running, 4 running but not ready.`,
   },
 });
 
-async function remote(url: string, output: Output, token?: string): Promise<number> {
-  const { unreachable, ...answers } = await ask(url.replace(/\/+$/, ''), token);
+async function remote(url: string, output: Output, access: AccessOptions): Promise<number> {
+  const { unreachable, ...answers } = await ask(url, access);
   output.answer({ running: !unreachable, http: url, ...answers }, answerText({ unreachable, ...answers }));
   if (unreachable) return EXIT.notRunning;
   return answers.ready ? EXIT.ok : EXIT.notReady;
 }
 
 /** @returns the serving model when ready, else the reason; and the metrics with a count above 0 */
-async function ask(http: string, token: string | undefined) {
-  const send = withToken(undefined, token);
+async function ask(http: string, access: AccessOptions) {
+  const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
     const { ready, model } = (body ?? {}) as { ready?: unknown; model?: string };

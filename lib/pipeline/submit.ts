@@ -14,6 +14,8 @@ export interface SentRecord {
   readonly identity: string;
   /** The body of its message: its payload. */
   readonly message: string;
+  /** Of the tenant, for a fair queue. */
+  readonly groupId?: string;
 }
 
 export interface Announcement {
@@ -29,7 +31,7 @@ export interface Announcer {
 
 export interface Sender {
   /** @throws queue_unavailable */
-  send(body: string, attributes: MessageAttributes): Promise<void>;
+  send(body: string, attributes: MessageAttributes, groupId?: string): Promise<void>;
 }
 
 /** The store for records that are too large for a message. */
@@ -45,11 +47,12 @@ export interface LargeRecords {
 export async function submit(
   sender: Sender,
   payloads: (() => Promise<LargeRecords>) | undefined,
-  { uri, identity, message }: SentRecord,
+  { uri, identity, message, groupId }: SentRecord,
 ): Promise<void> {
   const attributes = newAttributes(identity);
   const bytes = Buffer.byteLength(message);
-  if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes) return sender.send(message, attributes);
+  if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
+    return sender.send(message, attributes, groupId);
   if (!payloads) {
     const limit = LIMITS.messageBytes - attributesBytes(attributes);
     throw new ServingError(
@@ -59,7 +62,7 @@ export async function submit(
     );
   }
   const store = await payloads();
-  return sender.send(encodePointer(uri, await store.put(message), bytes), attributes);
+  return sender.send(encodePointer(uri, await store.put(message), bytes), attributes, groupId);
 }
 
 /**

@@ -4,13 +4,14 @@
  */
 import { SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { attributesBytes, type MessageAttributes } from '../codecs/attributes.ts';
-import { ServingError } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 
 interface Pending {
   readonly body: string;
   readonly attributes: MessageAttributes;
-  /** Of both. */
+  readonly groupId: string | undefined;
+  /** Of body and attributes. */
   readonly bytes: number;
   attempts: number;
   readonly resolve: () => void;
@@ -37,6 +38,14 @@ export function openSqs(options: {
   });
 }
 
+/** Of a fair queue. @throws bad_request */
+export function assertGroupId(text: string): string {
+  if (typeof text === 'string' && /^[\x21-\x7e]{1,128}$/.test(text)) return text;
+  throw badRequest(
+    `tenant: expected 1 to 128 letters, digits and punctuation of ASCII, got ${JSON.stringify(text)?.slice(0, 140)}`,
+  );
+}
+
 export class QueueSender {
   readonly #sqs: SQSClient;
   readonly #queueUrl: string;
@@ -51,12 +60,13 @@ export class QueueSender {
 
   /**
    * Sends one message; messages of one tick share calls. Resolves when SQS has it.
+   * @param groupId the sender among whom SQS shares a standard queue fairly
    * @throws queue_unavailable, too_large
    */
-  send(body: string, attributes: MessageAttributes = {}): Promise<void> {
+  send(body: string, attributes: MessageAttributes = {}, groupId?: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const bytes = Buffer.byteLength(body) + attributesBytes(attributes);
-      this.#waiting.push({ body, attributes, bytes, attempts: 0, resolve, reject });
+      this.#waiting.push({ body, attributes, groupId, bytes, attempts: 0, resolve, reject });
       if (this.#scheduled) return;
       this.#scheduled = true;
       setImmediate(() => {
@@ -99,10 +109,11 @@ export class QueueSender {
   /** Settles what it can and returns the entries to retry. */
   async #trySend(batch: readonly Pending[]): Promise<Pending[]> {
     try {
-      const entries = batch.map(({ body, attributes }, i) => ({
+      const entries = batch.map(({ body, attributes, groupId }, i) => ({
         Id: String(i),
         MessageBody: body,
         MessageAttributes: attributes,
+        ...(groupId === undefined ? {} : { MessageGroupId: groupId }),
       }));
       const reply = await this.#sqs.send(
         new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),

@@ -3,10 +3,11 @@
  * compared. Only the Authorization header counts, which a web page cannot send without a preflight, so forms and
  * presigned URLs are refused.
  */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { SignatureV4 } from '@smithy/signature-v4';
+import { Sha256 } from '../../sdk/sha256.ts';
 import { isOwnHost } from '../hosts.ts';
 import type { Credentials } from './credentials.ts';
 
@@ -163,23 +164,4 @@ async function read(body: Readable, limit = Infinity): Promise<Buffer[]> {
     chunks.push(chunk);
   }
   return chunks;
-}
-
-/** What the signer asks for. */
-class Sha256 {
-  #hash;
-
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as Uint8Array);
-  }
-
-  update(data: Uint8Array): void {
-    this.#hash.update(data);
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {}
 }

@@ -7,10 +7,18 @@ import { expect, MAX_FRAME_BYTES, MEDIA_TYPE, malformed } from './answers.ts';
 const PROTOCOL = 1;
 
 export interface ServiceOptions {
+  /** As serviceUrl gives it. */
   readonly url: string;
   readonly protocol: 'obj' | 'npy';
   readonly send: Fetch | undefined;
   readonly mustCheck: boolean;
+}
+
+/** @throws bad_config */
+export function serviceUrl(text: string): string {
+  const url = text.replace(/\/+$/, '');
+  if (/^https?:\/\/[^@?#]+$/.test(url) && URL.canParse(url)) return url;
+  throw badConfig('url: expected http://host:port');
 }
 
 export class Service {
@@ -22,8 +30,7 @@ export class Service {
   #checked: Promise<void> | undefined;
 
   constructor({ url, protocol, send, mustCheck }: ServiceOptions) {
-    this.url = url.replace(/\/+$/, '');
-    if (!/^https?:\/\/[^@?#]+$/.test(this.url)) throw badConfig('url: expected http://host:port');
+    this.url = url;
     this.#protocol = protocol;
     this.#send = send;
     this.#mustCheck = mustCheck;

@@ -178,7 +178,15 @@ export const UNREACHABLE: readonly Entry[] = [
   },
   {
     entry: 'sdk/index.ts',
-    packages: ['onnxruntime-node', '@aws-sdk/client-s3', '@aws-sdk/lib-storage', 'yaml'],
+    packages: [
+      'onnxruntime-node',
+      '@aws-sdk/client-cloudformation',
+      '@aws-sdk/client-s3',
+      '@aws-sdk/credential-provider-node',
+      '@aws-sdk/lib-storage',
+      '@smithy/signature-v4',
+      'yaml',
+    ],
     files: ['lib/config/'],
   },
   // It speaks HTTP only.
@@ -186,9 +194,12 @@ export const UNREACHABLE: readonly Entry[] = [
     entry: 'sdk/worker-client.ts',
     packages: [
       'onnxruntime-node',
+      '@aws-sdk/client-cloudformation',
       '@aws-sdk/client-s3',
       '@aws-sdk/client-sqs',
+      '@aws-sdk/credential-provider-node',
       '@aws-sdk/lib-storage',
+      '@smithy/signature-v4',
       'ioredis',
       'yaml',
     ],

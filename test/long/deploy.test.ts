@@ -25,7 +25,16 @@ import { resourcesOf, type Template } from '../support/template.ts';
 
 const TEMPLATE = 'cloudformation-template-update-stack.json';
 const NO_SPACE = 'Cannot make this today (Service: ElastiCache, Status Code: 400)';
-const OUTPUTS = ['HttpApiUrl', 'QueueUrl', 'BucketName', 'ModelLocation', 'RedisUrl', 'DeadLetterQueueUrl'];
+const OUTPUTS = [
+  'HttpApiUrl',
+  'QueueUrl',
+  'BucketName',
+  'ModelLocation',
+  'RedisUrl',
+  'DeadLetterQueueUrl',
+  'JobName',
+  'Auth',
+];
 
 async function servingVersion(aws: LocalAws, Bucket: string, jobName: string): Promise<string> {
   const text = await bodyOf(aws, Bucket, `models/${jobName}/current.json`);

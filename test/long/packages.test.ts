@@ -113,8 +113,11 @@ describe('the packages as they are installed', () => {
 
   test('the SDK asks for no package of the service, and the command line for exact versions', () => {
     assert.deepEqual(Object.keys(sdk.manifest.dependencies), [
+      '@aws-sdk/client-cloudformation',
       '@aws-sdk/client-s3',
       '@aws-sdk/client-sqs',
+      '@aws-sdk/credential-provider-node',
+      '@smithy/signature-v4',
       'ioredis',
     ]);
     assert.deepEqual(Object.keys(sdk.manifest.peerDependencies ?? {}), ['onnxruntime-node']);

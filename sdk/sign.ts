@@ -1,0 +1,131 @@
+/**
+ * Signs requests for API Gateway with AWS Signature Version 4. What is sent is what is signed: path and query are
+ * written in the one form that every reader of the specification encodes alike. Loaded with the first signed request,
+ * because the credential chain takes longer to load than a request takes.
+ */
+import { defaultProvider } from '@aws-sdk/credential-provider-node';
+import { SignatureV4 } from '@smithy/signature-v4';
+import { badRequest, ServingError } from '../lib/contract/errors.ts';
+import { discard, type Fetch } from './fetch.ts';
+import { Sha256 } from './sha256.ts';
+
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+  readonly expiration?: Date;
+}
+
+export interface Signing {
+  readonly region: string;
+  /** Default: the usual chain of the AWS SDK. */
+  readonly credentials?: (() => Promise<AwsCredentials>) | undefined;
+  /** ms since 1970. Default: Date.now. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** AWS takes five minutes; the answer's Date is in whole seconds, and took its way. */
+const SKEW_MS = 4 * 60_000;
+
+export class Signer {
+  readonly #signer: SignatureV4;
+  readonly #credentials: () => Promise<AwsCredentials>;
+  readonly #now: () => number;
+  #found: AwsCredentials | undefined;
+  /** The clock of the API minus that of this machine. */
+  #aheadMs = 0;
+
+  constructor({ region, credentials = defaultProvider(), now = Date.now }: Signing) {
+    this.#credentials = credentials;
+    this.#now = now;
+    this.#signer = new SignatureV4({
+      service: 'execute-api',
+      region,
+      sha256: Sha256,
+      credentials: async () => this.#found as AwsCredentials,
+    });
+  }
+
+  /** Finds the credentials, or renews them. @throws unauthorized without any, with what the chain says; the signal's reason */
+  async ready(signal?: AbortSignal | null): Promise<void> {
+    const found = this.#credentials();
+    try {
+      this.#found = await (signal ? Promise.race([found, aborted(signal)]) : found);
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      const why = (error as Error).message;
+      throw new ServingError('unauthorized', `no AWS credentials to sign with: ${why}`, { cause: error });
+    }
+  }
+
+  /** Signs and sends. A clock that is wrong is corrected by that of the answer, and the request signed once more. */
+  async send(url: string, init: RequestInit, send: Fetch): Promise<Response> {
+    const response = await this.#sendOnce(url, init, send);
+    const aheadMs = Date.parse(response.headers.get('date') ?? '') - this.#now();
+    // Not by half: an API without a Date, or one that is refused for something else, is not asked twice.
+    if (response.status !== 403 || !(Math.abs(aheadMs - this.#aheadMs) > SKEW_MS)) return response;
+    discard(response);
+    const before = this.#aheadMs;
+    this.#aheadMs = aheadMs;
+    const again = await this.#sendOnce(url, init, send);
+    if (again.status === 403) this.#aheadMs = before;
+    return again;
+  }
+
+  async #sendOnce(url: string, init: RequestInit, send: Fetch): Promise<Response> {
+    // It knows the type and the bytes of every kind of body.
+    const request = new Request(url, init);
+    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
+    const { protocol, hostname, host, path, query, text } = signable(request.url);
+    const { headers } = await this.#signer.sign(
+      {
+        method: request.method,
+        protocol,
+        hostname,
+        path,
+        query,
+        headers: { ...Object.fromEntries(request.headers), host },
+        body,
+      },
+      { signingDate: new Date(this.#now() + this.#aheadMs) },
+    );
+    // fetch writes it from the url.
+    const { host: _host, ...sent } = headers;
+    return send(text, { ...init, headers: sent, ...(body === undefined ? {} : { body }) });
+  }
+}
+
+/** @throws bad_request for an escape that is none */
+function signable(given: string) {
+  const { protocol, hostname, host, pathname, searchParams } = new URL(given);
+  const query = Object.create(null) as Record<string, string[]>;
+  for (const [name, value] of searchParams) (query[name] ??= []).push(value);
+  const pairs = [...searchParams].map(([name, value]) => `${encoded(name)}=${encoded(value)}`);
+  const path = pathname.split('/').map(reencoded).join('/');
+  const text = `${protocol}//${host}${path}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
+  return { protocol, hostname, host, path, query, text };
+}
+
+function reencoded(segment: string): string {
+  try {
+    return encoded(decodeURIComponent(segment));
+  } catch (error) {
+    throw badRequest(`the path of the url has an escape that is none: ${segment}`, { cause: error });
+  }
+}
+
+/** All but letters, digits and - . _ ~ */
+function encoded(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+}
