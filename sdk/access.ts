@@ -43,6 +43,7 @@ interface Access {
  * @throws bad_config, which does not show a secret
  */
 export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch {
+  if (!URL.canParse(url)) throw badConfig(`url: expected https://host, got ${JSON.stringify(url)}`);
   const send = options.fetch ?? ((to, init) => fetch(to, init));
   const { kind, secret, isGuess = false } = accessOf(url, options);
   if (kind === 'none') return send;

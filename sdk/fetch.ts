@@ -121,12 +121,18 @@ async function readUpTo(maxBytes: number, response: Response, url: string): Prom
   return Buffer.concat(pieces);
 }
 
+const WHO_CALLS =
+  'say who calls, with AWS credentials that may execute-api:Invoke (auth iam), a token (auth jwt) or an API key';
+
 /** The error of an answer that is none of 2xx. */
 export function errorOf(url: string, { status, bytes }: BytesAnswer): ServingError {
   const body = parse(bytes) ?? {};
   const { error, code, message, error_message: text } = body as Readonly<Record<string, unknown>>;
   const shown = textOf(error) ?? textOf(text) ?? textOf(message) ?? `${url} answered ${status}`;
-  return new ServingError(errorCodeOf(code) ?? codeOfStatus(status), shown);
+  const known = errorCodeOf(code) ?? codeOfStatus(status);
+  // API Gateway says no more than Forbidden.
+  const isBare = known === 'unauthorized' && error === undefined && text === undefined;
+  return new ServingError(known, isBare ? `${shown} (${url}): ${WHO_CALLS}` : shown);
 }
 
 function textOf(value: unknown): string | undefined {
