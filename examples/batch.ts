@@ -2,7 +2,7 @@
  * Processes many records: a generator creates them, `enqueueMany` sends them ten per call, and `drain` yields the
  * results as they arrive, in constant memory.
  */
-import { InputQueue, OutputQueue } from 'cluster-serving';
+import { connect, InputQueue, OutputQueue } from 'cluster-serving';
 
 const COUNT = Number(process.argv[2] ?? 200);
 
@@ -13,8 +13,10 @@ function* records(run: string) {
   }
 }
 
-const input = new InputQueue();
-const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
+const redis = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
+const { input, output } = process.env['CLUSTER_SERVING_STACK']
+  ? await connect()
+  : { input: new InputQueue(), output: new OutputQueue({ url: redis }) };
 try {
   const run = `batch-${Date.now().toString(36)}`;
   await input.enqueueMany(records(run), (sent) => process.stderr.write(`\r${sent} of ${COUNT} sent`));

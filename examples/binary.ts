@@ -1,9 +1,12 @@
 /**
- * Sends and receives tensors as bytes over HTTP with `fetch` alone, in the Open Inference Protocol (KServe V2,
- * Triton), which is served beside POST /predict. Requests and responses are JSON that describes the tensors, followed
- * by their bytes.
+ * Sends and receives tensors as bytes over HTTP in the Open Inference Protocol (KServe V2, Triton), which is served
+ * beside POST /predict. Requests and responses are JSON that describes the tensors, followed by their bytes. `fetch` is
+ * enough for it; a deployed API expects signed requests, so this is a `fetch` that signs them where they must be.
  */
+import { authorizedFetch } from 'cluster-serving';
+
 const url = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
+const send = authorizedFetch(url);
 
 interface Described {
   readonly name: string;
@@ -14,7 +17,7 @@ interface Described {
 
 /** Model and version are from GET /v2/models/<job>; -1 is a free dimension, here the rows. */
 const job = process.env['CLUSTER_SERVING_JOB'] ?? 'serving_stream';
-const model = (await (await fetch(`${url}/v2/models/${job}`)).json()) as { inputs: Described[] };
+const model = (await (await send(`${url}/v2/models/${job}`, {})).json()) as { inputs: Described[] };
 const [input] = model.inputs;
 if (input?.datatype !== 'FP32')
   throw new Error(`${job} is not what this example is for: ${JSON.stringify(model)}`);
@@ -31,7 +34,7 @@ async function infer(
       parameters: { binary_data_output: true },
     }),
   );
-  const response = await fetch(`${url}/v2/models/${job}/infer`, {
+  const response = await send(`${url}/v2/models/${job}/infer`, {
     method: 'POST',
     headers: {
       'content-type': 'application/octet-stream',
@@ -64,7 +67,7 @@ for (const [name, data] of outputs) console.log(`${name}: ${rows} rows of ${data
 const body = JSON.stringify({
   inputs: [{ name: input.name, datatype: 'FP32', shape, data: Array.from(pixels) }],
 });
-const answer = await fetch(`${url}/v2/models/${job}/infer`, {
+const answer = await send(`${url}/v2/models/${job}/infer`, {
   method: 'POST',
   headers: { 'content-type': 'application/json' },
   body,

@@ -5,12 +5,14 @@
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { InputQueue, OutputQueue } from 'cluster-serving';
+import { connect, InputQueue, OutputQueue } from 'cluster-serving';
 
 const IMAGES = fileURLToPath(new URL('./digits/images/', import.meta.url));
 
-const input = new InputQueue();
-const output = new OutputQueue({ url: process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022' });
+const redis = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
+const { input, output } = process.env['CLUSTER_SERVING_STACK']
+  ? await connect()
+  : { input: new InputQueue(), output: new OutputQueue({ url: redis }) };
 try {
   const names = (await readdir(IMAGES)).filter((name) => name.endsWith('.png')).sort();
   const sent = await Promise.all(

@@ -1,12 +1,13 @@
 /** What comes back when something is wrong: test `code`, show `message`. */
-import { InputQueue, OutputQueue, ServingError } from 'cluster-serving';
+import { connect, InputQueue, OutputQueue, ServingError } from 'cluster-serving';
 
 const redisUrl = process.env['CLUSTER_SERVING_REDIS'] ?? 'redis://localhost:10022';
 const frontendUrl = process.env['CLUSTER_SERVING_URL'] ?? 'http://localhost:10020';
 const run = Date.now().toString(36);
 
-const input = new InputQueue({ redisUrl, frontendUrl });
-const output = new OutputQueue({ url: redisUrl });
+const { input, output } = process.env['CLUSTER_SERVING_STACK']
+  ? await connect()
+  : { input: new InputQueue({ redisUrl, frontendUrl }), output: new OutputQueue({ url: redisUrl }) };
 
 async function show(what: string, work: () => Promise<unknown>): Promise<void> {
   try {

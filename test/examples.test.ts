@@ -7,6 +7,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { childEnvironment } from './support/environment.ts';
 import { temporaryFolder } from './support/runner.ts';
+import { SIGNED_REGION, startSignedApi } from './support/signed-api.ts';
+import { startStandIn } from './support/stand-in-stack.ts';
 import { ROOT, startReady } from './support/start.ts';
 
 const run = promisify(execFile);
@@ -27,17 +29,49 @@ test('every example does what its README says', async (t) => {
   const files = (await readdir(join(ROOT, 'examples'))).filter((name) => /\.(ts|sh)$/.test(name));
   assert.deepEqual(files.toSorted(), Object.keys(EXPECTED).toSorted());
   const { addresses } = await startReady(t, '--data-dir', await temporaryFolder(t));
-  const env = childEnvironment({
-    ...addresses.environment,
-    CLUSTER_SERVING_URL: addresses.http,
-    CLUSTER_SERVING_REDIS: addresses.redisUrl,
-  });
+  const runOf = async (name: string, variables: Readonly<Record<string, string>>) => {
+    const path = join(ROOT, 'examples', name);
+    const command = name.endsWith('.sh') ? 'bash' : process.execPath;
+    const { stdout } = await run(command, [path], { env: childEnvironment(variables), cwd: ROOT });
+    return stdout;
+  };
   for (const [name, expected] of Object.entries(EXPECTED)) {
     await t.test(name, async () => {
-      const path = join(ROOT, 'examples', name);
-      const command = name.endsWith('.sh') ? 'bash' : process.execPath;
-      const { stdout } = await run(command, [path], { env, cwd: ROOT });
-      assert.match(stdout, expected);
+      const places = { CLUSTER_SERVING_URL: addresses.http, CLUSTER_SERVING_REDIS: addresses.redisUrl };
+      assert.match(await runOf(name, { ...addresses.environment, ...places }), expected);
+    });
+  }
+
+  const { AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '', AWS_ENDPOINT_URL = '' } = addresses.environment;
+  const sessionToken = 'made/up+token==';
+  const keys = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, sessionToken };
+  const api = await startSignedApi(t, { behind: addresses.http, keys });
+  const outputs = {
+    HttpApiUrl: api.url,
+    QueueUrl: addresses.queueUrl,
+    BucketName: 'any',
+    JobName: 'serving_stream',
+    Auth: 'iam',
+  };
+  const cloudFormation = await startStandIn(t, { dev: { outputs } });
+  const account = {
+    AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY,
+    AWS_SESSION_TOKEN: sessionToken,
+    AWS_REGION: SIGNED_REGION,
+    AWS_ENDPOINT_URL_SQS: AWS_ENDPOINT_URL,
+    AWS_ENDPOINT_URL_CLOUDFORMATION: cloudFormation.url,
+  };
+  const OVER_HTTPS = ['binary.ts', 'http.sh'];
+  for (const [name, expected] of Object.entries(EXPECTED)) {
+    await t.test(`${name} with a deployment that expects signed requests`, async () => {
+      const place = OVER_HTTPS.includes(name)
+        ? { CLUSTER_SERVING_URL: api.url, CLUSTER_SERVING_AUTH: 'iam' }
+        : { CLUSTER_SERVING_STACK: 'dev' };
+      const before = api.seen.length;
+      assert.match(await runOf(name, { ...account, ...place }), expected);
+      assert.deepEqual(api.refused, []);
+      assert.ok(api.seen.length > before);
     });
   }
 });

@@ -54,6 +54,8 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     if (uriColumn !== undefined && !isTable) throw wrongUse('--uri-column goes with --file and a CSV file');
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--stack, --url or --queue-url');
+    if (tenant !== undefined && service.http !== undefined && service.queueUrl === undefined)
+      throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>
       send(tenant === undefined ? records : records.map((one) => ({ ...one, tenant })), service, output);
     if (isTable) return sendAll(recordsOfTable(await readTable(file), uriColumn));

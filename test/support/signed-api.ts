@@ -37,18 +37,20 @@ export interface SignedApiOptions {
   readonly behind: string | ((request: Received) => Response | Promise<Response>);
   /** Its clock minus that of this machine. */
   readonly aheadMs?: number;
+  /** Who may call. Default: KEYS. */
+  readonly keys?: Keys;
 }
 
 export async function startSignedApi(
   t: Hooks,
-  { behind, aheadMs = 0 }: SignedApiOptions,
+  { behind, aheadMs = 0, keys = KEYS }: SignedApiOptions,
 ): Promise<SignedApi> {
   const seen: Received[] = [];
   const refused: string[] = [];
   const answer = async (request: Received): Promise<Response> => {
     seen.push(request);
     const now = Date.now() + aheadMs;
-    const why = refusal(request, { keys: KEYS, region: SIGNED_REGION, now });
+    const why = refusal(request, { keys, region: SIGNED_REGION, now });
     if (why !== undefined) {
       refused.push(why);
       return Response.json({ message: 'Forbidden' }, { status: 403 });
