@@ -44,7 +44,7 @@ interface Access {
  */
 export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch {
   if (!URL.canParse(url)) throw badConfig(`url: expected https://host, got ${JSON.stringify(url)}`);
-  const send = options.fetch ?? ((to, init) => fetch(to, init));
+  const send = options.fetch ?? fetch;
   const { kind, secret, isGuess = false } = accessOf(url, options);
   if (kind === 'none') return send;
   const { origin } = new URL(url);

@@ -99,7 +99,7 @@ async function explained(stack: string, error: Error, client: CloudFormationClie
     return badConfig(`stack ${stack}: which region? Say it with region (--region) or AWS_REGION`);
   const region = await client.config.region().catch(() => 'this region');
   if (/does not exist/.test(message)) {
-    const text = `there is no stack ${stack} in ${region} for these credentials; deploy makes cluster-serving-<stage>`;
+    const text = `there is no stack ${stack} in ${region} for these credentials; \`serverless deploy\` prints its name`;
     return new ServingError('not_found', text, { cause: error });
   }
   const why = WHY[name];

@@ -1,4 +1,5 @@
 /** Every mutant. One for each stated guarantee, limit, time to live and condition of the Lua scripts. */
+import { CALLERS } from './areas/access.ts';
 import { ANSWERS } from './areas/answers.ts';
 import { AWS } from './areas/aws.ts';
 import { CLIENTS } from './areas/clients.ts';
@@ -32,4 +33,5 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...DECENTRAL,
   ...EMBEDDED_REDIS,
   ...CLIENTS,
+  ...CALLERS,
 ]);

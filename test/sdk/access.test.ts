@@ -109,7 +109,7 @@ test('a token, an API key and a signature come from options or the environment, 
   assert.deepEqual(await of({ auth: 'none' }, { CLUSTER_SERVING_TOKEN: TOKEN }), [null, null]);
   assert.match(String((await of({ auth: 'iam' }, { CLUSTER_SERVING_TOKEN: TOKEN }))[0]), signed);
   assert.match(String((await of({}, { CLUSTER_SERVING_AUTH: 'iam' }))[0]), signed);
-  // Whoever passes a fetch may sign in it.
+  // Who passes a fetch may sign in it.
   assert.deepEqual(await of({}), [null, null]);
 });
 

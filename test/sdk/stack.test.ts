@@ -77,7 +77,7 @@ const REFUSED = {
     /cloudformation:DescribeStacks.*not authorized/,
   ],
   expired: [{ code: 'ExpiredToken', message: 'expired' }, 'unauthorized', /have expired/],
-  stranger: [
+  unknown: [
     { code: 'InvalidClientTokenId', message: 'no' },
     'unauthorized',
     /does not know these credentials/,

@@ -402,8 +402,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'predict has a time limit',
-        find: 'body, timeoutMs, this.#fetch);\n    return (answer',
-        replace: 'body, undefined, this.#fetch);\n    return (answer',
+        find: 'body, timeoutMs, this.#openHttp());\n    return (answer',
+        replace: 'body, undefined, this.#openHttp());\n    return (answer',
       },
       {
         guarantee: 'a queue that could not be found is looked for again',
@@ -537,8 +537,8 @@ export const CLIENTS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'wait ends with timeout',
-        find: "if (leftMs <= 0) throw new ServingError('timeout'",
-        replace: "if (leftMs <= -10_000) throw new ServingError('timeout'",
+        find: 'if (leftMs <= 0) throw',
+        replace: 'if (leftMs <= -10_000) throw',
       },
       {
         guarantee: 'a server that does not wait is not asked without a pause',
