@@ -7,12 +7,17 @@ import { readFile, stat } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { SendMessageCommand } from '@aws-sdk/client-sqs';
+import { GetQueueUrlCommand, SendMessageCommand } from '@aws-sdk/client-sqs';
 import { deadLetterPrefix, modelPrefix, payloadPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
+import { connect } from '../../sdk/index.ts';
+import { useAws } from '../support/environment.ts';
 import { smallJpeg } from '../support/jpegs.ts';
 import { bytesOf, inferRequest, receivedOf, type SentRequest } from '../support/open-inference.ts';
 import type { Packaged } from '../support/packaging.ts';
+import { SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
+import { startStandIn } from '../support/stand-in-stack.ts';
+import { propertiesOf } from '../support/template.ts';
 import { until } from '../support/until.ts';
 import { BUCKET, type Deployed, deployLocally } from './deployed.ts';
 
@@ -93,6 +98,41 @@ export function archiveTests(packaged: () => Packaged): void {
     const asJson = await infer(inferRequest([{ ...input, data: Array.from(values) }]));
     assert.equal(asJson?.data?.length, 10);
     assert.deepEqual(asBytes?.bytes, bytesOf(Float32Array.from(asJson.data as number[])));
+  });
+
+  test('a client that knows the name of the stack sends to its queue, and reads the result with signed requests', async (t) => {
+    const template = await packaged().template();
+    const { aws, bucket } = deployed;
+    const { AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '' } = aws.environment;
+    const keys = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
+    const api = await startSignedApi(t, { behind: deployed.url, keys });
+    const QueueName = String(propertiesOf(template, 'Queue')['QueueName']);
+    const { QueueUrl = '' } = await aws.sqs.send(new GetQueueUrlCommand({ QueueName }));
+    const places = { HttpApiUrl: api.url, QueueUrl, BucketName: bucket };
+    const written = Object.entries(template.Outputs).flatMap(([name, { Value }]) =>
+      typeof Value === 'string' ? [[name, Value] as const] : [],
+    );
+    const stacks = { dev: { outputs: { ...Object.fromEntries(written), ...places } } };
+    const standIn = await startStandIn(t, stacks);
+    useAws({
+      AWS_ACCESS_KEY_ID,
+      AWS_SECRET_ACCESS_KEY,
+      AWS_REGION: SIGNED_REGION,
+      AWS_ENDPOINT_URL_CLOUDFORMATION: standIn.url,
+      AWS_ENDPOINT_URL_SQS: aws.url,
+    });
+    t.after(() => useAws({}));
+    const { input, output, places: found, close } = await connect({ stack: 'dev' });
+    t.after(close);
+    assert.deepEqual([found.auth, found.job], ['iam', JOB]);
+    const uri = 'signed/{digit} 7?';
+    const image = { b64: await digit(7) };
+    const { identity } = await input.enqueue(uri, { image }, { tenant: 'somebody' });
+    const { outputs } = await output.wait(uri, { identity });
+    const data = Array.from(outputs[0]?.data ?? [], Number);
+    assert.equal(data.indexOf(Math.max(...data)), 7);
+    assert.ok(await output.queryAndDelete(uri));
+    assert.deepEqual(api.refused, []);
   });
 
   test('a record posted to /predictions is found under its uri, a slash in it included, until it is deleted', async () => {

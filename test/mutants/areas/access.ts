@@ -137,7 +137,7 @@ export const CALLERS: readonly Suite[] = [
       {
         guarantee: 'the look-up has a time limit',
         find: 'const timeout = AbortSignal.timeout(timeoutMs);',
-        replace: 'const timeout = AbortSignal.timeout(timeoutMs * 100);',
+        replace: 'const timeout = AbortSignal.timeout(timeoutMs * 10_000);',
       },
       {
         guarantee: 'an ARN says its region',

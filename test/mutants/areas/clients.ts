@@ -511,8 +511,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'the code of the service reaches the caller',
-        find: 'new ServingError(errorCodeOf(code) ?? codeOfStatus(status), shown)',
-        replace: 'new ServingError(codeOfStatus(status), shown)',
+        find: 'const known = errorCodeOf(code) ?? codeOfStatus(status);',
+        replace: 'const known = codeOfStatus(status);',
       },
       {
         guarantee: "a gateway's 403 is unauthorized",
