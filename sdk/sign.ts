@@ -60,22 +60,27 @@ export class Signer {
 
   /** Signs and sends. A clock that is wrong is corrected by that of the answer, and the request signed once more. */
   async send(url: string, init: RequestInit, send: Fetch): Promise<Response> {
-    const response = await this.#sendOnce(url, init, send);
-    const aheadMs = Date.parse(response.headers.get('date') ?? '') - this.#now();
-    // Not by half: an API without a Date, or one that is refused for something else, is not asked twice.
-    if (response.status !== 403 || !(Math.abs(aheadMs - this.#aheadMs) > SKEW_MS)) return response;
-    discard(response);
+    // It knows the type and the bytes of every kind of body, of which some can be read once only.
+    const request = new Request(url, init);
+    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
+    const sendOnce = async (aheadMs: number) => {
+      const { text, headers } = await this.#signed(request, body, aheadMs);
+      return send(text, { ...init, headers, ...(body === undefined ? {} : { body }) });
+    };
+    // Other requests may correct the clock meanwhile.
     const before = this.#aheadMs;
-    this.#aheadMs = aheadMs;
-    const again = await this.#sendOnce(url, init, send);
-    if (again.status === 403) this.#aheadMs = before;
+    const response = await sendOnce(before);
+    const aheadMs = Date.parse(response.headers.get('date') ?? '') - this.#now();
+    // Without a Date it is NaN.
+    if (response.status !== 403 || !(Math.abs(aheadMs - before) > SKEW_MS)) return response;
+    discard(response);
+    const again = await sendOnce(aheadMs);
+    if (again.status !== 403) this.#aheadMs = aheadMs;
     return again;
   }
 
-  async #sendOnce(url: string, init: RequestInit, send: Fetch): Promise<Response> {
-    // It knows the type and the bytes of every kind of body.
-    const request = new Request(url, init);
-    const body = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
+  /** The url as it is signed, and the headers to send. */
+  async #signed(request: Request, body: Uint8Array | undefined, aheadMs: number) {
     const { protocol, hostname, host, path, query, text } = signable(request.url);
     const { headers } = await this.#signer.sign(
       {
@@ -87,11 +92,11 @@ export class Signer {
         headers: { ...Object.fromEntries(request.headers), host },
         body,
       },
-      { signingDate: new Date(this.#now() + this.#aheadMs) },
+      { signingDate: new Date(this.#now() + aheadMs) },
     );
     // fetch writes it from the url.
     const { host: _host, ...sent } = headers;
-    return send(text, { ...init, headers: sent, ...(body === undefined ? {} : { body }) });
+    return { text, headers: sent };
   }
 }
 

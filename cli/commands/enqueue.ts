@@ -53,7 +53,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const isTable = file !== undefined && /\.csv$/i.test(file);
     if (uriColumn !== undefined && !isTable) throw wrongUse('--uri-column goes with --file and a CSV file');
     const service = await findService(values);
-    if (!service) return notRunning(values, output, '--stack, --url or --queue-url');
+    if (!service) return notRunning(values, output, '--url, --queue-url or --stack');
     if (tenant !== undefined && service.http !== undefined && service.queueUrl === undefined)
       throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>

@@ -35,7 +35,7 @@ and prints the predictions.`,
     if (!isOne)
       throw wrongUse('predict what? Give images, a JSON file, - for stdin, or --file and a CSV file');
     const service = await findService(values);
-    if (!service) return notRunning(values, output, '--stack or --url');
+    if (!service) return notRunning(values, output, '--url or --stack');
     if (file !== undefined) return predictTable(await readTable(file), service, output);
     const predictions: string[] = [];
     const lines: string[] = [];

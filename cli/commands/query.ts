@@ -25,7 +25,12 @@ export const command = defineCommand({
   about: `Prints the results of these uris, or takes all there are. Exit code: 1 when a record has failed, else 4 when one
 has no result (yet).`,
   options: {
-    wait: { value: 's', range: [0, 86_400], default: 0, about: 'wait for results that are not there yet' },
+    wait: {
+      value: 's',
+      range: [0, 86_400],
+      default: 0,
+      about: 'wait for results that are not there yet; with --all, take no more after that time',
+    },
     delete: { about: 'delete the results after printing them' },
     all: { about: 'every finished result of the job; they are taken away, so it needs --delete' },
     ...SERVICE_OPTIONS,
@@ -36,14 +41,17 @@ has no result (yet).`,
     if (all === uris.length > 0) throw wrongUse('query what? Give uris, or --all');
     if (all && !deletes) throw wrongUse('--all removes the results; confirm with --delete');
     const service = await findService(values);
-    if (!service) return notRunning(values, output, '--stack, --url or --redis-url');
+    if (!service) return notRunning(values, output, '--url, --redis-url or --stack');
     const url = service.redisUrl ?? service.http;
     if (!url) throw wrongUse('query needs to know where the results are: pass --stack, --url or --redis-url');
     const queue = new OutputQueue({ ...service.access, name: service.job, url });
     try {
       const waitMs = wait * 1000;
       const asking = { waitMs, deletes, endAt: performance.now() + waitMs };
-      return await print(all ? queue.drain() : answers(queue, uris, asking), output);
+      return await print(
+        all ? queue.drain(waitMs > 0 ? { timeoutMs: waitMs } : {}) : answers(queue, uris, asking),
+        output,
+      );
     } finally {
       await queue.close();
     }

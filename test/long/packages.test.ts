@@ -25,12 +25,17 @@ await input.enqueue(uri, { image });
 const { outputs } = await output.wait(uri, { timeoutMs: 20_000 });
 const data = Array.from(outputs[0].data);
 const error = await input.predict({ instances: [] }).catch((thrown) => thrown);
-console.log(JSON.stringify({ class: data.indexOf(Math.max(...data)), code: error instanceof ServingError && error.code }));
+Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'made-up' });
+const keep = async (_, { headers }) => new Response(headers.authorization.slice(0, 16));
+const sign = authorizedFetch(frontendUrl, { auth: 'iam', region: 'eu-west-1', fetch: keep });
+const signed = await (await sign(frontendUrl, {})).text();
+const code = error instanceof ServingError && error.code;
+console.log(JSON.stringify({ class: data.indexOf(Math.max(...data)), code, signed }));
 await output.close();
 `;
 const SDK_PROGRAMS = {
-  'program.mjs': `import { InputQueue, OutputQueue, ServingError } from 'cluster-serving';\n${USE}`,
-  'program.cjs': `const { InputQueue, OutputQueue, ServingError } = require('cluster-serving');\n(async () => {${USE}})();`,
+  'program.mjs': `import { authorizedFetch, InputQueue, OutputQueue, ServingError } from 'cluster-serving';\n${USE}`,
+  'program.cjs': `const { authorizedFetch, InputQueue, OutputQueue, ServingError } = require('cluster-serving');\n(async () => {${USE}})();`,
 };
 
 const TYPED_PROGRAM = `
@@ -153,7 +158,8 @@ describe('the packages as they are installed', () => {
           const uri = `packed ${name} ${which}`;
           const args = [program, stack.url, stack.redisUrl, join(IMAGES, 'digit-4.png'), uri];
           const { stdout, stderr } = await execute(node as string, args, { cwd: sdk.folder });
-          assert.deepEqual(JSON.parse(stdout), { class: 4, code: 'bad_request' });
+          const signed = 'AWS4-HMAC-SHA256';
+          assert.deepEqual(JSON.parse(stdout), { class: 4, code: 'bad_request', signed });
           assert.equal(stderr, '');
         });
       }

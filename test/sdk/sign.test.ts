@@ -111,6 +111,30 @@ test('a clock that is wrong is corrected by the Date of a 403, once, and stays c
   assert.deepEqual(times, ['20261123T105959Z', '20261123T115959Z', '20261123T115959Z']);
 });
 
+test('requests that are refused together for a wrong clock are all sent again', async () => {
+  const keys = { accessKeyId, secretAccessKey };
+  const signer = new Signer({ region, credentials: async () => keys, now: () => Date.parse(at) });
+  await signer.ready();
+  const send = async (_: string, { headers }: RequestInit) =>
+    new Headers(headers).get('x-amz-date') === '20261123T105959Z'
+      ? forbidden(dateAfter(HOUR))
+      : new Response('{}');
+  const both = ['a', 'b'].map((path) => signer.send(`https://api.example/${path}`, {}, send));
+  const statuses = (await Promise.all(both)).map(({ status }) => status);
+  assert.deepEqual(statuses, [200, 200]);
+});
+
+test('a body that can be read once is sent again with the corrected clock', async () => {
+  const { sent, ask } = signing(null, [forbidden(dateAfter(HOUR)), new Response('{}')]);
+  const body = new Blob(['{}']).stream();
+  const init = { method: 'POST', body, duplex: 'half' } as RequestInit;
+  assert.equal((await ask('https://api.example/predict', init)).status, 200);
+  assert.deepEqual(
+    sent.map((one) => Buffer.from(one.init.body as Uint8Array).toString()),
+    ['{}', '{}'],
+  );
+});
+
 test('a 403 of a clock that agrees, or without a Date, is the answer', async () => {
   for (const answer of [forbidden(dateAfter(60_000)), forbidden(), forbidden('soon')]) {
     const { sent, ask } = signing(null, [answer]);

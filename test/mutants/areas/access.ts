@@ -64,18 +64,18 @@ export const CALLERS: readonly Suite[] = [
       },
       {
         guarantee: 'a clock that is wrong is corrected',
-        find: 'this.#now() + this.#aheadMs',
+        find: 'this.#now() + aheadMs',
         replace: 'this.#now()',
       },
       {
         guarantee: 'a 403 of a clock that agrees is the answer',
-        find: 'response.status !== 403 || !(Math.abs(aheadMs - this.#aheadMs) > SKEW_MS)',
+        find: 'response.status !== 403 || !(Math.abs(aheadMs - before) > SKEW_MS)',
         replace: 'response.status !== 403 || Number.isNaN(aheadMs)',
       },
       {
-        guarantee: 'a correction that does not help is taken back',
-        find: 'if (again.status === 403) this.#aheadMs = before;',
-        replace: '',
+        guarantee: 'a correction that does not help is not kept',
+        find: 'if (again.status !== 403) this.#aheadMs = aheadMs;',
+        replace: 'this.#aheadMs = aheadMs;',
       },
       {
         guarantee: 'every character but the unreserved is escaped',
