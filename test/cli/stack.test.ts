@@ -66,7 +66,12 @@ describe('with a deployment', () => {
     const sent = await run('enqueue', `${uri}=${IMAGE}`, '--stack', 'dev', '--tenant', 'me');
     assert.match(sent.stdout, /^1 record enqueued in http/, sent.stderr);
     const found = await runJson<{ results: { uri: string; status: string }[] }>(
-      ...['query', uri, '--stack', 'dev', '--wait', '20'],
+      'query',
+      uri,
+      '--stack',
+      'dev',
+      '--wait',
+      '20',
     );
     assert.deepEqual([found.code, found.json.results[0]?.status], [0, 'succeeded'], found.stdout);
     const status = await runJson<{ ready: boolean; http: string }>('status', '--stack', 'dev');

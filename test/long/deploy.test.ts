@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { DeleteObjectCommand } from '@aws-sdk/client-s3';
 import type { LocalAws } from '../../local/aws/aws.ts';
+import { findStack } from '../../sdk/index.ts';
 import {
   ACCESS_KEY,
   type Account,
@@ -20,6 +21,7 @@ import {
   type Seen,
   startAccount,
 } from '../infra/account.ts';
+import { useAws } from '../support/environment.ts';
 import { identityModel } from '../support/onnx.ts';
 import { resourcesOf, type Template } from '../support/template.ts';
 
@@ -101,6 +103,8 @@ async function devLife(account: Account) {
   await writeFile(join(folder, 'config.yaml'), 'function: { memoryMB: 3538 }\n');
   const changed = await seen(await serverless('deploy'));
   const info = await seen(await serverless('info', '--verbose'));
+  useAws(account.environment);
+  const found = await findStack('cluster-serving-dev', { endpoint: account.cloudFormation.url });
   await writeModel(account, 3);
   const published = await seen(await serverless('publish'));
   const second = await servingVersion(aws, bucket, 'serving_stream');
@@ -118,6 +122,7 @@ async function devLife(account: Account) {
     again,
     changed,
     info,
+    found,
     first,
     published,
     second,
@@ -243,6 +248,21 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.ok(info.output.includes(`BucketName: ${info.resources['Bucket']}\n`), info.output);
     assert.deepEqual([...new Set(info.calls)].sort(), ['DescribeStacks', 'ListStackResources']);
     assert.deepEqual(info.events, changed.events);
+  });
+
+  test('a client finds the stack by its name', () => {
+    const { found, info } = dev;
+    const { HttpApi, Queue, Bucket } = info.resources;
+    const url = `https://${HttpApi}.execute-api.us-east-1.amazonaws.com`;
+    const { queueUrl, ...rest } = found;
+    const expected = {
+      stack: 'cluster-serving-dev',
+      region: 'us-east-1',
+      auth: 'iam',
+      job: 'serving_stream',
+    };
+    assert.deepEqual(rest, { ...expected, url, bucket: Bucket });
+    assert.ok(queueUrl !== '' && queueUrl === Queue, `${queueUrl} ${Queue}`);
   });
 
   test('publish promotes a new model, beside the old one, and leaves the stack alone', () => {
