@@ -57,4 +57,4 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     isWorkerPath(event.rawPath) ? errorEnvelope : undefined,
   );
 
-export const handler = await lambdaHandler(predict, composePredict);
+export const handler = await lambdaHandler('http', predict, composePredict);

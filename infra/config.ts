@@ -2,7 +2,6 @@
  * Computes every value that serverless.yml and infra/stack/ read, from config.yaml and the parameters of the deployment.
  * Each job gets a stack of its own, with a name within the limits of AWS.
  */
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../lib/config/file.ts';
@@ -14,14 +13,13 @@ import {
 } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import {
-  DEFAULT_JOB_NAME,
   deadLetterPrefix,
   formerDeadLetterPrefix,
   modelPrefix,
   payloadPrefix,
-  queueName,
 } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
+import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
@@ -34,7 +32,7 @@ import {
 import { alarmActions, redisUser, type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
 
-export { PARAMETER_NAMES, type Parameters };
+export { PARAMETER_NAMES, type Parameters, serviceName };
 
 export interface Request {
   readonly stage: string;
@@ -49,6 +47,7 @@ type OfDeployment =
   | 'requestsPerSecond'
   | 'redisNodes'
   | 'logDays'
+  | 'tmpMB'
   | 'alarmEmail'
   | 'domain'
   | 'certificateArn';
@@ -58,11 +57,14 @@ export interface Settings
   extends SettingsOfResources,
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
+    ReturnType<typeof queueNames>,
     Pick<Deployment, OfDeployment> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   readonly redisFailover: boolean;
   readonly redisUser: string;
+  /** For osls: null means the credentials of the command. */
+  readonly deploymentRole: string | null;
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
@@ -72,19 +74,16 @@ export interface Settings
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
 /** The settings of a job as JSON. The deployment is refused with `bad_config`. */
 const MAX_JOB_BYTES = 3 * 1024;
-// With "dead-letter", this and MAX_SERVICE_LENGTH keep a function's name within 64 characters.
-/** Characters of a stage's name. The deployment is refused with `bad_config`. */
-const MAX_STAGE_LENGTH = 15;
-const MAX_SERVICE_LENGTH = 36;
-const SERVICE = 'cluster-serving';
 
 /** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
 export function readSettings(root: string, { stage, config, parameters, named = [] }: Request): Settings {
   const { job } = readJobConfig(root, config);
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
-  if (!new RegExp(`^[A-Za-z0-9-]{1,${MAX_STAGE_LENGTH}}$`).test(stage)) {
-    problems.push(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
+  try {
+    assertStage(stage);
+  } catch (error) {
+    problems.push((error as Error).message);
   }
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
@@ -102,6 +101,9 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     redisFailover: deployment.redisNodes > 1,
     redisUser: redisUser(service, stage),
     logDays: deployment.logDays,
+    tmpMB: deployment.tmpMB,
+    deploymentRole: deployment.deploymentRole || null,
+    ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
     alarmEmail: deployment.alarmEmail,
     domain: deployment.domain,
     certificateArn: deployment.certificateArn,
@@ -131,9 +133,6 @@ function settingsOfJob(job: JobConfig) {
     ...job.queue,
     ...job.function,
     jobName: job.jobName,
-    // Without the stage, so that a client that knows only the job finds its queue.
-    queueName: queueName(job.jobName),
-    deadLetterQueueName: `${queueName(job.jobName)}-dlq`,
     visibilityTimeoutSeconds: visibilityTimeoutSeconds(job),
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
@@ -143,6 +142,11 @@ function settingsOfJob(job: JobConfig) {
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };
+}
+
+function queueNames({ jobName }: JobConfig, stage: string | undefined) {
+  const name = queueName(jobName, stage);
+  return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
 }
 
 function filesOf(deployment: Deployment) {
@@ -186,14 +190,4 @@ function deployedJob(config: JobConfig, problems: string[]): string {
     problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);
   }
   return text;
-}
-
-/** The job's name if it is a valid stack name; else its start and a digest, so that a_b and a-b differ. */
-export function serviceName(jobName: string): string {
-  if (jobName === DEFAULT_JOB_NAME) return SERVICE;
-  const plain = `${SERVICE}-${jobName}`;
-  if (!jobName.includes('_') && plain.length <= MAX_SERVICE_LENGTH) return plain;
-  const digest = createHash('sha256').update(jobName).digest('hex').slice(0, 6);
-  const start = plain.replaceAll('_', '-').slice(0, MAX_SERVICE_LENGTH - digest.length - 1);
-  return `${start}-${digest}`;
 }

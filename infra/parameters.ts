@@ -22,6 +22,10 @@ export const PARAMETER_NAMES = [
   'redisNodes',
   /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
   'redisAuth',
+  /** "stage": the queue is named after the stack; "job": after the job alone, as earlier versions named it. */
+  'queueName',
+  /** /tmp of predict and batch, which holds the model, and a new version beside it. */
+  'tmpMB',
   /** Retention of logs in CloudWatch. */
   'logDays',
   /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
@@ -38,6 +42,8 @@ export const PARAMETER_NAMES = [
   'tracing',
   /** Provisioned environments of predict. */
   'provisioned',
+  /** Two availability zones of the own VPC, separated by a comma. Empty: the first two of the region. */
+  'zones',
   /** An existing VPC. Empty: the stack creates one. */
   'vpcId',
   /** Two or more subnets of it, separated by commas. */
@@ -50,6 +56,8 @@ export const PARAMETER_NAMES = [
   'domain',
   /** The certificate of the domain in ACM, in the stack's region. */
   'certificateArn',
+  /** A role of IAM with which CloudFormation makes changes, so that who deploys needs no rights of its own for them. */
+  'deploymentRole',
   /** The image of a Python worker in ECR, in the stack's region. Empty: a deployment builds it with docker. */
   'workerImage',
 ] as const;
@@ -66,6 +74,8 @@ const RETENTION_DAYS = [
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
 const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
+const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/;
+const ZONE = /^[a-z]{2}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]$/;
 const IMAGE =
   /^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[a-z0-9][a-z0-9._/-]{1,255}@sha256:[0-9a-f]{64}$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
@@ -91,6 +101,8 @@ function readValues(check: Checks) {
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
     redisNodes: check.whole('redisNodes', 1, 6),
     redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
+    queueName: check.oneOf('queueName', ['stage', 'job']),
+    tmpMB: check.whole('tmpMB', 512, 10_240),
     logDays: check.among('logDays', RETENTION_DAYS),
     keepData: check.oneOf('keepData', ['on', 'off']),
     monitoring: check.oneOf('monitoring', ['basic', 'full']),
@@ -99,6 +111,7 @@ function readValues(check: Checks) {
     alarmTopic: check.alarmTopic(),
     tracing: check.oneOf('tracing', ['on', 'off']),
     provisioned: check.whole('provisioned', 0, 1_000),
+    zones: check.list('zones', ZONE, 'two zones of the region, as us-east-1a,us-east-1c'),
     vpcId: check.matches('vpcId', idOf('vpc'), 'an id, as vpc-0123456789abcdef0'),
     subnetIds: check.list(
       'subnetIds',
@@ -113,6 +126,7 @@ function readValues(check: Checks) {
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
+    deploymentRole: check.matches('deploymentRole', ROLE, 'the ARN of a role of IAM'),
     workerImage: check.matches(
       'workerImage',
       IMAGE,
@@ -141,6 +155,14 @@ function contradictions(read: Deployment): string[] {
     [
       vpcId === '' && (subnetIds.length > 0 || read.routeTableIds.length > 0 || read.securityGroup !== ''),
       'params subnetIds, routeTableIds and securityGroup belong to a vpcId',
+    ],
+    [
+      read.zones.length !== 0 && read.zones.length !== 2,
+      `param zones ${JSON.stringify(read.zones.join())}: expected two zones, one for each subnet`,
+    ],
+    [
+      vpcId !== '' && read.zones.length > 0,
+      'param zones belongs to the VPC of the stack; with a vpcId the subnetIds decide',
     ],
     [
       vpcId === '' && read.respondAsync === 'routed',
@@ -222,9 +244,9 @@ class Checks {
   }
 }
 
-/** One problem for each name on the command line that is not a parameter. `config` is read by infra/config.cjs. */
+/** One problem for each name on the command line that is not a parameter. infra/load.cjs reads `config` and `sample`. */
 export function unknownParameters(names: readonly string[]): string[] {
-  const known: readonly string[] = ['config', ...PARAMETER_NAMES];
+  const known: readonly string[] = ['config', 'sample', ...PARAMETER_NAMES];
   return names
     .filter((name) => !known.includes(name))
     .map((name) => {

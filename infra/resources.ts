@@ -9,7 +9,29 @@ import type { Deployment } from './parameters.ts';
 /** A text or a CloudFormation reference. */
 export type CfnValue = string | { readonly Ref: string } | { readonly 'Fn::Sub': string };
 
+/** A zone by its name, or by its place in the region's list. */
+type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::GetAZs': '' }] };
+
 export type Variables = Readonly<Record<string, CfnValue>>;
+
+/**
+ * What the access log says of a request: what was asked, who answered, and why it was refused. The route stands for the
+ * path, which may hold a uri; address, caller and headers are left out, because they are personal data.
+ */
+const ACCESS_LOG = {
+  requestId: '$context.requestId',
+  requestTime: '$context.requestTime',
+  routeKey: '$context.routeKey',
+  status: '$context.status',
+  error: '$context.error.message',
+  errorType: '$context.error.responseType',
+  authorizerError: '$context.authorizer.error',
+  integrationStatus: '$context.integration.integrationStatus',
+  integrationError: '$context.integration.error',
+  integrationLatencyMs: '$context.integrationLatency',
+  latencyMs: '$context.responseLatency',
+  responseBytes: '$context.responseLength',
+} as const;
 
 const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
 
@@ -17,6 +39,8 @@ const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadL
 export interface SettingsOfResources {
   readonly vpcId: CfnValue;
   readonly subnetIds: readonly CfnValue[];
+  /** Of the two subnets of an own VPC. */
+  readonly zones: readonly Zone[];
   readonly routeTableIds: readonly string[];
   readonly functionGroup: CfnValue;
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
@@ -25,6 +49,8 @@ export interface SettingsOfResources {
   readonly authorizers: Readonly<Record<string, unknown>>;
   /** The `events` of each function that answers HTTP: its routes, with the authorizer. */
   readonly httpEvents: Readonly<Record<RoutedFunction, readonly HttpEvent[]>>;
+  /** One line of JSON for each request to the HTTP API. */
+  readonly accessLogFormat: string;
   readonly alarmActions: readonly CfnValue[];
   readonly tracingMode: 'Active' | 'PassThrough';
   readonly provisioned: number;
@@ -54,12 +80,14 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   return {
     vpcId: vpcId || { Ref: 'Vpc' },
     subnetIds: vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
+    zones: zonesOf(deployment),
     routeTableIds,
     functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
     variables: variablesOf(deployment, names),
     authorizer,
     authorizers,
     httpEvents: httpEventsOf(authorizer),
+    accessLogFormat: JSON.stringify(ACCESS_LOG),
     alarmActions: alarmActions(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned,
@@ -67,6 +95,12 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     redisDeletionPolicy: keeps ? 'Snapshot' : 'Delete',
     redisSnapshots: keeps ? 7 : 0,
   };
+}
+
+/** Some accounts have zones that Lambda or a node type refuses; infra/advice.ts then says so. */
+function zonesOf({ zones }: Deployment): readonly Zone[] {
+  if (zones.length > 0) return zones;
+  return [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }) as const);
 }
 
 /** The topics that an alarm notifies. */

@@ -46,7 +46,7 @@ const redriveMissing = templateRule({
   id: 'queue-redrive-missing',
   topic: 'Queue',
   looksAt: 'RedrivePolicy of the queue',
-  why: 'Without a dead-letter queue, a record that always fails is delivered again and again for 4 days, and is then deleted without a result.',
+  why: 'Without a dead-letter queue, a record that always fails is delivered again and again for queue.retentionSeconds, and is then deleted without a result.',
   fix: 'RedrivePolicy of Queue in infra/stack/queue.yml',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue')

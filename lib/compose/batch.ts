@@ -18,5 +18,6 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),
+    recordTtlSeconds: scope.environment.job.queue.recordTtlSeconds,
   };
 }

@@ -24,6 +24,7 @@ export function results(scope: Scope): ResultStore {
   return new ResultStore(scope.get(connection), {
     job: job.jobName,
     ttlSeconds: job.resultTtlSeconds,
+    retentionSeconds: job.queue.retentionSeconds,
     // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
     redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,

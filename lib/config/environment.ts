@@ -127,7 +127,9 @@ function required(variables: Variables, name: string): string {
 function readJob(text: string | undefined): JobConfig {
   if (!text) return DEFAULT_JOB;
   try {
-    return { ...DEFAULT_JOB, ...(JSON.parse(text) as Partial<JobConfig>) };
+    const job = JSON.parse(text) as Partial<JobConfig>;
+    // Settings of an earlier version, beside which a deployment runs this code for a moment, lack the newer ones.
+    return { ...DEFAULT_JOB, ...job, queue: { ...DEFAULT_JOB.queue, ...job.queue } };
   } catch (error) {
     throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
   }

@@ -60,6 +60,8 @@ export const ERRORS = {
   },
   /** No answer in time: the model was loading, or a run took long. Try again, or raise `function.timeoutSeconds`. */
   timeout: { status: 504, retryable: true },
+  /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
+  record_expired: { status: 410, retryable: false },
   /**
    * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
    * the log, then run it again with `cluster-serving dlq replay`.

@@ -94,11 +94,6 @@ export function limiterKey(job: string): string {
   return `cluster-serving-tokens_${job}`;
 }
 
-/** The name of the job's queue, by which a client that knows only the job finds it. */
-export function queueName(job: string): string {
-  return `cluster-serving-${job}`;
-}
-
 export function modelPrefix(job: string): string {
   return `models/${job}/`;
 }

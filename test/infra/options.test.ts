@@ -27,6 +27,8 @@ describe('the settings of a deployment', () => {
     redisNodeType: 'cache.t4g.micro',
     redisNodes: 1,
     redisAuth: 'none',
+    queueName: 'stage',
+    tmpMB: 512,
     logDays: 14,
     keepData: 'off',
     monitoring: 'basic',
@@ -35,12 +37,14 @@ describe('the settings of a deployment', () => {
     alarmTopic: 'none',
     tracing: 'off',
     provisioned: 0,
+    zones: '',
     vpcId: '',
     subnetIds: '',
     routeTableIds: '',
     securityGroup: '',
     domain: '',
     certificateArn: '',
+    deploymentRole: '',
     workerImage: '',
   };
   const request: Request = { stage: 'dev', config: undefined, parameters };
@@ -149,6 +153,10 @@ describe('the settings of a deployment', () => {
       redisNodeType: 'large',
       redisNodes: 1.5,
       redisAuth: 'password',
+      queueName: 'own',
+      tmpMB: 10_241,
+      zones: 'us-east-1,us-east-1a',
+      deploymentRole: 'role/deployer',
       logDays: '15',
       keepData: 'maybe',
       monitoring: 'none',
@@ -200,6 +208,7 @@ describe('the settings of a deployment', () => {
     const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/0';
     const together: readonly Partial<Parameters>[] = [
       vpc,
+      { zones: 'us-east-1a, us-west-2-lax-1a' },
       { ...vpc, respondAsync: 'routed', routeTableIds: 'rtb-01234567', securityGroup: 'sg-01234567' },
       { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a, b' },
       { domain: 'api.example.com', certificateArn },
@@ -207,6 +216,8 @@ describe('the settings of a deployment', () => {
     ];
     for (const one of together) assert.equal(problemsOf(one), '');
     const apart: readonly Partial<Parameters>[] = [
+      { zones: 'us-east-1a' },
+      { ...vpc, zones: 'us-east-1a,us-east-1c' },
       { vpcId: vpc.vpcId },
       { vpcId: vpc.vpcId, subnetIds: 'subnet-0123456789abcdef0' },
       { subnetIds: subnets },

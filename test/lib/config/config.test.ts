@@ -61,7 +61,14 @@ const WHOLE_JOB: JobConfig = {
     signature: 'predict',
     tags: ['serve', 'gpu'],
   },
-  queue: { batchSize: 100, windowSeconds: 3, maximumConcurrency: 4, maxReceiveCount: 2 },
+  queue: {
+    batchSize: 100,
+    windowSeconds: 3,
+    maximumConcurrency: 4,
+    maxReceiveCount: 2,
+    retentionSeconds: 7_200,
+    recordTtlSeconds: 600,
+  },
   function: { memoryMB: 4096, timeoutSeconds: 20 },
   http: {
     tokenBucketEnabled: true,

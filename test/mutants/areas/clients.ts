@@ -234,8 +234,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'a record is delivered five times by default',
-        find: 'maxReceiveCount: 5 }',
-        replace: 'maxReceiveCount: 50 }',
+        find: 'maxReceiveCount: 5,',
+        replace: 'maxReceiveCount: 50,',
       },
     ],
   },
