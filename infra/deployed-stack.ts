@@ -4,6 +4,7 @@
  */
 import type { SQSClientConfig } from '@aws-sdk/client-sqs';
 import { ServingError } from '../lib/contract/errors.ts';
+import { listOf, recordOf, textOf } from './doctor/template.ts';
 
 /** Outputs of the stack by name. Undefined if there is no stack, or one that was never completed. */
 export type DeployedOutputs = Readonly<Record<string, string>>;
@@ -34,22 +35,20 @@ export async function outputsOf(
 ): Promise<DeployedOutputs | undefined> {
   const { DescribeStacksCommand } = load('@aws-sdk/client-cloudformation');
   try {
-    const answer = (await send(new DescribeStacksCommand({ StackName }))) as Partial<Described>;
-    const outputs = answer.Stacks?.[0]?.Outputs ?? [];
-    return Object.fromEntries(outputs.map(({ OutputKey, OutputValue }) => [OutputKey, OutputValue]));
+    return outputsIn(await send(new DescribeStacksCommand({ StackName })));
   } catch (error) {
     if ((error as Error).message.includes('does not exist')) return undefined;
     throw error;
   }
 }
 
-interface Described {
-  readonly Stacks: readonly {
-    readonly Outputs?: readonly { readonly OutputKey: string; readonly OutputValue: string }[];
-  }[];
+/** @param answer of DescribeStacks */
+export function outputsIn(answer: unknown): DeployedOutputs {
+  const outputs = listOf(recordOf(listOf(recordOf(answer)['Stacks'])[0])['Outputs']).map(recordOf);
+  return Object.fromEntries(outputs.map((one) => [textOf(one['OutputKey']), textOf(one['OutputValue'])]));
 }
 
-const COUNTS = [
+export const COUNTS = [
   'ApproximateNumberOfMessages',
   'ApproximateNumberOfMessagesDelayed',
   'ApproximateNumberOfMessagesNotVisible',
@@ -62,14 +61,19 @@ export function messageCounter(client: SQSClientConfig): CountMessages {
     const sqs = new SQSClient(client);
     try {
       const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...COUNTS] });
-      const { Attributes = {} } = await sqs.send(command);
-      const messages = COUNTS.reduce((sum, name) => sum + Number(Attributes[name]), 0);
-      if (Number.isInteger(messages)) return messages;
-      throw refusal(`SQS does not say how many messages ${nameOf(QueueUrl)} has`);
+      return messagesIn(await sqs.send(command), QueueUrl);
     } finally {
       sqs.destroy();
     }
   };
+}
+
+/** @param answer of GetQueueAttributes with COUNTS. @throws bad_config when it does not say */
+export function messagesIn(answer: unknown, queueUrl: string): number {
+  const attributes = recordOf(recordOf(answer)['Attributes']);
+  const messages = COUNTS.reduce((sum, name) => sum + Number(attributes[name]), 0);
+  if (Number.isInteger(messages)) return messages;
+  throw refusal(`SQS does not say how many messages ${nameOf(queueUrl)} has`);
 }
 
 const GUIDE = 'docs/how-to/deploy.md#queues-of-earlier-versions';

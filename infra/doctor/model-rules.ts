@@ -9,8 +9,8 @@ const missing = settingsRule({
   id: 'model-missing',
   topic: 'Model',
   looksAt: 'the directory that modelPath names',
-  why: 'The stack is deployed without a model: every request and /ready are answered with 503 until one is published.',
-  fix: 'modelPath in config.yaml (relative to that file); later: npx serverless publish',
+  why: 'A first deployment without a model is refused. A later one leaves the model that is in the bucket; if there is none, every request and /ready are answered with 503.',
+  fix: 'modelPath in config.yaml (relative to that file), or --param sample=on',
   check: (facts) => {
     if (facts.model.state !== 'missing') return [];
     return [

@@ -19,7 +19,7 @@ const UNRESERVED = 100;
 const DEAD_LETTER_CONCURRENCY = 2;
 
 /** Functions that queues invoke, with the concurrency of their event sources. */
-function queueConcurrency({ job }: Facts): ReadonlyMap<string, number> {
+export function queueConcurrency({ job }: Pick<Facts, 'job'>): ReadonlyMap<string, number> {
   return new Map([
     ['batch', job.queue.maximumConcurrency],
     ['dead-letter', DEAD_LETTER_CONCURRENCY],

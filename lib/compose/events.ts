@@ -26,7 +26,12 @@ export function assertEvent(event: unknown, kind: EventKind): void {
 
 function isQueueEvent(event: unknown): boolean {
   const { Records } = propertiesOf(event);
-  return Array.isArray(Records) && Records.every((one) => propertiesOf(one)['eventSource'] === 'aws:sqs');
+  return Array.isArray(Records) && Records.every(isMessage);
+}
+
+function isMessage(record: unknown): boolean {
+  const { messageId, eventSource = 'aws:sqs' } = propertiesOf(record);
+  return typeof messageId === 'string' && eventSource === 'aws:sqs';
 }
 
 function isHttpEvent(event: unknown): boolean {
