@@ -63,4 +63,4 @@ function wrong(message) {
   return error;
 }
 
-module.exports = { configOf, importModule, isCheckout, packageFolder, serviceFolder };
+module.exports = { SAMPLE, configOf, importModule, isCheckout, packageFolder, serviceFolder };

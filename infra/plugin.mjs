@@ -4,9 +4,10 @@
  * require, so there is no top-level await.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
-import { configOf, importModule, isCheckout, packageFolder, serviceFolder } from './load.cjs';
+import { configOf, importModule, isCheckout, packageFolder, SAMPLE, serviceFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
 /** Stands for the image while osls compiles the functions of a package, whose template takes it as a parameter. */
@@ -63,6 +64,8 @@ class BundlePlugin {
   }
 
   async prepare() {
+    if (configOf(this.options) === SAMPLE && existsSync(join(serviceFolder, 'config.yaml')))
+      this.log.notice('the sample has a config of its own: config.yaml is not used');
     const { prepareModel } = await importModule('publish');
     const { directory, isThere, notes } = await prepareModel({
       root: serviceFolder,
