@@ -12,6 +12,7 @@ import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
+import { textModelFiles } from './text/folder.ts';
 
 export interface FoundModel {
   readonly kind: ModelKind;
@@ -37,6 +38,11 @@ const MAX_SUBFOLDERS = 20;
 export async function detectModel(directory: string): Promise<FoundModel> {
   const folder = resolve(directory);
   const names = await fileNames(folder);
+  const texts = await textModelFiles(folder, names);
+  if (texts) {
+    await assertContents(folder, 'hugging_face', texts);
+    return { kind: 'hugging_face', directory: folder, files: texts };
+  }
   const candidates = candidatesIn(names);
   if (candidates.length === 0) throw await nothing(folder, names);
   if (candidates.length > 1) throw several(folder, candidates);
@@ -161,6 +167,7 @@ async function sourceFiles(
       return [...matching(/\.bin$/i).filter((name) => name === weightsOf(file)), file];
     case 'bigdl':
       return [file, ...weightFiles(names)].sort();
+    case 'hugging_face':
     case 'pytorch':
     case 'xgboost':
     case 'lightgbm':
@@ -263,6 +270,8 @@ export async function needsImport(directory: string): Promise<boolean> {
   if (!found?.isDirectory()) return false;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
   const models = candidatesIn(names.sort());
+  // What is wrong with its files is reported by the import.
+  if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') return mayNeedRewrite(join(directory, first.file));
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));

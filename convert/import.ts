@@ -2,21 +2,19 @@
  * Imports a model directory of any supported kind: writes the model as ONNX with its import report and checks it by running
  * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
  */
-import { constants } from 'node:fs';
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError } from '../lib/contract/errors.ts';
-import type { ModelNames } from '../lib/contract/values.ts';
 import type { Verification } from '../lib/contract/verification.ts';
 import { NAMES_FILE, NO_NAMES } from '../lib/registry/names.ts';
 import { axisLines, proposedAxes } from './axis-proposal.ts';
-import { type ProofOptions, prove } from './batching/verdict.ts';
-import { type CheckOptions, checkOnnx } from './check/check.ts';
+import type { ProofOptions } from './batching/verdict.ts';
+import type { CheckOptions } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
 import { ModelProcess } from './check/model-process.ts';
 import type { CheckReport } from './check/run.ts';
-import type { ConvertOptions, ImageProposal } from './conversion.ts';
+import type { ConvertOptions } from './conversion.ts';
 import { detectModel, type FoundModel } from './detect.ts';
 import { type Convert, convertModel } from './formats.ts';
 import { withProvenRows } from './free-rows.ts';
@@ -25,14 +23,21 @@ import { copyGolden } from './golden/file.ts';
 import type { Body } from './graph/value.ts';
 import { adviceText, imageAdvice } from './image-advice.ts';
 import { readImages } from './image-reading.ts';
-import { type ImportReport, importReportText, portFacts, referenceProblem } from './import-report.ts';
+import { type ImportReport, importReportText, portFacts } from './import-report.ts';
+import { isOnnx } from './kinds.ts';
 import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
+import {
+  check,
+  type FileSays,
+  type MadeModel,
+  MODEL_FILE,
+  passThrough,
+  type Shapeless,
+} from './made-model.ts';
 import { writeNames } from './names.ts';
 import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
-import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
-import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
-import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
+import { IR_VERSION, OPSET, writeOnnx } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
@@ -67,8 +72,6 @@ export interface Imported {
   readonly importReport: ImportReport;
 }
 
-const MODEL_FILE = 'model.onnx';
-
 /**
  * @throws bad_model when the directory holds no supported model, when it cannot be converted (naming every operation)
  * or does not run; bad_config for an output directory that is in use, and for options without effect
@@ -89,7 +92,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const own = new ModelProcess();
   const process = options.process ?? own;
   try {
-    const make = found.kind === 'onnx' ? passThrough : convert;
+    const make = isOnnx(found.kind) ? passThrough : convert;
     // The check comes first, because what a model leaves in memory would be measured as the next one's.
     const made = await make(found, folder, { ...options, process });
     const importReport = await importReportOf(found, folder, made, { ...options, process }, start);
@@ -116,62 +119,8 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
 function withoutFolder(error: ServingError, folder: string, { kind, directory, files }: FoundModel) {
   const file = join(folder, MODEL_FILE);
   if (!error.message.includes(file)) return error;
-  const shown = kind === 'onnx' ? join(directory, files[0] as string) : 'the converted model';
+  const shown = isOnnx(kind) ? join(directory, files[0] as string) : 'the converted model';
   return new ServingError(error.code, error.message.replaceAll(file, shown), { cause: error });
-}
-
-type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
-
-/** The names of inputs and outputs of unknown rank. */
-interface Shapeless {
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-}
-
-interface MadeModel {
-  readonly facts: FileSays;
-  readonly report: CheckReport;
-  readonly shapeless: Shapeless;
-  readonly sources: readonly string[];
-  readonly notes: readonly string[];
-  readonly image: ImageProposal | undefined;
-  /** What the source itself calls columns and classes. */
-  readonly names: ModelNames;
-}
-
-/** Copies an ONNX model with its external weights; unchanged, but for what no function can serve. */
-async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
-  const [file] = found.files as readonly [string];
-  const facts = await readOnnxFacts(join(found.directory, file));
-  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
-  const rewritten = await rewriteOnnx(join(found.directory, file));
-  for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
-  if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
-  else await copyInto(found.directory, file, join(folder, MODEL_FILE));
-  const report = await check(folder, shapelessInputs, options);
-  return {
-    facts,
-    report,
-    shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
-    sources: [file, ...externalFiles],
-    names: { columns: {}, labels: rewritten.labels },
-    notes: [
-      ...rewritten.notes,
-      ...notRunNotes(report, 'export the model with fixed sizes'),
-      ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
-    ],
-    image: undefined,
-  };
-}
-
-async function copyInto(directory: string, path: string, target: string): Promise<void> {
-  await mkdir(dirname(target), { recursive: true });
-  try {
-    await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
-  } catch (error) {
-    const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
-    throw badModel(message, { cause: error });
-  }
 }
 
 async function convert(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
@@ -216,29 +165,17 @@ async function write(graph: Body, folder: string, options: ImportOptions): Promi
   return { opset: OPSET, irVersion: IR_VERSION, externalFiles: files.slice(1).map((path) => basename(path)) };
 }
 
-async function check(
-  folder: string,
-  shapeless: readonly string[],
-  options: ImportOptions,
-): Promise<CheckReport> {
-  options.onStage?.('checking');
-  const file = join(folder, MODEL_FILE);
-  const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
-  const report = await checkOnnx(file, { ...options, shapeless, sharesRuns });
-  const problem = referenceProblem(report);
-  if (problem) throw badModel(problem);
-  return report;
-}
-
 async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, image, names }: MadeModel,
+  { facts, report, shapeless, sources, notes, image, names, text }: MadeModel,
   options: ImportOptions,
   start: number,
 ): Promise<ImportReport> {
-  const named = await writeNames(found, folder, names, report);
-  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles, ...(named ? [NAMES_FILE] : [])]);
+  const classes = text?.classes ? [text.classes] : [];
+  const named = await writeNames(found, folder, names, text ? { outputs: classes } : report);
+  const beside = [...(text?.files ?? []), ...(named ? [NAMES_FILE] : [])];
+  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles, ...beside]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, notRun } = report;

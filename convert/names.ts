@@ -16,7 +16,7 @@ export async function writeNames(
   found: FoundModel,
   folder: string,
   own: ModelNames,
-  { outputs }: CheckReport,
+  { outputs }: Pick<CheckReport, 'outputs'>,
 ): Promise<string[] | undefined> {
   // What a person put beside the model counts before what is in it.
   const beside = await readNames(found.directory, outputs);

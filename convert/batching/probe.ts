@@ -198,7 +198,7 @@ function rowsWithin(row: Row): number {
 }
 
 /** At each place of an output: how far apart the rows' values are, and the largest of them. */
-interface Spread {
+export interface Spread {
   readonly range: Float64Array;
   readonly largest: Float64Array;
 }
@@ -206,7 +206,7 @@ interface Spread {
 /** By output. They are made when the first element differs, as in most models none does. */
 type Spreads = (output: number) => Spread;
 
-function spreadOf(answers: readonly Tensor[]): Spread {
+export function spreadOf(answers: readonly Tensor[]): Spread {
   const length = elementCount(answers[0]?.shape ?? []);
   const [low, high] = [new Float64Array(length).fill(Infinity), new Float64Array(length).fill(-Infinity)];
   for (const answer of answers) {
@@ -233,7 +233,7 @@ const OF_LARGEST = 1e-6;
 const FLOAT16 = 30;
 
 /** The first place where the two differ by more than rounding; whole numbers, booleans and texts must be equal. */
-function differenceOf(got: Tensor, alone: Tensor, spreadOfOutput: () => Spread): string | undefined {
+export function differenceOf(got: Tensor, alone: Tensor, spreadOfOutput: () => Spread): string | undefined {
   if (got.shape.join() !== alone.shape.join())
     return `of shape [${got.shape.join(',')}], alone [${alone.shape.join(',')}]`;
   if (isSameBytes(got, alone)) return undefined;

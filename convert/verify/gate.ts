@@ -67,7 +67,9 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
     if (performance.now() > endMs) break;
   }
   if (!refusal) return;
-  const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
+  const isText = runner.inputs.some((input) => input.isText);
+  const runs =
+    isText || isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
   if (!runs) return;
   const lines = axisLines(proposedAxes(runner.inputs, options.shapeless));
   const advice = lines.length === 0 ? '' : `; config.yaml may need these lines:\n${lines.join('\n')}`;

@@ -2,9 +2,11 @@
  * Makes the verification of a model: whether records may share a run, and which rewrites of onnxruntime stay off. The model
  * runs in a process that can be killed. What was verified before, by the same rules and onnxruntime, is not repeated.
  */
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
+import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
 import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
@@ -38,6 +40,7 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
   const isCompared = bytes <= LARGE_BYTES || comparesLarge;
   const verify = {
+    padding: existsSync(join(dirname(file), TEXT_FILE)) ? file : undefined,
     probe,
     rewrites: isCompared ? { file, shapeless, batchAxes: options.batchAxes, limitMs } : undefined,
   };
@@ -46,8 +49,8 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   signal?.throwIfAborted();
   if ('failed' in answer) throw badModel(answer.failed.message);
   if (!('verified' in answer)) throw badModel(`${file}: the verification gave no answer`);
-  const { probe: report, rewrites } = answer.verified;
-  const batching = afterProbe(verdict, report);
+  const { probe: report, rewrites, padding } = answer.verified;
+  const batching = { ...afterProbe(verdict, report), ...padding };
   if (rewrites) {
     const { outputAxes, ...compared } = rewrites;
     // A proof of several rows knows the axes itself.
