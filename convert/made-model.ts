@@ -4,12 +4,11 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
 import type { ModelNames } from '../lib/contract/values.ts';
-import { prove } from './batching/verdict.ts';
-import { checkOnnx } from './check/check.ts';
+import { type ProofOptions, prove } from './batching/verdict.ts';
+import { type CheckOptions, checkOnnx } from './check/check.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ImageProposal } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
-import type { ImportOptions } from './import.ts';
 import { referenceProblem } from './import-report.ts';
 import { notRunNotes, shapelessNotes } from './notes.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
@@ -18,6 +17,11 @@ import { writeParts } from './onnx/write.ts';
 import { type ImportedText, importText } from './text/import.ts';
 
 export const MODEL_FILE = 'model.onnx';
+
+interface MakeOptions extends CheckOptions {
+  readonly proof?: ProofOptions | undefined;
+  readonly onStage?: ((stage: 'checking') => void) | undefined;
+}
 
 export type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
 
@@ -44,7 +48,7 @@ export interface MadeModel {
 export async function passThrough(
   found: FoundModel,
   folder: string,
-  options: ImportOptions,
+  options: MakeOptions,
 ): Promise<MadeModel> {
   const [file] = found.files as readonly [string];
   const source = join(found.directory, file);
@@ -87,7 +91,7 @@ async function copyInto(directory: string, path: string, target: string): Promis
 export async function check(
   folder: string,
   shapeless: readonly string[],
-  options: ImportOptions,
+  options: MakeOptions,
 ): Promise<CheckReport> {
   options.onStage?.('checking');
   const file = join(folder, MODEL_FILE);

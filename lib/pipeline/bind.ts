@@ -121,6 +121,12 @@ function noTexts({ rows, keepsBatchDim }: CheckedTensor): CheckedTensor {
   return { tensor: { dtype: 'string', shape: [rows], data }, rows, keepsBatchDim };
 }
 
+/** Clients of which a text alone is a path send a text as a list of one. */
+function oneText(tensor: Tensor, { isText }: TensorSpec, { inputAlreadyBatched }: BindSettings): Tensor {
+  const isList = isText && !inputAlreadyBatched && tensor.shape.length === 1 && tensor.data.length === 1;
+  return isList ? { ...tensor, shape: [] } : tensor;
+}
+
 /** Whether a record brings the tokens of its text. */
 function isTokens(value: Value, { isText }: TensorSpec, { inputAlreadyBatched }: BindSettings): boolean {
   if (!isText || inputAlreadyBatched || value.kind !== 'tensor') return false;
@@ -171,7 +177,7 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
   const { image } = settings;
   switch (value.kind) {
     case 'tensor':
-      if (!isTokens(value, spec, settings)) return cellOf(value.tensor, spec);
+      if (!isTokens(value, spec, settings)) return cellOf(oneText(value.tensor, spec, settings), spec);
       return { dtype: 'string', shape: [], data: [tokensText(value.tensor.data as TypedArray)] };
     case 'image':
       return toImage(value.bytes, spec, image);
@@ -208,7 +214,9 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if (typeof value === 'string' && spec.dtype !== 'string') {
     return isColumn(spec) ? cellTensor(value, spec.dtype) : toImage(value, spec, image);
   }
-  if (!isObject(value)) return nestedTensor(value, spec.dtype, mayMiss(spec, settings.names));
+  if (!isObject(value)) {
+    return oneText(nestedTensor(value, spec.dtype, mayMiss(spec, settings.names)), spec, settings);
+  }
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
   if ('b64' in value) throw badInput(`"b64": expected a text, got ${quoteValue(value['b64'])}`);

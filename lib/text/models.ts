@@ -167,6 +167,9 @@ function unknownOf(part: Part, vocab: ReadonlyMap<string, number>): number | und
   return id;
 }
 
+/** More than the symbols of a piece. */
+const PLACES = 2 ** 21;
+
 /** Merges neighbours, the earliest merge first, and of equal ones the leftmost. */
 function merged(symbols: number[], { ranks, ids }: Merges): readonly number[] {
   const { length } = symbols;
@@ -179,12 +182,12 @@ function merged(symbols: number[], { ranks, ids }: Merges): readonly number[] {
     const right = next[at] as number;
     if (at < 0 || right < 0) return;
     const rank = ranks.get(pairOf(symbols[at] as number, symbols[right] as number));
-    if (rank !== undefined) queue.push(rank * 2 ** 20 + at);
+    if (rank !== undefined) queue.push(rank * PLACES + at);
   };
   for (let at = 0; at < length; at++) look(at);
   for (let key = queue.pop(); key !== undefined; key = queue.pop()) {
-    const at = key % 2 ** 20;
-    const id = ids[(key - at) / 2 ** 20] as number;
+    const at = key % PLACES;
+    const id = ids[(key - at) / PLACES] as number;
     const right = next[at] as number;
     if (isGone[at] || right < 0) continue;
     const now = ranks.get(pairOf(symbols[at] as number, symbols[right] as number));

@@ -85,11 +85,14 @@ export function textRunner(model: TensorRunner, text: TextModel, options: TextOp
     // Those that may not share a run of the model are kept apart here.
     separable: true,
     run: async (feeds, isOver) => {
-      const encoded = encodeAll(feeds, text);
+      const stop = () => {
+        if (isOver?.()) throw new ServingError('timeout', 'there was no time left for this text');
+      };
+      const encoded = encodeAll(feeds, text, stop);
       const rows = new Array<Float32Array>(encoded.length);
       const { mayPad } = options;
       for (const group of groupsOf(encoded, rowsPerRun(model, options), settings, mayPad)) {
-        if (isOver?.()) throw new ServingError('timeout', 'there was no time left for this text');
+        stop();
         const own = group.map((index) => encoded[index] as Encoded);
         const answers = await runGroup(model, settings, { texts: own, output: at, mayPad });
         for (const [i, index] of group.entries()) rows[index] = answers[i] as Float32Array;
@@ -104,10 +107,16 @@ function rowsPerRun({ separable, fixedRows }: TensorRunner, { maxRows }: TextOpt
   return separable ? (fixedRows ?? maxRows) : 1;
 }
 
-function encodeAll(feeds: readonly Tensor[], { tokenizer, settings }: TextModel): Encoded[] {
+/** @param stop throws where no time is left: a long text takes part of a second */
+function encodeAll(
+  feeds: readonly Tensor[],
+  { tokenizer, settings }: TextModel,
+  stop: () => void,
+): Encoded[] {
   const [texts, pairs] = feeds.map(({ data }) => data as readonly string[]);
   const ready = (text: string) => (settings.lowercase ? text.toLowerCase() : text);
   return (texts ?? []).map((text, i) => {
+    stop();
     const ids = tokenIdsOf(text);
     if (ids) return tokensAsTheyAre(ids, tokenizer, settings);
     const pair = pairs?.[i];

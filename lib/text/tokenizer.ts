@@ -30,8 +30,8 @@ export interface Padding {
   readonly fixed: number | undefined;
 }
 
-/** Of one piece after normalization: the model counts places in 20 bits, and a character may be four of them. */
-const MAX_PIECE = 2 ** 18;
+/** Of one piece after normalization: the model counts places in 21 bits, and a UTF-16 unit may be three of them. */
+const MAX_PIECE = 2 ** 19;
 const MAX_FIXED = 65_536;
 
 export interface Tokenizer {

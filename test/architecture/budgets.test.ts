@@ -18,9 +18,13 @@ interface Budget {
 /** What only workers and their clients need. */
 const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 
+/** What only models of texts need. */
+const TEXTS = ['lib/text', 'convert/text'];
+
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: WORKERS, lines: 16_760, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 17_080, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
+  { folders: TEXTS, lines: 2_600, planned: 2_600 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_890, planned: 4_500 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
@@ -44,8 +48,9 @@ const BUDGETS: readonly Budget[] = [
       'convert/openvino',
       'convert/pytorch',
       'convert/trees',
+      'convert/text',
     ],
-    lines: 11_250,
+    lines: 11_340,
     planned: 4_500,
   },
 ];
