@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
+import { readTokenizerFile } from '../../lib/text/files.ts';
 import { TOKENIZER_FILE } from '../../lib/text/part.ts';
-import { outputName, readTokenizerFile, widthOf } from '../../lib/text/runner.ts';
+import { outputName, widthOf } from '../../lib/text/runner.ts';
 import { readConfig } from './folder.ts';
 import { textFacts } from './settings.ts';
 

@@ -2,9 +2,7 @@
  * The default run stage: binding (lib/pipeline/infer.ts) in front of an ONNX model, in this process, or in an
  * isolated one for records that may end it.
  */
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { TEXT_FILE } from '../contract/texts.ts';
+import { dirname } from 'node:path';
 import type {
   ModelNames,
   NamedTensor,
@@ -18,7 +16,7 @@ import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { infer } from '../pipeline/infer.ts';
-import { assertNames, readNames } from '../registry/names.ts';
+import { assertNames, hasTexts, readNames } from '../registry/names.ts';
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];
@@ -59,10 +57,13 @@ async function namesOf(file: string, model: TensorRunner): Promise<ModelNames> {
 /** The model as one of texts, where an import put a tokenizer beside it. @throws bad_model, after closing the model */
 async function openTexts(file: string, model: TensorRunner, settings: OnnxSettings): Promise<TensorRunner> {
   const folder = dirname(file);
-  if (!existsSync(join(folder, TEXT_FILE))) return model;
+  if (!(await hasTexts(folder))) return model;
   try {
     // Loaded on demand: other models do not wait for it.
-    const { readTextModel, textRunner } = await import('../text/runner.ts');
+    const [{ readTextModel }, { textRunner }] = await Promise.all([
+      import('../text/files.ts'),
+      import('../text/runner.ts'),
+    ]);
     const mayPad = settings.verification?.batching.padding === 'agrees';
     return textRunner(model, await readTextModel(folder), { maxRows: settings.batchSize, mayPad });
   } catch (error) {

@@ -5,6 +5,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { TEXT_FILE } from '../contract/texts.ts';
 import type { ModelNames, TensorRunner, TensorSpec } from '../contract/values.ts';
 
 export const NAMES_FILE = 'names.json';
@@ -26,6 +27,14 @@ export async function readNames(folder: string, outputs: readonly TensorSpec[]):
   const labels = (await textLabels(folder)) ?? (await configLabels(folder));
   const output = labels && outputOfLabels(labels.length, outputs);
   return output === undefined ? NO_NAMES : { columns: {}, labels: { [output]: labels as string[] } };
+}
+
+/** Whether the model of a directory reads texts. */
+export function hasTexts(folder: string): Promise<boolean> {
+  return stat(join(folder, TEXT_FILE)).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** @throws model_unavailable for names of an input or output that the model does not have, or more or fewer than it has */

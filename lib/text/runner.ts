@@ -3,28 +3,21 @@
  * by length, so that a run pads few tokens, and answered in the caller's order. Where padding changes a model's answers,
  * only texts of equal length share a run.
  */
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { badInput, badModel, ServingError } from '../contract/errors.ts';
-import { LIMITS } from '../contract/limits.ts';
 import { allocate, type Tensor } from '../contract/tensor.ts';
 import { isNoText, TEXT_FILE, tokenIdsOf } from '../contract/texts.ts';
 import type { NamedTensor, TensorRunner, TensorSpec } from '../contract/values.ts';
 import { answersOf } from './answers.ts';
-import { parseTextSettings, type TextSettings } from './settings.ts';
+import type { TextModel } from './files.ts';
+import type { TextSettings } from './settings.ts';
 import type { Encoded } from './template.ts';
-import { readTokenizer, TOKENIZER_FILE, type Tokenizer } from './tokenizer.ts';
+import type { Tokenizer } from './tokenizer.ts';
 
 export interface TextOptions {
   /** Most texts of one run of the model. */
   readonly maxRows: number;
   /** Whether padding was shown to change no answer. */
   readonly mayPad: boolean;
-}
-
-export interface TextModel {
-  readonly settings: TextSettings;
-  readonly tokenizer: Tokenizer;
 }
 
 /** The inputs that a model may have, by what they are called. */
@@ -45,30 +38,6 @@ export function outputName({ kind, activation }: TextSettings): string {
 export function widthOf({ shape }: TensorSpec, { pooling }: TextSettings): number | string {
   const last = shape.at(-1) ?? '';
   return typeof last === 'number' ? last * Math.max(1, pooling.length) : last;
-}
-
-/** The tokenizer and the settings of a model directory. @throws bad_model */
-export async function readTextModel(folder: string): Promise<TextModel> {
-  const [tokenizer, settings] = await Promise.all([
-    readTokenizerFile(join(folder, TOKENIZER_FILE)),
-    readFile(join(folder, TEXT_FILE), 'utf8').then(parseTextSettings),
-  ]);
-  return { tokenizer, settings };
-}
-
-/** @throws bad_model for a file that is too large, or not served */
-export async function readTokenizerFile(path: string): Promise<Tokenizer> {
-  let text: string;
-  try {
-    const { size } = await stat(path);
-    const most = LIMITS.tokenizerBytes;
-    if (size > most) throw badModel(`${path}: ${size} bytes are over the limit of ${most} (tokenizerBytes)`);
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if (error instanceof ServingError) throw error;
-    throw badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
-  }
-  return readTokenizer(text.replace(/^\ufeff/, ''));
 }
 
 /** The model as one of texts. Closing it closes the model. */

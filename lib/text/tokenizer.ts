@@ -6,7 +6,7 @@ import { LIMITS, overLimit } from '../contract/limits.ts';
 import { type AddedTokens, addedTokens, type Section } from './added-tokens.ts';
 import { tokenModel } from './models.ts';
 import { type Normalizer, normalizerOf } from './normalize.ts';
-import { Part, refused, TOKENIZER_FILE } from './part.ts';
+import { Part, refused } from './part.ts';
 import { type PreTokenizer, preTokenizerOf } from './pre-tokenize.ts';
 import {
   assertIds,
@@ -138,5 +138,3 @@ function paddingOf(part: Part | undefined, size: number): Padding | undefined {
     fixed,
   };
 }
-
-export { TOKENIZER_FILE };

@@ -135,6 +135,8 @@ test('files are touched only where models, settings and the image decoder are, a
     [
       'lib/codecs/image/libjpeg.ts',
       'lib/config/file.ts',
+      // The tokenizer beside a model.
+      'lib/text/files.ts',
       // A worker's process finds its class and has a folder of its own; the service writes its log files.
       'lib/workers/command.ts',
       'lib/workers/load.ts',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
-import { readTokenizerFile } from '../../../lib/text/runner.ts';
+import { readTokenizerFile } from '../../../lib/text/files.ts';
 import { parseTextSettings } from '../../../lib/text/settings.ts';
 import { readTokenizer } from '../../../lib/text/tokenizer.ts';
 import { temporary, trainedTokenizer } from '../../support/text-models.ts';
