@@ -97,6 +97,12 @@ test('a classifier gives its labels, also for two texts, and has no embeddings',
     ];
     assert.deepEqual([place, label], [best, labels[best]], text);
   }
+  const data = expected.slice(0, 2).map(({ text }) => text);
+  const inputs = [{ name: 'text', datatype: 'BYTES', shape: [2], data }];
+  const inferred = await post(`${stack.url}/v2/models/serving_stream/infer`, { inputs });
+  const [output] = inferred['outputs'] as unknown as [Tensor];
+  const wanted = expected.slice(0, 2).flatMap(({ probabilities = [] }) => probabilities);
+  assertNear(output.data, wanted, '/v2 without the second text');
   const refused = await fetch(`${stack.url}/v1/embeddings`, {
     method: 'POST',
     body: JSON.stringify({ input: 'a', model: 'serving_stream' }),
