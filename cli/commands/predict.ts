@@ -48,7 +48,7 @@ export const command = defineCommand({
     for await (const request of asked) {
       const answered = await ask(service, request);
       predictions.push(...answered);
-      lines.push(...answered.map((text, i) => (request.body ? text : `${request.names[i]}  ${text}`)));
+      lines.push(...answered.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
     }
     output.answer({ predictions }, lines.join('\n'));
     return EXIT.ok;

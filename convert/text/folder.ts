@@ -31,8 +31,8 @@ export async function textModelFiles(
   names: readonly string[],
 ): Promise<string[] | undefined> {
   if (!names.includes(TOKENIZER_FILE) || names.includes(TEXT_FILE)) return undefined;
-  const found: string[] = await readdir(join(folder, INNER)).catch(() => []);
-  const inner = found.sort().map((name) => `${INNER}/${name}`);
+  const below: string[] = await readdir(join(folder, INNER)).catch(() => []);
+  const inner = below.sort().map((name) => `${INNER}/${name}`);
   const models = [...names, ...inner].filter((name) => name.endsWith('.onnx'));
   const named = models.filter((name) => name === MODEL || name === `${INNER}/${MODEL}`);
   const [model, ...others] = named.length > 0 ? named : models;

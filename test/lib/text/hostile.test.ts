@@ -26,7 +26,9 @@ const REFUSED: Readonly<Record<string, readonly [file: string, message: RegExp]>
   ],
   'deep parts': [`{"model": {}, "normalizer": ${nested(5_000)}}`, /more than 8 levels of parts/],
   'many parts': [
-    text({ normalizer: { type: 'Sequence', normalizers: new Array(1_000).fill({ type: 'NFC' }) } }),
+    text({
+      normalizer: { type: 'Sequence', normalizers: Array.from({ length: 1_000 }, () => ({ type: 'NFC' })) },
+    }),
     /1000 entries are over the limit of 64/,
   ],
   'an unknown normalizer': [text({ normalizer: { type: 'Custom' } }), /"Custom" is not served/],

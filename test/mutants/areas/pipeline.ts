@@ -514,7 +514,7 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'texts with NUL or half a character are refused',
-        find: "assertTexts(tensor.data as readonly string[]);",
+        find: 'assertTexts(tensor.data as readonly string[]);',
         replace: '',
       },
       {
