@@ -32,7 +32,7 @@ import { writeNames } from './names.ts';
 import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
 import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
-import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
+import { writeOnnx, writeParts } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
@@ -206,14 +206,14 @@ async function write(graph: Body, folder: string, options: ImportOptions): Promi
   const { version, onStage, signal } = options;
   signal?.throwIfAborted();
   onStage?.('writing');
-  const { files } = await writeOnnx(graph, join(folder, MODEL_FILE), {
+  const { files, ...versions } = await writeOnnx(graph, join(folder, MODEL_FILE), {
     producerVersion: version,
     onProgress: (done, total) => {
       signal?.throwIfAborted();
       onStage?.('writing', done, total);
     },
   });
-  return { opset: OPSET, irVersion: IR_VERSION, externalFiles: files.slice(1).map((path) => basename(path)) };
+  return { ...versions, externalFiles: files.slice(1).map((path) => basename(path)) };
 }
 
 async function check(

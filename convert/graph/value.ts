@@ -45,7 +45,7 @@ export type Attribute =
 export type Attributes = Readonly<Record<string, Attribute | undefined>>;
 
 export interface Node {
-  /** Of the standard operators, or `ai.onnx.ml:` and its name. */
+  /** Of the standard operators, or a domain (`ai.onnx.ml`, `com.microsoft`), a colon and its name. */
   readonly op: string;
   /** `undefined` is an optional input left out. */
   readonly inputs: readonly (Value | undefined)[];

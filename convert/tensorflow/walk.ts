@@ -48,9 +48,9 @@ export interface Conversions {
   };
 }
 
-/** Operations that take lists, or pass any value through. */
+/** Operations that take lists or tables, or pass any value through. */
 const KNOWS_LISTS =
-  /^(TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
+  /^(LookupTable|TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
 
 export class Walk {
   /** By `node:port`. */

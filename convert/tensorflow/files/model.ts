@@ -12,13 +12,14 @@ import { Assembler } from './assemble.ts';
 import type { Bundle } from './bundle/bundle.ts';
 import { describeCandidates, guessOutputs, isPlaceholder } from './candidates.ts';
 import { shapeOfTensor, typeOfTensor } from './facts.ts';
+import { type Assets, HashTables, isHashTable } from './hash-tables.ts';
 import { Library } from './library.ts';
 import { checkDistinct, findTensor, type NamedTensor, named, publicName } from './names.ts';
 import { listNodes } from './nodes.ts';
 import type { RawGraph, RawNode } from './raw.ts';
 import { isAssignment, Scope } from './scope.ts';
 import { countElements, DecodedSizeBudget } from './tensor.ts';
-import { Variables } from './variables.ts';
+import { isVariable, sharedKey, Variables } from './variables.ts';
 
 const MAX_CONSTANT_ELEMENTS = 1 << 20;
 
@@ -31,6 +32,8 @@ interface ModelSource {
   readonly outputs: readonly NamedTensor[] | undefined;
   readonly bundle: Bundle | undefined;
   readonly restoreNode: string;
+  /** Undefined for files that have no folder of assets. */
+  readonly assets?: Assets;
   /** Explains why variables have no values when there is no bundle. */
   readonly advice: string;
 }
@@ -78,10 +81,11 @@ class ModelBuilder {
     const fed = new Map(inputs.map((input) => [scope.resolve(input.tensor), undefined] as const));
     if (fed.size < inputs.length) throw badModel('two inputs are the same tensor');
     this.refuseOpenPlaceholders(roots, new Set(fed.keys()));
-    this.refuseAssignments(roots, new Set(fed.keys()));
     const variables = new Variables({ scope, bundle, restoreNode, advice, budget });
+    this.refuseAssignments(roots, new Set(fed.keys()), variables);
     variables.prepare([...scope.reach(roots, { fed: new Set(fed.keys()) })]);
-    const assembler = new Assembler({ library, variables, budget, problems });
+    const hashTables = new HashTables(scope, variables, source.assets);
+    const assembler = new Assembler({ library, variables, hashTables, budget, problems });
     const nodes = assembler.nodes({ scope, roots, fed, stack: undefined });
     problems.throwIfAny();
     const initial = variables.initial.slice(0, 5).join(', ');
@@ -239,22 +243,39 @@ class ModelBuilder {
   }
 
   /**
-   * Refuses assignments that run whenever the outputs are computed. Those inside a condition are checked during
+   * Refuses the changes of variables and tables that the outputs depend on: the next request would get another answer.
+   * Others, such as the seed of an augmentation that is off, are left out. Changes inside a condition are checked during
    * conversion.
    */
-  private refuseAssignments(roots: readonly string[], fed: ReadonlySet<string>): void {
+  private refuseAssignments(roots: readonly string[], fed: ReadonlySet<string>, variables: Variables): void {
     const { scope } = this;
     const reached = scope.reach(roots, { fed, control: true });
+    const needed = scope.reach(roots, { fed });
+    const isNeeded = (node: RawNode | undefined): boolean =>
+      node === undefined || !isState(node) || needed.has(node.name) || shared.has(sharedKey(node));
+    const shared = new Set([...needed].map((name) => sharedKey(scope.nodes.get(name) as RawNode)));
     const conditional = scope.behindSwitch(reached);
     const skipped: string[] = [];
+    const unread: string[] = [];
     for (const name of reached) {
-      const { op } = scope.nodes.get(name) as RawNode;
+      const { op, inputs } = scope.nodes.get(name) as RawNode;
       if (!isAssignment(op)) continue;
-      if (conditional.has(name)) skipped.push(name);
+      // An optimizer changes several variables, anything else its first input.
+      const targets = /Apply/.test(op) ? inputs : inputs.slice(0, 1);
+      if (
+        !needed.has(name) &&
+        targets.length > 0 &&
+        !targets.some((target) => isNeeded(variables.origin(target)))
+      )
+        unread.push(name);
+      else if (conditional.has(name)) skipped.push(name);
       else this.problems.add(op, name, 'changes a variable at every call, which is not supported');
     }
-    if (skipped.length > 0)
-      this.notes.push(`assignments that only training runs are left out: ${skipped.slice(0, 5).join(', ')}`);
+    const note = (what: string, names: readonly string[]): void => {
+      if (names.length > 0) this.notes.push(`${what} are left out: ${names.slice(0, 5).join(', ')}`);
+    };
+    note('assignments that only training runs', skipped);
+    note('changes of variables that no output reads', unread);
   }
 
   private describeInput(input: NamedTensor): TfInput {
@@ -286,6 +307,11 @@ class ModelBuilder {
       input.shape ?? (raw === undefined ? undefined : shapeOfTensor(raw, port, this.source.raw.producer))
     );
   }
+}
+
+/** What keeps its content from one call to the next. */
+function isState(node: RawNode): boolean {
+  return isVariable(node) || isHashTable(node);
 }
 
 function nameSizes(name: string, shape: TfShape): Shape | undefined {

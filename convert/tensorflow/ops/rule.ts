@@ -8,6 +8,7 @@ import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';
 import type { Size } from './dims.ts';
 import type { Layouts } from './layout.ts';
+import type { LookupTable } from './lookups.ts';
 import { refuse } from './refuse.ts';
 
 /** At least as many inputs as `takes` requires are present. */
@@ -57,6 +58,8 @@ export interface Facts {
   readonly declared: WeakMap<Value, Value>;
   /** Values that are the numbers 0, 1, 2 and so on, with their count. */
   readonly counting: WeakMap<Value, Value>;
+  /** The content of lookup tables. */
+  readonly tables: WeakMap<Value, LookupTable>;
 }
 
 /** Random numbers in [low, high) of this shape. */
