@@ -72,6 +72,14 @@ const tfIdf: Rule = (call) => {
   return call.moved(x, [shape[0] as Size, call.dim()]);
 };
 
+/** Each text on its own, unless stop words are left out: then one text is shorter and moves the others. */
+const normalizer: Rule = (call) => {
+  const x = call.data(0);
+  const shape = call.shape(x);
+  if ((call.attribute('stopwords')?.count ?? 0) > 0) call.end('it leaves out texts, which moves the others');
+  return call.moved(x, shape);
+};
+
 const ML_RULES: Readonly<Record<string, Rule>> = {
   ArrayFeatureExtractor: arrayFeatures,
   Binarizer: unary,
@@ -94,5 +102,6 @@ const ML_RULES: Readonly<Record<string, Rule>> = {
 
 export const ML: Readonly<Record<string, Rule>> = {
   ...Object.fromEntries(Object.entries(ML_RULES).map(([name, rule]) => [`ai.onnx.ml:${name}`, rule])),
+  StringNormalizer: normalizer,
   TfIdfVectorizer: tfIdf,
 };

@@ -14,8 +14,9 @@ const GROUPS: readonly (readonly [RegExp, string])[] = [
     'decodes files',
   ],
   [/(HashTable|LookupTable|^Lookup|Vocab)/, 'looks up in a table'],
+  [/^StringToHash/, 'hashes texts (as for num_oov_indices above 1)'],
   [
-    /^(String(Split|Lower|Upper|Strip|Format|Length|NGrams|ToHash)|Regex|StaticRegex|Substr|UnicodeDecode|UnicodeTranscode|ReduceJoin|Unicode|UnsortedSegmentJoin)/,
+    /^(String(Split|Lower|Upper|Strip|Format|Length|NGrams)|Regex|StaticRegex|Substr|UnicodeDecode|UnicodeTranscode|ReduceJoin|Unicode|UnsortedSegmentJoin)/,
     'works on texts',
   ],
   [/^(Ragged|Sparse)/, 'works on sparse or ragged tensors'],

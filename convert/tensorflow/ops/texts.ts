@@ -119,7 +119,7 @@ export function changeCase(g: GraphBuilder, x: Value, action: 'LOWER' | 'UPPER',
 }
 
 /** A character class of single characters, ranges, and the classes of ASCII; and whether it is repeated. */
-const CLASS = /^(\\[dswDSW]|\[\^?(?:[^\][\\]|\[(?!:)|\\[dswDSW]|\\[^\p{L}\p{N}])+\])(\+?)$/u;
+const CLASS = /^(\\[dswDSWfnrtv]|\[\^?(?:[^\][\\]|\[(?!:)|\\[dswDSWfnrtv]|\\[^\p{L}\p{N}])+\])(\+?)$/u;
 /** Characters without a meaning of their own, and escaped ones. */
 const LITERAL = /^(?:[^\\.+*?()|[\]{}^$]|\\[^\p{L}\p{N}])+$/u;
 
