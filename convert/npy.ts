@@ -12,6 +12,8 @@ import {
   type TypedArray,
   viewBytes,
 } from '../lib/contract/tensor.ts';
+import { readPickle } from './pytorch/files/pickle.ts';
+import { PickledCall, PickledTuple } from './pytorch/files/pickled.ts';
 
 const MAGIC = '\u0093NUMPY';
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -64,6 +66,7 @@ function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, na
       data: fixedTexts(data, texts[1] === 'U', Number(texts[2]), count, name),
     };
   }
+  if (code === 'O') return { dtype: 'string', shape, data: pickledTexts(data, count, name) };
   const dtype = DTYPES[code];
   if (dtype === undefined || (endian === '>' && !code.endsWith('1'))) {
     throw bad(name, `its elements are ${endian}${code}; expected little-endian numbers or texts`);
@@ -71,6 +74,21 @@ function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, na
   const array = viewBytes(dtype, data);
   if (array.length !== count) throw bad(name, `expected ${count} elements, found ${array.length}`);
   return { dtype, shape, data: array };
+}
+
+/** Texts of any length, which NumPy writes as a pickle of an array of Python's objects. */
+function pickledTexts(data: Uint8Array, count: number, name: string): string[] {
+  const { value } = readPickle(data, name);
+  const state = value instanceof PickledCall && value.state instanceof PickledTuple ? value.state.items : [];
+  const [, , , isTurned, items] = state;
+  const texts = Array.isArray(items) && isTurned === false && items.length === count ? items : [];
+  if (texts.length !== count) throw bad(name, `expected ${count} texts in a pickle`);
+  return texts.map((item) => {
+    if (typeof item === 'string') return item;
+    if (!(item instanceof Uint8Array))
+      throw bad(name, 'its elements are objects of Python that are no texts');
+    return Buffer.from(item.buffer, item.byteOffset, item.length).toString();
+  });
 }
 
 /** Texts of fixed length, padded with zeros: bytes (S) or UTF-32 (U). */

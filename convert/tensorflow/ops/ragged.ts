@@ -10,12 +10,10 @@ import { cut, transpose, unsqueeze } from './dims.ts';
 import { cast, emit, int64, oneNumber } from './kernels.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
-import { literalText, tokenized } from './texts.ts';
+import { literalText, textConstant, tokenized } from './texts.ts';
 
 /** TensorFlow's whitespace is that of ASCII. */
-const WHITESPACE = '[ \\t\\n\\v\\f\\r]';
-/** A word never holds whitespace, so this fills up the rows. */
-const NO_WORD = ' ';
+const WHITESPACE = ' \t\n\v\f\r';
 
 /** @returns the index of each word as [text, position], the words, and [texts, most words] */
 function wordsOf(node: TfNode, words: Value, isWord: Value, counts: Value, g: GraphBuilder): Value[] {
@@ -34,7 +32,7 @@ const splitWords: Rule = (node, [x, separator], g) => {
   if (intAttribute(node, 'maxsplit', -1) >= 0) refuse('is supported without maxsplit only');
   const by = literalText(separator, 'separator');
   if (rank(x) !== 1) refuse('splits lists of texts only');
-  if (by === '') return splitByPattern(node, x, WHITESPACE, g);
+  if (by === '') return splitAtAny(node, x, WHITESPACE, g);
   const rows = g.fresh();
   const [pieces, found] = g.add(
     'StringSplit',
@@ -50,7 +48,7 @@ const splitWords: Rule = (node, [x, separator], g) => {
   ) as [Value, Value];
   // An empty text is one empty word; onnxruntime gives none.
   const empty = g.one('Expand', [
-    g.constant({ dtype: 'string', shape: [1, 1], data: [''] }),
+    textConstant(g, '', [1, 1]),
     g.one('Concat', [g.one('Shape', [x]), g.ints([1])], { axis: 0 }),
   ]);
   const words = g.one('Concat', [pieces, empty], { axis: 1 });
@@ -59,9 +57,13 @@ const splitWords: Rule = (node, [x, separator], g) => {
   return wordsOf(node, words, g.one('Less', [columns, unsqueeze(g, counts, [1])]), counts, g);
 };
 
-function splitByPattern(node: TfNode, x: Value, pattern: string, g: GraphBuilder): Value[] {
-  const words = tokenized(g, x, pattern, NO_WORD);
-  const none = g.one('Equal', [words, g.constant({ dtype: 'string', shape: [], data: [NO_WORD] })]);
+/** Splits at each of these characters of ASCII and drops empty words. */
+function splitAtAny(node: TfNode, x: Value, characters: string, g: GraphBuilder): Value[] {
+  // No word holds one of the characters, so that the first fills up the rows.
+  const filler = characters.slice(0, 1);
+  const listed = Array.from(characters, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`);
+  const words = tokenized(g, x, `[${listed.join('')}]`, filler);
+  const none = g.one('Equal', [words, textConstant(g, filler)]);
   const isWord = g.one('Not', [none]);
   const counts = emit(g, 'ReduceSum', [cast(g, isWord, 'int64'), g.ints([1])], { keepdims: 0 });
   return wordsOf(node, words, isWord, counts, g);
@@ -72,8 +74,7 @@ const splitByCharacters: Rule = (node, [x, delimiter], g) => {
   if (!flagAttribute(node, 'skip_empty', true)) refuse('is supported with skip_empty only');
   const by = literalText(delimiter, 'delimiter');
   if (!/^[\0-\x7f]+$/.test(by)) refuse('is supported for delimiters of ASCII characters only');
-  if (!by.includes(NO_WORD)) refuse('is supported for delimiters with a blank only');
-  return splitByPattern(node, x, `[${by.replaceAll(/[^A-Za-z0-9 ]/g, '\\$&')}]`, g);
+  return splitAtAny(node, x, by, g);
 };
 
 /** 0, 1, … below a size. */
