@@ -6,7 +6,7 @@ import { badModel } from '../../../lib/contract/errors.ts';
 import { allocate, type DType, type Tensor } from '../../../lib/contract/tensor.ts';
 import { numberOf } from '../../wire/message.ts';
 import type { Message } from '../../wire/table.ts';
-import { type TfNode } from '../graph.ts';
+import type { TfNode } from '../graph.ts';
 import type { ModelFolder } from './folder.ts';
 import type { RawNode } from './raw.ts';
 import type { Scope } from './scope.ts';

@@ -8,19 +8,19 @@ import type { ConvertOptions } from '../../conversion.ts';
 import type { Shape } from '../../graph/value.ts';
 import { Problems } from '../../problems.ts';
 import { splitTensor, type TfGraph, type TfInput, type TfShape, type TfType } from '../graph.ts';
-import { firstCut } from '../predecessors.ts';
 import { Assembler } from './assemble.ts';
 import type { Bundle } from './bundle/bundle.ts';
 import { describeCandidates, guessOutputs, isPlaceholder } from './candidates.ts';
+import { Changes } from './changes.ts';
 import { shapeOfTensor, typeOfTensor } from './facts.ts';
-import { type Assets, HashTables, isHashTable } from './hash-tables.ts';
+import { type Assets, HashTables } from './hash-tables.ts';
 import { Library } from './library.ts';
 import { checkDistinct, findTensor, type NamedTensor, named, publicName } from './names.ts';
 import { listNodes } from './nodes.ts';
 import type { RawGraph, RawNode } from './raw.ts';
-import { isAssignment, Scope } from './scope.ts';
+import { Scope } from './scope.ts';
 import { countElements, DecodedSizeBudget } from './tensor.ts';
-import { isVariable, sharedKey, Variables } from './variables.ts';
+import { Variables } from './variables.ts';
 
 const MAX_CONSTANT_ELEMENTS = 1 << 20;
 
@@ -83,7 +83,7 @@ class ModelBuilder {
     if (fed.size < inputs.length) throw badModel('two inputs are the same tensor');
     this.refuseOpenPlaceholders(roots, new Set(fed.keys()));
     const variables = new Variables({ scope, bundle, restoreNode, advice, budget });
-    const changes = this.changesThatCount(roots, new Set(fed.keys()), variables);
+    const changes = new Changes({ scope, variables, problems, notes }, roots, new Set(fed.keys()));
     variables.prepare([...scope.reach(roots, { fed: new Set(fed.keys()) })]);
     const hashTables = new HashTables(scope, variables, source.assets);
     const assembler = new Assembler({ library, variables, hashTables, budget, problems });
@@ -95,7 +95,7 @@ class ModelBuilder {
       outputs: outputs.map(({ name, tensor }) => ({ name, tensor: scope.resolve(tensor) })),
       functions: assembler.functions,
     };
-    this.refuseChanges(changes, graph);
+    changes.refuse(graph);
     problems.throwIfAny();
     const initial = variables.initial.slice(0, 5).join(', ');
     if (initial !== '') notes.push(`variables that are not saved have their initial value: ${initial}`);
@@ -245,77 +245,6 @@ class ModelBuilder {
     );
   }
 
-  /**
-   * The changes of variables and tables that the outputs depend on: the next request would get another answer. Others,
-   * such as the seed of an augmentation that is off, are left out. Changes inside a condition are checked during
-   * conversion.
-   */
-  private changesThatCount(
-    roots: readonly string[],
-    fed: ReadonlySet<string>,
-    variables: Variables,
-  ): Change[] {
-    const { scope } = this;
-    const reached = scope.reach(roots, { fed, control: true });
-    const needed = scope.reach(roots, { fed });
-    const isNeeded = (node: RawNode | undefined): boolean =>
-      node === undefined || !isState(node) || needed.has(node.name) || shared.has(sharedKey(node));
-    const shared = new Set([...needed].map((name) => sharedKey(scope.nodes.get(name) as RawNode)));
-    this.refuseCheckedLookups(reached, needed);
-    const conditional = scope.behindSwitch(reached);
-    const skipped: string[] = [];
-    const unread: string[] = [];
-    const changes: Change[] = [];
-    for (const name of reached) {
-      const { op, inputs } = scope.nodes.get(name) as RawNode;
-      if (!isAssignment(op)) continue;
-      // An optimizer changes several variables, anything else its first input.
-      const targets = /Apply/.test(op) ? inputs : inputs.slice(0, 1);
-      const states = targets.map((target) => variables.origin(target));
-      if (!needed.has(name) && states.length > 0 && !states.some(isNeeded)) unread.push(name);
-      else if (conditional.has(name)) skipped.push(name);
-      else changes.push({ op, name, states: states.flatMap((state) => state?.name ?? []) });
-    }
-    const note = (what: string, names: readonly string[]): void => {
-      if (names.length > 0) this.notes.push(`${what} are left out: ${names.slice(0, 5).join(', ')}`);
-    };
-    note('assignments that only training runs', skipped);
-    note('changes of variables that no output reads', unread);
-    return changes;
-  }
-
-  /** Layers that augment images draw random numbers from a variable, unless the model is exported for inference. */
-  private refuseChanges(changes: readonly Change[], graph: TfGraph): void {
-    const states = changes.flatMap((change) => change.states.flatMap((name) => graph.nodes.get(name) ?? []));
-    const isRandom = states.length > 0 && [...graph.nodes.values()].some((node) => /Random/.test(node.op));
-    const behind = isRandom ? firstCut(graph, states, () => true) : undefined;
-    const cut =
-      behind === undefined ? '' : `, or name another input tensor with --input; right behind it is ${behind}`;
-    const advice = isRandom
-      ? `. The outputs depend on random numbers that are drawn from it: an augmentation is on, as in training. Export the model with it off (training=False)${cut}`
-      : '';
-    for (const { op, name } of changes)
-      this.problems.add(op, name, `changes a variable at every call, which is not supported${advice}`);
-  }
-
-  /** What TensorFlow refuses to look up must not get an answer here. */
-  private refuseCheckedLookups(reached: ReadonlySet<string>, needed: ReadonlySet<string>): void {
-    for (const name of reached) {
-      const { op, inputs } = this.scope.nodes.get(name) as RawNode;
-      if (op !== 'Assert') continue;
-      for (const checked of this.scope.reach(inputs.slice(0, 1))) {
-        const node = this.scope.nodes.get(checked) as RawNode;
-        if (!needed.has(checked) || !/^LookupTableFind/.test(node.op)) continue;
-        const why = 'fails for keys that are not in the table (num_oov_indices=0), which ONNX cannot';
-        this.problems.add(
-          node.op,
-          checked,
-          `${why}; export the model with num_oov_indices=1, or name another input tensor with --input`,
-        );
-      }
-    }
-  }
-
   private describeInput(input: NamedTensor): TfInput {
     const tensor = this.scope.resolve(input.tensor);
     const given = Object.entries(this.source.options.inputShapes ?? {});
@@ -345,18 +274,6 @@ class ModelBuilder {
       input.shape ?? (raw === undefined ? undefined : shapeOfTensor(raw, port, this.source.raw.producer))
     );
   }
-}
-
-/** A node that changes variables or tables, and these. */
-interface Change {
-  readonly op: string;
-  readonly name: string;
-  readonly states: readonly string[];
-}
-
-/** What keeps its content from one call to the next. */
-function isState(node: RawNode): boolean {
-  return isVariable(node) || isHashTable(node);
 }
 
 function nameSizes(name: string, shape: TfShape): Shape | undefined {

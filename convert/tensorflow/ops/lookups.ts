@@ -2,56 +2,36 @@
  * Converts lookups in tables whose content is known, as LabelEncoder: exact for texts and 64-bit integers. A table is no
  * tensor, so its value has no name and only its lookups may use it.
  */
-import { allocate, type DType, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
+import type { DType, Tensor } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
 import { tensorAttribute } from '../graph.ts';
 import { cast } from './kernels.ts';
 import { refuse } from './refuse.ts';
-import { type Context, listValue, type OpTable, type Rule, takes } from './rule.ts';
-
-export interface LookupTable {
-  readonly keys: Tensor;
-  /** One for each key; what they have beyond the first axis is the shape of a value. */
-  readonly values: Tensor;
-}
+import { type Context, type LookupTable, listValue, type OpTable, type Rule, takes } from './rule.ts';
 
 const hashTable: Rule = (node, _inputs, _g, { facts }) => {
   const [keys, values] = [tensorAttribute(node, 'keys'), tensorAttribute(node, 'values')];
   const table = listValue(keys.dtype);
-  facts.tables.set(table, distinct({ keys, values }));
+  assertDistinct({ keys, values });
+  facts.tables.set(table, { keys, values });
   return table;
 };
 
-/** LabelEncoder does not say which of two equal keys counts; TensorFlow refuses them unless their values are equal. */
-function distinct({ keys, values }: LookupTable): LookupTable {
+/** TensorFlow refuses a key with two values. */
+function assertDistinct({ keys, values }: LookupTable): void {
   const width = values.data.length / Math.max(1, keys.data.length);
-  const valueAt = (i: number) =>
-    Array.from(values.data.slice(i * width, (i + 1) * width) as never, String).join();
   const first = new Map<unknown, number>();
-  const kept: number[] = [];
   for (const [i, key] of (keys.data as unknown[]).entries()) {
+    const shown = JSON.stringify(String(key).slice(0, 40));
     if (typeof key === 'string' && /[\0\ufffd]/.test(key))
-      refuse(`has the key ${JSON.stringify(key.slice(0, 40))}, which is no UTF-8 text or holds a zero byte`);
-    const before = first.get(key);
-    if (before === undefined) {
-      first.set(key, i);
-      kept.push(i);
-    } else if (valueAt(before) !== valueAt(i))
-      refuse(`has two values for the key ${JSON.stringify(String(key).slice(0, 40))}`);
+      refuse(`has the key ${shown}, which is no UTF-8 text or holds a zero byte`);
+    const before = first.get(key) ?? i;
+    first.set(key, before);
+    const places = before === i ? [] : Array.from({ length: width }, (_, k) => k);
+    if (places.some((k) => values.data[before * width + k] !== values.data[i * width + k]))
+      refuse(`has two values for the key ${shown}`);
   }
-  if (kept.length === keys.data.length) return { keys, values };
-  return { keys: rows(keys, kept), values: rows(values, kept) };
-}
-
-function rows(tensor: Tensor, kept: readonly number[]): Tensor {
-  const width = tensor.data.length / Math.max(1, tensor.shape[0] ?? 1);
-  const picked = kept.flatMap((row) => Array.from({ length: width }, (_, i) => tensor.data[row * width + i]));
-  const data =
-    tensor.dtype === 'string'
-      ? (picked as string[])
-      : Object.assign(allocate(tensor.dtype as NumericDType, picked.length), picked);
-  return { dtype: tensor.dtype, shape: [kept.length, ...tensor.shape.slice(1)], data };
 }
 
 function tableOf(value: Value, { facts }: Context): LookupTable {

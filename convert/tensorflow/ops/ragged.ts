@@ -8,6 +8,7 @@ import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, listAttribute, type TfNode } from '../graph.ts';
 import { cut, transpose, unsqueeze } from './dims.ts';
 import { cast, emit, int64, oneNumber } from './kernels.ts';
+import { countTo } from './matrix.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
 import { literalText, textConstant, tokenized } from './texts.ts';
@@ -76,15 +77,6 @@ const splitByCharacters: Rule = (node, [x, delimiter], g) => {
   if (!/^[\0-\x7f]+$/.test(by)) refuse('is supported for delimiters of ASCII characters only');
   return splitAtAny(node, x, by, g);
 };
-
-/** 0, 1, … below a size. */
-function countTo(g: GraphBuilder, length: Value): Value {
-  return g.one('Range', [
-    g.scalar('int64', 0),
-    g.one('Squeeze', [length, g.ints([0])]),
-    g.scalar('int64', 1),
-  ]);
-}
 
 interface Rows {
   /** The row of each value, ascending. */

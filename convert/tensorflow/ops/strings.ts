@@ -8,7 +8,7 @@ import type { Value } from '../../graph/value.ts';
 import { flagAttribute, intAttribute, textAttribute, typeAttribute } from '../graph.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
-import { changeCase, text as joinedTexts, literalText, replaceAll, textConstant } from './texts.ts';
+import { changeCase, concatenated, literalText, replaceAll, textConstant } from './texts.ts';
 
 const stringToNumber: Rule = (node, [x], g) => {
   const dtype = typeAttribute(node, 'out_type', 'float32');
@@ -38,7 +38,7 @@ const stringJoin: Rule = (node, inputs, g) => {
   const tensors = inputs.flatMap(({ constant }) => constant ?? []);
   if (tensors.length < inputs.length) {
     const between = separator === '' ? [] : [textConstant(g, separator)];
-    return joinedTexts(
+    return concatenated(
       g,
       inputs.flatMap((value, i) => (i === 0 ? [value] : [...between, value])),
       node.name,

@@ -85,7 +85,7 @@ export function joined(g: GraphBuilder, parts: Value): Value {
       {},
       { results: [{ dtype: 'string', shape: [rows, body.fresh()] }] },
     )[0] as Value;
-  const pairs = text(body, [from(0), from(1)]);
+  const pairs = concatenated(body, [from(0), from(1)]);
   const more = body.one('Squeeze', [body.one('Greater', [columns(pairs), body.ints([1])]), body.ints([0])]);
   body.output(`more:${g.fresh()}`, more);
   body.output(`parts:${g.fresh()}`, pairs);
@@ -104,7 +104,7 @@ export function joined(g: GraphBuilder, parts: Value): Value {
 }
 
 /** Texts after one another, with broadcasting. */
-export function text(g: GraphBuilder, values: readonly Value[], hint?: string): Value {
+export function concatenated(g: GraphBuilder, values: readonly Value[], hint?: string): Value {
   return values.reduce((left, right) => g.one('StringConcat', [left, right], {}, hint));
 }
 
@@ -169,5 +169,5 @@ function replacedParts(g: GraphBuilder, texts: Value, from: string, by: string):
   ) as [Value, Value];
   if (by === '') return parts;
   const rest = cut(g, parts, 1, 1, TO_END);
-  return g.one('Concat', [cut(g, parts, 1, 0, 1), text(g, [textConstant(g, by), rest])], { axis: 1 });
+  return g.one('Concat', [cut(g, parts, 1, 0, 1), concatenated(g, [textConstant(g, by), rest])], { axis: 1 });
 }
