@@ -29,7 +29,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], without: ['cli/wkr'], lines: 6_130, planned: 5_500 },
   { folders: ['infra'], lines: 3_860, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
-  { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
+  { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
   { folders: ['convert/pytorch'], lines: 9_200, planned: 4_500 },
   { folders: ['convert/openvino'], lines: 4_600, planned: 2_400 },
@@ -45,7 +45,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/pytorch',
       'convert/trees',
     ],
-    lines: 11_250,
+    lines: 11_400,
     planned: 4_500,
   },
 ];
