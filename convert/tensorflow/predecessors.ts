@@ -18,8 +18,9 @@ export function tensorsBehind(
   tf: TfGraph,
   start: TfNode,
   isConverted: (node: TfNode) => boolean,
+  isSupported?: (node: TfNode) => boolean,
 ): readonly string[] {
-  const alone = firstCut(tf, [start], isConverted);
+  const alone = firstCut(tf, [start], isConverted, isSupported);
   if (alone !== undefined) return [alone];
   const open = [start];
   const seen = new Set(open);
@@ -48,11 +49,15 @@ export function tensorsBehind(
   return [...found].slice(0, SHOWN);
 }
 
-/** The nearest tensor that all ways from the nodes `starts` and their inputs to the outputs pass. */
+/**
+ * The nearest tensor that all ways from the nodes `starts` and their inputs to the outputs pass; best one behind which
+ * every node is supported.
+ */
 export function firstCut(
   tf: TfGraph,
   starts: readonly TfNode[],
   isConverted: (node: TfNode) => boolean,
+  isSupported: (node: TfNode) => boolean = () => true,
 ): string | undefined {
   const users = usersOf(tf);
   const producer = (tensor: string) => tf.nodes.get(splitTensor(tensor).node);
@@ -76,6 +81,7 @@ export function firstCut(
     ? inputs.filter((tensor) => before.has(tensor))
     : inputs;
   const outputs = tf.outputs.map(({ tensor }) => tensor);
+  let nearest: string | undefined;
   const behind = new Set(starts.map(({ name }) => name));
   for (const node of tf.nodes.values()) {
     if (!behind.has(node.name) && !node.inputs.some((input) => behind.has(splitTensor(input).node))) continue;
@@ -85,11 +91,14 @@ export function firstCut(
     const isTensor = ports.length === 1 && !LISTS_OF_ITEMS.test(node.op) && !isLoopOfOld(node);
     if (tensor === undefined || !isTensor || !users.get(tensor)?.some(isConverted)) continue;
     const needed = needs(outputs, tensor);
-    if (steps <= 0) return undefined;
+    if (steps <= 0) return nearest;
     const isFree = starts.every(({ name }) => !needed.has(`${name}:0`));
-    if (isFree && own.every((input) => !needed.has(input))) return tensor;
+    if (!isFree || own.some((input) => needed.has(input))) continue;
+    nearest ??= tensor;
+    const nodes = [...needed].flatMap((other) => producer(other) ?? []);
+    if (nodes.every((other) => isSupported(other))) return tensor;
   }
-  return undefined;
+  return nearest;
 }
 
 /** Such a node comes from frames.ts and is not in the file. */

@@ -123,9 +123,19 @@ export class Walk {
       ruleOf(consumer.op) !== undefined &&
       consumer.op !== 'Identity' &&
       !/^(Stateless)?(While|If)$/.test(consumer.op);
+    const isSupported = (other: TfNode, depth = 0): boolean =>
+      (ruleOf(other.op) !== undefined || isSwitch(other) || /^(Ref)?Merge$/.test(other.op)) &&
+      Object.values(other.attributes).every(
+        (value) =>
+          value.kind !== 'func' ||
+          depth > 2 ||
+          [...(tf.functions.get(value.name)?.nodes.values() ?? [])].every((each) =>
+            isSupported(each, depth + 1),
+          ),
+      );
     // Searching for every node would take long in a large graph of unsupported operations.
     work.searches += 1;
-    return work.searches > MAX_SEARCHES ? [] : tensorsBehind(tf, work.at ?? node, isConverted);
+    return work.searches > MAX_SEARCHES ? [] : tensorsBehind(tf, work.at ?? node, isConverted, isSupported);
   }
 
   /** A missing output of a failed or dead node is failed or dead too. */

@@ -218,6 +218,28 @@ test('naming the tensor behind the preprocessing converts what was refused', asy
   assert.ok(conversion.graph.nodes.some(({ op }) => op === 'Conv'));
 });
 
+test('the tensor that the refusal names is enough to convert the rest', async (t) => {
+  for (const name of ['sts_deep_image', 'sts_estimator']) {
+    const directory = sharedPath(`corpus/tf_saved_model/${name}`);
+    if (!existsSync(directory)) return t.skip(`needs ../shared/corpus/tf_saved_model/${name}`);
+    const convertFrom = async (options: ConvertOptions) => {
+      const { graph } = await readSavedModel(directory, options);
+      return convertTensorflow(graph, options);
+    };
+    let tensor = '';
+    await assert.rejects(convertFrom({}), (error: Error) => {
+      tensor =
+        /--input to cut the preprocessing off; right behind it is (\S+)/.exec(error.message)?.[1] ?? '';
+      return tensor !== '';
+    });
+    const { graph } = await convertFrom({ inputNames: [tensor] });
+    assert.deepEqual(
+      graph.inputs.map(({ name: input }) => input),
+      [tensor.replace(/:0$/, '')],
+    );
+  }
+});
+
 for (const kind of Object.keys(READERS) as (keyof typeof READERS)[]) {
   const corpus = sharedPath(`corpus/${kind}`);
   const names = existsSync(corpus) ? readdirSync(corpus).sort() : [];
