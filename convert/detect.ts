@@ -11,6 +11,7 @@ import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/
 import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
+import { adviceOn } from './no-model.ts';
 import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
 
 export interface FoundModel {
@@ -220,24 +221,9 @@ function expectedFiles(): string {
     .join(', ');
 }
 
-/** Advice for what people mistake for a model. */
 async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
-  const has = (pattern: RegExp) => names.find((name) => pattern.test(name));
-  if (has(/\.caffemodel$/i)) return 'a Caffe model is two files, and its *.prototxt is missing';
-  const keras = has(/\.(h5|hdf5|keras)$/i);
-  if (keras) {
-    return `${keras} is a Keras file; in Python: keras.models.load_model("${keras}").export("saved") makes a SavedModel`;
-  }
-  const lite = has(/\.tflite$/i);
-  if (lite) return `${lite} is a TensorFlow Lite model; import the SavedModel it was made from`;
-  const pickled = has(/\.(pkl|pickle|joblib|dill)$/i);
-  if (pickled) {
-    return `${pickled} is a Python object, which is code and is never loaded; in Python: skl2onnx.to_onnx(model, X[:1]) makes an ONNX model of scikit-learn, save_model("model.json") one of XGBoost, booster_.save_model("model.txt") one of LightGBM`;
-  }
-  const script = has(/\.torchscript$/i);
-  if (script) return `${script} is a TorchScript archive of PyTorch; rename it to model.pt`;
-  const weights = has(/\.safetensors$/i);
-  if (weights) return `${weights} holds weights without a graph; export the model to ONNX`;
+  const advice = adviceOn(names);
+  if (advice !== undefined) return advice;
   const inside = await modelsBelow(folder);
   return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
 }

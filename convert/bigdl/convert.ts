@@ -22,17 +22,16 @@ import { readWeightFile, Storages } from './tensors.ts';
 const MAX_RANK = 32;
 const MAX_INPUTS = 1000;
 const MAX_NOTES = 100;
+const SAVE = "save it with saveModule, not with Java's serialization";
 
 /** @throws bad_model naming every module that cannot be converted */
 export async function convertBigdl(directory: string, options: ConvertOptions): Promise<Conversion> {
   const { model, weights } = await readFiles(directory);
-  const message = readMessage(model.bytes, MODULE, { what: model.name });
+  const message = moduleOf(model.bytes, model.name);
   const storages = new Storages(message, weights && readWeightFile(weights.bytes, weights.name));
   const root = new Module(message, storages);
   if (!/^\w+(\.\w+)+$/.test(root.type))
-    throw badModel(
-      `${model.name}: is no BigDL model (its module has no type); save it with saveModule, not with Java's serialization`,
-    );
+    throw badModel(`${model.name}: is no BigDL model (its module has no type); ${SAVE}`);
   const inputs = inputsOf(root, options, model.name);
   const build = { root, inputs, options, file: model.name };
   const { graph, notes } = built(build);
@@ -41,6 +40,16 @@ export async function convertBigdl(directory: string, options: ConvertOptions): 
     files: [model.name, ...(weights ? [weights.name] : [])],
     notes: notes.slice(0, MAX_NOTES),
   };
+}
+
+function moduleOf(bytes: Uint8Array, file: string): Message {
+  try {
+    return readMessage(bytes, MODULE, { what: file });
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code !== 'bad_model') throw error;
+    throw badModel(`${message}: the file is damaged, or no BigDL model; ${SAVE}`, { cause: error });
+  }
 }
 
 interface Build {

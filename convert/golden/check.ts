@@ -1,5 +1,6 @@
 /** Refuses a model whose answers are not those of its golden requests. The model runs in a process that can be killed. */
 import { badModel } from '../../lib/contract/errors.ts';
+import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
 import { goldenRequests } from './file.ts';
@@ -12,6 +13,8 @@ interface GoldenOptions extends GoldenSettings {
   readonly file: string;
   /** True: also asks one made-up request through each endpoint. Default false. */
   readonly gate?: boolean | undefined;
+  /** Of inputs, for that request, where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   readonly signal?: AbortSignal | undefined;
   /** Where the model runs. Default: a process of its own. */
   readonly process?: ModelProcess | undefined;
@@ -23,11 +26,11 @@ interface GoldenOptions extends GoldenSettings {
  */
 export async function goldenResults(
   directory: string,
-  { file, job, verification, gate: isAsked = false, signal, process }: GoldenOptions,
+  { file, job, verification, gate: isAsked = false, sizes, signal, process }: GoldenOptions,
 ): Promise<readonly GoldenResult[]> {
   const requests = await goldenRequests(directory);
   if (requests.length === 0 && !isAsked) return [];
-  const gate = isAsked ? { shapeless: (await readOnnxFacts(file)).shapelessInputs } : undefined;
+  const gate = isAsked ? { shapeless: (await readOnnxFacts(file)).shapelessInputs, sizes } : undefined;
   const request = { golden: { file, requests, gate, job, verification } };
   const limits = { ms: LIMIT_MS, signal };
   const answer = await inModelProcess(request, limits, process);

@@ -8,7 +8,7 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
-import { assertReachable } from '../verify/gate.ts';
+import { assertReachable, type GateOptions } from '../verify/gate.ts';
 import { type Difference, firstDifference } from './compare.ts';
 import type { GoldenRequest } from './file.ts';
 
@@ -22,7 +22,7 @@ export interface GoldenRun extends GoldenSettings {
   readonly file: string;
   readonly requests: readonly GoldenRequest[];
   /** Its inputs of unknown rank; undefined where the model was asked through each endpoint before. */
-  readonly gate: { readonly shapeless: readonly string[] } | undefined;
+  readonly gate: Pick<GateOptions, 'shapeless' | 'sizes'> | undefined;
 }
 
 export interface GoldenResult {

@@ -21,6 +21,7 @@ import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import type { Sink } from '../../lib/pipeline/serve.ts';
 import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { takesImages } from '../image-reading.ts';
 import { nestedValues, valuesOf } from '../tensor-values.ts';
@@ -28,6 +29,8 @@ import { nestedValues, valuesOf } from '../tensor-values.ts';
 export interface GateOptions {
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  /** What the user gives where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   readonly inputAlreadyBatched: boolean;
   readonly filter: Filter | undefined;
   /** The settings of images. Where there are any, a picture is sent as well. */
@@ -54,7 +57,7 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
   const ask = endpointsOf({ use: (work) => work(runner) }, options.filter);
   const endMs = performance.now() + SEARCH_MS;
   let refusal: ServingError | undefined;
-  for (const feeds of candidates(runner.inputs, options.shapeless)) {
+  for (const feeds of candidates(runner.inputs, options)) {
     // No endpoint takes it dense, and only its text would take seconds to make. Sparse values cannot be made up.
     if (elementsOf(feeds) * LEAST_BYTES > LIMITS.httpBodyBytes) return;
     try {
@@ -67,7 +70,7 @@ export async function assertReachable(file: string, runner: OnnxRunner, options:
     if (performance.now() > endMs) break;
   }
   if (!refusal) return;
-  const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
+  const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options)));
   if (!runs) return;
   const lines = axisLines(proposedAxes(runner.inputs, options.shapeless));
   const advice = lines.length === 0 ? '' : `; config.yaml may need these lines:\n${lines.join('\n')}`;
@@ -112,9 +115,10 @@ function isShapes({ code, message }: ServingError): boolean {
 
 /** One row for each size and range of values, the likeliest first. */
 function* candidates(
-  inputs: readonly TensorSpec[],
-  shapeless: readonly string[],
+  declared: readonly TensorSpec[],
+  options: Pick<GateOptions, 'shapeless' | 'sizes'>,
 ): Generator<readonly Tensor[]> {
+  const { inputs, shapeless } = withGivenSizes(declared, options.shapeless, options.sizes);
   const hasIntegers = inputs.some(({ dtype }) => dtype.includes('int'));
   for (const possible of possibleSpecs(inputs, shapeless)) {
     const specs = withOneRow(possible);

@@ -26,7 +26,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], without: ['cli/wkr'], lines: 6_130, planned: 5_500 },
+  { folders: ['cli'], without: ['cli/wkr'], lines: 6_140, planned: 5_500 },
   { folders: ['infra'], lines: 3_860, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
@@ -45,7 +45,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/pytorch',
       'convert/trees',
     ],
-    lines: 11_250,
+    lines: 12_000,
     planned: 4_500,
   },
 ];

@@ -146,6 +146,20 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
     { 'net.xml': '<!DOCTYPE html><html>404</html>' },
     /expected a file of OpenVINO IR, found a web page/,
   ],
+  ['has a TensorFlow Lite file', { 'net.tflite': 'x' }, /net\.tflite is .*; import the SavedModel/],
+  ['has a Lightning checkpoint', { 'last.ckpt': 'x' }, /load_from_checkpoint\("last\.ckpt"\)\.to_onnx\(/],
+  ['has a file of llama.cpp', { 'q4.gguf': 'x' }, /q4\.gguf is .* llama\.cpp, which is not served/],
+  ['has a Core ML file', { 'net.mlmodel': 'x' }, /net\.mlmodel is a Core ML model; import the model/],
+  [
+    'has files of MXNet',
+    { 'net-symbol.json': '{}', 'net-0000.params': 'x' },
+    /mxnet\.onnx\.export_model\(.*"net-0000\.params"/,
+  ],
+  [
+    'has files of PaddlePaddle',
+    { 'inference.pdmodel': 'x' },
+    /inference\.pdmodel is .*; paddle2onnx --model_dir/,
+  ],
   ['has weights alone', { 'net.safetensors': 'x' }, /weights without a graph/],
   [
     'has Caffe weights without a net',

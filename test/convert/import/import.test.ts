@@ -431,6 +431,22 @@ describe('an ONNX model', () => {
       half,
       /Could not find an implementation for Add\(14\).* bfloat16: export the model with float32\)$/,
     );
+    const double = { ...x, dtype: 'float64' } as const;
+    const unchanged = onnxModel({
+      inputs: [double],
+      outputs: [{ ...double, name: 'y' }],
+      nodes: [{ op: 'Selu', inputs: ['x'], outputs: ['y'] }],
+    });
+    await refuse(unchanged, /Selu\(6\).* \(.*opset 13 or newer; one that has it already, with float32\)$/);
+    const untyped = onnxModel({
+      inputs: [x],
+      outputs: [{ ...x, name: 'y' }],
+      nodes: [cast('x', 'a', 16), { op: 'Elu', inputs: ['a'], outputs: ['b'] }, cast('b', 'y', 1)],
+    });
+    await refuse(
+      untyped,
+      /'tensor\(bfloat16\)'.* \(the operator does not take .*: export the model with float32\)$/,
+    );
     const broken = onnxModel({
       inputs: [x],
       outputs: [{ ...x, name: 'y' }],
