@@ -11,6 +11,7 @@ import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+import { type SampleRequest, sampleLines } from './sample-text.ts';
 import { verificationNotes } from './verify/text.ts';
 
 export interface FileFacts {
@@ -51,6 +52,8 @@ export interface ImportReport {
   readonly images: readonly ImageReading[];
   /** Lines for config.yaml that the model needs; empty when the defaults do. */
   readonly config: readonly string[];
+  /** Absent in reports of earlier versions, and where nothing that can be pasted was answered. */
+  readonly sample?: SampleRequest;
   readonly check: {
     readonly loads: true;
     /** False: no made-up inputs fit. */
@@ -74,6 +77,8 @@ export interface ImportReport {
     /** Of the rows that were run, by input, where a size is free: larger ones take more. */
     readonly memoryShapes?: readonly (readonly number[])[];
     readonly referenceMaxError?: Readonly<Record<string, number | null>>;
+    /** The prediction for the sample. */
+    readonly sampleAnswer?: string;
     readonly machine: MachineFacts;
     readonly lambda: LambdaFit;
   };
@@ -112,6 +117,10 @@ export function importReportText(importReport: ImportReport): string {
     `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),
   ];
+  if (importReport.sample) {
+    const sample = sampleLines(importReport.sample, measured.sampleAnswer ?? '');
+    lines.push('', 'To ask it, once it is served:', '', '```sh', ...sample, '```');
+  }
   if (config.length > 0) lines.push('', 'For config.yaml:', '', '```yaml', ...config, '```');
   return lines.join('\n');
 }

@@ -31,6 +31,7 @@ import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
+import type { AnsweredSample } from './verify/sample.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
@@ -91,12 +92,14 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     const [{ signal }, { verification }] = [options, importReport];
     const job = withAxes(options.job ?? DEFAULT_JOB, verification);
     const file = join(folder, MODEL_FILE);
-    const gate = { gate: true, sizes: checked.sizes };
-    await assertGolden(folder, { file, job, verification, ...gate, signal, process });
-    await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
-    const text = [importReportText(importReport), ...adviceText(imageAdvice(importReport, job.image)), ''];
+    const sample = { pictures: picturesOf(importReport, job) };
+    const gate = { gate: true, sizes: checked.sizes, sample };
+    const asked = await assertGolden(folder, { file, job, verification, ...gate, signal, process });
+    const full = withSample(importReport, asked.sample);
+    await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(full, undefined, 2)}\n`);
+    const text = [importReportText(full), ...adviceText(imageAdvice(full, job.image)), ''];
     await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
-    return { directory: await takeOver(folder, options.out), importReport };
+    return { directory: await takeOver(folder, options.out), importReport: full };
   } catch (error) {
     throw withoutFolder(ServingError.from(error), folder, found);
   } finally {
@@ -207,6 +210,18 @@ async function check(
   const problem = referenceProblem(report);
   if (problem) throw badModel(problem);
   return report;
+}
+
+/** None where pictures need a line in config.yaml that the job does not have. */
+function picturesOf({ images, config }: ImportReport, { image }: JobConfig): string[] {
+  const isReady = image.layout !== undefined || !config.includes('image:');
+  return isReady ? images.map(({ input }) => input) : [];
+}
+
+function withSample(importReport: ImportReport, answered: AnsweredSample | undefined): ImportReport {
+  if (!answered) return importReport;
+  const measured = { ...importReport.measured, sampleAnswer: answered.answer };
+  return { ...importReport, sample: answered.sample, measured };
 }
 
 /** With the batch axes that the import proposes, where the job sets none. */
