@@ -4,6 +4,7 @@
  * before it serves.
  */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
@@ -43,6 +44,9 @@ export interface OnTheWay {
   readonly fromCache?: boolean;
 }
 
+/** What may be read beside a model. */
+const BESIDE = ['names.json', 'labels.txt', 'config.json', 'preprocessor_config.json'];
+
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
 
@@ -78,7 +82,16 @@ async function importedModel(
   const found = await detectModel(directory);
   const sources = await fileFacts(found.directory, found.files);
   const key = createHash('sha256')
-    .update(JSON.stringify([found.kind, sources, convert, options.version, await converterHash()]))
+    .update(
+      JSON.stringify([
+        found.kind,
+        sources,
+        await besideFacts(found.directory),
+        convert,
+        options.version,
+        await converterHash(),
+      ]),
+    )
     .digest('hex')
     .slice(0, 16);
   const folder = join(options.cacheDir, key);
@@ -101,6 +114,12 @@ async function importedModel(
     ...configNotes(importReport, options.job),
   ];
   return { directory: folder, notes, importReport, fromCache: kept.importReport !== undefined };
+}
+
+/** Files that are no part of the model, but of what its report and its labels say. */
+async function besideFacts(directory: string) {
+  const names = BESIDE.filter((name) => existsSync(join(directory, name)));
+  return fileFacts(directory, names);
 }
 
 async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<ImportReport> {

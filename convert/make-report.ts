@@ -59,8 +59,12 @@ export async function importReportOf(
   options: ReportOptions,
   start: number,
 ): Promise<ImportReport> {
-  const named = await writeNames(found, folder, names, report);
-  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles, ...(named ? [NAMES_FILE] : [])]);
+  const named = await writeNames(found, join(folder, MODEL_FILE), names, report);
+  const files = await fileFacts(folder, [
+    MODEL_FILE,
+    ...facts.externalFiles,
+    ...(named.isWritten ? [NAMES_FILE] : []),
+  ]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const { measured, reference, produced, notRun } = report;
@@ -87,7 +91,7 @@ export async function importReportOf(
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
     inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
-    notes: [...notes, ...(named ?? [])],
+    notes: [...notes, ...named.notes],
     images: reading.images,
     config: [...axisLines(proposed), ...reading.config],
     check: {

@@ -72,7 +72,7 @@ test('golden requests are asked of the model as it is going to serve, with the r
     const verification = { batching, runtime, comparison: 'agrees' } as const;
     return assertGolden(directory, { file, job: DEFAULT_JOB, verification, process: models });
   };
-  assert.equal(await checkWith(['ConvMulFusion']), 1);
+  assert.equal((await checkWith(['ConvMulFusion'])).count, 1);
   await assert.rejects(checkWith([]), /expected 3\.0, got 0\.0/);
 });
 
