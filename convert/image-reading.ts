@@ -5,6 +5,7 @@
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { imageSettings } from '../lib/pipeline/image-choice.ts';
 import type { ImageNumbers, ImageProposal } from './conversion.ts';
+import type { SaidPreprocessing } from './preprocessing.ts';
 
 export interface ImageReading {
   readonly input: string;
@@ -14,6 +15,8 @@ export interface ImageReading {
   readonly height: number | undefined;
   readonly width: number | undefined;
   readonly numbers?: ImageNumbers;
+  /** What other files or the graph say of the training. */
+  readonly said?: SaidPreprocessing;
 }
 
 interface ImageReadings {

@@ -10,12 +10,13 @@ import type { ModelProcess } from './check/model-process.ts';
 import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions, ImageProposal } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
-import { readImages } from './image-reading.ts';
+import { type ImageReading, readImages } from './image-reading.ts';
 import { type ImportReport, portFacts } from './import-report.ts';
 import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { writeNames } from './names.ts';
 import type { OnnxFacts } from './onnx/facts.ts';
+import { saidPreprocessing } from './preprocessing.ts';
 import { fileFacts } from './sources.ts';
 import { verifyModel } from './verify/verify.ts';
 
@@ -67,6 +68,7 @@ export async function importReportOf(
   ]);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
+  const images = await Promise.all(reading.images.map((one) => withSaid(one, found, folder)));
   const { measured, reference, produced, notRun } = report;
   options.onStage?.('verifying');
   const { proof = {}, signal, process } = options;
@@ -92,7 +94,7 @@ export async function importReportOf(
     inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes: [...notes, ...named.notes],
-    images: reading.images,
+    images,
     config: [...axisLines(proposed), ...reading.config],
     check: {
       loads: true,
@@ -114,6 +116,17 @@ export async function importReportOf(
       lambda,
     },
   };
+}
+
+/** The net's own data layer counts before other files. */
+async function withSaid(
+  image: ImageReading,
+  { directory }: FoundModel,
+  folder: string,
+): Promise<ImageReading> {
+  const file = join(folder, MODEL_FILE);
+  const said = image.numbers ? undefined : await saidPreprocessing(directory, file, image);
+  return said ? { ...image, said } : image;
 }
 
 /** Includes the shapes only if others are possible. */
