@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IMAGE_PRESETS, PRESET_NAMES, type PresetName } from '../lib/config/image-presets.ts';
 import type { JobConfig } from '../lib/config/job.ts';
+import type { SaidPreprocessing } from './image-reading.ts';
 import type { ImportReport } from './import-report.ts';
-import type { SaidPreprocessing } from './preprocessing.ts';
 
 export interface ImageAdvice {
   readonly text: string;

@@ -11,6 +11,7 @@ import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+import { originText, type PortOrigin } from './origin.ts';
 import { type SampleRequest, sampleLines } from './sample-text.ts';
 import { verificationNotes } from './verify/text.ts';
 
@@ -29,6 +30,8 @@ export interface PortFacts {
   readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;
+  /** Of an input, where each of these is from. Absent in reports of earlier versions. */
+  readonly origin?: PortOrigin;
 }
 
 export interface ImportReport {
@@ -134,9 +137,10 @@ export function configLines({ config, measured: { lambda } }: ImportReport): rea
   return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
 }
 
-function portText({ name, dtype, shape }: PortFacts): string {
-  if (shape === null) return `${name}: ${dtype}, shape not given`;
-  return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}`;
+function portText({ name, dtype, shape, origin }: PortFacts): string {
+  const from = originText(origin);
+  if (shape === null) return `${name}: ${dtype}, shape not given${from}`;
+  return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}${from}`;
 }
 
 function imageText({ input, layout, channels, height, width }: ImageReading): string {
@@ -159,12 +163,13 @@ function shapesText({ memoryShapes }: ImportReport['measured']): string {
 
 function measuredText(measured: ImportReport['measured']): string {
   const { latencyP50Ms, loadMs, memoryPeakBytes, memoryByRows, machine } = measured;
-  const latency = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50), `;
+  const latency =
+    latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50 of made-up rows), `;
   const memory = memoryByRows?.map(
     ({ rows, peakBytes }) => `+${sizeText(peakBytes)} (${rows} ${rows === 1 ? 'row' : 'rows'})`,
   );
   const rest = `loaded in ${loadMs.toFixed(0)} ms, memory ${memory?.join(', ') ?? `+${sizeText(memoryPeakBytes)}`}`;
-  return `${latency}${rest}; ${machine.threads} threads of ${machine.cpu}`;
+  return `${latency}${rest}; on this machine, in a process of its own, ${machine.threads} threads of ${machine.cpu}`;
 }
 
 function sizeText(bytes: number): string {

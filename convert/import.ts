@@ -143,6 +143,7 @@ async function passThrough(found: FoundModel, folder: string, options: ImportOpt
       ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],
     image: undefined,
+    isFreed: false,
   };
 }
 
@@ -180,6 +181,7 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
       ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name))),
     ],
     image,
+    isFreed: conversion === first && first.otherwise !== undefined,
     names,
   };
 }

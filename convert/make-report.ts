@@ -16,6 +16,7 @@ import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { writeNames } from './names.ts';
 import type { OnnxFacts } from './onnx/facts.ts';
+import { originOf } from './origin.ts';
 import { saidPreprocessing } from './preprocessing.ts';
 import { fileFacts } from './sources.ts';
 import { verifyModel } from './verify/verify.ts';
@@ -37,6 +38,8 @@ export interface MadeModel {
   readonly sources: readonly string[];
   readonly notes: readonly string[];
   readonly image: ImageProposal | undefined;
+  /** Whether the conversion freed a number of rows that the source fixes. */
+  readonly isFreed: boolean;
   /** What the source itself calls columns and classes. */
   readonly names: ModelNames;
 }
@@ -56,7 +59,7 @@ interface ReportOptions {
 export async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, image, names }: MadeModel,
+  { facts, report, shapeless, sources, notes, image, names, isFreed }: MadeModel,
   options: ReportOptions,
   start: number,
 ): Promise<ImportReport> {
@@ -82,6 +85,7 @@ export async function importReportOf(
     signal,
     process,
   });
+  const origins = { kind: found.kind, options: options.convert ?? {}, isFreed };
   const lambda = lambdaFit(bytes, measured.memory);
   const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
@@ -91,7 +95,10 @@ export async function importReportOf(
     source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
     options: options.convert ?? {},
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
-    inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
+    inputs: report.inputs.map((spec) => ({
+      ...portFacts(spec, shapeless.inputs),
+      origin: originOf(spec, shapeless.inputs.includes(spec.name), origins),
+    })),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes: [...notes, ...named.notes],
     images,

@@ -5,18 +5,9 @@
 import { basename, dirname } from 'node:path';
 import type { ImageSettings } from '../lib/codecs/image/image.ts';
 import { textOf } from '../lib/registry/names.ts';
-import type { ImageReading } from './image-reading.ts';
+import type { ImageReading, SaidPreprocessing } from './image-reading.ts';
 import { type OnnxLabels, onnxLabels } from './onnx/labels.ts';
 import { rescalingOf } from './onnx/rescaling.ts';
-
-export interface SaidPreprocessing {
-  /** The file, and what in it. */
-  readonly source: string;
-  /** As config.yaml has it: value = (pixel × scale − mean) / std. */
-  readonly image: Partial<Pick<ImageSettings, 'channels' | 'scale' | 'mean' | 'std' | 'width' | 'height'>>;
-  /** What is a guess beside it, and what the service does otherwise than the file says. */
-  readonly notes: readonly string[];
-}
 
 type Fields = Readonly<Record<string, unknown>>;
 
