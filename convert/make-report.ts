@@ -11,12 +11,12 @@ import type { CheckReport } from './check/run.ts';
 import type { ConvertOptions, ImageProposal } from './conversion.ts';
 import type { FoundModel } from './detect.ts';
 import { type ImageReading, readImages } from './image-reading.ts';
-import { type ImportReport, portFacts } from './import-report.ts';
+import { type ImportReport, type PortFacts, portFacts } from './import-report.ts';
 import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { writeNames } from './names.ts';
 import type { OnnxFacts } from './onnx/facts.ts';
-import { originOf } from './origin.ts';
+import { type Origins, originOf } from './origin.ts';
 import { saidPreprocessing } from './preprocessing.ts';
 import { fileFacts } from './sources.ts';
 import { verifyModel } from './verify/verify.ts';
@@ -72,7 +72,7 @@ export async function importReportOf(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const reading = readImages(report.inputs, image);
   const images = await Promise.all(reading.images.map((one) => withSaid(one, found, folder)));
-  const { measured, reference, produced, notRun } = report;
+  const { measured, reference, notRun } = report;
   options.onStage?.('verifying');
   const { proof = {}, signal, process } = options;
   const proposed = proposedAxes(report.inputs, shapeless.inputs);
@@ -85,9 +85,7 @@ export async function importReportOf(
     signal,
     process,
   });
-  const origins = { kind: found.kind, options: options.convert ?? {}, isFreed };
   const lambda = lambdaFit(bytes, measured.memory);
-  const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
   return {
     version: 1,
@@ -95,10 +93,7 @@ export async function importReportOf(
     source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
     options: options.convert ?? {},
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
-    inputs: report.inputs.map((spec) => ({
-      ...portFacts(spec, shapeless.inputs),
-      origin: originOf(spec, shapeless.inputs.includes(spec.name), origins),
-    })),
+    inputs: inputFacts(report, shapeless, { kind: found.kind, options: options.convert ?? {}, isFreed }),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
     notes: [...notes, ...named.notes],
     images,
@@ -107,7 +102,7 @@ export async function importReportOf(
       loads: true,
       runs: notRun === undefined,
       reference: reference ? 'agrees' : 'none given',
-      nan: Object.fromEntries(nan),
+      nan: nanOf(report),
     },
     verification,
     measured: {
@@ -123,6 +118,18 @@ export async function importReportOf(
       lambda,
     },
   };
+}
+
+function inputFacts({ inputs }: CheckReport, shapeless: Shapeless, origins: Origins): PortFacts[] {
+  return inputs.map((spec) => ({
+    ...portFacts(spec, shapeless.inputs),
+    origin: originOf(spec, shapeless.inputs.includes(spec.name), origins),
+  }));
+}
+
+function nanOf({ produced }: CheckReport): Readonly<Record<string, number>> {
+  const counts = produced.filter(({ nan }) => nan > 0).map(({ name, nan }) => [name, nan] as const);
+  return Object.fromEntries(counts);
 }
 
 /** The net's own data layer counts before other files. */

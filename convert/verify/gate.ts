@@ -45,14 +45,14 @@ export async function assertReachable(
   runner: OnnxRunner,
   options: GateOptions,
 ): Promise<readonly Tensor[] | undefined> {
-  const { ask } = endpointsOf({ use: (work) => work(runner) }, options.filter);
+  const endpoints = endpointsOf({ use: (work) => work(runner) }, options.filter);
   const endMs = performance.now() + SEARCH_MS;
   let refusal: ServingError | undefined;
   for (const feeds of candidates(runner.inputs, options)) {
     // No endpoint takes it dense, and only its text would take seconds to make. Sparse values cannot be made up.
     if (elementsOf(feeds) * LEAST_BYTES > LIMITS.httpBodyBytes) return undefined;
     try {
-      await ask(runner.inputs, feeds, options.inputAlreadyBatched);
+      await endpoints.ask(runner.inputs, feeds, options.inputAlreadyBatched);
       await assertPictures(runner, feeds, options);
       return feeds;
     } catch (error) {

@@ -96,7 +96,13 @@ describe('an import', () => {
     assert.deepEqual([model.opset, model.irVersion], [17, 8]);
     assert.equal(model.bytes, (await readFile(join(directory, 'model.onnx'))).length);
     assert.deepEqual(importReport.inputs, [
-      { name: 'x', dtype: 'float32', shape: ['N', 3], dynamicAxes: { 0: 'N' } },
+      {
+        name: 'x',
+        dtype: 'float32',
+        shape: ['N', 3],
+        dynamicAxes: { 0: 'N' },
+        origin: { shape: 'options', rows: 'options', dtype: 'format' },
+      },
     ]);
     assert.deepEqual(check, { loads: true, runs: true, reference: 'none given', nan: {} });
     assert.ok(importReport.measured.loadMs > 0 && (importReport.measured.latencyP50Ms ?? 0) > 0);
@@ -208,7 +214,7 @@ describe('an import', () => {
     assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
       importReportText(importReport),
-      /- input x: float32, shape not given\n- output y: float32, shape not given/,
+      /- input x: float32, shape not given \(dtype of the format\)\n- output y: float32, shape not given/,
     );
   });
 

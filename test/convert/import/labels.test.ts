@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { importModel } from '../../../convert/import.ts';
-import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
+import { bytes, message, text as textField } from '../../../convert/onnx/chunk.ts';
 import { listOf } from '../../../convert/onnx/labels.ts';
 import { type ModelSpec, onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -23,7 +23,7 @@ const relu = (columns: number | string = 3): ModelSpec => ({
 /** The model with entries of metadata. */
 function withMetadata(spec: ModelSpec, entries: Readonly<Record<string, string>>): Buffer {
   const fields = Object.entries(entries).map(([key, value]) =>
-    bytes(14, message([text(1, key), text(2, value)])),
+    bytes(14, message([textField(1, key), textField(2, value)])),
   );
   return Buffer.concat([onnxModel(spec), ...fields.flatMap(({ parts }) => parts)]);
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { choiceLines, imageAdvice } from '../../../convert/image-advice.ts';
 import { importModel } from '../../../convert/import.ts';
-import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
+import { bytes, message, text as textField } from '../../../convert/onnx/chunk.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { parseConfig } from '../../support/config.ts';
 import { identityModel, type ModelSpec, onnxModel } from '../../support/onnx.ts';
@@ -89,7 +89,8 @@ test('timm says its numbers in config.json, and the metadata of ONNX theirs', as
   const timm = await advised(t, { 'm.onnx': PLAIN, 'config.json': json({ pretrained_cfg: cfg }) });
   assert.deepEqual(timm.settings.std, [0.25, 0.25, 0.25]);
   assert.match(timm.text, /from config\.json; the file scales to 1\/0\.9 of the size/);
-  const entry = (key: string, value: string) => bytes(14, message([text(1, key), text(2, value)])).parts;
+  const entry = (key: string, value: string) =>
+    bytes(14, message([textField(1, key), textField(2, value)])).parts;
   const standard = Buffer.concat([
     PLAIN,
     ...entry('Image.BitmapPixelFormat', 'Bgr8'),
@@ -114,7 +115,10 @@ function graph(nodes: ModelSpec['nodes'], layout: 'chw' | 'hwc' = 'hwc') {
     outputs: [{ ...image(...shape), name: 'y' }],
     nodes,
     weights: [
-      ...[scalar('s', 1 / 127.5), scalar('one', 1), scalar('d', 255), scalar('two', 2)],
+      scalar('s', 1 / 127.5),
+      scalar('one', 1),
+      scalar('d', 255),
+      scalar('two', 2),
       { name: 'mean', dtype: 'float32', shape: [3], data: Float32Array.of(0.485, 0.456, 0.406) },
       { name: 'std', dtype: 'float32', shape: [3], data: Float32Array.of(0.229, 0.224, 0.225) },
       { name: 'caffe', dtype: 'float32', shape: [3], data: Float32Array.of(103.939, 116.779, 123.68) },

@@ -46,11 +46,11 @@ async function assertAnswered({ directory, importReport }: Imported): Promise<re
   const file = join(directory, 'model.onnx');
   const runner = await openOnnx(file, 'v', modelSettings(DEFAULT_JOB, 1));
   try {
-    const { predict } = endpointsOf({ use: (work) => work(runner) }, undefined);
+    const endpoints = endpointsOf({ use: (work) => work(runner) }, undefined);
     const lines = sampleLines(sample, measured.sampleAnswer).filter((line) => !/^#|photo/.test(line));
     assert.equal(lines.length, sample.csv === undefined ? 1 : 2);
     for (const [i, line] of lines.entries()) {
-      const answer = await predict(printed(line), i === 0 ? 'application/json' : 'text/csv');
+      const answer = await endpoints.predict(printed(line), i === 0 ? 'application/json' : 'text/csv');
       assert.equal(answer?.slice(0, 160), measured.sampleAnswer.replace(/…$/, ''));
     }
     assert.ok(
