@@ -74,17 +74,12 @@ export async function importReportOf(
   const images = await Promise.all(reading.images.map((one) => withSaid(one, found, folder)));
   const { measured, reference, notRun } = report;
   options.onStage?.('verifying');
-  const { proof = {}, signal, process } = options;
+  const { proof = {}, sizes, signal, process } = options;
   const proposed = proposedAxes(report.inputs, shapeless.inputs);
   // No record reaches such a model without these axes, so the verdict is about them.
   const batchAxes = { ...proposed, ...proof.batchAxes };
-  const verification = await verifyModel(join(folder, MODEL_FILE), {
-    ...proof,
-    batchAxes,
-    sizes: options.sizes,
-    signal,
-    process,
-  });
+  const verify = { ...proof, batchAxes, sizes, signal, process };
+  const verification = await verifyModel(join(folder, MODEL_FILE), verify);
   const lambda = lambdaFit(bytes, measured.memory);
   const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
   return {
