@@ -78,18 +78,20 @@ async function importedModel(
   const found = await detectModel(directory);
   const sources = await fileFacts(found.directory, found.files);
   const key = createHash('sha256')
-    .update(JSON.stringify([found.kind, sources, convert, options.version, await converterHash()]))
+    .update(
+      JSON.stringify([found.kind, sources, convert, options.version, await converterHash(), found.mlflow]),
+    )
     .digest('hex')
     .slice(0, 16);
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
   const importReport = kept.importReport ?? (await importNow(found, { ...options, convert, out: folder }));
-  await replaceGolden(found.directory, folder);
+  await replaceGolden(found.home, folder);
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
   const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
-    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its import report: ${await reportPath(folder)}`,
+    `${KINDS[found.kind].title} model ${found.home}: ${how}; its import report: ${await reportPath(folder)}`,
   ];
   const useless = uselessOptions(found.kind, convert);
   const notes = [

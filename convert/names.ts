@@ -5,6 +5,7 @@ import type { ModelNames } from '../lib/contract/values.ts';
 import { NAMES_FILE, readNames } from '../lib/registry/names.ts';
 import type { CheckReport } from './check/run.ts';
 import type { FoundModel } from './detect.ts';
+import { signedColumns } from './mlflow.ts';
 
 const SHOWN_NAMES = 5;
 
@@ -16,11 +17,12 @@ export async function writeNames(
   found: FoundModel,
   folder: string,
   own: ModelNames,
-  { outputs }: CheckReport,
+  { inputs, outputs }: CheckReport,
 ): Promise<string[] | undefined> {
   // What a person put beside the model counts before what is in it.
-  const beside = await readNames(found.directory, outputs);
-  const columns = { ...own.columns, ...beside.columns };
+  const beside = await readNames(found.home, outputs);
+  const signed = signedColumns(found.mlflow ?? {}, own.columns, inputs);
+  const columns = { ...own.columns, ...signed, ...beside.columns };
   const labels = { ...own.labels, ...beside.labels };
   const shown = [...shownNames('input', 'columns', columns), ...shownNames('output', 'labels', labels)];
   if (shown.length === 0) return undefined;

@@ -40,7 +40,10 @@ export async function withModel<T>(
   const { detectModel } = await import('../../convert/detect.ts');
   const model = await detectModel(path);
   if (model.kind === 'onnx') {
-    return work({ name, ...(await factsOf(join(path, model.files[0] as string), { batchAxes, signal })) });
+    return work({
+      name,
+      ...(await factsOf(join(model.directory, model.files[0] as string), { batchAxes, signal })),
+    });
   }
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');
