@@ -55,10 +55,10 @@ export async function detectModel(directory: string): Promise<FoundModel> {
   const candidates = candidatesIn(names);
   if (candidates.length === 0) throw await nothing(home, names);
   if (candidates.length > 1) throw several(home, candidates);
-  return found(home, candidates[0] as Candidate, names);
+  return modelOf(home, candidates[0] as Candidate, names);
 }
 
-async function found(
+async function modelOf(
   folder: string,
   { kind, file }: Candidate,
   names: readonly string[],
@@ -86,7 +86,7 @@ async function mlflowModel(home: string, beside: readonly string[]): Promise<Fou
       }
       const files = await sourceFiles(place, candidate.kind, candidate.file, names);
       for (const file of files) await assertWithin(home, join(place, file));
-      const model = await found(place, candidate, names);
+      const model = await modelOf(place, candidate, names);
       const path = pathOf(home, candidate.kind === 'tf_saved_model' ? place : join(place, candidate.file));
       const note = `MLflow: the flavor ${flavor.name} of ${MLMODEL} was taken, ${path}`;
       return { ...model, home, mlflow: { flavor: flavor.name, path, ...flavor.facts }, notes: [note] };
@@ -97,7 +97,7 @@ async function mlflowModel(home: string, beside: readonly string[]): Promise<Fou
   if (candidate === undefined || more.length > 0) throw noFlavor(home, [...problems, ...others]);
   // An export that a person put beside what cannot be imported.
   const note = `${candidate.file} was taken, which ${MLMODEL} does not name`;
-  return { ...(await found(home, candidate, beside)), notes: [note] };
+  return { ...(await modelOf(home, candidate, beside)), notes: [note] };
 }
 
 /** The names of files in the directory, following links. */

@@ -222,7 +222,7 @@ function factsOf(
   return {
     ...(columns === undefined ? {} : { columns }),
     defaults: {
-      ...(flavor === 'pytorch' && isWhole ? { shapesInOrder: shapes as Shape[] } : {}),
+      ...(flavor === 'pytorch' && isWhole ? { shapesInOrder: shapes } : {}),
       ...(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string') ? { tags } : {}),
       ...(signature === undefined ? {} : { signature }),
     },

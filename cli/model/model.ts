@@ -5,6 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/registry/source.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -114,22 +115,31 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     if (values.tolerance !== undefined && values.reference === undefined)
       throw wrongUse('--tolerance goes with --reference');
     const options = await importOptions(values, output);
+    const { withSource } = await import('./source.ts');
     if (action === 'push') {
       const activate = !values['no-activate'];
       const { push } = await import('./push.ts');
-      return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
+      return withPlace(values, output, (place) =>
+        withSource(argument, output, (directory) => push(place, directory, { activate, ...options }, output)),
+      );
     }
-    return interruptible(`the ${action}`, output, async (signal) => {
-      const { proofOptions } = await import('../../convert/verify/options.ts');
-      const stoppable = { ...options, proof: proofOptions(options.job), signal };
-      if (action === 'check') return check(argument, stoppable, output);
-      // `model` -> `model-onnx`, in the same folder.
-      const path = resolve(argument);
-      const out = resolve(values.out ?? join(dirname(path), `${basename(path)}-onnx`));
-      return importTo(argument, { ...stoppable, out }, values, output);
-    });
+    const { proofOptions } = await import('../../convert/verify/options.ts');
+    const out = resolve(values.out ?? usualOutput(argument));
+    return withSource(argument, output, (directory) =>
+      interruptible(`the ${action}`, output, async (signal) => {
+        const stoppable = { ...options, proof: proofOptions(options.job), signal };
+        if (action === 'check') return check(directory, stoppable, output);
+        return importTo(directory, { ...stoppable, out }, values, output);
+      }),
+    );
   },
 });
+
+/** `model` -> `model-onnx`, in the same folder; of a model in S3 in this one. */
+function usualOutput(source: string): string {
+  const path = isInS3(source) ? basename(source) : resolve(source);
+  return join(dirname(path), `${basename(path)}-onnx`);
+}
 
 async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   const { force, reference, tolerance } = values;

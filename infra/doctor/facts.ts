@@ -7,6 +7,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { resolveModelPath } from '../../lib/registry/source.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
 import type { Parameters } from '../parameters.ts';
 import { type ArchiveFacts, readArchiveFacts } from './archive.ts';
@@ -62,7 +63,7 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
     named,
   });
   const settingsFile = configPath(root, config);
-  const directory = resolve(dirname(settingsFile), job.modelPath);
+  const directory = resolveModelPath(dirname(settingsFile), job.modelPath);
   const folder = request.packageFolder ?? (templateFile && dirname(templateFile));
   return {
     configFile: existsSync(settingsFile) ? settingsFile : undefined,

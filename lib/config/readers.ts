@@ -1,4 +1,5 @@
 /** How the values of settings are read: each reader says what it expects, and gives nothing for what it does not take. */
+import { readS3Address } from '../contract/names.ts';
 import { booleanOf, numberOf, type Value } from './value.ts';
 
 export interface Reader<T> {
@@ -71,6 +72,15 @@ export const folder: Reader<string> = {
   read: (value) => {
     const path = textOf(value)?.replace(/^file:\/\//, '');
     return path && path.length <= MAX_PATH_LENGTH && !/\0|:\/\//.test(path) ? path : undefined;
+  },
+};
+
+export const modelPlace: Reader<string> = {
+  expected: 'the path of a folder on this machine, or s3://bucket/prefix (the model is uploaded from there)',
+  read: (value) => {
+    const text = textOf(value);
+    const isAddress = text !== undefined && text.length <= MAX_PATH_LENGTH && !text.includes('\0');
+    return isAddress && readS3Address(text) ? text : folder.read(value);
   },
 };
 

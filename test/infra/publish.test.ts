@@ -75,7 +75,7 @@ describe('publishing the model of a job', () => {
   });
 
   test('before packaging a model that could not serve is an error, and no directory is none', async () => {
-    const prepare = () => prepareModel({ root: folder, config: undefined });
+    const prepare = () => prepareModel({ root: folder, config: undefined, client: () => assert.fail() });
     assert.equal((await prepare()).isThere, false);
     const model = join(folder, 'model');
     await mkdir(model);
