@@ -17,7 +17,8 @@ interface ServedModel {
   readonly importReport?: ImportReport;
 }
 
-/** How often a copy is told of. */
+/** A copy of more bytes is told of several times. */
+const LONG_BYTES = 64_000_000;
 const STEPS = 4;
 
 /** An import may take minutes, so its stages are logged to stderr, the log of a background service. */
@@ -37,7 +38,7 @@ export async function modelHere(
   const folder = join(dataDir, 'copied', jobName);
   let told = -1;
   const onBytes = (done: number, total: number) => {
-    const step = Math.floor((STEPS * done) / total);
+    const step = total > LONG_BYTES ? Math.floor((STEPS * done) / total) : 0;
     if (step > told)
       tell(`job ${jobName}: copying ${modelDirectory}: ${megabytes(done)} of ${megabytes(total)} MB`);
     told = step;

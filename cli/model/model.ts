@@ -22,7 +22,10 @@ const OPTIONS = {
   ...CONFIG_OPTION,
   ...MAKING_OPTIONS,
   ...only(['import'], {
-    out: { value: 'dir', about: 'where the model is written (default: <dir>-onnx, beside <dir>)' },
+    out: {
+      value: 'dir',
+      about: 'where the model is written (default: <dir>-onnx, beside <dir>; of s3://… in this folder)',
+    },
   }),
   ...only(['import', 'golden'], {
     force: { about: 'write into a directory with other files, too; they stay; replace a golden request' },
@@ -54,7 +57,7 @@ export const command = defineCommand({
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
-(*.model or *.bigdl).`,
+(*.model or *.bigdl); a directory of MLflow, by its MLmodel. <dir> may be s3://bucket/prefix, which is copied.`,
   actions: {
     import: [
       '<dir>',
@@ -81,6 +84,7 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
   options: OPTIONS,
   examples: [
     'model push resnet50 --bucket my-bucket --job images',
+    'model import s3://my-bucket/nets/resnet50',
     'model list --bucket my-bucket --job images',
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',

@@ -78,9 +78,9 @@ export const folder: Reader<string> = {
 export const modelPlace: Reader<string> = {
   expected: 'the path of a folder on this machine, or s3://bucket/prefix (the model is uploaded from there)',
   read: (value) => {
-    const text = textOf(value);
-    const isAddress = text !== undefined && text.length <= MAX_PATH_LENGTH && !text.includes('\0');
-    return isAddress && readS3Address(text) ? text : folder.read(value);
+    const address = textOf(value);
+    const isText = address !== undefined && address.length <= MAX_PATH_LENGTH && !address.includes('\0');
+    return isText && readS3Address(address) ? address : folder.read(value);
   },
 };
 

@@ -155,7 +155,7 @@ function refusal(error: unknown, address: string, bucket: string): ServingError 
   });
   const { code, message } = ServingError.from(error);
   const endpoint = variables['AWS_ENDPOINT_URL'];
-  const isAway = endpoint !== undefined && /ECONNREFUSED|ENOTFOUND/.test(String((error as Error).message));
+  const isAway = endpoint !== undefined && /ECONNREFUSED|ENOTFOUND/.test((error as Error).message);
   const why =
     advice ??
     (isAway ? `nothing answers at AWS_ENDPOINT_URL, ${endpoint}; unset it for Amazon's S3` : message);

@@ -106,14 +106,16 @@ test('without an endpoint that answers, the variable that names it is told', asy
 test('doctor tells of a model in S3 that it does not look at', async (t) => {
   const { cwd, env } = await prepared(t);
   await writeFile(join(cwd, 'config.yaml'), 'modelPath: s3://their-models/onnx\n');
-  const answer = (await warmCliJson(['init', '--deploy'], { cwd, env })) as CliAnswer<unknown>;
-  assert.equal(answer.code, 0, answer.stderr);
   const { json } = (await warmCliJson(['doctor'], { cwd, env })) as CliAnswer<{
-    readonly findings: readonly { readonly id: string; readonly found: string; readonly severity: string }[];
+    readonly findings: readonly {
+      readonly rule: string;
+      readonly found: string;
+      readonly severity: string;
+    }[];
   }>;
-  const [remote] = json.findings.filter(({ id }) => id.startsWith('model-'));
+  const [remote] = json.findings.filter(({ rule }) => rule.startsWith('model-'));
   assert.deepEqual(
-    [remote?.id, remote?.found, remote?.severity],
+    [remote?.rule, remote?.found, remote?.severity],
     ['model-remote', 's3://their-models/onnx', 'info'],
   );
 });

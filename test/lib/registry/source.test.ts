@@ -130,7 +130,11 @@ describe('from an S3', () => {
   });
 
   test('what is not there is refused with what to do', async (t) => {
-    const refusal = (address: string) => copy(t, address).then(() => assert.fail(), ServingError.from);
+    const refusal = (address: string) =>
+      copy(t, address).then(
+        () => assert.fail(),
+        (error: unknown) => ServingError.from(error),
+      );
     const bucket = await refusal('s3://nobody-has-it/a');
     assert.equal(bucket.code, 'bad_config');
     assert.match(bucket.message, /^s3:\/\/nobody-has-it\/a: there is no bucket nobody-has-it; /);
@@ -168,10 +172,10 @@ function s3With(
     if (error) throw error;
     const { Key, Prefix = '', StartAfter = '' } = command.input;
     if (command instanceof ListObjectsV2Command) {
-      const after = objects.filter(({ key }) => key.startsWith(Prefix) && key > StartAfter);
+      const later = objects.filter(({ key }) => key.startsWith(Prefix) && key > StartAfter);
       return {
-        Contents: after.slice(0, 1_000).map(({ key, body = '' }) => ({ Key: key, Size: body.length })),
-        IsTruncated: after.length > 1_000,
+        Contents: later.slice(0, 1_000).map(({ key, body = '' }) => ({ Key: key, Size: body.length })),
+        IsTruncated: later.length > 1_000,
       };
     }
     const { body = '', head } = objects.find(({ key }) => key === Key) ?? assert.fail();
@@ -189,7 +193,10 @@ async function refused(
 ) {
   const directory = await temporaryFolder(t);
   const copying = copyModel('s3://bucket/m', directory, { s3: s3With(objects, refuse) });
-  const error = await copying.then(() => assert.fail(), ServingError.from);
+  const error = await copying.then(
+    () => assert.fail(),
+    (error: unknown) => ServingError.from(error),
+  );
   assert.deepEqual(await readdir(directory), []);
   assert.ok(error.message.startsWith('s3://bucket/m: '), error.message);
   return { code: error.code, message: error.message.slice('s3://bucket/m: '.length) };
