@@ -70,7 +70,8 @@ async function modelOf(
 
 /** The model of the first flavor whose files are of a format that is read. */
 async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
-  const { readable, others } = readMlmodel(home);
+  const { full: file } = await pathWithin(home, MLMODEL);
+  const { readable, others } = readMlmodel(file);
   const problems: string[] = [];
   for (const flavor of readable) {
     const { full, isFolder } = await pathWithin(home, flavor.path);

@@ -50,15 +50,17 @@ const FLAVORS: Readonly<Record<string, { readonly kind: ModelKind; readonly path
   lightgbm: { kind: 'lightgbm', paths: ['data'] },
 };
 
-const TO_ONNX: Readonly<Record<string, string>> = {
-  sklearn: 'skl2onnx.to_onnx(mlflow.sklearn.load_model(dir), X[:1]) makes an ONNX model of it',
-  catboost:
-    'mlflow.catboost.load_model(dir).save_model("model.onnx", format="onnx") makes an ONNX model of it',
-  spark: 'onnxmltools.convert_sparkml makes an ONNX model of it',
-  transformers: '`optimum-cli export onnx` makes an ONNX model of it',
-  sentence_transformers: '`optimum-cli export onnx` makes an ONNX model of it',
-  fastai: 'torch.jit.trace(learner.model.eval(), example).save("model.pt") makes a TorchScript model of it',
-};
+const TO_ONNX: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    sklearn: 'skl2onnx.to_onnx(mlflow.sklearn.load_model(dir), X[:1]) makes an ONNX model of it',
+    catboost:
+      'mlflow.catboost.load_model(dir).save_model("model.onnx", format="onnx") makes an ONNX model of it',
+    spark: 'onnxmltools.convert_sparkml makes an ONNX model of it',
+    transformers: '`optimum-cli export onnx` makes an ONNX model of it',
+    sentence_transformers: '`optimum-cli export onnx` makes an ONNX model of it',
+    fastai: 'torch.jit.trace(learner.model.eval(), example).save("model.pt") makes a TorchScript model of it',
+  }),
+);
 const OTHERWISE = 'its code is Python: export the model to ONNX, or serve the code as a worker';
 /** How the objects of scikit-learn are stored, which are code. */
 const PICKLED: Readonly<Record<string, string>> = {
@@ -80,9 +82,8 @@ const DTYPES: ReadonlySet<string> = new Set([
 ]);
 const MAX_FLAVORS = 50;
 
-/** @param home the directory. @throws bad_model when its MLmodel is none */
-export function readMlmodel(home: string): Mlmodel {
-  const file = join(home, MLMODEL);
+/** @param file the MLmodel. @throws bad_model when it is none */
+export function readMlmodel(file: string): Mlmodel {
   const root = yamlOf(file);
   const flavors = keysOf(fieldOf(root, 'flavors'));
   if (flavors.length === 0 || flavors.length > MAX_FLAVORS) {
@@ -99,7 +100,7 @@ export function readMlmodel(home: string): Mlmodel {
     return [{ name, path, facts: factsOf(name, flavor, inputs) }];
   });
   const others = flavors.filter((name) => !Object.hasOwn(FLAVORS, name) && name !== 'python_function');
-  const advice = others.map((name) => `${shown(name)}: ${TO_ONNX[name] ?? OTHERWISE}`);
+  const advice = others.map((name) => `${shown(name)}: ${TO_ONNX.get(name) ?? OTHERWISE}`);
   const isCode = readable.length + others.length === 0;
   return { readable, others: isCode ? [`python_function: ${OTHERWISE}`] : advice };
 }
@@ -139,7 +140,10 @@ export async function pathWithin(home: string, path: string) {
     if (error instanceof ServingError) throw error;
     throw refused('which is not there; copy the whole directory of the model');
   });
-  return { full, isFolder: (await stat(full)).isDirectory() };
+  const found = await stat(full);
+  // Reading a pipe would wait forever.
+  if (!found.isDirectory() && !found.isFile()) throw refused('which is no file');
+  return { full, isFolder: found.isDirectory() };
 }
 
 /** @throws bad_model for a link that leads out of the directory; the file system's error when nothing is there */

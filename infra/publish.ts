@@ -8,13 +8,14 @@ import { basename, dirname, join } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { OnTheWay } from '../convert/cache.ts';
 import type { JobConfig } from '../lib/config/job.ts';
+import { isInS3, resolveModelPath } from '../lib/config/model-path.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import { readVerification } from '../lib/contract/verification.ts';
 import { removeOthers } from '../lib/registry/download-folder.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
-import { copyModel, isInS3, resolveModelPath } from '../lib/registry/source.ts';
+import { copyModel } from '../lib/registry/source.ts';
 import { configPath, readJobConfig } from './config.ts';
 
 export interface PublishRequest {

@@ -5,9 +5,9 @@
 import { basename, join } from 'node:path';
 import type { ImportReport } from '../convert/import-report.ts';
 import type { JobConfig } from '../lib/config/job.ts';
+import { isInS3 } from '../lib/config/model-path.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { removeOthers } from '../lib/registry/download-folder.ts';
-import { copyModel, isInS3 } from '../lib/registry/source.ts';
 import { installation } from './installation.ts';
 
 interface ServedModel {
@@ -17,7 +17,7 @@ interface ServedModel {
   readonly importReport?: ImportReport;
 }
 
-/** A copy of more bytes is told of several times. */
+/** A copy of more bytes is reported several times. */
 const LONG_BYTES = 64_000_000;
 const STEPS = 4;
 
@@ -44,6 +44,8 @@ export async function modelHere(
     told = step;
   };
   try {
+    // Loaded on demand, because it loads the client of S3.
+    const { copyModel } = await import('../lib/registry/source.ts');
     const copied = await copyModel(modelDirectory, folder, { onBytes });
     if (prunes) await removeOthers(folder, new Set([basename(copied)]));
     return copied;

@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
+import { resolveModelPath } from '../lib/config/model-path.ts';
 import { badConfig } from '../lib/contract/errors.ts';
-import { resolveModelPath } from '../lib/registry/source.ts';
 import { type Access, type AccessValues, readAccess } from './access.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
 import { packageFolder } from './installation.ts';

@@ -6,10 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { openProcess } from '../../lib/compose/deployed-worker.ts';
+import { isInS3, resolveModelPath } from '../../lib/config/model-path.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { makeFolder } from '../../lib/registry/download-folder.ts';
-import { copyModel, isInS3, resolveModelPath } from '../../lib/registry/source.ts';
+import { copyModel } from '../../lib/registry/source.ts';
 import type { DlqPlace, ReplayRunner } from './place.ts';
 
 /** @param limitMs of one record. @throws bad_config, model_unavailable with the worker's traceback */

@@ -12,9 +12,9 @@ import {
 } from '../../convert/golden/file.ts';
 import type { ImportOptions } from '../../convert/import.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
-import { isInS3 } from '../../lib/registry/source.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';

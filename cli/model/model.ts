@@ -5,7 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
-import { isInS3 } from '../../lib/registry/source.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';

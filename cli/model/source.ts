@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { copyModel, isInS3 } from '../../lib/registry/source.ts';
+import { copyModel } from '../../lib/registry/source.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';

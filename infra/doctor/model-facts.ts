@@ -5,9 +5,9 @@ import type { MemoryPoint } from '../../convert/check/memory.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { isReportFile, reportPath } from '../../convert/report-file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
-import { isInS3 } from '../../lib/registry/source.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
 import { listOf, numberOf, recordOf, textOf } from './template.ts';
 

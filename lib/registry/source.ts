@@ -4,7 +4,7 @@
  * for it when the copy began, so a copy is never a mixture of two versions.
  */
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { badConfig, badModel, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readS3Address } from '../contract/names.ts';
 import { variables } from '../contract/variables.ts';
@@ -25,16 +25,6 @@ const PART_MS = 300_000;
 export interface CopyOptions extends Pick<DownloadOptions, 'onBytes' | 'signal'> {
   /** Default: the caller's usual account, region and endpoint. */
   readonly s3?: S3Client | undefined;
-}
-
-/** True for what names a place in S3, if perhaps not well. */
-export function isInS3(path: string): boolean {
-  return /^s3:/i.test(path);
-}
-
-/** `modelPath` of a config: an address in S3 as it is, another path from the folder of the config. */
-export function resolveModelPath(directory: string, modelPath: string): string {
-  return isInS3(modelPath) ? modelPath : resolve(directory, modelPath);
 }
 
 /**

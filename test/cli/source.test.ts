@@ -92,10 +92,11 @@ test('errors name the address, never the copy, and golden requests need a direct
   assert.deepEqual(await readdir(TMPDIR), []);
 });
 
-test('without an endpoint that answers, the variable that names it is told', async (t) => {
-  const { cwd, env, aws } = await prepared(t);
-  await aws.close();
-  const { code, stderr } = await warmCli(['model', 'check', 's3://their-models/onnx'], { cwd, env });
+test('without an endpoint that answers, the error names the variable that says where it is', async (t) => {
+  const { cwd, env } = await prepared(t);
+  // Nobody listens on a port of the system's own.
+  const away = { cwd, env: { ...env, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' } };
+  const { code, stderr } = await warmCli(['model', 'check', 's3://their-models/onnx'], away);
   assert.equal(code, 1);
   assert.match(
     stderr,

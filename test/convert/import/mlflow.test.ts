@@ -1,6 +1,6 @@
 /** Directories of MLflow: which flavor and file are imported in the layouts of MLflow 1 to 3, and what is refused. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { detectModel, needsImport } from '../../../convert/detect.ts';
@@ -275,6 +275,12 @@ const REFUSED: readonly (readonly [
     ['model.skops'],
     /lightgbm: "model\.skops" holds no model that is read; mlflow\.lightgbm\.load_model\(dir\)\.booster_\.save_model/,
   ],
+  [
+    'a flavor with the name of a property',
+    flavors('\n  constructor:\n    data: x'),
+    ['x'],
+    /"constructor": its code is Python/,
+  ],
   ['code in Python', flavors(''), ['model'], /python_function: its code is Python: .* worker$/],
   ['an unknown flavor', flavors('\n  "a\\e[0m":\n    data: x'), ['x'], /"a\\u001b\[0m": its code is Python/],
   [
@@ -367,6 +373,12 @@ describe('an MLmodel is refused that names', () => {
     await symlink(outside, join(folder, 'real', 'variables'));
     await writeFile(join(folder, 'MLmodel'), flavors(saved.replace('tfmodel', 'real')));
     await assert.rejects(detectModel(folder), refusal);
+
+    await rm(join(folder, 'MLmodel'));
+    await writeFile(join(outside, 'MLmodel'), flavors(ONNX));
+    await symlink(join(outside, 'MLmodel'), join(folder, 'MLmodel'));
+    await assert.rejects(detectModel(folder), refusal);
+    await rm(join(folder, 'MLmodel'));
 
     // A link within the directory is as good as a file.
     await symlink(join('inner', 'model.xgb'), join(folder, 'linked.xgb'));

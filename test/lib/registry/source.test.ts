@@ -11,10 +11,11 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
+import { resolveModelPath } from '../../../lib/config/model-path.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { readS3Address } from '../../../lib/contract/names.ts';
 import { MAX_MODEL_FILES } from '../../../lib/registry/download.ts';
-import { copyModel, MAX_SOURCE_BYTES, resolveModelPath } from '../../../lib/registry/source.ts';
+import { copyModel, MAX_SOURCE_BYTES } from '../../../lib/registry/source.ts';
 import type { S3Client } from '../../../lib/s3/objects.ts';
 import { type LocalAws, startAws } from '../../../local/aws/aws.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -193,13 +194,13 @@ async function refused(
 ) {
   const directory = await temporaryFolder(t);
   const copying = copyModel('s3://bucket/m', directory, { s3: s3With(objects, refuse) });
-  const error = await copying.then(
+  const failure = await copying.then(
     () => assert.fail(),
     (error: unknown) => ServingError.from(error),
   );
   assert.deepEqual(await readdir(directory), []);
-  assert.ok(error.message.startsWith('s3://bucket/m: '), error.message);
-  return { code: error.code, message: error.message.slice('s3://bucket/m: '.length) };
+  assert.ok(failure.message.startsWith('s3://bucket/m: '), failure.message);
+  return { code: failure.code, message: failure.message.slice('s3://bucket/m: '.length) };
 }
 
 test('a digest of S3 is compared where it is one of the content', async (t) => {
