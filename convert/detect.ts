@@ -70,8 +70,7 @@ async function modelOf(
 
 /** The model of the first flavor whose files are of a format that is read. */
 async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
-  const { full: file } = await pathWithin(home, MLMODEL);
-  const { readable, others } = readMlmodel(file);
+  const { readable, others } = readMlmodel((await pathWithin(home, MLMODEL)).full);
   const problems: string[] = [];
   for (const flavor of readable) {
     const { full, isFolder } = await pathWithin(home, flavor.path);
