@@ -161,7 +161,7 @@ function treesOf(
       yield tree;
     }
   }
-  const columns = { categories, rounding: 'floor', zeroIsMissing: new Set<number>() } as const;
+  const columns = () => ({ categories, rounding: 'floor', zeroIsMissing: new Set<number>() }) as const;
   const ensemble = { trees: read(), features, targets, mode: 'BRANCH_LT', dtype: 'float32', base } as const;
   return { graph: treeGraph(ensemble, columns, link), notes };
 }

@@ -1,6 +1,7 @@
 /** Operators of ai.onnx.ml: classical models, whose rows are the first of two axes. */
 import type { Call, Rule } from '../call.ts';
 import { type Size, size } from '../size.ts';
+import { MOST_TEXTS } from '../skim.ts';
 import { type Data, fixedOf, type Shape } from '../value.ts';
 import { unary } from './elementwise.ts';
 
@@ -36,7 +37,8 @@ const sameTable: Rule = (call) => {
 const oneHot: Rule = (call) => {
   const x = call.data(0);
   const categories = ['cats_int64s', 'cats_strings'].map((name) => call.attribute(name)?.count ?? 0);
-  return call.moved(x, [...call.shape(x), size(Math.max(...categories))]);
+  const count = Math.max(...categories);
+  return call.moved(x, [...call.shape(x), count < MOST_TEXTS ? size(count) : call.dim()]);
 };
 
 /** Columns of the last axis. */
