@@ -3,7 +3,8 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomNumbers } from '../../../convert/check/inputs.ts';
-import { openArchive } from '../../../convert/pytorch/files/zip.ts';
+import { ARCHIVE } from '../../../convert/pytorch/files/archive.ts';
+import { openArchive } from '../../../convert/zip.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { moduleBytes } from './bigdl/writer.ts';
 import { bundleFiles } from './bundle.ts';
@@ -248,7 +249,7 @@ async function lightgbm(folder: string): Promise<void> {
 
 /** A cloudpickled class with a Linear(2, 1), made as wide as it is asked to be. */
 function widened(file: Buffer, width: number): Buffer {
-  const archive = openArchive(file, 'model.pt');
+  const archive = openArchive(file, 'model.pt', ARCHIVE);
   const text = Buffer.from(archive.read('data.pkl')).toString('latin1');
   const start = text.indexOf('in_features');
   const int = (value: number) => {
