@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readModel } from '../../../convert/batching/model.ts';
 import { type InputAxes, type Proof, proofOf } from '../../../convert/batching/proof.ts';
+import { MOST_TEXTS } from '../../../convert/batching/skim.ts';
 import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
 import { type NodeSpec, nodeProto, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -395,3 +396,25 @@ test('outputs on another axis are proven where the caller asks for them, with th
   assert.equal(end, undefined);
   assert.deepEqual([...outputAxes], [['y', 1]]);
 });
+
+for (const count of [3, 70_000]) {
+  const isKnown = count === 3;
+  test(`the width of ${count} categories is ${isKnown ? 'known' : 'not counted, and a reshape by another one not proven'}`, async (t) => {
+    const strings = Array.from({ length: count }, (_, i) => `${i}`);
+    const { end } = await prove(t, {
+      inputs: { x: ['N', 1] },
+      nodes: [
+        {
+          op: 'OneHotEncoder',
+          domain: ML,
+          inputs: ['x'],
+          outputs: ['hot'],
+          attributes: { cats_strings: { strings }, zeros: 1 },
+        },
+        { op: 'Reshape', inputs: ['hot', 'ishape'], outputs: ['y'] },
+      ],
+      ints: { ishape: [-1, isKnown ? count : MOST_TEXTS] },
+    });
+    assert.equal(end === undefined, isKnown, end?.message);
+  });
+}

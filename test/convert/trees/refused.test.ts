@@ -217,6 +217,38 @@ test('UBJSON reads as the JSON of the same document', () => {
   );
 });
 
+test('JSON is read as JSON.parse reads it, lists of numbers and objects in lists when they are asked for', () => {
+  const value = (of: unknown): unknown => {
+    if (typeof of === 'function') return value(of());
+    if (Array.isArray(of)) return of.map(value);
+    if (typeof of !== 'object' || of === null) return of;
+    return Object.fromEntries(Object.entries(of).map(([key, item]) => [key, value(item)]));
+  };
+  for (const text of [
+    ' { "a" : [ ] , "b":{}, "c": [1, -2.5e3 ,0], "d":[{"e":[[1],["]"]]},{"f":null}], "\\"g\\\\":"\u00e9\\n\\"]" } ',
+    '[true,false,null,"a",1]',
+    '-1.5',
+    '"]"',
+  ])
+    assert.deepEqual(value(readJson(Buffer.from(text))), JSON.parse(text), text);
+  const list = readJson(Buffer.from('{"x":[NaN,1,-Infinity]}')) as { x: () => unknown };
+  assert.deepEqual(list.x(), [null, 1, -Infinity]);
+  for (const bad of [
+    '',
+    '{',
+    '[1',
+    '["a"',
+    '{"a" 1}',
+    '{1:2}',
+    '[true false]',
+    '1 2',
+    '{"a":',
+    'x',
+    '['.repeat(1_000),
+  ])
+    assert.throws(() => value(readJson(Buffer.from(bad))), { code: 'bad_model' }, bad.slice(0, 20));
+});
+
 test('UBJSON of all types', () => {
   const bytes = Buffer.from('[ZTFNCAi\xffU\xffI\x01\x00SU\x02hi]', 'latin1');
   assert.deepEqual(readUbjson(bytes), [null, true, false, 'A', -1, 255, 256, 'hi']);
