@@ -29,12 +29,12 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], without: ['cli/wkr'], lines: 6_130, planned: 5_500 },
   { folders: ['infra'], lines: 3_860, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
-  { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
-  { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
-  { folders: ['convert/pytorch'], lines: 9_200, planned: 4_500 },
-  { folders: ['convert/openvino'], lines: 4_600, planned: 2_400 },
-  { folders: ['convert/bigdl'], lines: 2_985, planned: 2_200 },
-  { folders: ['convert/trees'], lines: 1_130, planned: 1_130 },
+  { folders: ['convert/tensorflow'], lines: 10_340, planned: 10_500 },
+  { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },
+  { folders: ['convert/pytorch'], lines: 8_900, planned: 4_500 },
+  { folders: ['convert/openvino'], lines: 4_430, planned: 2_400 },
+  { folders: ['convert/bigdl'], lines: 2_955, planned: 2_200 },
+  { folders: ['convert/trees'], lines: 1_290, planned: 1_130 },
   {
     folders: ['convert'],
     without: [
@@ -45,7 +45,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/pytorch',
       'convert/trees',
     ],
-    lines: 11_250,
+    lines: 11_525,
     planned: 4_500,
   },
 ];
