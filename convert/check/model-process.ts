@@ -5,6 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { type Variables, variables } from '../../lib/contract/variables.ts';
 import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
 
 const MAX_STDERR = 4_096;
@@ -79,8 +80,8 @@ function isLarge(answer: ModelAnswer): boolean {
   return 'report' in answer && answer.report.measured.memoryPeakBytes > LARGE_BYTES;
 }
 
-function start(script: string, variables: NodeJS.ProcessEnv): ChildProcess {
-  const env = { ...process.env, ...variables };
+function start(script: string, more: Variables): ChildProcess {
+  const env = { ...variables, ...more };
   const child = fork(new URL(script), { execArgv: [], env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
   // One that fails between two requests is reported by the next.
   return child.on('error', () => undefined);

@@ -273,7 +273,7 @@ function widened(file: Buffer, width: number): Buffer {
     size,
     'K\x01',
   ];
-  const tail = text.slice(start).replaceAll(/K[\0-\x02]/g, () => numbers.shift() as string);
+  const tail = text.slice(start).replaceAll(/K[^ -\u00FF]/g, () => numbers.shift() as string);
   return zip(
     new Map([
       ['m/data.pkl', Buffer.from(text.slice(0, start) + tail, 'latin1')],
