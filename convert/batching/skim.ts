@@ -3,7 +3,7 @@
  * of 500 MB is read in milliseconds and little memory.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { badModel, ServingError } from '../../lib/contract/errors.ts';
+import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { bytes, type Chunk, message } from '../onnx/chunk.ts';
 import type { Table } from '../wire/table.ts';
 
@@ -141,6 +141,6 @@ class Skimmer {
   }
 
   private fail(problem: string): never {
-    throw badModel(`${this.path}: the file is damaged (${problem}, at byte ${this.at})`);
+    throw badModel(`${this.path}: ${DAMAGED} (${problem}, at byte ${this.at})`);
   }
 }
