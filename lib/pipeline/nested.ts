@@ -9,6 +9,7 @@ import { allocate, type DType, elementCount, type NumericDType, type Tensor } fr
 import { storeFor } from './cast.ts';
 
 /**
+ * @param value NaN, which JSON cannot hold, is a number of float32 and float64
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
@@ -77,7 +78,7 @@ function fillFloats(
   }
   for (let i = 0; i < elements.length; i++, at++) {
     const element = elements[i];
-    if (mayMiss && element === null) {
+    if ((mayMiss && element === null) || Number.isNaN(element)) {
       out[at] = Number.NaN;
       continue;
     }
