@@ -93,7 +93,10 @@ function fillFloats(
 
 function leafNumber(leaf: unknown, shape: readonly number[]): number {
   if (Array.isArray(leaf)) throw ragged(shape, shape.length, 'an array where the first element is none');
-  return numberOf(leaf);
+  if (leaf !== null) return numberOf(leaf);
+  throw badInput(
+    'expected a number, got null, a missing value, which only columns with names (names.json) have',
+  );
 }
 
 /** The array at `axis`, of the length that `shape` says. */

@@ -34,7 +34,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['convert/pytorch'], lines: 9_200, planned: 4_500 },
   { folders: ['convert/openvino'], lines: 4_600, planned: 2_400 },
   { folders: ['convert/bigdl'], lines: 2_985, planned: 2_200 },
-  { folders: ['convert/trees'], lines: 1_130, planned: 1_130 },
+  { folders: ['convert/trees'], lines: 1_150, planned: 1_130 },
   {
     folders: ['convert'],
     without: [
