@@ -45,7 +45,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/pytorch',
       'convert/trees',
     ],
-    lines: 11_250,
+    lines: 11_270,
     planned: 4_500,
   },
 ];

@@ -127,7 +127,7 @@ function treeCases(file: string, dtype: string): Case[] {
   }));
 }
 
-/** `temp` divides the logits of the signature `warm`, which is told by the probabilities without it. */
+/** `temp` divides the logits of the signature `warm`, which follow from the probabilities without it. */
 function tempered(one: Case, temperature: number): Case {
   const { inputs, outputs, count } = one;
   const [scores] = outputs as readonly [Wanted];
