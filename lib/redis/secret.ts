@@ -34,7 +34,7 @@ export class CachedSecret {
   constructor(read: () => Promise<string>, now: () => number) {
     this.#read = read;
     this.#now = now;
-    // Whoever uses the value first gets the error.
+    // The first use of the value gets the error.
     this.#start().catch(() => undefined);
   }
 
@@ -93,11 +93,9 @@ async function askFor(secret: ParameterSecret): Promise<string> {
   const value = answer.Parameter?.Value;
   if (status === 200 && typeof value === 'string' && value !== '') return value;
   // As "com.amazonaws.ssm#ParameterNotFound".
-  const kind = String(answer.__type ?? `status ${status}`)
-    .split('#')
-    .pop();
+  const kind = typeof answer.__type === 'string' ? answer.__type.replace(/^.*#/, '') : `status ${status}`;
   const message = answer.message ?? answer.Message;
-  const reason = typeof message === 'string' && message !== '' ? `${kind}: ${message}` : String(kind);
+  const reason = typeof message === 'string' && message !== '' ? `${kind}: ${message}` : kind;
   if (status >= 500) throw new Error(reason);
   throw new ServingError('results_unavailable', reason);
 }

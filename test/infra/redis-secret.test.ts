@@ -45,11 +45,13 @@ async function systemsManager(
   answer: Answer,
 ): Promise<{ endpoint: string; asked: string[] }> {
   const asked: string[] = [];
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
     let body = '';
-    for await (const chunk of request) body += String(chunk);
-    asked.push(body);
-    answer(request, body, response);
+    request.on('data', (chunk) => (body += String(chunk)));
+    request.on('end', () => {
+      asked.push(body);
+      answer(request, body, response);
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -89,7 +91,7 @@ test('a parameter is asked for as Systems Manager documents it', async (t) => {
   );
 });
 
-test('a refusal of Systems Manager is told as it gives it, and is not asked again', async (t) => {
+test('a refusal of Systems Manager is passed on as it gives it, and is not asked again', async (t) => {
   const { endpoint, asked } = await systemsManager(t, (_request, _body, response) => {
     response.statusCode = 400;
     response.end(JSON.stringify({ __type: 'com.amazonaws.ssm#ParameterNotFound', message: 'none such' }));

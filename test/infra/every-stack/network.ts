@@ -108,7 +108,7 @@ const REDIS: readonly Check[] = [
         const parameter = variables[VARIABLES.redisPassword];
         assert.equal(parameter === undefined, hasOwn, name);
         if (hasOwn) continue;
-        assert.match(String(address), /^rediss:\/\/[^@]+$/, name);
+        assert.match(address as string, /^rediss:\/\/[^@]+$/, name);
         const [role] = referencesOf(properties['Role']);
         const readable = allowed
           .filter((one) => one.role === role)
