@@ -19,7 +19,7 @@ interface Budget {
 const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: WORKERS, lines: 16_940, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: WORKERS, lines: 16_950, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: ['sdk'], lines: 1_500, planned: 1_500 },
   { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_890, planned: 4_500 },
