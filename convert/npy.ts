@@ -11,6 +11,8 @@ import {
   type TypedArray,
   viewBytes,
 } from '../lib/contract/tensor.ts';
+import { readPickle } from './pytorch/files/pickle.ts';
+import { PickledCall, PickledTuple } from './pytorch/files/pickled.ts';
 import { isZip, openArchive } from './zip.ts';
 
 const MAGIC = '\u0093NUMPY';
@@ -63,6 +65,7 @@ function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, na
       data: fixedTexts(data, texts[1] === 'U', Number(texts[2]), count, name),
     };
   }
+  if (code === 'O') return { dtype: 'string', shape, data: objectTexts(data, count, name) };
   const dtype = DTYPES[code];
   if (dtype === undefined || (endian === '>' && !code.endsWith('1'))) {
     throw bad(name, `its elements are ${endian}${code}; expected little-endian numbers or texts`);
@@ -91,6 +94,19 @@ function fixedTexts(
           .join('')
       : buffer.toString('utf8', i * width, (i + 1) * width);
     return text.replace(/\0+$/, '');
+  });
+}
+
+/** Texts of an array of objects, which numpy pickles: str, and bytes of UTF-8, in row-major order. */
+function objectTexts(data: Uint8Array, count: number, name: string): string[] {
+  const { value } = readPickle(data, `reference ${name}`);
+  const state = value instanceof PickledCall ? value.state : undefined;
+  const items = state instanceof PickledTuple ? state.items.at(-1) : undefined;
+  if (!Array.isArray(items) || items.length !== count) throw bad(name, `expected ${count} texts`);
+  return items.map((item) => {
+    if (typeof item === 'string') return item;
+    if (item instanceof Uint8Array) return Buffer.from(item).toString('utf8');
+    throw bad(name, 'its elements are objects; expected numbers or texts');
   });
 }
 

@@ -61,6 +61,13 @@ export function textsAt(of: Plain, name: string): readonly string[] {
   return isTexts ? value : missing(name, 'a list of texts');
 }
 
+/** The categories of a table of pandas, whose codes are their places. @param shown as JSON, by column */
+export function categoryNotes(shown: string): string[] {
+  return [
+    `it was trained on categories of pandas; the service takes their codes (0, 1, ...), which are the places in: ${shown.slice(0, 200)}`,
+  ];
+}
+
 function missing(name: string, expected: string): never {
   throw badModel(`expected ${expected} as "${name}"`);
 }

@@ -5,6 +5,7 @@
 import { badModel } from '../../lib/contract/errors.ts';
 import { assertSizes, treeGraph, ZERO } from './convert.ts';
 import type { Tree } from './ensemble.ts';
+import { categoryNotes } from './fields.ts';
 import type { Link } from './links.ts';
 import type { ReadModel } from './xgboost.ts';
 
@@ -130,11 +131,7 @@ function names(lines: Lines, features: number): readonly string[] {
 
 function notesOf(text: string): string[] {
   const categories = /^pandas_categorical:(\[.+\])$/m.exec(text)?.[1] ?? '[]';
-  if (/^\[[\s[\]]*\]$/.test(categories)) return [];
-  return [
-    'it was trained on categories of pandas; the service takes their codes (0, 1, ...), which are the places in ' +
-      `pandas_categorical: ${categories.slice(0, 200)}`,
-  ];
+  return /^\[[\s[\]]*\]$/.test(categories) ? [] : categoryNotes(categories);
 }
 
 function whole(lines: Lines, name: string): number {

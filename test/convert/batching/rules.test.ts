@@ -178,6 +178,29 @@ const ENDED: readonly (readonly [title: string, operator: string, sample: Sample
       nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
     },
   ],
+  [
+    'columns that one row chooses of all rows',
+    'ArrayFeatureExtractor',
+    {
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 0 }),
+        node('ArrayFeatureExtractor', 'x best', 'y', {}, ML),
+      ],
+    },
+  ],
+  [
+    'classes of each row that are taken together',
+    'Reshape',
+    {
+      floats: { classes: [4] },
+      ints: { shape: [2, -1] },
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 0 }),
+        node('ArrayFeatureExtractor', 'classes best', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
+    },
+  ],
   ['classes as maps', 'ZipMap', { nodes: [node('ZipMap', 'x', 'y', {}, ML)] }],
   ['an operator that no rule knows', 'Mystery', { nodes: [node('Mystery', 'x', 'y', {}, 'local')] }],
   [
@@ -342,6 +365,30 @@ const PROVEN: readonly (readonly [title: string, sample: Sample])[] = [
     {
       inputs: { x: ['N', 4] },
       nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
+    },
+  ],
+  [
+    'the name of the best class of each row, as classifiers of scikit-learn look it up',
+    {
+      floats: { classes: [4] },
+      ints: { shape: [-1] },
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 1 }),
+        node('ArrayFeatureExtractor', 'classes best', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
+    },
+  ],
+  [
+    'values of the nearest neighbours of each row, from a fixed list',
+    {
+      inputs: { i: ['N', 3] },
+      floats: { values: [300] },
+      ints: { shape: [-1, 3] },
+      nodes: [
+        node('ArrayFeatureExtractor', 'values i', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
     },
   ],
 ];

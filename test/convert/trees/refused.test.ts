@@ -41,6 +41,28 @@ function xgboost({ objective = 'reg:squarederror', base = '5E-1', ...parts }: Pa
   };
 }
 
+test('the categories of a table of pandas are named, because records give their codes', () => {
+  const document = xgboost();
+  const text = 'bluered';
+  const encodings = [
+    { offsets: [], values: [] },
+    { offsets: [0, 4, 7], values: [...Buffer.from(text)] },
+    { type: 15, values: [10, 20] },
+  ];
+  const { model } = document.learner.gradient_booster as { model: Record<string, unknown> };
+  model['cats'] = { enc: encodings };
+  assert.match(
+    readXgboost(document).notes.join(),
+    /codes \(0, 1, \.\.\.\).*: \[\[\],\["blue","red"\],\[10,20\]\]$/,
+  );
+  model['cats'] = { enc: [] };
+  assert.deepEqual(readXgboost(document).notes, []);
+  model['cats'] = { enc: [{ offsets: [0, 4], values: 'blue' }] };
+  assert.throws(() => readXgboost(document), /expected a list of numbers as "values"/);
+  model['cats'] = { enc: [null] };
+  assert.throws(() => readXgboost(document), ServingError);
+});
+
 const REFUSED: readonly (readonly [what: string, document: unknown, message: RegExp])[] = [
   ['another document', { format: 'layers-model' }, /expected an object as "learner"/],
   [
