@@ -86,10 +86,11 @@ async function importedModel(
       JSON.stringify([
         found.kind,
         sources,
-        await besideFacts(found.directory),
+        await besideFacts(found.home),
         convert,
         options.version,
         await converterHash(),
+        found.mlflow,
       ]),
     )
     .digest('hex')
@@ -97,12 +98,12 @@ async function importedModel(
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
   const importReport = kept.importReport ?? (await importNow(found, { ...options, convert, out: folder }));
-  await replaceGolden(found.directory, folder);
+  await replaceGolden(found.home, folder);
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
   const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
-    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its import report: ${await reportPath(folder)}`,
+    `${KINDS[found.kind].title} model ${found.home}: ${how}; its import report: ${await reportPath(folder)}`,
   ];
   const useless = uselessOptions(found.kind, convert);
   const notes = [

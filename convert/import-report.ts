@@ -38,7 +38,12 @@ export interface ImportReport {
   /** Of this document. */
   readonly version: 1;
   readonly converter: { readonly name: 'cluster-serving'; readonly version: string };
-  readonly source: { readonly format: ModelKind; readonly files: readonly FileFacts[] };
+  readonly source: {
+    readonly format: ModelKind;
+    readonly files: readonly FileFacts[];
+    /** Of a directory of MLflow: the flavor that was imported, and its file or folder. */
+    readonly mlflow?: { readonly flavor: string; readonly path: string };
+  };
   readonly options: ConvertOptions;
   readonly model: {
     readonly file: string;

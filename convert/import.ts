@@ -2,9 +2,8 @@
  * Imports a model directory of any supported kind: writes the model as ONNX with its import report and checks it by running
  * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
  */
-import { constants } from 'node:fs';
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
 import { badModel, ServingError, withPathAs } from '../lib/contract/errors.ts';
 import type { Verification } from '../lib/contract/verification.ts';
@@ -31,6 +30,7 @@ import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
+import { copySource } from './sources.ts';
 import type { AnsweredSample } from './verify/sample.ts';
 
 export interface ImportOptions extends CheckOptions {
@@ -69,7 +69,7 @@ export async function importModel(directory: string, options: ImportOptions): Pr
   options.onStage?.('reading');
   const found = await detectModel(directory);
   assertUsed(found.kind, options.convert ?? {});
-  await assertOutput(options.out, found.directory, options.force ?? false);
+  await assertOutput(options.out, found.home, options.force ?? false);
   return importInto(found, options);
 }
 
@@ -88,7 +88,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     const importReport = await importReportOf(found, folder, made, checked, start);
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
-    await copyGolden(found.directory, folder);
+    await copyGolden(found.home, folder);
     const [{ signal }, { verification }] = [options, importReport];
     const job = withAxes(options.job ?? DEFAULT_JOB, verification);
     const file = join(folder, MODEL_FILE);
@@ -127,9 +127,9 @@ async function passThrough(found: FoundModel, folder: string, options: ImportOpt
   const facts = await readOnnxFacts(join(found.directory, file));
   const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
   const rewritten = await rewriteOnnx(join(found.directory, file));
-  for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
+  for (const path of externalFiles) await copySource(found, path, join(folder, path));
   if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
-  else await copyInto(found.directory, file, join(folder, MODEL_FILE));
+  else await copySource(found, file, join(folder, MODEL_FILE));
   const report = await check(folder, shapelessInputs, options);
   return {
     facts,
@@ -147,19 +147,10 @@ async function passThrough(found: FoundModel, folder: string, options: ImportOpt
   };
 }
 
-async function copyInto(directory: string, path: string, target: string): Promise<void> {
-  await mkdir(dirname(target), { recursive: true });
-  try {
-    await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
-  } catch (error) {
-    const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
-    throw badModel(message, { cause: error });
-  }
-}
-
 async function convert(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
   options.onStage?.('converting');
-  const first = await (options.converter ?? convertModel)(found, options.convert ?? {});
+  const settings = { ...found.mlflow?.defaults, ...options.convert };
+  const first = await (options.converter ?? convertModel)(found, settings);
   const conversion = await withProvenRows(first, folder, options);
   const { graph, files, image, notes, names = NO_NAMES } = conversion;
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);

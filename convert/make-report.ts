@@ -85,12 +85,16 @@ export async function importReportOf(
   return {
     version: 1,
     converter: { name: 'cluster-serving', version: options.version },
-    source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
+    source: {
+      format: found.kind,
+      files: await fileFacts(found.directory, [...sources].sort()),
+      ...flavorOf(found),
+    },
     options: options.convert ?? {},
     model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
     inputs: inputFacts(report, shapeless, { kind: found.kind, options: options.convert ?? {}, isFreed }),
     outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
-    notes: [...notes, ...named.notes],
+    notes: [...(found.notes ?? []), ...notes, ...named.notes],
     images,
     config: [...axisLines(proposed), ...reading.config],
     check: {
@@ -113,6 +117,10 @@ export async function importReportOf(
       lambda,
     },
   };
+}
+
+function flavorOf({ mlflow }: FoundModel): Pick<ImportReport['source'], 'mlflow'> {
+  return mlflow ? { mlflow: { flavor: mlflow.flavor, path: mlflow.path } } : {};
 }
 
 function inputFacts({ inputs }: CheckReport, shapeless: Shapeless, origins: Origins): PortFacts[] {

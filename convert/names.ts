@@ -13,6 +13,7 @@ import {
 } from '../lib/registry/names.ts';
 import type { CheckReport } from './check/run.ts';
 import type { FoundModel } from './detect.ts';
+import { signedColumns } from './mlflow.ts';
 import { onnxLabels } from './onnx/labels.ts';
 
 const SHOWN_NAMES = 5;
@@ -33,10 +34,10 @@ export async function writeNames(
   report: CheckReport,
 ): Promise<WrittenNames> {
   const outputs = producedOutputs(report);
-  const stored = await readNames(found.directory, []);
+  const stored = await readNames(found.home, []);
   const inFile = onnxLabels(file);
   // What a person put beside the model counts before what is in it.
-  const lists = [await labelsBeside(found.directory), await assetLabels(found), inFile.labels];
+  const lists = [await labelsBeside(found.home), await assetLabels(found), inFile.labels];
   const labels = new Map<string, FoundLabels>();
   const add = (source: string, given: ModelNames['labels']) => {
     for (const [output, list] of Object.entries(given)) {
@@ -51,7 +52,8 @@ export async function writeNames(
     else if (list) unfit.push(unfitNote(list, report));
   }
   add('the model file', { ...inFile.byOutput, ...own.labels });
-  const columns = { ...own.columns, ...stored.columns };
+  const signed = signedColumns(found.mlflow ?? {}, own.columns, report.inputs);
+  const columns = { ...own.columns, ...signed, ...stored.columns };
   const asList = Object.fromEntries([...labels].map(([name, list]) => [name, list.labels]));
   const notes = [
     ...Object.entries(columns).map(([name, list]) => shownNames('input', name, 'columns', list)),

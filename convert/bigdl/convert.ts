@@ -5,7 +5,7 @@
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions } from '../conversion.ts';
-import { BATCH, BatchBound } from '../graph/batch.ts';
+import { BATCH, boundNote, commonBatch, withFreeBatch } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
@@ -136,25 +136,15 @@ function declaredShapes(root: Module): (Shape | undefined)[] {
 
 /** Tries a free batch, then the given one. */
 function built(build: Build): Built {
-  const isCommon = new Set(build.inputs.map(({ shape }) => shape[0])).size === 1;
-  if (isCommon) {
-    const free = attempt(build);
-    if (free) return free;
-  }
+  if (commonBatch(build.inputs.map(({ shape }) => shape)) === undefined) return run(build, false);
+  const free = withFreeBatch(
+    () => run(build, true),
+    (error) => error instanceof Unconverted,
+  );
+  if (free) return free;
   const fixed = run(build, false);
-  if (!isCommon) return fixed;
-  const note = `the batch stays ${fixed.graph.inputs[0]?.shape?.[0] ?? 1}: its records are not independent of each other`;
+  const note = boundNote(`the batch stays ${fixed.graph.inputs[0]?.shape?.[0] ?? 1}`);
   return { ...fixed, notes: [...fixed.notes, note] };
-}
-
-function attempt(build: Build): Built | undefined {
-  try {
-    const made = run(build, true);
-    return made.graph.outputs.every(({ value }) => value.shape?.[0] === BATCH) ? made : undefined;
-  } catch (error) {
-    if (error instanceof BatchBound || error instanceof Unconverted) return undefined;
-    throw error;
-  }
 }
 
 /** Its reasons are in the problems. */

@@ -46,14 +46,6 @@ const LAYOUTS: readonly (readonly [kind: string, files: readonly string[], parts
   ['xgboost', ['model.json', 'labels.txt', 'config.json'], ['model.json']],
   ['xgboost', ['my_xgb.json'], ['my_xgb.json']],
   ['lightgbm', ['model.txt', 'labels.txt'], ['model.txt']],
-  // As MLflow writes them.
-  [
-    'xgboost',
-    ['MLmodel', 'conda.yaml', 'requirements.txt', 'input_example.json', 'model.ubj'],
-    ['model.ubj'],
-  ],
-  ['lightgbm', ['MLmodel', 'conda.yaml', 'requirements.txt', 'python_env.yaml', 'model.lgb'], ['model.lgb']],
-  ['onnx', ['MLmodel', 'conda.yaml', 'requirements.txt', 'model.onnx'], ['model.onnx']],
   ['tf_saved_model', ['saved_model.pbtxt'], ['saved_model.pbtxt']],
   ['tf_saved_model', ['saved_model.pb', 'saved_model.pbtxt'], ['saved_model.pb']],
   [
