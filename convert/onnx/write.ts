@@ -10,7 +10,7 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { bodyOf } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
-import { bytes, type Chunk, float, integer, message, packedFloats, packedIntegers, text } from './chunk.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
 import { splitOperator, withOpsets } from './opset.ts';
 
 /** Below protobuf's 2 GB, with room for everything except weights. */
@@ -162,13 +162,8 @@ function attributeChunk(name: string, attribute: Attribute): Chunk {
   if (typeof attribute === 'string') return of(3, text(4, attribute));
   if ('float' in attribute) return of(1, float(2, attribute.float));
   if ('floats' in attribute) return of(6, packedFloats(7, attribute.floats));
-  if ('strings' in attribute) {
-    // A list of a million modes has four different ones.
-    const made = new Map<string, Chunk>();
-    const chunkOf = (item: string) => made.get(item) ?? made.set(item, text(9, item)).get(item);
-    return of(8, message(attribute.strings.map((item) => chunkOf(item) as Chunk)));
-  }
-  if ('ints' in attribute) return of(7, packedIntegers(8, attribute.ints));
+  if ('strings' in attribute) return of(8, ...attribute.strings.map((item) => text(9, item)));
+  if ('encoded' in attribute) return of(attribute.type, attribute.encoded);
   if ('tensor' in attribute) return of(4, bytes(5, tensorChunk(attribute.tensor, '')));
   if ('body' in attribute) return of(5, bytes(6, graphChunk(attribute.body)));
   return of(7, ...attribute.map((item) => integer(8, item)));

@@ -1,8 +1,10 @@
 /** Operators of ai.onnx.ml: classical models, whose rows are the first of two axes. */
 import type { Call, Rule } from '../call.ts';
-import { type Size, size } from '../size.ts';
+import { ONE, product, type Size, size } from '../size.ts';
+import { MOST_TEXTS } from '../skim.ts';
 import { type Data, fixedOf, type Shape } from '../value.ts';
 import { unary } from './elementwise.ts';
+import { reshape } from './layout.ts';
 
 /** A matrix with one row for each record; a vector would be taken for one row. */
 function table(call: Call): { x: Data; shape: Shape } {
@@ -36,14 +38,22 @@ const sameTable: Rule = (call) => {
 const oneHot: Rule = (call) => {
   const x = call.data(0);
   const categories = ['cats_int64s', 'cats_strings'].map((name) => call.attribute(name)?.count ?? 0);
-  return call.moved(x, [...call.shape(x), size(Math.max(...categories))]);
+  const count = Math.max(...categories);
+  return call.moved(x, [...call.shape(x), count < MOST_TEXTS ? size(count) : call.dim()]);
 };
 
-/** Columns of the last axis. */
+/**
+ * Columns of the last axis, whose places are one list for all rows; or, of a table that is fixed, such as the names of
+ * classes, those that each row asks for.
+ */
 const arrayFeatures: Rule = (call) => {
   const { x, shape } = table(call);
-  call.fixed(1);
-  return call.moved(x, [...shape.slice(0, -1), call.dim()]);
+  const places = call.data(1);
+  const rows = shape.length === 1 ? [ONE] : shape.slice(0, -1);
+  if (places.kind !== 'rows') return call.moved(x, [...rows, call.dim()]);
+  if (x.kind === 'rows') call.end('its rows take from all rows');
+  const list = reshape(call, places, [product(places.shape)]);
+  return call.moved(list, [...rows, ...list.shape], rows.length);
 };
 
 const featureVectors: Rule = (call) => {

@@ -41,8 +41,8 @@ function entries(field: number, values: Attrs): Buffer[] {
 }
 
 /** A TensorProto of floats: as `tensor_content`, or with `repeated` as float_val. */
-export function floatTensor(dims: readonly number[], values: readonly number[], repeated = false): Buffer {
-  const data = repeated ? floats(5, values) : bytes(4, new Uint8Array(new Float32Array(values).buffer));
+export function floatTensor(dims: readonly number[], values: ArrayLike<number>, repeated = false): Buffer {
+  const data = repeated ? floats(5, values) : bytes(4, new Uint8Array(Float32Array.from(values).buffer));
   return Buffer.concat([int(1, DT.float), bytes(2, shape(dims)), data]);
 }
 
