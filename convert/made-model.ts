@@ -1,6 +1,4 @@
 /** A model as an import makes it: an ONNX file that was checked by running it, with what is known of its source. */
-import { constants } from 'node:fs';
-import { copyFile, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
 import type { ModelNames } from '../lib/contract/values.ts';
@@ -14,6 +12,7 @@ import { notRunNotes, shapelessNotes } from './notes.ts';
 import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
 import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
 import { writeParts } from './onnx/write.ts';
+import { copySource } from './sources.ts';
 import { type ImportedText, importText } from './text/import.ts';
 
 export const MODEL_FILE = 'model.onnx';
@@ -38,6 +37,8 @@ export interface MadeModel {
   readonly sources: readonly string[];
   readonly notes: readonly string[];
   readonly image: ImageProposal | undefined;
+  /** Whether the conversion freed a number of rows that the source fixes. */
+  readonly isFreed: boolean;
   /** What the source itself calls columns and classes. */
   readonly names: ModelNames;
   /** Of a model of texts. */
@@ -55,9 +56,9 @@ export async function passThrough(
   const facts = await readOnnxFacts(source);
   const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
   const rewritten = await rewriteOnnx(source);
-  for (const path of externalFiles) await copyInto(dirname(source), path, join(folder, path));
+  for (const path of externalFiles) await copySource(found, join(dirname(file), path), join(folder, path));
   if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
-  else await copyInto(found.directory, file, join(folder, MODEL_FILE));
+  else await copySource(found, file, join(folder, MODEL_FILE));
   const report = await check(folder, shapelessInputs, options);
   const isText = found.kind === 'hugging_face';
   const text = isText ? await importText(found.directory, folder, report) : undefined;
@@ -71,21 +72,12 @@ export async function passThrough(
     notes: [
       ...(text?.notes ?? []),
       ...rewritten.notes,
-      ...notRunNotes(report, 'export the model with fixed sizes'),
+      ...notRunNotes(report, 'give the free sizes with --input name:shape'),
       ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
     ],
     image: undefined,
+    isFreed: false,
   };
-}
-
-async function copyInto(directory: string, path: string, target: string): Promise<void> {
-  await mkdir(dirname(target), { recursive: true });
-  try {
-    await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
-  } catch (error) {
-    const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
-    throw badModel(message, { cause: error });
-  }
 }
 
 export async function check(

@@ -6,7 +6,7 @@
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
-import type { GoldenResult, GoldenRun } from '../golden/run.ts';
+import type { GoldenAnswer, GoldenRun } from '../golden/run.ts';
 import type { PaddingReport } from '../text/probe.ts';
 import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
@@ -32,7 +32,7 @@ export type ModelAnswer =
         readonly padding: PaddingReport | undefined;
       };
     }
-  | { readonly golden: readonly GoldenResult[] }
+  | { readonly golden: GoldenAnswer }
   | { readonly failed: ErrorRecord };
 
 /** The script to start. */

@@ -9,6 +9,7 @@ import { badModel } from '../../lib/contract/errors.ts';
 import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
+import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
 
@@ -17,6 +18,8 @@ export interface VerifyOptions extends ProofOptions {
   readonly known?: Verification | undefined;
   /** True: compares models above 1 GB, too, which takes memory for two of them. Default false. */
   readonly comparesLarge?: boolean | undefined;
+  /** Of inputs, where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   /** About how long the search for wrong rewrites may take, in ms. Default 60,000. */
   readonly limitMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -32,7 +35,7 @@ const PROCESS_MS = 300_000;
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
 export async function verifyModel(file: string, options: VerifyOptions = {}): Promise<Verification> {
-  const { known, comparesLarge = false, limitMs = SEARCH_MS, signal } = options;
+  const { known, comparesLarge = false, limitMs = SEARCH_MS, signal, sizes } = options;
   signal?.throwIfAborted();
   if (known && (await isKnown(options))) return known;
   const { verdict, probe } = prove(file, options);
@@ -41,8 +44,8 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const isCompared = bytes <= LARGE_BYTES || comparesLarge;
   const verify = {
     padding: existsSync(join(dirname(file), TEXT_FILE)) ? file : undefined,
-    probe,
-    rewrites: isCompared ? { file, shapeless, batchAxes: options.batchAxes, limitMs } : undefined,
+    probe: probe && { ...probe, sizes },
+    rewrites: isCompared ? { file, shapeless, sizes, batchAxes: options.batchAxes, limitMs } : undefined,
   };
   const limits = { ms: PROCESS_MS, signal };
   const answer = await inModelProcess({ verify }, limits, options.process);
