@@ -46,6 +46,7 @@ export interface Request {
 type OfDeployment =
   | 'requestsPerSecond'
   | 'redisNodes'
+  | 'redisPassword'
   | 'logDays'
   | 'tmpMB'
   | 'alarmEmail'
@@ -98,6 +99,7 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     job: deployed,
     requestsPerSecond: deployment.requestsPerSecond,
     redisNodes: deployment.redisNodes,
+    redisPassword: deployment.redisPassword,
     redisFailover: deployment.redisNodes > 1,
     redisUser: redisUser(service, stage),
     logDays: deployment.logDays,
@@ -123,7 +125,7 @@ function monitoringOf(
     jobName: job.jobName,
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
-    redisNodes: deployment.redisNodes,
+    redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     alarmActions: alarmActions(deployment),
   });
 }
@@ -150,17 +152,26 @@ function queueNames({ jobName }: JobConfig, stage: string | undefined) {
 }
 
 function filesOf(deployment: Deployment) {
-  const { respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } = deployment;
+  const { redis, respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } =
+    deployment;
+  const isInVpc = redis !== 'url';
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',
-    sqsEndpoint: respondAsync === 'on' ? 'on' : 'off',
-    network: vpcId === '' ? 'own' : routeTableIds.length > 0 ? 'existing-to-s3' : 'existing',
-    functionGroup: securityGroup === '' ? 'own' : 'existing',
+    sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
+    network: isInVpc ? networkOf(vpcId, routeTableIds) : 'none',
+    functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
+    interfaces: isInVpc ? 'on' : 'off',
+    redis,
     redisAuth: deployment.redisAuth,
     alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',
   };
+}
+
+function networkOf(vpcId: string, routeTableIds: readonly string[]) {
+  if (vpcId === '') return 'own';
+  return routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
 }
 
 /** Name of the stack, without the stage. @throws bad_config */

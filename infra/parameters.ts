@@ -17,6 +17,12 @@ export const PARAMETER_NAMES = [
   'requestsPerSecond',
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
+  /** Where results are: "node" (a Redis of this stack in a VPC) or "url" (one at an address, without a VPC). */
+  'redis',
+  /** With redis=url: its address, as rediss://user@host:6379, without the password. */
+  'redisUrl',
+  /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
+  'redisPassword',
   'redisNodeType',
   /** One node, or a primary with up to 5 replicas that take over. */
   'redisNodes',
@@ -79,6 +85,9 @@ const ZONE = /^[a-z]{2}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]$/;
 const IMAGE =
   /^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[a-z0-9][a-z0-9._/-]{1,255}@sha256:[0-9a-f]{64}$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
+/** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
+const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?$/;
+const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
 export type Deployment = ReturnType<typeof readValues>;
@@ -99,6 +108,13 @@ function readValues(check: Checks) {
     jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
     requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
+    redis: check.oneOf('redis', ['node', 'url']),
+    redisUrl: check.matches(
+      'redisUrl',
+      REDIS_URL,
+      'rediss://host:port or rediss://user@host:port, without a password',
+    ),
+    redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
     redisNodes: check.whole('redisNodes', 1, 6),
     redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
     queueName: check.oneOf('queueName', ['stage', 'job']),
@@ -137,7 +153,7 @@ function readValues(check: Checks) {
 
 /** Parameters that contradict each other. */
 function contradictions(read: Deployment): string[] {
-  const { auth, vpcId, subnetIds } = read;
+  const { auth, vpcId, subnetIds, redis } = read;
   const jwt = auth === 'jwt';
   const broken: readonly (readonly [boolean, string])[] = [
     [
@@ -147,6 +163,19 @@ function contradictions(read: Deployment): string[] {
     [
       !jwt && (read.jwtIssuer !== '' || read.jwtAudience.length > 0),
       `params jwtIssuer and jwtAudience belong to auth=jwt, and auth is ${auth}`,
+    ],
+    [
+      redis === 'url' && (read.redisUrl === '' || read.redisPassword === ''),
+      'param redis=url needs redisUrl and redisPassword',
+    ],
+    [
+      redis !== 'url' && (read.redisUrl !== '' || read.redisPassword !== ''),
+      `params redisUrl and redisPassword belong to redis=url, and redis is ${redis}`,
+    ],
+    [
+      redis === 'url' &&
+        (vpcId !== '' || read.zones.length > 0 || read.respondAsync === 'routed' || read.redisAuth === 'iam'),
+      'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
     ],
     [
       vpcId !== '' && subnetIds.length < 2,

@@ -70,6 +70,7 @@ class BundlePlugin {
     const { directory, isThere, notes } = await prepareModel({
       root: serviceFolder,
       config: configOf(this.options),
+      client: () => this.serverless.getProvider('aws').getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);
     this.missingModel = isThere || (await this.isWorker()) ? undefined : directory;

@@ -43,6 +43,13 @@ export interface SettingsOfResources {
   readonly zones: readonly Zone[];
   readonly routeTableIds: readonly string[];
   readonly functionGroup: CfnValue;
+  /** For functions that use Redis. Null: they are in no VPC. */
+  readonly vpc: {
+    readonly securityGroupIds: readonly CfnValue[];
+    readonly subnetIds: readonly CfnValue[];
+  } | null;
+  /** What must be there before a function in the VPC. */
+  readonly vpcDependencies: readonly string[];
   readonly variables: Readonly<Record<(typeof FUNCTIONS)[number], Variables>>;
   /** For osls: null means no authorizer. */
   readonly authorizer: Authorizer | null;
@@ -77,12 +84,18 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
   const { vpcId, subnetIds, securityGroup, routeTableIds, provisioned } = deployment;
   const keeps = deployment.keepData === 'on';
   const { authorizer, authorizers } = authorizerOf(deployment);
-  return {
-    vpcId: vpcId || { Ref: 'Vpc' },
+  const network = {
     subnetIds: vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
+    functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
+  };
+  const isInVpc = deployment.redis !== 'url';
+  return {
+    ...network,
+    vpc: isInVpc ? { securityGroupIds: [network.functionGroup], subnetIds: network.subnetIds } : null,
+    vpcDependencies: isInVpc ? ['InterfacesPolicy'] : [],
+    vpcId: vpcId || { Ref: 'Vpc' },
     zones: zonesOf(deployment),
     routeTableIds,
-    functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
     variables: variablesOf(deployment, names),
     authorizer,
     authorizers,
@@ -115,24 +128,15 @@ export function redisUser(service: string, stage: string): string {
   return `cluster-serving-${digest.slice(0, 12)}`;
 }
 
-function variablesOf({ redisAuth, respondAsync, metrics }: Deployment, names: Names) {
+function variablesOf(deployment: Deployment, names: Names) {
+  const { respondAsync, metrics } = deployment;
   const config: Variables = {
     CLUSTER_SERVING_CONFIG: names.job,
     ...(metrics === 'off' ? { CLUSTER_SERVING_METRICS: 'off' } : {}),
   };
   const bucket = { CLUSTER_SERVING_BUCKET: { Ref: 'Bucket' } };
   const queue = { CLUSTER_SERVING_QUEUE_URL: { Ref: 'Queue' } };
-  const redis: Variables = {
-    CLUSTER_SERVING_REDIS_URL: {
-      'Fn::Sub': 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
-    },
-    ...(redisAuth === 'iam'
-      ? {
-          CLUSTER_SERVING_REDIS_USER: redisUser(names.service, names.stage),
-          CLUSTER_SERVING_REDIS_CACHE: { Ref: 'Redis' },
-        }
-      : {}),
-  };
+  const redis = redisVariables(deployment, names);
   return {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
@@ -141,6 +145,34 @@ function variablesOf({ redisAuth, respondAsync, metrics }: Deployment, names: Na
     status: { ...config, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
   };
+}
+
+function redisVariables({ redis, redisAuth, redisUrl, redisPassword }: Deployment, names: Names): Variables {
+  if (redis === 'url')
+    return {
+      CLUSTER_SERVING_REDIS_URL: withoutUser(redisUrl),
+      ...(userOf(redisUrl) === '' ? {} : { CLUSTER_SERVING_REDIS_USER: userOf(redisUrl) }),
+      CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: redisPassword,
+    };
+  const address = {
+    CLUSTER_SERVING_REDIS_URL: {
+      'Fn::Sub': 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
+    },
+  };
+  if (redisAuth === 'none') return address;
+  return {
+    ...address,
+    CLUSTER_SERVING_REDIS_USER: redisUser(names.service, names.stage),
+    CLUSTER_SERVING_REDIS_CACHE: { Ref: 'Redis' },
+  };
+}
+
+function userOf(url: string): string {
+  return decodeURIComponent(new URL(url).username);
+}
+
+function withoutUser(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//');
 }
 
 function httpEventsOf(authorizer: Authorizer | null): SettingsOfResources['httpEvents'] {

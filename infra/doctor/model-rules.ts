@@ -24,6 +24,20 @@ const missing = settingsRule({
   },
 });
 
+const remote = settingsRule({
+  id: 'model-remote',
+  topic: 'Model',
+  looksAt: 'a model that modelPath names by its address in S3',
+  why: 'Doctor asks no service, so nothing is known of the model before the deployment copies it.',
+  fix: 'cluster-serving model check s3://…, which copies it and writes nothing',
+  check: ({ model }) => {
+    if (model.state !== 'remote') return [];
+    return [
+      { severity: 'info', where: 'modelPath', found: model.directory, expected: 'a model that was checked' },
+    ];
+  },
+});
+
 const unusable = settingsRule({
   id: 'model-unusable',
   topic: 'Model',
@@ -93,4 +107,4 @@ const large = settingsRule({
   },
 });
 
-export const MODEL_RULES = [missing, unusable, foreign, importReport, large];
+export const MODEL_RULES = [missing, remote, unusable, foreign, importReport, large];

@@ -11,7 +11,7 @@ import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import {
   choice,
   flag,
-  folder,
+  modelPlace,
   number,
   perChannel,
   type Reader,
@@ -39,8 +39,8 @@ const ports: Reader<Ports> = {
 
 const JOB = {
   modelPath: setting(
-    folder,
-    'Folder of the model, relative to this file; start and deployment upload it from this machine.',
+    modelPlace,
+    'Folder of the model, relative to this file, or `s3://bucket/prefix`; start and deployment upload it from there.',
   ),
   jobName: setting(
     text(assertJobName),

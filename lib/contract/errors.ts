@@ -159,3 +159,13 @@ export const badInput = errorsOf('bad_input');
 export const badModel = errorsOf('bad_model');
 export const badConfig = errorsOf('bad_config');
 export const modelUnavailable = errorsOf('model_unavailable');
+
+/**
+ * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An error
+ * without the path comes back as it is.
+ */
+export function withPathAs(error: unknown, path: string, shown: string): unknown {
+  const { code, message } = ServingError.from(error);
+  if (!message.includes(path)) return error;
+  return new ServingError(code, message.replaceAll(path, shown), { cause: error });
+}

@@ -24,6 +24,9 @@ describe('the settings of a deployment', () => {
     jwtAudience: '',
     requestsPerSecond: '1000',
     respondAsync: 'off',
+    redis: 'node',
+    redisUrl: '',
+    redisPassword: '',
     redisNodeType: 'cache.t4g.micro',
     redisNodes: 1,
     redisAuth: 'none',
@@ -128,6 +131,41 @@ describe('the settings of a deployment', () => {
       assert.ok(python[name].name.length <= 64, python[name].name);
       assert.deepEqual([model[name].image, python[name].handler], [undefined, undefined]);
     }
+  });
+
+  test('a Redis on the internet needs an address with TLS and no password, a parameter, and no VPC', () => {
+    const url = {
+      redis: 'url',
+      redisUrl: 'rediss://user@redis.example.com:6379',
+      redisPassword: '/job/redis',
+    };
+    assert.equal(problemsOf(url), '');
+    assert.equal(problemsOf({ ...url, redisUrl: 'rediss://redis.example.com' }), '');
+    for (const redisUrl of [
+      'redis://redis.example.com:6379',
+      'rediss://user:secret@redis.example.com:6379',
+      'redis.example.com',
+      'rediss://a b',
+    ])
+      assert.match(problemsOf({ ...url, redisUrl }), /^param redisUrl ".*": expected rediss:\/\/host:port/);
+    for (const redisPassword of ['secret', '/a b', '/aws/x', '/SSM/x', '/', `/${'a/'.repeat(16)}a`])
+      assert.match(
+        problemsOf({ ...url, redisPassword }),
+        /^param redisPassword ".*": expected the name of a/,
+      );
+    assert.match(problemsOf({ ...url, redisUrl: '' }), /^param redis=url needs redisUrl and redisPassword$/);
+    assert.match(
+      problemsOf({ ...url, redis: 'node' }),
+      /^params redisUrl and redisPassword belong to redis=url/,
+    );
+    assert.match(problemsOf({ ...url, redisAuth: 'iam' }), /^param redis=url uses no VPC/);
+    assert.match(problemsOf({ ...url, respondAsync: 'routed' }), /param redis=url uses no VPC/);
+    const { variables, vpc, vpcDependencies, files } = readSettings(folder, {
+      ...request,
+      parameters: { ...parameters, ...url },
+    });
+    assert.deepEqual([vpc, vpcDependencies, files.network, files.sqsEndpoint], [null, [], 'none', 'off']);
+    assert.equal(variables.batch['CLUSTER_SERVING_REDIS_USER'], 'user');
   });
 
   test('a config file that is named must exist', () => {

@@ -11,6 +11,8 @@ import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
+import { SOURCES } from './areas/sources.ts';
+import { TEXT } from './areas/text.ts';
 import { WORKER_ACCEPTANCE } from './areas/worker-acceptance.ts';
 import { WORKER_HTTP } from './areas/worker-http.ts';
 import { WORKERS } from './areas/workers.ts';
@@ -22,6 +24,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...PIPELINE,
   ...ANSWERS,
   ...REDIS_SCRIPTS,
+  ...TEXT,
   ...REDIS,
   ...AWS,
   ...HTTP,
@@ -32,4 +35,5 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...DECENTRAL,
   ...EMBEDDED_REDIS,
   ...CLIENTS,
+  ...SOURCES,
 ]);

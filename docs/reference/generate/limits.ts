@@ -10,6 +10,7 @@ export const OTHERS: readonly (readonly [file: string, ...constants: string[]])[
   ['lib/http/results.ts', 'PAGE'],
   ['lib/registry/download.ts', 'MAX_MODEL_FILES'],
   ['lib/registry/pointer.ts', 'MAX_HISTORY'],
+  ['lib/registry/source.ts', 'MAX_SOURCE_BYTES'],
   ['sdk/fetch.ts', 'MAX_ANSWER_BYTES'],
   ['sdk/wkr/answers.ts', 'MAX_FRAME_BYTES'],
   ['cli/records.ts', 'MAX_FILE_BYTES'],

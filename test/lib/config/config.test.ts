@@ -339,8 +339,18 @@ describe('a value', () => {
     }
   });
 
-  test('of modelPath is a folder on this machine, never empty, never an address elsewhere', () => {
-    for (const path of ['""', 's3://bucket/model', 'hdfs://host/model', '[a]', '"a\\0b"'])
+  test('of modelPath is a folder on this machine or an address in S3, never empty, never another address', () => {
+    for (const path of ['s3://bucket/model', 's3://bucket', 's3://bucket/a b/model.pt'])
+      assert.equal(parseConfig(`modelPath: ${path}`, 't').modelPath, path);
+    for (const path of [
+      '""',
+      's3://Bucket/model',
+      's3://',
+      'hdfs://host/model',
+      '[a]',
+      '"a\\0b"',
+      '"s3://bucket/a\\0"',
+    ])
       assert.match(refusal(`modelPath: ${path}`), /modelPath: expected the path of a folder on this machine/);
   });
 
