@@ -3,7 +3,7 @@ import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import { DEFAULT_JOB, type JobConfig, visibilityTimeoutSeconds } from '../lib/config/job.ts';
-import { queueName } from '../lib/contract/names.ts';
+import { queueName } from '../lib/queue/names.ts';
 import { QueueSender } from '../lib/queue/sender.ts';
 import { startAws } from '../local/aws/aws.ts';
 import { type RecordInputs, toInputs } from '../sdk/inputs.ts';

@@ -32,6 +32,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   model: entry('convert a model to ONNX; upload, list, roll back versions', () => import('./model/model.ts')),
   tune: entry('measure a model: speed, memory and cost by setting', () => import('./tune/tune.ts')),
   doctor: entry('look for pitfalls before a deployment to AWS', () => import('./commands/doctor.ts')),
+  'deployer-policy': entry(
+    'print the rights that a deployment needs, as a policy of IAM',
+    () => import('./commands/deployer-policy.ts'),
+  ),
   dlq: entry('list, show, replay or delete dead-lettered records', () => import('./dlq/dlq.ts')),
 };
 
@@ -41,7 +45,7 @@ export const HELP = `Usage: cluster-serving <command> [options]
 
 Serves ONNX models over HTTPS and through a queue. On this machine:
 
-${columns([...SUMMARIES, ['  help', 'this text, or that of a command: cluster-serving help start']], 11).join('\n')}
+${columns([...SUMMARIES, ['  help', 'this text, or that of a command: cluster-serving help start']], 17).join('\n')}
 
   -h, --help     this text; after a command, that of the command
   -v, --version  the version

@@ -4,6 +4,7 @@
  * before it serves.
  */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobConfig } from '../lib/config/job.ts';
@@ -43,6 +44,9 @@ export interface OnTheWay {
   readonly fromCache?: boolean;
 }
 
+/** What may be read beside a model. */
+const BESIDE = ['names.json', 'labels.txt', 'config.json', 'preprocessor_config.json'];
+
 /** The imports kept: the current one, its successor, one for a rollback, and one more. */
 const KEPT = 4;
 
@@ -78,18 +82,28 @@ async function importedModel(
   const found = await detectModel(directory);
   const sources = await fileFacts(found.directory, found.files);
   const key = createHash('sha256')
-    .update(JSON.stringify([found.kind, sources, convert, options.version, await converterHash()]))
+    .update(
+      JSON.stringify([
+        found.kind,
+        sources,
+        await besideFacts(found.home),
+        convert,
+        options.version,
+        await converterHash(),
+        found.mlflow,
+      ]),
+    )
     .digest('hex')
     .slice(0, 16);
   const folder = join(options.cacheDir, key);
   const kept = await keptImport(folder);
   const importReport = kept.importReport ?? (await importNow(found, { ...options, convert, out: folder }));
-  await replaceGolden(found.directory, folder);
+  await replaceGolden(found.home, folder);
   await forgetOthers(options.cacheDir, key);
   const took = `${((performance.now() - start) / 1000).toFixed(1)} s`;
   const how = kept.importReport ? `taken from an earlier import in ${took}` : `imported in ${took}`;
   const said = [
-    `${KINDS[found.kind].title} model ${found.directory}: ${how}; its import report: ${await reportPath(folder)}`,
+    `${KINDS[found.kind].title} model ${found.home}: ${how}; its import report: ${await reportPath(folder)}`,
   ];
   const useless = uselessOptions(found.kind, convert);
   const notes = [
@@ -101,6 +115,12 @@ async function importedModel(
     ...configNotes(importReport, options.job),
   ];
   return { directory: folder, notes, importReport, fromCache: kept.importReport !== undefined };
+}
+
+/** Files that are no part of the model, but of what its report and its labels say. */
+async function besideFacts(directory: string) {
+  const names = BESIDE.filter((name) => existsSync(join(directory, name)));
+  return fileFacts(directory, names);
 }
 
 async function importNow(found: FoundModel, options: OnTheWayOptions & ImportOptions): Promise<ImportReport> {

@@ -1,30 +1,46 @@
 /**
- * Detects the kind of model in a directory by the file names that the formats prescribe. A directory with two models
- * is refused. Ambiguous names (`*.model` is also a tokenizer's, `*.pb` also a SavedModel's fingerprint) count only if
- * nothing clearer is there.
+ * Detects the kind of model in a directory by the file names that the formats prescribe, or by what the MLmodel of MLflow
+ * says. A directory with two models is refused.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { badModel, type ServingError } from '../lib/contract/errors.ts';
 import { readHead, shownNames, unreadable, wrongContent } from '../lib/registry/onnx-file.ts';
 import { weightFiles } from './bigdl/choose.ts';
 import { chosenNets } from './caffe/choose.ts';
+import { type Candidate, candidatesIn, weightsOf } from './candidates.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
+import {
+  assertWithin,
+  isOfFlavor,
+  MLMODEL,
+  type MlflowFacts,
+  noFlavor,
+  pathOf,
+  pathWithin,
+  readMlmodel,
+  unreadableFlavor,
+} from './mlflow.ts';
+import { adviceOn } from './no-model.ts';
 import { mayNeedRewrite } from './onnx/rewrite/rewrite.ts';
+import { textModelFiles } from './text/folder.ts';
 
 export interface FoundModel {
   readonly kind: ModelKind;
-  /** Absolute. */
+  /** The folder of its files. Absolute. */
   readonly directory: string;
+  /**
+   * The directory that the user named, with what people put beside a model. The files of MLflow may lie further down.
+   * Absolute.
+   */
+  readonly home: string;
   /** All files of the model, relative to the directory, with `/`, sorted. */
   readonly files: readonly string[];
-}
-
-interface Candidate {
-  readonly kind: ModelKind;
-  /** The file by which it was detected. */
-  readonly file: string;
+  /** What an MLmodel said. */
+  readonly mlflow?: MlflowFacts;
+  /** For the import report. */
+  readonly notes?: readonly string[];
 }
 
 const MAX_ENTRIES = 10_000;
@@ -35,15 +51,60 @@ const MAX_SUBFOLDERS = 20;
  * model
  */
 export async function detectModel(directory: string): Promise<FoundModel> {
-  const folder = resolve(directory);
-  const names = await fileNames(folder);
+  const home = resolve(directory);
+  const names = await fileNames(home);
+  if (names.includes(MLMODEL)) return mlflowModel(home, names);
+  const texts = await textModelFiles(home, names);
+  if (texts) {
+    await assertContents(home, 'hugging_face', texts);
+    return { kind: 'hugging_face', directory: home, home, files: texts };
+  }
   const candidates = candidatesIn(names);
-  if (candidates.length === 0) throw await nothing(folder, names);
-  if (candidates.length > 1) throw several(folder, candidates);
-  const [{ kind, file }] = candidates as [Candidate];
+  if (candidates.length === 0) throw await nothing(home, names);
+  if (candidates.length > 1) throw several(home, candidates);
+  return modelOf(home, candidates[0] as Candidate, names);
+}
+
+async function modelOf(
+  folder: string,
+  { kind, file }: Candidate,
+  names: readonly string[],
+): Promise<FoundModel> {
   const files = await sourceFiles(folder, kind, file, names);
   await assertContents(folder, kind, files);
-  return { kind, directory: folder, files };
+  return { kind, directory: folder, home: folder, files };
+}
+
+/** The model of the first flavor whose files are of a format that is read. */
+async function mlflowModel(home: string, beside: readonly string[]): Promise<FoundModel> {
+  const { readable, others } = readMlmodel((await pathWithin(home, MLMODEL)).full);
+  const problems: string[] = [];
+  for (const flavor of readable) {
+    const { full, isFolder } = await pathWithin(home, flavor.path);
+    const folder = isFolder ? full : dirname(full);
+    let advice: string | undefined;
+    // Keras' SavedModels lie one folder further down.
+    for (const place of isFolder ? [folder, join(folder, 'model')] : [folder]) {
+      const names = isFolder ? await fileNames(place).catch(() => []) : [basename(full)];
+      const [candidate, ...more] = candidatesIn(names);
+      if (candidate === undefined || more.length > 0 || !isOfFlavor(flavor.name, candidate.kind)) {
+        advice ??= adviceOn(names);
+        continue;
+      }
+      const files = await sourceFiles(place, candidate.kind, candidate.file, names);
+      for (const file of files) await assertWithin(home, join(place, file));
+      const model = await modelOf(place, candidate, names);
+      const path = pathOf(home, candidate.kind === 'tf_saved_model' ? place : join(place, candidate.file));
+      const note = `MLflow: the flavor ${flavor.name} of ${MLMODEL} was taken, ${path}`;
+      return { ...model, home, mlflow: { flavor: flavor.name, path, ...flavor.facts }, notes: [note] };
+    }
+    problems.push(unreadableFlavor(flavor, advice));
+  }
+  const [candidate, ...more] = candidatesIn(beside);
+  if (candidate === undefined || more.length > 0) throw noFlavor(home, [...problems, ...others]);
+  // An export that a person put beside what cannot be imported.
+  const note = `${candidate.file} was taken, which ${MLMODEL} does not name`;
+  return { ...(await modelOf(home, candidate, beside)), notes: [note] };
 }
 
 /** The names of files in the directory, following links. */
@@ -67,74 +128,6 @@ async function fileNames(folder: string): Promise<string[]> {
   }
   const visible = entries.filter((entry) => !entry.name.startsWith('.') && !entry.isDirectory());
   return visible.map((entry) => entry.name).sort();
-}
-
-/** What people name the files of XGBoost and LightGBM, whose endings say nothing. */
-const TREES_JSON = /^(model|.*(xgb|xgboost|booster).*)\.json$/i;
-const TREES_TEXT = /^(model|.*(lgb|lgbm|lightgbm|booster).*)\.txt$/i;
-
-/** One candidate per model; anything but one is an error. */
-function candidatesIn(names: readonly string[]): Candidate[] {
-  const named = (kind: ModelKind, pattern: RegExp) =>
-    names.filter((name) => pattern.test(name)).map((file) => ({ kind, file }));
-  const plain = [
-    ...named('onnx', /\.onnx$/i),
-    ...named('tf_saved_model', /^saved_model\.pb$/),
-    ...(names.includes('saved_model.pb') ? [] : named('tf_saved_model', /^saved_model\.pbtxt$/)),
-    ...frozenGraphs(names),
-    ...checkpoints(names),
-    ...caffe(names),
-    ...openvino(names),
-    ...named('xgboost', /\.(ubj|xgb)$/i),
-    ...named('lightgbm', /\.(lgb|lgbm)$/i),
-    ...named('bigdl', /\.bigdl$/i),
-    ...named('pytorch', /\.(pt|pth|ptl|pt2|jit)$/i).filter(({ file }) => !chosenNets(names).includes(file)),
-  ];
-  if (plain.length > 0) return plain;
-  const trees = [...named('xgboost', TREES_JSON), ...named('lightgbm', TREES_TEXT)];
-  if (trees.length > 0) return trees;
-  const bigdl = named('bigdl', /\.model$/i);
-  if (bigdl.length > 0) return bigdl;
-  // Without constants a model of OpenVINO needs no second file.
-  const nets = named('openvino', /\.xml$/i);
-  if (nets.length > 0) return nets;
-  // Binary first: a text graph is often there only to be read by people.
-  const graphs = named('tf_frozen', /\.pb$/i);
-  return graphs.length > 0 ? graphs : named('tf_frozen', /\.pbtxt$/i);
-}
-
-/** The same graph may also be there as text. */
-function frozenGraphs(names: readonly string[]): Candidate[] {
-  const graphs = names.filter((name) => /^frozen_(inference_graph|graph|model)\.pb(txt)?$/.test(name));
-  const texts = graphs.filter(
-    (name) => name.endsWith('txt') && graphs.includes(name.slice(0, -'txt'.length)),
-  );
-  return graphs.filter((name) => !texts.includes(name)).map((file) => ({ kind: 'tf_frozen', file }));
-}
-
-/** Several steps are still one model: the file `checkpoint` names the one that counts. */
-function checkpoints(names: readonly string[]): Candidate[] {
-  const file = names.find((name) => name.endsWith('.meta')) ?? names.find((name) => name.endsWith('.index'));
-  return file === undefined ? [] : [{ kind: 'tf_checkpoint', file }];
-}
-
-/** One candidate per net, or per file of weights if there are more of those. */
-function caffe(names: readonly string[]): Candidate[] {
-  const nets = chosenNets(names);
-  const weights = names.filter((name) => /\.caffemodel$/i.test(name));
-  if (nets.length === 0) return [];
-  const models = weights.length > nets.length ? weights : nets;
-  return models.map((file) => ({ kind: 'caffe', file }));
-}
-
-function openvino(names: readonly string[]): Candidate[] {
-  return names
-    .filter((name) => /\.xml$/i.test(name) && names.includes(weightsOf(name)))
-    .map((file) => ({ kind: 'openvino', file }));
-}
-
-function weightsOf(xml: string): string {
-  return xml.replace(/\.xml$/i, '.bin');
 }
 
 /** Everything that is part of the model: what is hashed, and what the import report names. */
@@ -161,6 +154,7 @@ async function sourceFiles(
       return [...matching(/\.bin$/i).filter((name) => name === weightsOf(file)), file];
     case 'bigdl':
       return [file, ...weightFiles(names)].sort();
+    case 'hugging_face':
     case 'pytorch':
     case 'xgboost':
     case 'lightgbm':
@@ -220,24 +214,9 @@ function expectedFiles(): string {
     .join(', ');
 }
 
-/** Advice for what people mistake for a model. */
 async function adviceFor(folder: string, names: readonly string[]): Promise<string | undefined> {
-  const has = (pattern: RegExp) => names.find((name) => pattern.test(name));
-  if (has(/\.caffemodel$/i)) return 'a Caffe model is two files, and its *.prototxt is missing';
-  const keras = has(/\.(h5|hdf5|keras)$/i);
-  if (keras) {
-    return `${keras} is a Keras file; in Python: keras.models.load_model("${keras}").export("saved") makes a SavedModel`;
-  }
-  const lite = has(/\.tflite$/i);
-  if (lite) return `${lite} is a TensorFlow Lite model; import the SavedModel it was made from`;
-  const pickled = has(/\.(pkl|pickle|joblib|dill)$/i);
-  if (pickled) {
-    return `${pickled} is a Python object, which is code and is never loaded; in Python: skl2onnx.to_onnx(model, X[:1]) makes an ONNX model of scikit-learn, save_model("model.json") one of XGBoost, booster_.save_model("model.txt") one of LightGBM`;
-  }
-  const script = has(/\.torchscript$/i);
-  if (script) return `${script} is a TorchScript archive of PyTorch; rename it to model.pt`;
-  const weights = has(/\.safetensors$/i);
-  if (weights) return `${weights} holds weights without a graph; export the model to ONNX`;
+  const advice = adviceOn(names);
+  if (advice !== undefined) return advice;
   const inside = await modelsBelow(folder);
   return inside.length > 0 ? `there is a model in ${shownNames(inside)}` : undefined;
 }
@@ -256,13 +235,17 @@ async function modelsBelow(folder: string): Promise<string[]> {
 
 /**
  * Whether the directory holds something that cannot serve unchanged. Never throws: a missing or empty directory, or
- * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too.
+ * one with only ONNX models, is left to the code that opens the model. An ONNX model that is to be rewritten counts too,
+ * and one of MLflow, whose MLmodel says more of it.
  */
 export async function needsImport(directory: string): Promise<boolean> {
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) return false;
   const names = (await readdir(directory).catch(() => [])).filter((name) => !name.startsWith('.'));
+  if (names.includes(MLMODEL)) return true;
   const models = candidatesIn(names.sort());
+  // What is wrong with its files is reported by the import.
+  if ((await textModelFiles(directory, names).catch(() => [])) !== undefined) return true;
   const [first] = models;
   if (models.length === 1 && first?.kind === 'onnx') return mayNeedRewrite(join(directory, first.file));
   return names.length > 0 && (models.length === 0 || models.some(({ kind }) => kind !== 'onnx'));

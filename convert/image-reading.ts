@@ -2,9 +2,19 @@
  * Determines how images are fed to each image input of a model, and the lines of config.yaml for that. At run time
  * the shape of the input decides (lib/pipeline/image-choice.ts), so the same function is called here.
  */
+import type { ImageSettings } from '../lib/codecs/image/image.ts';
 import type { TensorSpec } from '../lib/contract/values.ts';
 import { imageSettings } from '../lib/pipeline/image-choice.ts';
 import type { ImageNumbers, ImageProposal } from './conversion.ts';
+
+export interface SaidPreprocessing {
+  /** The file, and what in it. */
+  readonly source: string;
+  /** As config.yaml has it: value = (pixel × scale − mean) / std. */
+  readonly image: Partial<Pick<ImageSettings, 'channels' | 'scale' | 'mean' | 'std' | 'width' | 'height'>>;
+  /** What is a guess beside it, and what the service does otherwise than the file says. */
+  readonly notes: readonly string[];
+}
 
 export interface ImageReading {
   readonly input: string;
@@ -14,6 +24,8 @@ export interface ImageReading {
   readonly height: number | undefined;
   readonly width: number | undefined;
   readonly numbers?: ImageNumbers;
+  /** What other files or the graph say of the training. */
+  readonly said?: SaidPreprocessing;
 }
 
 interface ImageReadings {

@@ -11,6 +11,8 @@ import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+import { originText, type PortOrigin } from './origin.ts';
+import { type SampleRequest, sampleLines } from './sample-text.ts';
 import { verificationNotes } from './verify/text.ts';
 
 export interface FileFacts {
@@ -28,13 +30,20 @@ export interface PortFacts {
   readonly shape: readonly (number | string)[] | null;
   /** Axes whose size is free, with its name. */
   readonly dynamicAxes: Readonly<Record<number, string>>;
+  /** Of an input, where each of these is from. Absent in reports of earlier versions. */
+  readonly origin?: PortOrigin;
 }
 
 export interface ImportReport {
   /** Of this document. */
   readonly version: 1;
   readonly converter: { readonly name: 'cluster-serving'; readonly version: string };
-  readonly source: { readonly format: ModelKind; readonly files: readonly FileFacts[] };
+  readonly source: {
+    readonly format: ModelKind;
+    readonly files: readonly FileFacts[];
+    /** Of a directory of MLflow: the flavor that was imported, and its file or folder. */
+    readonly mlflow?: { readonly flavor: string; readonly path: string };
+  };
   readonly options: ConvertOptions;
   readonly model: {
     readonly file: string;
@@ -51,6 +60,8 @@ export interface ImportReport {
   readonly images: readonly ImageReading[];
   /** Lines for config.yaml that the model needs; empty when the defaults do. */
   readonly config: readonly string[];
+  /** Absent in reports of earlier versions, and where nothing that can be pasted was answered. */
+  readonly sample?: SampleRequest;
   readonly check: {
     readonly loads: true;
     /** False: no made-up inputs fit. */
@@ -74,6 +85,8 @@ export interface ImportReport {
     /** Of the rows that were run, by input, where a size is free: larger ones take more. */
     readonly memoryShapes?: readonly (readonly number[])[];
     readonly referenceMaxError?: Readonly<Record<string, number | null>>;
+    /** The prediction for the sample. */
+    readonly sampleAnswer?: string;
     readonly machine: MachineFacts;
     readonly lambda: LambdaFit;
   };
@@ -112,6 +125,10 @@ export function importReportText(importReport: ImportReport): string {
     `- Lambda: ${lambdaText(measured.lambda)}${shapesText(measured)}`,
     ...notes.map((note) => `- note: ${note}`),
   ];
+  if (importReport.sample) {
+    const sample = sampleLines(importReport.sample, measured.sampleAnswer ?? '');
+    lines.push('', 'To ask it, once it is served:', '', '```sh', ...sample, '```');
+  }
   if (config.length > 0) lines.push('', 'For config.yaml:', '', '```yaml', ...config, '```');
   return lines.join('\n');
 }
@@ -125,9 +142,10 @@ export function configLines({ config, measured: { lambda } }: ImportReport): rea
   return [...config, ...rows, 'function:', `  memoryMB: ${memoryMB}`];
 }
 
-function portText({ name, dtype, shape }: PortFacts): string {
-  if (shape === null) return `${name}: ${dtype}, shape not given`;
-  return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}`;
+function portText({ name, dtype, shape, origin }: PortFacts): string {
+  const from = originText(origin);
+  if (shape === null) return `${name}: ${dtype}, shape not given${from}`;
+  return `${name}: ${dtype} ${formatShape(shape.map((dim) => (dim === '' ? '?' : dim)))}${from}`;
 }
 
 function imageText({ input, layout, channels, height, width }: ImageReading): string {
@@ -150,12 +168,13 @@ function shapesText({ memoryShapes }: ImportReport['measured']): string {
 
 function measuredText(measured: ImportReport['measured']): string {
   const { latencyP50Ms, loadMs, memoryPeakBytes, memoryByRows, machine } = measured;
-  const latency = latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50), `;
+  const latency =
+    latencyP50Ms === undefined ? '' : `${latencyP50Ms.toPrecision(3)} ms a row (p50 of made-up rows), `;
   const memory = memoryByRows?.map(
     ({ rows, peakBytes }) => `+${sizeText(peakBytes)} (${rows} ${rows === 1 ? 'row' : 'rows'})`,
   );
   const rest = `loaded in ${loadMs.toFixed(0)} ms, memory ${memory?.join(', ') ?? `+${sizeText(memoryPeakBytes)}`}`;
-  return `${latency}${rest}; ${machine.threads} threads of ${machine.cpu}`;
+  return `${latency}${rest}; on this machine, in a process of its own, ${machine.threads} threads of ${machine.cpu}`;
 }
 
 function sizeText(bytes: number): string {

@@ -2,21 +2,17 @@
  * Imports a model directory of any supported kind: writes the model as ONNX with its import report and checks it by running
  * it. Everything is made in a temporary folder that is renamed last, so the output appears whole or not at all.
  */
-import { constants } from 'node:fs';
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { DEFAULT_JOB, type JobConfig } from '../lib/config/job.ts';
-import { badModel, ServingError } from '../lib/contract/errors.ts';
-import type { ModelNames } from '../lib/contract/values.ts';
+import { badModel, ServingError, withPathAs } from '../lib/contract/errors.ts';
 import type { Verification } from '../lib/contract/verification.ts';
-import { NAMES_FILE, NO_NAMES } from '../lib/registry/names.ts';
-import { axisLines, proposedAxes } from './axis-proposal.ts';
-import { type ProofOptions, prove } from './batching/verdict.ts';
-import { type CheckOptions, checkOnnx } from './check/check.ts';
+import { NO_NAMES } from '../lib/registry/names.ts';
+import type { ProofOptions } from './batching/verdict.ts';
+import type { CheckOptions } from './check/check.ts';
 import { hasFreeSizes } from './check/inputs.ts';
 import { ModelProcess } from './check/model-process.ts';
-import type { CheckReport } from './check/run.ts';
-import type { ConvertOptions, ImageProposal } from './conversion.ts';
+import type { ConvertOptions } from './conversion.ts';
 import { detectModel, type FoundModel } from './detect.ts';
 import { type Convert, convertModel } from './formats.ts';
 import { withProvenRows } from './free-rows.ts';
@@ -24,20 +20,16 @@ import { assertGolden } from './golden/check.ts';
 import { copyGolden } from './golden/file.ts';
 import type { Body } from './graph/value.ts';
 import { adviceText, imageAdvice } from './image-advice.ts';
-import { readImages } from './image-reading.ts';
-import { type ImportReport, importReportText, portFacts, referenceProblem } from './import-report.ts';
-import { lambdaFit } from './lambda-fit.ts';
-import { machineFacts } from './machine.ts';
-import { writeNames } from './names.ts';
+import { type ImportReport, importReportText } from './import-report.ts';
+import { isOnnx } from './kinds.ts';
+import { check, type FileSays, type MadeModel, MODEL_FILE, passThrough } from './made-model.ts';
+import { importReportOf } from './make-report.ts';
 import { givenBy, notRunNotes, shapelessNotes } from './notes.ts';
-import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
-import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
-import { IR_VERSION, OPSET, writeOnnx, writeParts } from './onnx/write.ts';
+import { writeOnnx } from './onnx/write.ts';
 import { assertUsed } from './options.ts';
 import { assertOutput, takeOver, temporaryBeside } from './output-folder.ts';
 import { REPORT_FILE, REPORT_TEXT_FILE } from './report-file.ts';
-import { fileFacts } from './sources.ts';
-import { verifyModel } from './verify/verify.ts';
+import type { AnsweredSample } from './verify/sample.ts';
 
 export interface ImportOptions extends CheckOptions {
   readonly convert?: ConvertOptions | undefined;
@@ -67,8 +59,6 @@ export interface Imported {
   readonly importReport: ImportReport;
 }
 
-const MODEL_FILE = 'model.onnx';
-
 /**
  * @throws bad_model when the directory holds no supported model, when it cannot be converted (naming every operation)
  * or does not run; bad_config for an output directory that is in use, and for options without effect
@@ -77,7 +67,7 @@ export async function importModel(directory: string, options: ImportOptions): Pr
   options.onStage?.('reading');
   const found = await detectModel(directory);
   assertUsed(found.kind, options.convert ?? {});
-  await assertOutput(options.out, found.directory, options.force ?? false);
+  await assertOutput(options.out, found.home, options.force ?? false);
   return importInto(found, options);
 }
 
@@ -89,21 +79,25 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const own = new ModelProcess();
   const process = options.process ?? own;
   try {
-    const make = found.kind === 'onnx' ? passThrough : convert;
+    const make = isOnnx(found.kind) ? passThrough : convert;
     // The check comes first, because what a model leaves in memory would be measured as the next one's.
-    const made = await make(found, folder, { ...options, process });
-    const importReport = await importReportOf(found, folder, made, { ...options, process }, start);
+    const checked = { ...options, sizes: sizesOf(found, options), process };
+    const made = await make(found, folder, checked);
+    const importReport = await importReportOf(found, folder, made, checked, start);
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
-    await copyGolden(found.directory, folder);
+    await copyGolden(found.home, folder);
     const [{ signal }, { verification }] = [options, importReport];
     const job = withAxes(options.job ?? DEFAULT_JOB, verification);
     const file = join(folder, MODEL_FILE);
-    await assertGolden(folder, { file, job, verification, gate: true, signal, process });
-    await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(importReport, undefined, 2)}\n`);
-    const text = [importReportText(importReport), ...adviceText(imageAdvice(importReport, job.image)), ''];
+    const sample = { pictures: picturesOf(importReport, job) };
+    const gate = { gate: true, sizes: checked.sizes, sample };
+    const asked = await assertGolden(folder, { file, job, verification, ...gate, signal, process });
+    const full = withSample(importReport, asked.sample);
+    await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(full, undefined, 2)}\n`);
+    const text = [importReportText(full), ...adviceText(imageAdvice(full, job.image)), ''];
     await writeFile(join(folder, REPORT_TEXT_FILE), text.join('\n'));
-    return { directory: await takeOver(folder, options.out), importReport };
+    return { directory: await takeOver(folder, options.out), importReport: full };
   } catch (error) {
     throw withoutFolder(ServingError.from(error), folder, found);
   } finally {
@@ -112,71 +106,23 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   }
 }
 
+/** A converted model has the sizes that were given; of an ONNX model they are for the check. */
+function sizesOf({ kind }: FoundModel, { convert: { inputShapes } = {} }: ImportOptions) {
+  return isOnnx(kind) ? inputShapes : undefined;
+}
+
 /** onnxruntime names the file that it was given, whose folder is gone when the message is read. */
-function withoutFolder(error: ServingError, folder: string, { kind, directory, files }: FoundModel) {
-  const file = join(folder, MODEL_FILE);
-  if (!error.message.includes(file)) return error;
-  const shown = kind === 'onnx' ? join(directory, files[0] as string) : 'the converted model';
-  return new ServingError(error.code, error.message.replaceAll(file, shown), { cause: error });
-}
-
-type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
-
-/** The names of inputs and outputs of unknown rank. */
-interface Shapeless {
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-}
-
-interface MadeModel {
-  readonly facts: FileSays;
-  readonly report: CheckReport;
-  readonly shapeless: Shapeless;
-  readonly sources: readonly string[];
-  readonly notes: readonly string[];
-  readonly image: ImageProposal | undefined;
-  /** What the source itself calls columns and classes. */
-  readonly names: ModelNames;
-}
-
-/** Copies an ONNX model with its external weights; unchanged, but for what no function can serve. */
-async function passThrough(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
-  const [file] = found.files as readonly [string];
-  const facts = await readOnnxFacts(join(found.directory, file));
-  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
-  const rewritten = await rewriteOnnx(join(found.directory, file));
-  for (const path of externalFiles) await copyInto(found.directory, path, join(folder, path));
-  if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
-  else await copyInto(found.directory, file, join(folder, MODEL_FILE));
-  const report = await check(folder, shapelessInputs, options);
-  return {
-    facts,
-    report,
-    shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
-    sources: [file, ...externalFiles],
-    names: { columns: {}, labels: rewritten.labels },
-    notes: [
-      ...rewritten.notes,
-      ...notRunNotes(report, 'export the model with fixed sizes'),
-      ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
-    ],
-    image: undefined,
-  };
-}
-
-async function copyInto(directory: string, path: string, target: string): Promise<void> {
-  await mkdir(dirname(target), { recursive: true });
-  try {
-    await copyFile(join(directory, path), target, constants.COPYFILE_FICLONE);
-  } catch (error) {
-    const message = `${join(directory, path)} cannot be copied: ${(error as Error).message}`;
-    throw badModel(message, { cause: error });
-  }
+function withoutFolder(error: unknown, folder: string, { kind, directory, files }: FoundModel) {
+  const isOwn = isOnnx(kind);
+  const shown = isOwn ? join(directory, files[0] as string) : 'the converted model';
+  const named = withPathAs(error, join(folder, MODEL_FILE), shown);
+  return withPathAs(named, folder, isOwn ? directory : 'the folder of the converted model');
 }
 
 async function convert(found: FoundModel, folder: string, options: ImportOptions): Promise<MadeModel> {
   options.onStage?.('converting');
-  const first = await (options.converter ?? convertModel)(found, options.convert ?? {});
+  const settings = { ...found.mlflow?.defaults, ...options.convert };
+  const first = await (options.converter ?? convertModel)(found, settings);
   const conversion = await withProvenRows(first, folder, options);
   const { graph, files, image, notes, names = NO_NAMES } = conversion;
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
@@ -198,6 +144,7 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
       ...shapeless.flatMap((name) => shapelessNotes([name], givenBy(name))),
     ],
     image,
+    isFreed: conversion === first && first.otherwise !== undefined,
     names,
   };
 }
@@ -206,82 +153,26 @@ async function write(graph: Body, folder: string, options: ImportOptions): Promi
   const { version, onStage, signal } = options;
   signal?.throwIfAborted();
   onStage?.('writing');
-  const { files } = await writeOnnx(graph, join(folder, MODEL_FILE), {
+  const { files, ...versions } = await writeOnnx(graph, join(folder, MODEL_FILE), {
     producerVersion: version,
     onProgress: (done, total) => {
       signal?.throwIfAborted();
       onStage?.('writing', done, total);
     },
   });
-  return { opset: OPSET, irVersion: IR_VERSION, externalFiles: files.slice(1).map((path) => basename(path)) };
+  return { ...versions, externalFiles: files.slice(1).map((path) => basename(path)) };
 }
 
-async function check(
-  folder: string,
-  shapeless: readonly string[],
-  options: ImportOptions,
-): Promise<CheckReport> {
-  options.onStage?.('checking');
-  const file = join(folder, MODEL_FILE);
-  const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
-  const report = await checkOnnx(file, { ...options, shapeless, sharesRuns });
-  const problem = referenceProblem(report);
-  if (problem) throw badModel(problem);
-  return report;
+/** None where pictures need a line in config.yaml that the job does not have. */
+function picturesOf({ images, config }: ImportReport, { image }: JobConfig): string[] {
+  const isReady = image.layout !== undefined || !config.includes('image:');
+  return isReady ? images.map(({ input }) => input) : [];
 }
 
-async function importReportOf(
-  found: FoundModel,
-  folder: string,
-  { facts, report, shapeless, sources, notes, image, names }: MadeModel,
-  options: ImportOptions,
-  start: number,
-): Promise<ImportReport> {
-  const named = await writeNames(found, folder, names, report);
-  const files = await fileFacts(folder, [MODEL_FILE, ...facts.externalFiles, ...(named ? [NAMES_FILE] : [])]);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const reading = readImages(report.inputs, image);
-  const { measured, reference, produced, notRun } = report;
-  options.onStage?.('verifying');
-  const { proof = {}, signal, process } = options;
-  const proposed = proposedAxes(report.inputs, shapeless.inputs);
-  // No record reaches such a model without these axes, so the verdict is about them.
-  const batchAxes = { ...proposed, ...proof.batchAxes };
-  const verification = await verifyModel(join(folder, MODEL_FILE), { ...proof, batchAxes, signal, process });
-  const lambda = lambdaFit(bytes, measured.memory);
-  const nan = produced.filter((output) => output.nan > 0).map((output) => [output.name, output.nan] as const);
-  const errors = reference?.outputs.map((output) => [output.name, output.maxError] as const);
-  return {
-    version: 1,
-    converter: { name: 'cluster-serving', version: options.version },
-    source: { format: found.kind, files: await fileFacts(found.directory, [...sources].sort()) },
-    options: options.convert ?? {},
-    model: { file: MODEL_FILE, opset: facts.opset, irVersion: facts.irVersion, files, bytes },
-    inputs: report.inputs.map((spec) => portFacts(spec, shapeless.inputs)),
-    outputs: report.outputs.map((spec) => portFacts(spec, shapeless.outputs)),
-    notes: [...notes, ...(named ?? [])],
-    images: reading.images,
-    config: [...axisLines(proposed), ...reading.config],
-    check: {
-      loads: true,
-      runs: notRun === undefined,
-      reference: reference ? 'agrees' : 'none given',
-      nan: Object.fromEntries(nan),
-    },
-    verification,
-    measured: {
-      at: new Date().toISOString(),
-      importMs: Math.round(performance.now() - start),
-      loadMs: measured.loadMs,
-      ...(measured.latencyP50Ms === undefined ? {} : { latencyP50Ms: measured.latencyP50Ms }),
-      memoryGrowthBytes: measured.memoryGrowthBytes,
-      memoryPeakBytes: measured.memoryPeakBytes,
-      ...memoryFacts(report, shapeless),
-      ...(errors ? { referenceMaxError: Object.fromEntries(errors) } : {}),
-      machine: machineFacts(measured.threads),
-      lambda,
-    },
-  };
+function withSample(importReport: ImportReport, answered: AnsweredSample | undefined): ImportReport {
+  if (!answered) return importReport;
+  const measured = { ...importReport.measured, sampleAnswer: answered.answer };
+  return { ...importReport, sample: answered.sample, measured };
 }
 
 /** With the batch axes that the import proposes, where the job sets none. */
@@ -289,11 +180,4 @@ function withAxes(job: JobConfig, verification: Verification | undefined): JobCo
   const { inputAxes = {} } = verification?.batching ?? {};
   const proposed = Object.entries(inputAxes).map(([name, batchAxis]) => [name, { batchAxis }] as const);
   return { ...job, inputs: { ...Object.fromEntries(proposed), ...job.inputs } };
-}
-
-/** Includes the shapes only if others are possible. */
-function memoryFacts({ inputs, measured: { memory } }: CheckReport, shapeless: Shapeless) {
-  if (!memory) return {};
-  const isOpen = hasFreeSizes(inputs) || shapeless.inputs.length > 0;
-  return { memoryByRows: memory.points, ...(isOpen ? { memoryShapes: memory.shapes } : {}) };
 }

@@ -2,6 +2,7 @@
 
 export type ModelKind =
   | 'onnx'
+  | 'hugging_face'
   | 'tf_saved_model'
   | 'tf_frozen'
   | 'tf_checkpoint'
@@ -12,6 +13,11 @@ export type ModelKind =
   | 'xgboost'
   | 'lightgbm';
 
+/** Kinds whose file is ONNX already. */
+export function isOnnx(kind: ModelKind): boolean {
+  return kind === 'onnx' || kind === 'hugging_face';
+}
+
 interface KindFacts {
   readonly title: string;
   /** The files that make up a model. */
@@ -20,6 +26,10 @@ interface KindFacts {
 
 export const KINDS: Readonly<Record<ModelKind, KindFacts>> = {
   onnx: { title: 'ONNX', layout: '*.onnx' },
+  hugging_face: {
+    title: 'Hugging Face',
+    layout: 'model.onnx or onnx/model.onnx, with tokenizer.json and config.json',
+  },
   tf_saved_model: {
     title: 'TensorFlow SavedModel',
     layout: 'saved_model.pb or saved_model.pbtxt, with variables/',

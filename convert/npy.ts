@@ -2,8 +2,7 @@
  * Reads .npy and .npz files, in which other tools write reference data. Header lengths and zip sizes are checked
  * against limits before anything is allocated.
  */
-import { inflateRawSync } from 'node:zlib';
-import { badModel, ServingError } from '../lib/contract/errors.ts';
+import { badModel, type ServingError } from '../lib/contract/errors.ts';
 import {
   allocate,
   elementCount,
@@ -12,12 +11,14 @@ import {
   type TypedArray,
   viewBytes,
 } from '../lib/contract/tensor.ts';
+import { readPickle } from './pytorch/files/pickle.ts';
+import { PickledCall, PickledTuple } from './pytorch/files/pickled.ts';
+import { isZip, openArchive } from './zip.ts';
 
 const MAGIC = '\u0093NUMPY';
 const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_ELEMENTS = 2 ** 28;
-const MAX_ENTRY_BYTES = 1024 * 1024 * 1024;
-const MAX_ENTRIES = 1_000;
+const ARCHIVE = { entries: 1_000, unpackedBytes: 1024 * 1024 * 1024 } as const;
 
 const DTYPES: Readonly<Record<string, NumericDType>> = {
   f2: 'float16',
@@ -64,6 +65,7 @@ function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, na
       data: fixedTexts(data, texts[1] === 'U', Number(texts[2]), count, name),
     };
   }
+  if (code === 'O') return { dtype: 'string', shape, data: objectTexts(data, count, name) };
   const dtype = DTYPES[code];
   if (dtype === undefined || (endian === '>' && !code.endsWith('1'))) {
     throw bad(name, `its elements are ${endian}${code}; expected little-endian numbers or texts`);
@@ -95,6 +97,19 @@ function fixedTexts(
   });
 }
 
+/** Texts of an array of objects, which numpy pickles: str, and bytes of UTF-8, in row-major order. */
+function objectTexts(data: Uint8Array, count: number, name: string): string[] {
+  const { value } = readPickle(data, `reference ${name}`);
+  const state = value instanceof PickledCall ? value.state : undefined;
+  const items = state instanceof PickledTuple ? state.items.at(-1) : undefined;
+  if (!Array.isArray(items) || items.length !== count) throw bad(name, `expected ${count} texts`);
+  return items.map((item) => {
+    if (typeof item === 'string') return item;
+    if (item instanceof Uint8Array) return Buffer.from(item).toString('utf8');
+    throw bad(name, 'its elements are objects; expected numbers or texts');
+  });
+}
+
 /** Reorders Fortran data, whose first dimension is innermost. */
 function rowMajor({ dtype, shape, data }: Tensor): Tensor {
   const count = data.length;
@@ -120,39 +135,12 @@ function rowMajor({ dtype, shape, data }: Tensor): Tensor {
 /** Tensors by entry name, without `.npy`. @throws bad_model */
 export function readNpz(bytes: Uint8Array, name: string): Map<string, Tensor> {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  try {
-    return readEntries(file, name);
-  } catch (error) {
-    if (error instanceof ServingError) throw error;
-    throw bad(name, `its zip directory is broken: ${(error as Error).message}`);
-  }
-}
-
-function readEntries(file: Buffer, name: string): Map<string, Tensor> {
-  const end = file.lastIndexOf(Buffer.from('PK\u0005\u0006', 'latin1'));
-  if (end < 0) throw bad(name, 'no .npz file (a zip of .npy files)');
-  const count = file.readUInt16LE(end + 10);
-  if (count > MAX_ENTRIES) throw bad(name, `${count} entries are over the limit of ${MAX_ENTRIES}`);
-  const tensors = new Map<string, Tensor>();
-  let at = file.readUInt32LE(end + 16);
-  for (let i = 0; i < count; i++) {
-    if (file.readUInt32LE(at) !== 0x02_01_4b_50) throw bad(name, 'its zip directory is broken');
-    const method = file.readUInt16LE(at + 10);
-    const packed = file.readUInt32LE(at + 20);
-    const unpacked = file.readUInt32LE(at + 24);
-    const nameLength = file.readUInt16LE(at + 28);
-    const entry = file.toString('utf8', at + 46, at + 46 + nameLength);
-    const local = file.readUInt32LE(at + 42);
-    at += 46 + nameLength + file.readUInt16LE(at + 30) + file.readUInt16LE(at + 32);
-    const start = local + 30 + file.readUInt16LE(local + 26) + file.readUInt16LE(local + 28);
-    if (unpacked > MAX_ENTRY_BYTES) throw bad(name, `${entry} is over the limit of ${MAX_ENTRY_BYTES} bytes`);
-    const data = file.subarray(start, start + packed);
-    if (method !== 0 && method !== 8)
-      throw bad(name, `${entry} is packed by method ${method}; expected deflate`);
-    const content = method === 8 ? inflateRawSync(data, { maxOutputLength: unpacked || 1 }) : data;
-    tensors.set(entry.replace(/\.npy$/, ''), readNpy(content, `${name}: ${entry}`));
-  }
-  return tensors;
+  if (!isZip(file)) throw bad(name, 'no .npz file (a zip of .npy files)');
+  const archive = openArchive(file, `reference ${name}`, ARCHIVE);
+  const tensors = archive.names.map(
+    (entry) => [entry.replace(/\.npy$/, ''), readNpy(archive.read(entry), `${name}: ${entry}`)] as const,
+  );
+  return new Map(tensors);
 }
 
 function bad(name: string, what: string): ServingError {

@@ -6,7 +6,7 @@
 import type { ImportConfig } from '../lib/config/job.ts';
 import { badConfig } from '../lib/contract/errors.ts';
 import type { ConvertOptions } from './conversion.ts';
-import { KINDS, type ModelKind } from './kinds.ts';
+import { isOnnx, KINDS, type ModelKind } from './kinds.ts';
 
 export function convertOptions({
   inputs,
@@ -32,8 +32,10 @@ const OF_SAVED_MODELS = ['signature', 'tags'] as const;
 /** Explains which options have no effect; undefined when all have one. */
 export function uselessOptions(kind: ModelKind, convert: ConvertOptions): string | undefined {
   const given = Object.keys(convert);
-  if (kind === 'onnx' && given.length > 0) {
-    return `an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`;
+  // The sizes of an ONNX model are for its check.
+  const changes = given.filter((name) => name !== 'inputShapes');
+  if (isOnnx(kind) && changes.length > 0) {
+    return `an ONNX model is used unchanged; ${changes.join(', ')} cannot be changed here`;
   }
   const useless = kind === 'tf_saved_model' ? [] : OF_SAVED_MODELS.filter((name) => given.includes(name));
   if (useless.length === 0) return undefined;

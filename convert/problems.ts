@@ -29,13 +29,16 @@ export class Problems {
     this.found.push({ op, node, reason });
   }
 
-  /** Runs the conversion of one node. A bad_model error becomes a problem of that node; others are thrown. */
-  collect<T>(op: string, node: string, convert: () => T): T | undefined {
+  /**
+   * Runs the conversion of one node. A bad_model error becomes a problem of that node; others are thrown.
+   * @param advice what the problem ends with
+   */
+  collect<T>(op: string, node: string, convert: () => T, advice = () => ''): T | undefined {
     try {
       return convert();
     } catch (error) {
       if (!(error instanceof ServingError) || error.code !== 'bad_model') throw error;
-      this.add(op, node, error.message);
+      this.add(op, node, `${error.message}${advice()}`);
       return undefined;
     }
   }

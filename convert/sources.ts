@@ -1,9 +1,12 @@
-/** Computes the size and SHA-256 of files as streams, because models are too large to be read whole. */
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+/** Reads the files of a model as streams, because they are too large to be read whole: their sizes and SHA-256, or a copy. */
+import { constants } from 'node:fs';
+import { copyFile, mkdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
 import { digestFile } from '../lib/registry/download.ts';
+import type { FoundModel } from './detect.ts';
 import type { FileFacts } from './import-report.ts';
+import { assertWithin } from './mlflow.ts';
 
 /** @throws bad_model naming the file that cannot be read */
 export async function fileFacts(directory: string, paths: readonly string[]): Promise<FileFacts[]> {
@@ -17,4 +20,16 @@ export async function fileFacts(directory: string, paths: readonly string[]): Pr
     }
   }
   return facts;
+}
+
+/** @throws bad_model naming the file that cannot be copied */
+export async function copySource({ directory, home, mlflow }: FoundModel, path: string, target: string) {
+  const source = join(directory, path);
+  await mkdir(dirname(target), { recursive: true });
+  try {
+    if (mlflow) await assertWithin(home, source);
+    await copyFile(source, target, constants.COPYFILE_FICLONE);
+  } catch (error) {
+    throw badModel(`${source} cannot be copied: ${(error as Error).message}`, { cause: error });
+  }
 }

@@ -10,7 +10,7 @@ import type { Model } from '../lib/contract/values.ts';
 import { reportFailedEvent } from '../lib/metrics/outcomes.ts';
 import type { Reporter } from '../lib/metrics/reporter.ts';
 import { measuredSteps } from '../lib/metrics/steps.ts';
-import { chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
+import { ageLimit, chunksOf, type Payloads } from '../lib/pipeline/chunks.ts';
 import { deadlineOf, type InvocationClock } from '../lib/pipeline/deadline.ts';
 import { queueSteps, type RunningReports, type Sink, serveQueue } from '../lib/pipeline/serve.ts';
 
@@ -21,12 +21,14 @@ export interface BatchDeps {
   /** The store of records that are too large for a message. */
   readonly payloads: Payloads;
   readonly reporter: Reporter;
+  /** Records that waited longer are not run. Default 0: none is too old. */
+  readonly recordTtlSeconds?: number;
   /** Wall clock in ms, for how long a record waited in the queue. Default Date.now. */
   readonly now?: () => number;
 }
 
 export const batch =
-  ({ model, sink, running, payloads, reporter, now = Date.now }: BatchDeps) =>
+  ({ model, sink, running, payloads, reporter, recordTtlSeconds = 0, now = Date.now }: BatchDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
     for (const { attributes } of Records) {
@@ -36,7 +38,8 @@ export const batch =
       return failures(
         await model.use((runner) => {
           const steps = queueSteps({ runner, running, sink, deadline });
-          return serveQueue(chunksOf(Records, payloads, deadline), measuredSteps(steps, reporter));
+          const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
+          return serveQueue(chunks, measuredSteps(steps, reporter));
         }),
       );
     } catch (error) {
@@ -50,4 +53,4 @@ function failures(ids: readonly string[]): SQSBatchResponse {
   return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };
 }
 
-export const handler = await lambdaHandler(batch, composeBatch);
+export const handler = await lambdaHandler('sqs', batch, composeBatch);

@@ -55,4 +55,4 @@ async function deadLetterRecord(
   return sink.save([{ id: messageId, enqueue, uri, outcome: { ok: false, error } }], '');
 }
 
-export const handler = await lambdaHandler(deadLetter, composeDeadLetter);
+export const handler = await lambdaHandler('sqs', deadLetter, composeDeadLetter);

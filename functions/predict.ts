@@ -1,7 +1,6 @@
 /**
- * POST /predict: {"instances":[{name: value}, ...]}, or a table as text/csv, becomes {"predictions":["{value=...}", ...]} in the same order. The
- * contract's answer has no place for one instance's error, so a bad instance fails its request. It also serves /v2, the
- * Open Inference Protocol (lib/http/open-inference/endpoint.ts).
+ * POST /predict: {"instances":[{name: value}, ...]}, or a table as text/csv, becomes {"predictions":["{value=...}", ...]} in the same order. Its
+ * answer has no place for one instance's error, so a bad one fails its request. It also serves /v2 and what lib/http holds besides.
  */
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { lambdaHandler } from '../lib/compose/handler.ts';
@@ -10,11 +9,11 @@ import { logError } from '../lib/contract/log.ts';
 import { type AcceptDeps, acceptRecords, prefersAsync } from '../lib/http/accept.ts';
 import { readInstances } from '../lib/http/instances.ts';
 import { answerInference, isInferencePath } from '../lib/http/open-inference/endpoint.ts';
+import { answerOther, errorForm } from '../lib/http/other-paths.ts';
 import { predictionsAnswer } from '../lib/http/predictions.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { type HttpResponse, jsonText, respondWithin } from '../lib/http/response.ts';
 import type { WorkerDeps } from '../lib/http/worker/endpoint.ts';
-import { errorEnvelope, isWorkerPath } from '../lib/http/worker/paths.ts';
 import { measure } from '../lib/metrics/emf.ts';
 import { type InvocationClock, requestDeadline } from '../lib/pipeline/deadline.ts';
 import type { Filter } from '../lib/pipeline/postprocess.ts';
@@ -32,10 +31,9 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
     async (): Promise<HttpResponse> => {
       const request = readRequest(event);
       if (isInferencePath(request.path)) return answerInference(request, deps, clock);
-      if (isWorkerPath(request.path)) {
-        const { answerWorker } = await import('../lib/http/worker/endpoint.ts');
-        return answerWorker(request, deps, clock);
-      }
+      // A request to POST /predict does not wait for another turn of the event loop.
+      const other = request.path === '/predict' ? undefined : await answerOther(request, deps, clock);
+      if (other) return other;
       const stop = deps.reporter.start('zoo.serving.request.overall');
       await deps.limiter?.acquire();
       if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
@@ -54,7 +52,7 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
       return jsonText(200, answer, { 'model-version': version });
     },
     logError,
-    isWorkerPath(event.rawPath) ? errorEnvelope : undefined,
+    errorForm(event.rawPath),
   );
 
-export const handler = await lambdaHandler(predict, composePredict);
+export const handler = await lambdaHandler('http', predict, composePredict);

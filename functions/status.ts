@@ -43,4 +43,4 @@ export const status =
       return json(200, { ready: true, model });
     }, logError);
 
-export const handler = await lambdaHandler(status, composeStatus);
+export const handler = await lambdaHandler('http', status, composeStatus);

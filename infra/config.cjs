@@ -37,7 +37,7 @@ async function requestOf({ options, resolveVariable }) {
 module.exports = {
   async service({ options }) {
     const { readService } = await load();
-    return explained(() => readService(serviceFolder, configOf(options)));
+    return explained(async () => readService(serviceFolder, configOf(options)));
   },
 
   async settings(resolving) {

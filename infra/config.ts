@@ -2,7 +2,6 @@
  * Computes every value that serverless.yml and infra/stack/ read, from config.yaml and the parameters of the deployment.
  * Each job gets a stack of its own, with a name within the limits of AWS.
  */
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type ConfigReading, readConfig } from '../lib/config/file.ts';
@@ -14,14 +13,13 @@ import {
 } from '../lib/config/job.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import {
-  DEFAULT_JOB_NAME,
   deadLetterPrefix,
   formerDeadLetterPrefix,
   modelPrefix,
   payloadPrefix,
-  queueName,
 } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';
+import { assertStage, deadLetterQueueName, queueName, serviceName } from '../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../lib/workers/deployment.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import {
@@ -34,7 +32,7 @@ import {
 import { alarmActions, redisUser, type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
 
-export { PARAMETER_NAMES, type Parameters };
+export { PARAMETER_NAMES, type Parameters, serviceName };
 
 export interface Request {
   readonly stage: string;
@@ -48,7 +46,9 @@ export interface Request {
 type OfDeployment =
   | 'requestsPerSecond'
   | 'redisNodes'
+  | 'redisPassword'
   | 'logDays'
+  | 'tmpMB'
   | 'alarmEmail'
   | 'domain'
   | 'certificateArn';
@@ -58,11 +58,14 @@ export interface Settings
   extends SettingsOfResources,
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
+    ReturnType<typeof queueNames>,
     Pick<Deployment, OfDeployment> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   readonly redisFailover: boolean;
   readonly redisUser: string;
+  /** For osls: null means the credentials of the command. */
+  readonly deploymentRole: string | null;
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
@@ -72,19 +75,16 @@ export interface Settings
 // Lambda accepts 4 KB of environment variables; all other variables need less than 1 KB.
 /** The settings of a job as JSON. The deployment is refused with `bad_config`. */
 const MAX_JOB_BYTES = 3 * 1024;
-// With "dead-letter", this and MAX_SERVICE_LENGTH keep a function's name within 64 characters.
-/** Characters of a stage's name. The deployment is refused with `bad_config`. */
-const MAX_STAGE_LENGTH = 15;
-const MAX_SERVICE_LENGTH = 36;
-const SERVICE = 'cluster-serving';
 
 /** @param root the folder with serverless.yml. @throws bad_config with every problem, one a line */
 export function readSettings(root: string, { stage, config, parameters, named = [] }: Request): Settings {
   const { job } = readJobConfig(root, config);
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
-  if (!new RegExp(`^[A-Za-z0-9-]{1,${MAX_STAGE_LENGTH}}$`).test(stage)) {
-    problems.push(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
+  try {
+    assertStage(stage);
+  } catch (error) {
+    problems.push((error as Error).message);
   }
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
@@ -99,9 +99,13 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     job: deployed,
     requestsPerSecond: deployment.requestsPerSecond,
     redisNodes: deployment.redisNodes,
+    redisPassword: deployment.redisPassword,
     redisFailover: deployment.redisNodes > 1,
     redisUser: redisUser(service, stage),
     logDays: deployment.logDays,
+    tmpMB: deployment.tmpMB,
+    deploymentRole: deployment.deploymentRole || null,
+    ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
     alarmEmail: deployment.alarmEmail,
     domain: deployment.domain,
     certificateArn: deployment.certificateArn,
@@ -121,7 +125,7 @@ function monitoringOf(
     jobName: job.jobName,
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
-    redisNodes: deployment.redisNodes,
+    redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     alarmActions: alarmActions(deployment),
   });
 }
@@ -131,9 +135,6 @@ function settingsOfJob(job: JobConfig) {
     ...job.queue,
     ...job.function,
     jobName: job.jobName,
-    // Without the stage, so that a client that knows only the job finds its queue.
-    queueName: queueName(job.jobName),
-    deadLetterQueueName: `${queueName(job.jobName)}-dlq`,
     visibilityTimeoutSeconds: visibilityTimeoutSeconds(job),
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     modelPrefix: modelPrefix(job.jobName),
@@ -145,18 +146,32 @@ function settingsOfJob(job: JobConfig) {
   };
 }
 
+function queueNames({ jobName }: JobConfig, stage: string | undefined) {
+  const name = queueName(jobName, stage);
+  return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
+}
+
 function filesOf(deployment: Deployment) {
-  const { respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } = deployment;
+  const { redis, respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } =
+    deployment;
+  const isInVpc = redis !== 'url';
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',
-    sqsEndpoint: respondAsync === 'on' ? 'on' : 'off',
-    network: vpcId === '' ? 'own' : routeTableIds.length > 0 ? 'existing-to-s3' : 'existing',
-    functionGroup: securityGroup === '' ? 'own' : 'existing',
+    sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
+    network: isInVpc ? networkOf(vpcId, routeTableIds) : 'none',
+    functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
+    interfaces: isInVpc ? 'on' : 'off',
+    redis,
     redisAuth: deployment.redisAuth,
     alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',
   };
+}
+
+function networkOf(vpcId: string, routeTableIds: readonly string[]) {
+  if (vpcId === '') return 'own';
+  return routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
 }
 
 /** Name of the stack, without the stage. @throws bad_config */
@@ -186,14 +201,4 @@ function deployedJob(config: JobConfig, problems: string[]): string {
     problems.push(`the job's settings are ${bytes} bytes as JSON, over the limit of ${MAX_JOB_BYTES}`);
   }
   return text;
-}
-
-/** The job's name if it is a valid stack name; else its start and a digest, so that a_b and a-b differ. */
-export function serviceName(jobName: string): string {
-  if (jobName === DEFAULT_JOB_NAME) return SERVICE;
-  const plain = `${SERVICE}-${jobName}`;
-  if (!jobName.includes('_') && plain.length <= MAX_SERVICE_LENGTH) return plain;
-  const digest = createHash('sha256').update(jobName).digest('hex').slice(0, 6);
-  const start = plain.replaceAll('_', '-').slice(0, MAX_SERVICE_LENGTH - digest.length - 1);
-  return `${start}-${digest}`;
 }

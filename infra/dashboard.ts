@@ -52,11 +52,6 @@ function serviceWidgets({ redisNodes }: MonitoringRequest): Widget[] {
   const queue = (name: string, logicalName: string, stat: string): Line => {
     return ['AWS/SQS', name, 'QueueName', `\${${logicalName}.QueueName}`, { stat }];
   };
-  const redis = (name: string, stat: string): Line[] =>
-    Array.from({ length: redisNodes }, (_, i) => {
-      const id = redisNode(i + 1)['Fn::Sub'];
-      return ['AWS/ElastiCache', name, 'CacheClusterId', id, { stat }];
-    });
   return [
     { title: 'HTTP API: requests', lines: [api('Count', 'Sum'), api('4xx', 'Sum'), api('5xx', 'Sum')] },
     { title: 'HTTP API: latency (ms)', lines: [api('Latency', 'p50'), api('Latency', 'p99')] },
@@ -70,6 +65,18 @@ function serviceWidgets({ redisNodes }: MonitoringRequest): Widget[] {
       ],
     },
     { title: 'Queue: oldest (s)', lines: [queue('ApproximateAgeOfOldestMessage', 'Queue', 'Maximum')] },
+    ...redisWidgets(redisNodes),
+  ];
+}
+
+function redisWidgets(redisNodes: number): Widget[] {
+  if (redisNodes === 0) return [];
+  const redis = (name: string, stat: string): Line[] =>
+    Array.from({ length: redisNodes }, (_, i) => {
+      const id = redisNode(i + 1)['Fn::Sub'];
+      return ['AWS/ElastiCache', name, 'CacheClusterId', id, { stat }];
+    });
+  return [
     { title: 'Redis: memory (%)', lines: redis('DatabaseMemoryUsagePercentage', 'Maximum') },
     { title: 'Redis: CPU (%)', lines: redis('EngineCPUUtilization', 'Average') },
     {

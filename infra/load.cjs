@@ -42,10 +42,25 @@ async function bundled(name) {
   return outfile;
 }
 
-/** `--param config=other.yaml` of osls's options, or undefined. */
+/** The settings and the model of the sample, in the checkout and in the published package. */
+const SAMPLE = join(packageFolder, 'examples', 'digits', 'config.yaml');
+
+/** `--param config=other.yaml` of osls's options, the sample's with `--param sample=on`, or undefined. */
 function configOf({ param }) {
-  const option = [param].flat().findLast((text) => text?.startsWith('config='));
-  return option?.slice('config='.length);
+  const [config, sample = 'off'] = ['config=', 'sample='].map((start) => {
+    const option = [param].flat().findLast((text) => text?.startsWith(start));
+    return option?.slice(start.length);
+  });
+  if (sample === 'off') return config;
+  if (sample !== 'on') throw wrong(`param sample ${JSON.stringify(sample)}: expected "on", "off"`);
+  if (config === undefined) return SAMPLE;
+  throw wrong('params sample and config: the sample has a config of its own; give one of them');
 }
 
-module.exports = { configOf, importModule, isCheckout, packageFolder, serviceFolder };
+function wrong(message) {
+  const error = Object.assign(new Error(message), { name: 'ServingError', code: 'bad_config' });
+  error.stack = message;
+  return error;
+}
+
+module.exports = { SAMPLE, configOf, importModule, isCheckout, packageFolder, serviceFolder };

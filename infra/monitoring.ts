@@ -162,6 +162,7 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
 }
 
 function redisAlarms({ redisNodes }: MonitoringRequest): Alarm[] {
+  if (redisNodes === 0) return [];
   const on = (says: string, name: string, statistic: string, from: number) => {
     const metrics = Array.from({ length: redisNodes }, (_, i) =>
       metricOf('AWS/ElastiCache', name, { CacheClusterId: redisNode(i + 1) }),

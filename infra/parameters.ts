@@ -17,11 +17,21 @@ export const PARAMETER_NAMES = [
   'requestsPerSecond',
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
+  /** Where results are: "node" (a Redis of this stack in a VPC) or "url" (one at an address, without a VPC). */
+  'redis',
+  /** With redis=url: its address, as rediss://user@host:6379, without the password. */
+  'redisUrl',
+  /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
+  'redisPassword',
   'redisNodeType',
   /** One node, or a primary with up to 5 replicas that take over. */
   'redisNodes',
   /** "iam": functions sign in with their role; "none": the security group alone restricts access. */
   'redisAuth',
+  /** "stage": the queue is named after the stack; "job": after the job alone, as earlier versions named it. */
+  'queueName',
+  /** /tmp of predict and batch, which holds the model, and a new version beside it. */
+  'tmpMB',
   /** Retention of logs in CloudWatch. */
   'logDays',
   /** "on": the bucket and a final snapshot of Redis are kept when the stack is deleted. */
@@ -38,6 +48,8 @@ export const PARAMETER_NAMES = [
   'tracing',
   /** Provisioned environments of predict. */
   'provisioned',
+  /** Two availability zones of the own VPC, separated by a comma. Empty: the first two of the region. */
+  'zones',
   /** An existing VPC. Empty: the stack creates one. */
   'vpcId',
   /** Two or more subnets of it, separated by commas. */
@@ -50,6 +62,8 @@ export const PARAMETER_NAMES = [
   'domain',
   /** The certificate of the domain in ACM, in the stack's region. */
   'certificateArn',
+  /** A role of IAM with which CloudFormation makes changes, so that who deploys needs no rights of its own for them. */
+  'deploymentRole',
   /** The image of a Python worker in ECR, in the stack's region. Empty: a deployment builds it with docker. */
   'workerImage',
 ] as const;
@@ -66,9 +80,14 @@ const RETENTION_DAYS = [
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
 const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
+const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/;
+const ZONE = /^[a-z]{2}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]$/;
 const IMAGE =
   /^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[a-z0-9][a-z0-9._/-]{1,255}@sha256:[0-9a-f]{64}$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
+/** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
+const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?$/;
+const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
 export type Deployment = ReturnType<typeof readValues>;
@@ -89,8 +108,17 @@ function readValues(check: Checks) {
     jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
     requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
+    redis: check.oneOf('redis', ['node', 'url']),
+    redisUrl: check.matches(
+      'redisUrl',
+      REDIS_URL,
+      'rediss://host:port or rediss://user@host:port, without a password',
+    ),
+    redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
     redisNodes: check.whole('redisNodes', 1, 6),
     redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
+    queueName: check.oneOf('queueName', ['stage', 'job']),
+    tmpMB: check.whole('tmpMB', 512, 10_240),
     logDays: check.among('logDays', RETENTION_DAYS),
     keepData: check.oneOf('keepData', ['on', 'off']),
     monitoring: check.oneOf('monitoring', ['basic', 'full']),
@@ -99,6 +127,7 @@ function readValues(check: Checks) {
     alarmTopic: check.alarmTopic(),
     tracing: check.oneOf('tracing', ['on', 'off']),
     provisioned: check.whole('provisioned', 0, 1_000),
+    zones: check.list('zones', ZONE, 'two zones of the region, as us-east-1a,us-east-1c'),
     vpcId: check.matches('vpcId', idOf('vpc'), 'an id, as vpc-0123456789abcdef0'),
     subnetIds: check.list(
       'subnetIds',
@@ -113,6 +142,7 @@ function readValues(check: Checks) {
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
+    deploymentRole: check.matches('deploymentRole', ROLE, 'the ARN of a role of IAM'),
     workerImage: check.matches(
       'workerImage',
       IMAGE,
@@ -123,7 +153,7 @@ function readValues(check: Checks) {
 
 /** Parameters that contradict each other. */
 function contradictions(read: Deployment): string[] {
-  const { auth, vpcId, subnetIds } = read;
+  const { auth, vpcId, subnetIds, redis } = read;
   const jwt = auth === 'jwt';
   const broken: readonly (readonly [boolean, string])[] = [
     [
@@ -135,12 +165,33 @@ function contradictions(read: Deployment): string[] {
       `params jwtIssuer and jwtAudience belong to auth=jwt, and auth is ${auth}`,
     ],
     [
+      redis === 'url' && (read.redisUrl === '' || read.redisPassword === ''),
+      'param redis=url needs redisUrl and redisPassword',
+    ],
+    [
+      redis !== 'url' && (read.redisUrl !== '' || read.redisPassword !== ''),
+      `params redisUrl and redisPassword belong to redis=url, and redis is ${redis}`,
+    ],
+    [
+      redis === 'url' &&
+        (vpcId !== '' || read.zones.length > 0 || read.respondAsync === 'routed' || read.redisAuth === 'iam'),
+      'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
+    ],
+    [
       vpcId !== '' && subnetIds.length < 2,
       'param vpcId needs two or more subnetIds, in different zones of the VPC',
     ],
     [
       vpcId === '' && (subnetIds.length > 0 || read.routeTableIds.length > 0 || read.securityGroup !== ''),
       'params subnetIds, routeTableIds and securityGroup belong to a vpcId',
+    ],
+    [
+      read.zones.length !== 0 && read.zones.length !== 2,
+      `param zones ${JSON.stringify(read.zones.join())}: expected two zones, one for each subnet`,
+    ],
+    [
+      vpcId !== '' && read.zones.length > 0,
+      'param zones belongs to the VPC of the stack; with a vpcId the subnetIds decide',
     ],
     [
       vpcId === '' && read.respondAsync === 'routed',
@@ -222,9 +273,9 @@ class Checks {
   }
 }
 
-/** One problem for each name on the command line that is not a parameter. `config` is read by infra/config.cjs. */
+/** One problem for each name on the command line that is not a parameter. infra/load.cjs reads `config` and `sample`. */
 export function unknownParameters(names: readonly string[]): string[] {
-  const known: readonly string[] = ['config', ...PARAMETER_NAMES];
+  const known: readonly string[] = ['config', 'sample', ...PARAMETER_NAMES];
   return names
     .filter((name) => !known.includes(name))
     .map((name) => {

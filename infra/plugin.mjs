@@ -4,15 +4,21 @@
  * require, so there is no top-level await.
  */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
-import { configOf, importModule, isCheckout, packageFolder, serviceFolder } from './load.cjs';
+import { configOf, importModule, isCheckout, packageFolder, SAMPLE, serviceFolder } from './load.cjs';
 
 const PROCESSORS = { x86_64: 'x64', arm64: 'arm64' };
 /** Stands for the image while osls compiles the functions of a package, whose template takes it as a parameter. */
 const UNBUILT = `unbuilt@sha256:${'0'.repeat(64)}`;
 const IMAGE_PARAMETER = 'WorkerImage';
 const DOCKER_MS = 30_000;
+
+/** A module as osls has it: a client that comes from osls needs its commands too. */
+function ofOsls(name) {
+  return createRequire(createRequire(import.meta.url).resolve('serverless/package.json'))(name);
+}
 
 class BundlePlugin {
   constructor(serverless, options, { log, progress }) {
@@ -27,11 +33,17 @@ class BundlePlugin {
       'before:package:createDeploymentArtifacts': async () => {
         // First, so that a model that cannot serve stops a package or deploy before anything is created.
         await this.during('Looking at the model', () => this.prepare());
+        if (this.isDeploy()) await this.during('Looking at the stack', () => this.assertDeployable());
         await this.during('Bundling the functions', () => this.bundle());
       },
       'after:package:createDeploymentArtifacts': () => this.showSizes(),
       'before:package:compileFunctions': () => this.chooseImage(),
       'after:package:compileFunctions': () => this.askForImage(),
+      // Of a package that was made before, which is not looked at above.
+      'before:deploy:deploy': async () => {
+        if (!this.isLookedAt) await this.during('Looking at the stack', () => this.assertDeployable());
+      },
+      error: (error) => this.advise(error),
       'after:deploy:deploy': () => this.during('Publishing the model', () => this.publish()),
       'publish:publish': () => this.during('Publishing the model', () => this.publish()),
     };
@@ -52,12 +64,16 @@ class BundlePlugin {
   }
 
   async prepare() {
+    if (configOf(this.options) === SAMPLE && existsSync(join(serviceFolder, 'config.yaml')))
+      this.log.notice('the sample has a config of its own: config.yaml is not used');
     const { prepareModel } = await importModule('publish');
     const { directory, isThere, notes } = await prepareModel({
       root: serviceFolder,
       config: configOf(this.options),
+      client: () => this.serverless.getProvider('aws').getAwsSdkV3Config(),
     });
     for (const note of notes) this.log.notice(note);
+    this.missingModel = isThere || (await this.isWorker()) ? undefined : directory;
     if (!isThere)
       this.log.notice(
         `no model directory ${directory}: ${await this.lack('the stack will have no model yet')}`,
@@ -66,9 +82,44 @@ class BundlePlugin {
 
   /** What follows from having no model directory; a worker needs none. */
   async lack(ofModel) {
+    return (await this.isWorker()) ? 'the worker gets an empty folder' : ofModel;
+  }
+
+  async isWorker() {
     const { readJobConfig } = await importModule('config');
-    const { worker } = readJobConfig(serviceFolder, configOf(this.options)).job;
-    return worker.class === undefined ? ofModel : 'the worker gets an empty folder';
+    return readJobConfig(serviceFolder, configOf(this.options)).job.worker.class !== undefined;
+  }
+
+  isDeploy() {
+    return this.serverless.processedInput.commands[0] === 'deploy';
+  }
+
+  async assertDeployable() {
+    this.isLookedAt = true;
+    const provider = this.serverless.getProvider('aws');
+    const { jobName, queueName, deadLetterQueueName } = this.serverless.service.custom.settings;
+    const planned = {
+      stackName: provider.naming.getStackName(),
+      jobName,
+      queueName,
+      deadLetterQueueName,
+      isQueueNamed: [this.options.param ?? []].flat().some((text) => text.startsWith('queueName=')),
+      missingModel: this.missingModel,
+    };
+    const { assertDeployable, outputsOf, messageCounter } = await importModule('deployed-stack');
+    const cloudFormation = await provider.getCloudFormationClient();
+    const deployed = await outputsOf((command) => cloudFormation.send(command), planned.stackName, ofOsls);
+    await assertDeployable(deployed, planned, messageCounter(await provider.getAwsSdkV3Config()));
+  }
+
+  /** Adds what to do to an error of AWS that names no parameter of ours. */
+  async advise({ message }) {
+    const { adviceOn } = await importModule('advice');
+    const { provider, custom } = this.serverless.service;
+    const { zones = [] } = custom?.settings ?? {};
+    const named = zones.filter((zone) => typeof zone === 'string');
+    const deploying = { zones: named, region: provider.region, stage: provider.stage };
+    for (const line of adviceOn(String(message), deploying)) this.log.error(line);
   }
 
   /** Also reports the keys of an old config.yaml that have another equivalent here. */
@@ -120,7 +171,7 @@ class BundlePlugin {
   async chooseImage() {
     const unbuilt = this.imageFunctions().filter(([, { image }]) => image.name);
     if (unbuilt.length === 0) return;
-    if (this.serverless.processedInput.commands[0] === 'deploy') return this.needDocker();
+    if (this.isDeploy()) return this.needDocker();
     this.unbuilt = unbuilt.map(([name]) => name);
     for (const [, fn] of unbuilt) fn.image = { uri: UNBUILT, command: fn.image.command };
     this.log.notice(
@@ -209,10 +260,7 @@ class BundlePlugin {
 
   /** The name that CloudFormation gave to the resource Bucket. */
   async bucket(provider) {
-    // The client comes from osls, so its commands must too.
-    const { DescribeStackResourceCommand } = createRequire(
-      createRequire(import.meta.url).resolve('serverless/package.json'),
-    )('@aws-sdk/client-cloudformation');
+    const { DescribeStackResourceCommand } = ofOsls('@aws-sdk/client-cloudformation');
     const cloudFormation = await provider.getCloudFormationClient();
     const StackName = provider.naming.getStackName();
     const { StackResourceDetail } = await cloudFormation.send(

@@ -24,3 +24,23 @@ export const PRICES = {
 /** Billed as one request. */
 export const API_UNIT_BYTES = 512 * 1024;
 export const QUEUE_UNIT_BYTES = 64 * 1024;
+
+/** What is billed by the hour or the month, used or not. */
+export const IDLE_PRICES = {
+  region: PRICES.region,
+  asOf: PRICES.asOf,
+  /** Valkey, by node and hour. */
+  cacheNodeHour: { 'cache.t4g.micro': 0.0128, 'cache.t4g.small': 0.0256 },
+  /** ElastiCache Serverless for Valkey, the 100 MB that are billed at least. */
+  serverlessCacheHour: 0.0084,
+  /** By metric of an alarm and month. */
+  alarmMetric: 0.1,
+  dashboard: 3,
+  /** Interface endpoints, by zone and hour. */
+  endpointHour: 0.01,
+  natGatewayHour: 0.045,
+  secret: 0.4,
+  key: 1,
+  /** Provisioned environments, whether they run or not. */
+  warmGBSecond: 0.000_004_166_7,
+} as const;

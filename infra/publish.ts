@@ -4,15 +4,18 @@
  * with the old one until then.
  */
 import { readFile, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { OnTheWay } from '../convert/cache.ts';
 import type { JobConfig } from '../lib/config/job.ts';
+import { isInS3, resolveModelPath } from '../lib/config/model-path.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { modelPrefix } from '../lib/contract/names.ts';
 import { readVerification } from '../lib/contract/verification.ts';
+import { removeOthers } from '../lib/registry/download-folder.ts';
 import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
+import { copyModel } from '../lib/registry/source.ts';
 import { configPath, readJobConfig } from './config.ts';
 
 export interface PublishRequest {
@@ -25,8 +28,14 @@ export interface PublishRequest {
   readonly client: S3ClientConfig;
 }
 
+/** What a model is prepared from. */
+export interface PrepareRequest extends Pick<PublishRequest, 'root' | 'config'> {
+  /** Asked for a model in S3 alone: packaging another one needs no account. */
+  readonly client: () => Promise<S3ClientConfig>;
+}
+
 export interface Published {
-  /** The model directory, absolute. */
+  /** The model directory, absolute, or its address in S3. */
   readonly directory: string;
   /** Undefined when there is no such directory. */
   readonly version: string | undefined;
@@ -35,20 +44,20 @@ export interface Published {
 }
 
 /** The usual place for caches, relative to the project. */
-const CACHE = join('node_modules', '.cache', 'cluster-serving', 'imported');
+const CACHE = join('node_modules', '.cache', 'cluster-serving');
 
 /**
  * @throws bad_config; bad_model for a model that cannot be imported; model_unavailable for a directory without a
  * model or with two; errors of S3
  */
 export async function publishJob({ root, config, bucket, client }: PublishRequest): Promise<Published> {
-  const { job, directory, served } = await prepare(root, config);
+  const { job, directory, served } = await prepare({ root, config, client: async () => client });
   if (!served) return { directory, version: undefined, notes: [] };
   const s3 = new S3Client(client);
   try {
     const location = { bucket, prefix: modelPrefix(job.jobName) };
     if (job.worker.class !== undefined) {
-      const { version } = await publishModel(s3, location, directory, { anyFiles: true });
+      const { version } = await publishModel(s3, location, served.directory, { anyFiles: true });
       return { directory, version, notes: [] };
     }
     const [{ verifyVersion }, { verificationNotes }] = await Promise.all([
@@ -66,7 +75,7 @@ export async function publishJob({ root, config, bucket, client }: PublishReques
 }
 
 export interface PreparedModel {
-  /** The model directory, absolute. */
+  /** The model directory, absolute, or its address in S3. */
   readonly directory: string;
   /**
    * False when there is no such directory. The stack is still deployed, and answers 503 until a model is published.
@@ -76,14 +85,11 @@ export interface PreparedModel {
 }
 
 /**
- * Called before anything is packaged or created: imports the model, or runs it once if it is ONNX.
+ * Called before anything is packaged or created: copies a model from S3, and imports it, or runs it once if it is ONNX.
  * @throws bad_config, bad_model, model_unavailable as publishJob does
  */
-export async function prepareModel({
-  root,
-  config,
-}: Pick<PublishRequest, 'root' | 'config'>): Promise<PreparedModel> {
-  const { job, directory, served } = await prepare(root, config);
+export async function prepareModel(request: PrepareRequest): Promise<PreparedModel> {
+  const { job, directory, served } = await prepare(request);
   if (!served) return { directory, isThere: false, notes: [] };
   // An import ran the model already, and a worker's folder is the worker's own.
   if (job.worker.class === undefined && served.importReport === undefined) await assertRuns(served.directory);
@@ -96,23 +102,38 @@ interface Prepared {
   readonly served: OnTheWay | undefined;
 }
 
-async function prepare(root: string, config: string | undefined): Promise<Prepared> {
+async function prepare({ root, config, client }: PrepareRequest): Promise<Prepared> {
   const { job } = readJobConfig(root, config);
   // Relative to the config file, as in local/start.ts.
-  const directory = resolve(dirname(configPath(root, config)), job.modelPath);
-  const found = await stat(directory).catch(() => undefined);
+  const directory = resolveModelPath(dirname(configPath(root, config)), job.modelPath);
+  const here = isInS3(directory)
+    ? await copyHere(directory, join(root, CACHE, 'copied', job.jobName), client)
+    : directory;
+  const found = await stat(here).catch(() => undefined);
   if (!found?.isDirectory()) return { job, directory, served: undefined };
   if (job.worker.class !== undefined) {
-    await modelFiles(directory);
-    return { job, directory, served: { directory, notes: [] } };
+    await modelFiles(here);
+    return { job, directory, served: { directory: here, notes: [] } };
   }
   const { modelOnTheWay } = await import('../convert/cache.ts');
-  const served = await modelOnTheWay(directory, {
+  const served = await modelOnTheWay(here, {
     job,
-    cacheDir: join(root, CACHE, job.jobName),
+    cacheDir: join(root, CACHE, 'imported', job.jobName),
     version: await packageVersion(),
   });
   return { job, directory, served };
+}
+
+/** With the account of the deployment, which may be another one than that of the environment. */
+async function copyHere(address: string, folder: string, client: PrepareRequest['client']): Promise<string> {
+  const s3 = new S3Client({ ...(await client()), followRegionRedirects: true });
+  try {
+    const copied = await copyModel(address, folder, { s3 });
+    await removeOthers(folder, new Set([basename(copied)]));
+    return copied;
+  } finally {
+    s3.destroy();
+  }
 }
 
 async function assertRuns(directory: string): Promise<void> {

@@ -11,6 +11,7 @@ export interface MonitoringRequest {
   /** The timeout of batch. */
   readonly timeoutSeconds: number;
   readonly predictTimeoutSeconds: number;
+  /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly alarmActions: readonly CfnValue[];
 }

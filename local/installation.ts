@@ -32,6 +32,11 @@ export function installation(): Installation {
   return { folder, name, version, command: join(home, script) };
 }
 
+/** The settings of the digits sample, absolute. */
+export function sampleConfig(): string {
+  return join(packageFolder(), SAMPLE_CONFIG);
+}
+
 export function packageFolder(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     if (existsSync(join(folder, SAMPLE_CONFIG))) return folder;

@@ -31,7 +31,10 @@ const WAITED_TIMES = 5;
 
 export interface ServedJob {
   readonly job: JobConfig;
-  /** The local model directory, which is uploaded to the local S3 and served from there; or handed to the worker. */
+  /**
+   * The model directory, which is uploaded to the local S3 and served from there, or handed to the worker. One at
+   * s3://… is copied first.
+   */
   readonly modelDirectory: string;
   /** Where a worker's code is: the folder of its config. */
   readonly directory?: string;

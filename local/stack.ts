@@ -12,6 +12,7 @@ import type { LocalLog } from './aws/lambda.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
 import { type JobAddresses, LOCAL_BUCKET, openJob } from './job.ts';
 import { holdFolder } from './lock.ts';
+import { modelHere } from './model.ts';
 import { assertPortsFree } from './ports.ts';
 import { startRedis } from './redis/start.ts';
 import type { ServedJob } from './runs.ts';
@@ -111,7 +112,10 @@ async function openStack(
   const services = { aws, redisUrl: redis.url, dataDir, access, readyMs, log, terminate };
   const opened: JobAddresses[] = [];
   for (const [i, job] of jobs.entries()) {
-    opened.push(await openJob(job, { ...services, port: httpPorts[i] as number }, onClose));
+    const modelDirectory = await modelHere(job.job, job.modelDirectory, dataDir, { prunes: true });
+    opened.push(
+      await openJob({ ...job, modelDirectory }, { ...services, port: httpPorts[i] as number }, onClose),
+    );
   }
   return {
     ...(opened[0] as JobAddresses),

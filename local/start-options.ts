@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../lib/config/file.ts';
+import { resolveModelPath } from '../lib/config/model-path.ts';
 import { badConfig } from '../lib/contract/errors.ts';
 import { type Access, type AccessValues, readAccess } from './access.ts';
 import { DEFAULT_DATA_DIR, type StartedWith } from './data-folder.ts';
@@ -60,7 +61,7 @@ interface StartValues extends AccessValues {
 }
 
 export interface StartSettings {
-  /** Model directories are absolute. */
+  /** Model directories are absolute, or addresses in S3. */
   readonly jobs: readonly [ServedJob, ...ServedJob[]];
   /** Notes about the configs for the user. */
   readonly notes: readonly string[];
@@ -93,7 +94,7 @@ export function readSettings(values: StartValues): StartSettings {
   const options = Object.entries(values).filter(([name, value]) => value !== undefined && name !== 'once');
   const served = read.map(({ path, job }) => ({
     job,
-    modelDirectory: resolve(dirname(path), job.modelPath),
+    modelDirectory: resolveModelPath(dirname(path), job.modelPath),
     directory: dirname(path),
     watch: values.watch,
   }));

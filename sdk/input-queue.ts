@@ -7,8 +7,9 @@ import { GetQueueUrlCommand } from '@aws-sdk/client-sqs';
 import { encodeMessage } from '../lib/codecs/message.ts';
 import { assertIdentity } from '../lib/contract/enqueue.ts';
 import { badConfig, badRequest, ServingError } from '../lib/contract/errors.ts';
-import { assertJobName, DEFAULT_JOB_NAME, queueName } from '../lib/contract/names.ts';
+import { assertJobName, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
+import { assertStage, queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
@@ -21,7 +22,9 @@ import { retrying } from './retries.ts';
 export interface InputQueueOptions extends AccessOptions {
   /** Job name. Default serving_stream. */
   readonly name?: string;
-  /** The SQS queue. Found by the job's name if neither this nor frontendUrl is given. */
+  /** The stage of a deployment, whose queue is then found by job and stage. Without it: the queue of a local service. */
+  readonly stage?: string;
+  /** The SQS queue. Found by the names of job and stage if neither this nor frontendUrl is given. */
   readonly queueUrl?: string;
   /** The AWS endpoint. Default: the AWS SDK's own (AWS_ENDPOINT_URL). */
   readonly endpoint?: string;
@@ -82,6 +85,7 @@ export class InputQueue {
   constructor(options: InputQueueOptions = {}) {
     this.#options = options;
     this.#job = assertJobName(options.name ?? DEFAULT_JOB_NAME);
+    if (options.stage !== undefined) assertStage(options.stage);
     if (this.#overHttp) this.#openHttp();
     if (options.redisUrl === undefined) return;
     this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
@@ -207,14 +211,14 @@ export class InputQueue {
     const { endpoint, region, queueUrl } = this.#options;
     const sqs = openSqs({ endpoint, region });
     if (queueUrl) return new QueueSender(sqs, { queueUrl });
-    const name = queueName(this.#job);
+    const name = queueName(this.#job, this.#options.stage);
     try {
       const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
       return new QueueSender(sqs, { queueUrl: QueueUrl as string });
     } catch (error) {
       throw new ServingError(
         'queue_unavailable',
-        `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error)}`,
+        `no queue ${name} to be found: ${(error as Error).message}${advice(error as Error, this.#options)}`,
         { cause: error },
       );
     }
@@ -230,7 +234,9 @@ export class InputQueue {
 }
 
 /** Adds which variables or options are missing, because the AWS SDK's errors name neither. */
-function advice({ name, message }: Error): string {
+function advice({ name, message }: Error, { stage }: InputQueueOptions): string {
+  if (stage === undefined && /does not exist|NonExistentQueue/i.test(`${name} ${message}`))
+    return '. The queue of a deployment has the stage in its name: give InputQueue the stage, or the queueUrl';
   if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';
   return (
     '. The AWS SDK needs AWS_REGION (or the option region) and credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), ' +

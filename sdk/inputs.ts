@@ -19,7 +19,7 @@ import {
 import type { Inputs, Value } from '../lib/contract/values.ts';
 import { nestedTensor } from '../lib/pipeline/nested.ts';
 
-/** Numbers nested to any depth; all branches have the same shape. */
+/** Numbers nested to any depth; all branches have the same shape. NaN is the missing value of a table. */
 export type NestedNumbers = number | boolean | readonly NestedNumbers[];
 export type NestedStrings = readonly (string | NestedStrings)[];
 
@@ -34,6 +34,8 @@ export type InputValue =
   /** Text. */
   | NestedStrings
   | NestedNumbers
+  /** A missing value of a column of numbers: NaN. */
+  | null
   /** One dimension with the dtype of the array (Uint8Array is uint8, not an image). */
   | TypedArray
   /**
@@ -80,10 +82,11 @@ async function toValue(value: InputValue): Promise<Value> {
   if (Buffer.isBuffer(value)) {
     throw badRequest('got a Buffer; write { bytes } for an image, or new Uint8Array(...) for numbers');
   }
-  if (value === null || !['object', 'number', 'boolean'].includes(typeof value)) {
+  if (!['object', 'number', 'boolean'].includes(typeof value)) {
     throw badRequest(`expected numbers, texts, a tensor or an image, got ${kindOf(value)}`);
   }
   if (ArrayBuffer.isView(value)) return tensorValue({ data: value, shape: [value.length] });
+  if (value === null) return { kind: 'tensor', tensor: nested(Number.NaN) };
   if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'tensor', tensor: nested(value) };
   if ('path' in value) return { kind: 'image', bytes: await readImage(value.path) };
   if ('b64' in value)
@@ -126,7 +129,7 @@ function nested(value: NestedNumbers | NestedStrings): Tensor {
 /** float32, which takes half the bytes, if it represents every value exactly. */
 function narrowed(tensor: Tensor): Tensor {
   const data = Float32Array.from(tensor.data as Float64Array);
-  const exact = data.every((element, i) => element === tensor.data[i]);
+  const exact = data.every((element, i) => Object.is(element, tensor.data[i]));
   return exact ? { dtype: 'float32', shape: tensor.shape, data } : tensor;
 }
 

@@ -84,7 +84,7 @@ export class OutputQueue {
   }
 
   /**
-   * Cancels what was enqueued under the uri until now and has no result: `query` and `wait` throw `cancelled` for 5 days,
+   * Cancels what was enqueued under the uri until now and has no result: `query` and `wait` throw `cancelled` for 15 days,
    * even if the record is running now. A record that is enqueued afterwards is not cancelled.
    * @returns false when it is too late: every enqueue that is known has, or had, its result
    * @throws results_unavailable

@@ -1,17 +1,17 @@
 /**
- * `cluster-serving doctor`: reports pitfalls in the settings and in the package, each with its reason and a fix. It
- * does not call AWS and changes nothing, so what is deployed may differ.
+ * `cluster-serving doctor`: reports pitfalls in the settings and in the package, each with its reason and a fix, and
+ * what the stack costs idle. It changes nothing. Only with --account does it call AWS.
  */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import type { FactsRequest } from '../../infra/doctor/facts.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
-import { packageFolder } from '../../local/installation.ts';
-import { defineCommand, unexpected, wrongUse } from '../command.ts';
+import { accountAnswers, accountText, deploymentRegion } from '../account.ts';
+import { defineCommand, wrongUse } from '../command.ts';
+import { DEPLOYMENT_OPTIONS, deploymentRequest } from '../deployment-options.ts';
 import { EXIT, type Output } from '../output.ts';
 
 const DEFAULT_COLUMNS = 100;
@@ -22,49 +22,58 @@ const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 export const command = defineCommand({
   name: 'doctor',
   about: `Looks for known pitfalls before a deployment: in config.yaml, the parameters, the packaged template and the
-archives. For each it prints what was found, why it matters, what it should be and which setting to change.
+archives. For each it prints what was found, why it matters, what it should be and which setting to change, and then
+what the stack costs a month without a request. With --account it asks the AWS account too: limits, zones, and names
+that are taken.
 Exit code: 0 no error (with --strict: no warning either), 1 some, 2 wrong use or config.`,
   options: {
-    config: { short: 'c', value: 'file', about: 'config.yaml to check (default: ./config.yaml if any)' },
+    ...DEPLOYMENT_OPTIONS,
     stage: {
       value: 'name',
       about: "stage (default: the template's, else dev); stricter for prod, prd and live",
     },
-    param: { value: 'name=value', multiple: true, about: 'parameter, as serverless takes it' },
-    template: { value: 'file', about: 'packaged template (default: the one in .serverless if any)' },
     package: { value: 'dir', about: "folder with template and archives (default: the template's)" },
     'package-now': { about: 'run `serverless package` first, with this config, stage and parameters' },
+    account: {
+      about: 'also ask the AWS account what would stop a deployment, by calls that only read',
+    },
+    region: { value: 'name', about: 'region, for --account (default: AWS_REGION, else us-east-1)' },
     strict: { about: 'exit code 1 for warnings too' },
   },
   async run(values, output) {
-    const parameters = parametersOf(values.param ?? []);
-    if (values.config !== undefined && parameters['config'] !== undefined)
-      throw wrongUse('doctor: --config and --param config are the same option; give one of them');
-    const config = values.config ?? parameters['config'];
-    const { stage, template, package: folder, strict = false } = values;
-    const root = process.cwd();
-    // The folder with serverless.yml: the current one, or that of this code's checkout.
-    const project = existsSync(join(root, 'serverless.yml')) ? root : packageFolder();
-    const request = { root, project, config, stage, parameters, template };
-    if (!values['package-now']) return examined({ ...request, packageFolder: folder }, strict, output);
+    const request = deploymentRequest('doctor', values);
+    const { template, package: folder, strict = false, account = false } = values;
+    if (values.region !== undefined && !account) throw wrongUse('doctor: --region belongs to --account');
+    const options = { strict, region: account ? deploymentRegion(values.region) : undefined };
+    if (!values['package-now']) return examined({ ...request, packageFolder: folder }, options, output);
     if ((template ?? folder) !== undefined)
       throw wrongUse(
         'doctor: --package-now makes the package; --template and --package name an existing one',
       );
     output.note('packaging, which takes a few seconds');
     await packageNow(request);
-    return examined({ ...request, packageFolder: '.serverless' }, strict, output);
+    return examined({ ...request, packageFolder: '.serverless' }, options, output);
   },
 });
 
-async function examined(request: FactsRequest, strict: boolean, output: Output): Promise<number> {
+interface Examined {
+  readonly strict: boolean;
+  /** Undefined: the account is not asked. */
+  readonly region: string | undefined;
+}
+
+async function examined(request: FactsRequest, options: Examined, output: Output): Promise<number> {
+  const { strict, region } = options;
   const { readFacts } = await import('../../infra/doctor/facts.ts');
   const { examine } = await import('../../infra/doctor/examine.ts');
   const { reportText } = await import('../../infra/doctor/report.ts');
+  const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const examination = examine(facts);
-  const { counts } = examination;
-  const ok = counts.error === 0 && (!strict || counts.warning === 0);
+  const account = region === undefined ? null : await accountAnswers(facts, request, region);
+  const count = (kind: 'error' | 'warning') =>
+    examination.counts[kind] + (account ?? []).filter((answer) => answer.kind === kind).length;
+  const ok = count('error') === 0 && (!strict || count('warning') === 0);
   const { stage } = facts;
   const archives = facts.archives?.size ?? 0;
   const places = { config: configFile ?? null, template: templateFile ?? null };
@@ -76,10 +85,16 @@ async function examined(request: FactsRequest, strict: boolean, output: Output):
       : 'NO TEMPLATE: settings only; `npx serverless package` or --package-now makes one',
     ...(templateFile && archives === 0 ? ['NO ARCHIVES beside it'] : []),
   ].join('; ');
+  const idle = facts.template ? idlePrice(facts.template) : null;
   const colours = process.stdout.isTTY && !variables['NO_COLOR'];
   const columns = process.stdout.columns || DEFAULT_COLUMNS;
-  const text = reportText(examination, { colours, columns, title });
-  output.answer({ ok, stage, ...places, archives, ...examination }, text);
+  const report = reportText(examination, { colours, columns, title });
+  const text = [
+    report,
+    ...(idle ? [idlePriceText(idle)] : []),
+    ...(account ? [`\n${accountText(account)}`] : []),
+  ];
+  output.answer({ ok, stage, ...places, archives, idle, account, ...examination }, text.join('\n'));
   return ok ? EXIT.ok : EXIT.failed;
 }
 
@@ -88,23 +103,15 @@ function shown(path: string): string {
   return below.startsWith('..') ? path : below;
 }
 
-function parametersOf(texts: readonly string[]): Record<string, string> {
-  const parameters: Record<string, string> = {};
-  for (const text of texts) {
-    const at = text.indexOf('=');
-    if (at < 1) throw unexpected('param', '<name>=<value>', text);
-    parameters[text.slice(0, at)] = text.slice(at + 1);
-  }
-  return parameters;
-}
-
 /** Runs `serverless package` with the same options, and leaves its output in place. */
 async function packageNow({ root, project, config, stage, parameters }: Omit<FactsRequest, 'packageFolder'>) {
   if (project !== root)
     throw wrongUse(
       'doctor --package-now: there is no serverless.yml in this folder; `cluster-serving init --deploy` writes one',
     );
-  const all = config === undefined ? parameters : { ...parameters, config };
+  // The sample's config follows from its parameter.
+  const isNamed = config !== undefined && parameters['sample'] !== 'on';
+  const all = isNamed ? { ...parameters, config } : parameters;
   const args = Object.entries(all).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
   const line = ['package', ...(stage === undefined ? [] : ['--stage', stage]), ...args];
   const script = serverlessScript(project);

@@ -14,6 +14,7 @@ const TABLE = {
   value: 'file',
   about: 'CSV file, whose first line names the columns; - reads stdin',
 } as const;
+const TEXT = { value: 'text', about: 'text for a model that reads texts' } as const;
 /** The limit of one request in base64, below the 6 MiB that the service accepts. */
 const REQUEST_BYTES = 4 * 1024 * 1024;
 const REQUEST_IMAGES = 100;
@@ -26,23 +27,28 @@ export const INPUT = {
 
 export const command = defineCommand({
   name: 'predict',
-  usage: ['[options] <image>... | <request.json> | - | --file <table.csv>'],
-  about: `Sends images, a JSON request {"instances": [...]} (- reads it from stdin), or the rows of a table, to POST /predict
-and prints the predictions.`,
-  options: { file: TABLE, input: INPUT, ...SERVICE_OPTIONS, job: JOB },
-  async run({ file, input, ...values }, output, paths) {
-    const isOne = file === undefined ? paths.length > 0 : paths.length === 0;
-    if (!isOne)
-      throw wrongUse('predict what? Give images, a JSON file, - for stdin, or --file and a CSV file');
+  usage: ['[options] <image>... | <request.json> | - | --file <table.csv> | --text <text>'],
+  about: `Sends images, a JSON request {"instances": [...]} (- reads it from stdin), the rows of a table, or a text, to POST
+/predict and prints the predictions.`,
+  options: { file: TABLE, text: TEXT, input: INPUT, ...SERVICE_OPTIONS, job: JOB },
+  async run({ file, text, input, ...values }, output, paths) {
+    const given = [file !== undefined, text !== undefined, paths.length > 0].filter(Boolean);
+    if (given.length !== 1) {
+      throw wrongUse(
+        'predict what? Give images, a JSON file, - for stdin, --file and a CSV file, or --text and a text',
+      );
+    }
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --stack');
     if (file !== undefined) return predictTable(await readTable(file), service, output);
     const predictions: string[] = [];
     const lines: string[] = [];
-    for await (const request of requests(paths, input)) {
+    const body = text === undefined ? undefined : JSON.stringify({ instances: [{ text }] });
+    const asked = body === undefined ? requests(paths, input) : [{ names: [], instances: [], body }];
+    for await (const request of asked) {
       const answered = await ask(service, request);
       predictions.push(...answered);
-      lines.push(...answered.map((text, i) => (request.body ? text : `${request.names[i]}  ${text}`)));
+      lines.push(...answered.map((line, i) => (request.body ? line : `${request.names[i]}  ${line}`)));
     }
     output.answer({ predictions }, lines.join('\n'));
     return EXIT.ok;

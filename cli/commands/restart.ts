@@ -4,7 +4,7 @@
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findRunning, lastOptions, type StartedWith } from '../../local/data-folder.ts';
-import { servedModel } from '../../local/model.ts';
+import { modelHere, servedModel } from '../../local/model.ts';
 import { readSettings } from '../../local/start-options.ts';
 import { defineCommand } from '../command.ts';
 import { EXIT } from '../output.ts';
@@ -29,8 +29,10 @@ previous start; options given here replace them. Ports that were 0 are chosen an
     }
     // Read and imported before the stop, so that a broken config or model does not end the running service.
     const settings = readSettings({ ...keptOptions(before, values), ...values });
-    for (const { job, modelDirectory } of settings.jobs)
-      if (job.worker.class === undefined) await servedModel(job, modelDirectory, dataDir);
+    for (const { job, modelDirectory } of settings.jobs) {
+      const here = await modelHere(job, modelDirectory, dataDir);
+      if (job.worker.class === undefined) await servedModel(job, here, dataDir);
+    }
     const stopped = await stopService(dataDir, STOP_TIMEOUT.default * 1000, output);
     if (stopped) output.note(`stopped process ${stopped.pid}`);
     return startAndReport(settings, timeout * 1000, output);

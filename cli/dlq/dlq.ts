@@ -5,7 +5,7 @@
 import { replayAttributes } from '../../lib/codecs/attributes.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { queueName } from '../../lib/contract/names.ts';
+import { queueName } from '../../lib/queue/names.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
 import { DATA_DIR, notRunning, YES } from '../service.ts';
 import { type DlqPlace, openDlq } from './place.ts';
@@ -51,6 +51,7 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
       },
       timeout: { value: 's', range: [0, 900], about: 'of one record (default: function.timeoutSeconds)' },
       'queue-url': { value: 'url', about: 'its queue, for --enqueue' },
+      stage: { value: 'name', about: 'stage of the deployment, whose queue --enqueue then finds' },
     }),
     ...only(['purge'], { yes: YES }),
     'data-dir': DATA_DIR,
@@ -82,6 +83,8 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
     if ((action === 'replay' || action === 'purge') && isSelected === (values.all ?? false)) {
       throw wrongUse(`dlq ${action} what? Give ids, conditions (uri=day1/*), or --all`);
     }
+    if (values.enqueue && values.bucket !== undefined && (values.stage ?? values['queue-url']) === undefined)
+      throw wrongUse('dlq replay --enqueue --bucket: into which queue? Give --stage or --queue-url');
     const place = await openDlq(values);
     if (!place) return notRunning(values, output, '--bucket');
     try {
@@ -95,7 +98,9 @@ others are reported with the reason. Exit code of replay: 0 when all succeeded, 
       const limitMs = values.timeout ? values.timeout * 1000 : undefined;
       const options = { dryRun: values['dry-run'] ?? false, limitMs, send: undefined };
       if (!values.enqueue) return await reportReplay(place, where, options, output);
-      return await withSender(place, (send) => reportReplay(place, where, { ...options, send }, output));
+      return await withSender(place, values.stage, (send) =>
+        reportReplay(place, where, { ...options, send }, output),
+      );
     } finally {
       await place.close();
     }
@@ -115,13 +120,14 @@ async function assertThere({ deadLetters, job }: DlqPlace, ids: readonly string[
 /** @param work gets a function that sends one message body */
 async function withSender(
   { queueUrl, endpoint, region, job }: DlqPlace,
+  stage: string | undefined,
   work: (send: (body: string, enqueue: Enqueue) => Promise<void>) => Promise<number>,
 ): Promise<number> {
   const { openSqs, QueueSender } = await import('../../lib/queue/sender.ts');
   const { GetQueueUrlCommand } = await import('@aws-sdk/client-sqs');
   const sqs = openSqs({ endpoint, region });
   try {
-    const QueueName = queueName(job.jobName);
+    const QueueName = queueName(job.jobName, stage);
     const found =
       queueUrl === undefined
         ? await sqs.send(new GetQueueUrlCommand({ QueueName })).catch((cause: Error) => {

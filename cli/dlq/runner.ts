@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { modelSettings } from '../../lib/compose/model.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { ServingError, withPathAs } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { IsolatedRunner } from '../../lib/inference/isolated-runner.ts';
@@ -49,6 +49,8 @@ export async function withRunner<T>(
     await opened(runner);
     const recordMs = limitMs ?? job.function.timeoutSeconds * 1000;
     return await work({ version, run: (records) => runAll(runner, records, recordMs) });
+  } catch (error) {
+    throw withPathAs(error, folder, 'the model that serves');
   } finally {
     await isolated?.close();
     await rm(folder, { recursive: true, force: true });

@@ -6,9 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { openProcess } from '../../lib/compose/deployed-worker.ts';
+import { isInS3, resolveModelPath } from '../../lib/config/model-path.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
 import { downloadModel, readPointer } from '../../lib/registry/download.ts';
 import { makeFolder } from '../../lib/registry/download-folder.ts';
+import { copyModel } from '../../lib/registry/source.ts';
 import type { DlqPlace, ReplayRunner } from './place.ts';
 
 /** @param limitMs of one record. @throws bad_config, model_unavailable with the worker's traceback */
@@ -31,7 +33,7 @@ export async function withWorker<T>(
     const predictTimeout = Math.min(worker.predictTimeout, limitMs ?? job.function.timeoutSeconds * 1000);
     // One process, as each environment has.
     const one = { ...worker, predictTimeout, numWorker: 1, numWorkerExpanded: 0 };
-    const modelDir = isLocal ? resolve(directory, job.modelPath) : downloaded;
+    const modelDir = isLocal ? await modelHere(directory, job.modelPath, folder) : downloaded;
     // The failure of its record is reported.
     const onCrash = () => undefined;
     const runner = await openProcess({ ...job, worker: one }, { directory, modelDir, version }, { onCrash });
@@ -43,4 +45,9 @@ export async function withWorker<T>(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function modelHere(directory: string, modelPath: string, folder: string): Promise<string> {
+  const path = resolveModelPath(directory, modelPath);
+  return isInS3(path) ? copyModel(path, folder, {}) : path;
 }

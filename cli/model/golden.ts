@@ -12,6 +12,7 @@ import {
 } from '../../convert/golden/file.ts';
 import type { ImportOptions } from '../../convert/import.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { wrongUse } from '../command.ts';
@@ -45,6 +46,9 @@ export async function golden(
   }
   if (directory === undefined) throw wrongUse(`model golden ${action}: which directory?`);
   if (surplus !== undefined) throw wrongUse(`model golden ${action}: unexpected ${JSON.stringify(surplus)}`);
+  if (isInS3(directory)) {
+    throw wrongUse(`model golden ${action}: expected a directory on this machine, got ${directory}`);
+  }
   if (action === 'add') return add(directory, values, settings, output);
   if (action === 'run') return run(directory, settings, output);
   const requests = await goldenRequests(resolve(directory));

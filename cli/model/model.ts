@@ -5,6 +5,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ImportOptions } from '../../convert/import.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { defineCommand, only, type Values, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -21,7 +22,10 @@ const OPTIONS = {
   ...CONFIG_OPTION,
   ...MAKING_OPTIONS,
   ...only(['import'], {
-    out: { value: 'dir', about: 'where the model is written (default: <dir>-onnx, beside <dir>)' },
+    out: {
+      value: 'dir',
+      about: 'where the model is written (default: <dir>-onnx, beside <dir>; of s3://… in this folder)',
+    },
   }),
   ...only(['import', 'golden'], {
     force: { about: 'write into a directory with other files, too; they stay; replace a golden request' },
@@ -53,7 +57,7 @@ export const command = defineCommand({
   about: `Converts a model to ONNX, and manages the versions of a model in S3. Kinds of models, by file name: *.onnx;
 saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; a TensorFlow checkpoint (*.meta,
 *.index, *.data-*); Caffe (*.prototxt with *.caffemodel); OpenVINO (*.xml with *.bin); BigDL
-(*.model or *.bigdl).`,
+(*.model or *.bigdl); a directory of MLflow, by its MLmodel. <dir> may be s3://bucket/prefix, which is copied.`,
   actions: {
     import: [
       '<dir>',
@@ -80,6 +84,7 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
   options: OPTIONS,
   examples: [
     'model push resnet50 --bucket my-bucket --job images',
+    'model import s3://my-bucket/nets/resnet50',
     'model list --bucket my-bucket --job images',
     'model rollback --bucket my-bucket --job images',
     'model prune --keep 5 --bucket my-bucket --job images',
@@ -114,22 +119,31 @@ saved_model.pb with variables/; frozen_inference_graph.pb with graph_meta.json; 
     if (values.tolerance !== undefined && values.reference === undefined)
       throw wrongUse('--tolerance goes with --reference');
     const options = await importOptions(values, output);
+    const { withSource } = await import('./source.ts');
     if (action === 'push') {
       const activate = !values['no-activate'];
       const { push } = await import('./push.ts');
-      return withPlace(values, output, (place) => push(place, argument, { activate, ...options }, output));
+      return withPlace(values, output, (place) =>
+        withSource(argument, output, (directory) => push(place, directory, { activate, ...options }, output)),
+      );
     }
-    return interruptible(`the ${action}`, output, async (signal) => {
-      const { proofOptions } = await import('../../convert/verify/options.ts');
-      const stoppable = { ...options, proof: proofOptions(options.job), signal };
-      if (action === 'check') return check(argument, stoppable, output);
-      // `model` -> `model-onnx`, in the same folder.
-      const path = resolve(argument);
-      const out = resolve(values.out ?? join(dirname(path), `${basename(path)}-onnx`));
-      return importTo(argument, { ...stoppable, out }, values, output);
-    });
+    const { proofOptions } = await import('../../convert/verify/options.ts');
+    const out = resolve(values.out ?? usualOutput(argument));
+    return withSource(argument, output, (directory) =>
+      interruptible(`the ${action}`, output, async (signal) => {
+        const stoppable = { ...options, proof: proofOptions(options.job), signal };
+        if (action === 'check') return check(directory, stoppable, output);
+        return importTo(directory, { ...stoppable, out }, values, output);
+      }),
+    );
   },
 });
+
+/** `model` -> `model-onnx`, in the same folder; of a model in S3 in this one. */
+function usualOutput(source: string): string {
+  const path = isInS3(source) ? basename(source) : resolve(source);
+  return join(dirname(path), `${basename(path)}-onnx`);
+}
 
 async function importOptions(values: Values<typeof OPTIONS>, output: Output) {
   const { force, reference, tolerance } = values;

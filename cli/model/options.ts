@@ -21,7 +21,7 @@ export const MAKING_OPTIONS = only(['import', 'check', 'push', 'golden'], {
     value: 'name[:shape]',
     multiple: true,
     about:
-      'input, with its shape where the file leaves it open: data:N,3,224,224 (a word is a free size); naming another tensor cuts off what comes before it',
+      'input, with its shape where the file leaves it open: data:N,3,224,224 (a word is a free size); naming another tensor cuts off what comes before it; of an ONNX model the sizes are for its check',
   },
   output: { value: 'name', multiple: true, about: 'output to keep' },
   constant: { value: 'name=number', multiple: true, about: 'input to replace by a number: keep_prob=1' },

@@ -2,7 +2,7 @@
  * Finds the place in S3 for `model` commands. For a named bucket nothing of the local service is used, neither its
  * endpoint nor its credentials, because the bucket belongs to another account.
  */
-import { assertJobName, DEFAULT_JOB_NAME, modelPrefix } from '../../lib/contract/names.ts';
+import { assertJobName, DEFAULT_JOB_NAME, modelPrefix, readS3Address } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
@@ -67,9 +67,10 @@ export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promis
 async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues): Promise<Place | undefined> {
   const endpoint = variables['AWS_ENDPOINT_URL'];
   if (to !== undefined) {
-    const [, name, prefix = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(to) ?? [];
-    if (name === undefined || prefix.startsWith('/')) throw unexpected('to', 's3://bucket/prefix', to);
-    return placeAt(name, prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`, endpoint);
+    const address = readS3Address(to);
+    if (address === undefined) throw unexpected('to', 's3://bucket/prefix', to);
+    const { bucket: name, key } = address;
+    return placeAt(name, key === '' || key.endsWith('/') ? key : `${key}/`, endpoint);
   }
   if (job !== undefined) assertJobName(job);
   if (bucket !== undefined) return placeAt(bucket, modelPrefix(job ?? DEFAULT_JOB_NAME), endpoint);

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { verificationNotes } from '../../convert/verify/text.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { withPathAs } from '../../lib/contract/errors.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import {
@@ -81,6 +82,8 @@ async function checkGolden(
     const directory = await downloadModel(s3, location, version, folder);
     const file = await findModelFile(directory);
     await assertGolden(directory, { file, job, verification: version.verification });
+  } catch (error) {
+    throw withPathAs(error, folder, `version ${version.version}`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

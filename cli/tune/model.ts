@@ -20,13 +20,13 @@ export interface TuneModel {
 
 /** Calls `work` with the model. @throws bad_config, bad_model when there is none or it cannot be read or converted */
 export async function withModel<T>(
-  name: string,
+  { name, path: given }: { readonly name: string; readonly path: string },
   job: JobConfig,
   output: Output,
   signal: AbortSignal,
   work: (model: TuneModel) => Promise<T>,
 ): Promise<T> {
-  const path = resolve(name);
+  const path = resolve(given);
   const { batchAxes } = axesOf(job);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? 'there is no such file or directory' : error.message;
@@ -40,7 +40,10 @@ export async function withModel<T>(
   const { detectModel } = await import('../../convert/detect.ts');
   const model = await detectModel(path);
   if (model.kind === 'onnx') {
-    return work({ name, ...(await factsOf(join(path, model.files[0] as string), { batchAxes, signal })) });
+    return work({
+      name,
+      ...(await factsOf(join(model.directory, model.files[0] as string), { batchAxes, signal })),
+    });
   }
   const { withImport } = await import('../model/import.ts');
   const { convertOptions } = await import('../../convert/options.ts');

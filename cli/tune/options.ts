@@ -15,7 +15,10 @@ const MOST_SIZE = 2 ** 31;
 const MOST_MS = 900_000;
 
 export const OPTIONS = {
-  model: { value: 'path', about: "model directory or *.onnx file (default: the config's modelPath)" },
+  model: {
+    value: 'path',
+    about: "model directory, *.onnx file or s3://bucket/prefix (default: the config's modelPath)",
+  },
   config: {
     short: 'c',
     value: 'file',

@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { readConfig } from '../../lib/config/file.ts';
 import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
+import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { threadsForMemory } from '../../lib/inference/session.ts';
 import { defineCommand, wrongUse } from '../command.ts';
@@ -49,20 +50,28 @@ memory setting of Lambda and which settings are the cheapest and the fastest. Ea
         'tune: --write asks before it changes the file, and there is no terminal to ask at; pass --yes',
       );
     const job = jobOf(config, output);
-    const path = values.model ?? (config && resolve(dirname(config), job.modelPath));
+    const path = values.model ?? (config && resolveModelPath(dirname(config), job.modelPath));
     if (path === undefined) {
       throw wrongUse('tune: which model? Give --model <dir or file.onnx>, or a config with -c');
     }
-    return interruptible('the measurement', output, (signal) =>
-      withModel(path, job, output, signal, async (model) => {
-        const document = documentOf(model, await measure(model, job, options, output, signal), job, options);
-        if (!output.json) output.answer(document, reportText(document));
-        const written =
-          write && config !== undefined ? await writeTo(config, document, options, yes, output) : undefined;
-        if (output.json) output.answer({ ...document, ...written }, '');
-        return written?.written === false ? EXIT.failed : EXIT.ok;
-      }),
-    );
+    const { withSource } = await import('../model/source.ts');
+    const run = (here: string) =>
+      interruptible('the measurement', output, (signal) =>
+        withModel({ name: path, path: here }, job, output, signal, async (model) => {
+          const document = documentOf(
+            model,
+            await measure(model, job, options, output, signal),
+            job,
+            options,
+          );
+          if (!output.json) output.answer(document, reportText(document));
+          const written =
+            write && config !== undefined ? await writeTo(config, document, options, yes, output) : undefined;
+          if (output.json) output.answer({ ...document, ...written }, '');
+          return written?.written === false ? EXIT.failed : EXIT.ok;
+        }),
+      );
+    return withSource(path, output, run);
   },
 });
 

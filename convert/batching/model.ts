@@ -3,6 +3,7 @@
  * elements; large ones, and those in other files, have a shape.
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import { MODEL } from '../onnx/tables.ts';
 import { readMessage } from '../wire/binary.ts';
 import {
   byteStringsOf,
@@ -15,7 +16,7 @@ import {
   textOf,
   textsOf,
 } from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
+import type { Message } from '../wire/table.ts';
 import { size } from './size.ts';
 import { skimMessage } from './skim.ts';
 import { type Fixed, MAX_ELEMENTS } from './value.ts';
@@ -52,7 +53,7 @@ export interface Attribute {
   readonly ints: readonly number[];
   /** As far as they are few. */
   readonly floats: readonly number[];
-  /** How many numbers or texts a list has. */
+  /** How many numbers or texts a list has; of texts at most MOST_TEXTS are counted. */
   readonly count: number;
   readonly tensor: Fixed | undefined;
   readonly graph: Graph | undefined;
@@ -77,71 +78,6 @@ export interface Model {
   /** By `domain:name`. */
   readonly functions: ReadonlyMap<string, LocalFunction>;
 }
-
-const text = (name: string) => ({ name, type: 'string' as const });
-const TENSOR: Table = {
-  1: { name: 'dims', type: 'int64', repeated: true },
-  2: { name: 'type', type: 'int32' },
-  4: { name: 'floats', type: 'float', repeated: true },
-  5: { name: 'ints', type: 'int32', repeated: true },
-  7: { name: 'longs', type: 'int64', repeated: true },
-  8: text('name'),
-  9: { name: 'raw', type: 'bytes' },
-  10: { name: 'doubles', type: 'double', repeated: true },
-  11: { name: 'unsigned', type: 'uint64', repeated: true },
-  14: { name: 'location', type: 'enum' },
-};
-const SPARSE: Table = {
-  1: { name: 'values', type: () => TENSOR },
-  3: { name: 'dims', type: 'int64', repeated: true },
-};
-const ATTRIBUTE: Table = {
-  1: text('name'),
-  2: { name: 'float', type: 'float' },
-  3: { name: 'int', type: 'int64' },
-  4: { name: 'text', type: 'bytes' },
-  5: { name: 'tensor', type: () => TENSOR },
-  6: { name: 'graph', type: () => GRAPH },
-  7: { name: 'floats', type: 'float', repeated: true },
-  8: { name: 'ints', type: 'int64', repeated: true },
-  9: { name: 'texts', type: 'bytes', repeated: true },
-  21: text('reference'),
-};
-const NODE: Table = {
-  1: { name: 'inputs', type: 'string', repeated: true },
-  2: { name: 'outputs', type: 'string', repeated: true },
-  3: text('name'),
-  4: text('operator'),
-  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
-  7: text('domain'),
-};
-const DIMENSION: Table = { 1: { name: 'value', type: 'int64' }, 2: text('name') };
-const SHAPE: Table = { 1: { name: 'dims', type: () => DIMENSION, repeated: true } };
-const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => SHAPE } };
-const TYPE: Table = { 1: { name: 'tensor', type: () => TENSOR_TYPE } };
-const VALUE: Table = { 1: text('name'), 2: { name: 'type', type: () => TYPE } };
-const GRAPH: Table = {
-  1: { name: 'nodes', type: () => NODE, repeated: true },
-  5: { name: 'tensors', type: () => TENSOR, repeated: true },
-  11: { name: 'inputs', type: () => VALUE, repeated: true },
-  12: { name: 'outputs', type: () => VALUE, repeated: true },
-  15: { name: 'sparses', type: () => SPARSE, repeated: true },
-};
-const OPSET: Table = { 1: text('domain'), 2: { name: 'version', type: 'int64' } };
-const FUNCTION: Table = {
-  1: text('name'),
-  4: { name: 'inputs', type: 'string', repeated: true },
-  5: { name: 'outputs', type: 'string', repeated: true },
-  7: { name: 'nodes', type: () => NODE, repeated: true },
-  9: { name: 'opsets', type: () => OPSET, repeated: true },
-  10: text('domain'),
-  11: { name: 'defaults', type: () => ATTRIBUTE, repeated: true },
-};
-const MODEL: Table = {
-  7: { name: 'graph', type: () => GRAPH },
-  8: { name: 'opsets', type: () => OPSET, repeated: true },
-  25: { name: 'functions', type: () => FUNCTION, repeated: true },
-};
 
 /** @throws bad_model when the file is no ONNX model */
 export function readModel(path: string): Model {

@@ -7,6 +7,7 @@ import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/t
 import type { NamedTensor } from '../../lib/contract/values.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
+import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
 import { valuesOf } from '../tensor-values.ts';
@@ -22,6 +23,8 @@ export interface ProbeRequest {
   readonly outputAxes: readonly (readonly [name: string, axis: number])[];
   /** Rows that the file fixes a run to. */
   readonly fixedRows: number | undefined;
+  /** What the user gives where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   /** Most rows of a run in service. */
   readonly maxRows: number;
   /** About how long all runs may take, in ms. The first runs of each size are made in any case. */
@@ -107,10 +110,11 @@ class Probe {
   /** Rows that the model takes, of the first sizes and values that it takes, with what they give alone. */
   async #takenRows(): Promise<Taken | string> {
     let reason: string | undefined;
+    const { inputs } = withGivenSizes(this.#session.inputs, [], this.#request.sizes);
     for (const integers of INTEGER_RANGES) {
       for (const sizes of SIZES) {
         const rowOf = (number: number): Row =>
-          this.#session.inputs.map((spec, i) => {
+          inputs.map((spec, i) => {
             const axis = this.#inputAxes[i] ?? 0;
             return madeUpRow(spec, { axis, sizes, integers, row: axis === 'none' ? 0 : number, input: i });
           });
@@ -198,7 +202,7 @@ function rowsWithin(row: Row): number {
 }
 
 /** At each place of an output: how far apart the rows' values are, and the largest of them. */
-interface Spread {
+export interface Spread {
   readonly range: Float64Array;
   readonly largest: Float64Array;
 }
@@ -206,7 +210,7 @@ interface Spread {
 /** By output. They are made when the first element differs, as in most models none does. */
 type Spreads = (output: number) => Spread;
 
-function spreadOf(answers: readonly Tensor[]): Spread {
+export function spreadOf(answers: readonly Tensor[]): Spread {
   const length = elementCount(answers[0]?.shape ?? []);
   const [low, high] = [new Float64Array(length).fill(Infinity), new Float64Array(length).fill(-Infinity)];
   for (const answer of answers) {
@@ -233,7 +237,7 @@ const OF_LARGEST = 1e-6;
 const FLOAT16 = 30;
 
 /** The first place where the two differ by more than rounding; whole numbers, booleans and texts must be equal. */
-function differenceOf(got: Tensor, alone: Tensor, spreadOfOutput: () => Spread): string | undefined {
+export function differenceOf(got: Tensor, alone: Tensor, spreadOfOutput: () => Spread): string | undefined {
   if (got.shape.join() !== alone.shape.join())
     return `of shape [${got.shape.join(',')}], alone [${alone.shape.join(',')}]`;
   if (isSameBytes(got, alone)) return undefined;

@@ -3,7 +3,7 @@
  * of 500 MB is read in milliseconds and little memory.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { badModel } from '../../lib/contract/errors.ts';
+import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { bytes, type Chunk, message } from '../onnx/chunk.ts';
 import type { Table } from '../wire/table.ts';
 
@@ -13,6 +13,10 @@ const LONG_BYTES = 64 * 1024;
 const ENOUGH_BYTES = 16 * 1024 * 1024;
 const SHORT_BYTES = 1024;
 const MAX_BYTES = 48 * 1024 * 1024;
+/** Of a list of texts more are left out: trees name a mode for each of a million nodes. */
+export const MOST_TEXTS = 65_536;
+/** Where a protobuf ends. */
+const MAX_FILE_BYTES = 2 ** 31;
 const WINDOW_BYTES = 64 * 1024;
 const MAX_DEPTH = 100;
 
@@ -20,8 +24,11 @@ const MAX_DEPTH = 100;
 export function skimMessage(path: string, table: Table): Uint8Array {
   const descriptor = openFile(path);
   try {
-    const skimmer = new Skimmer(descriptor, path);
-    return Buffer.concat(skimmer.message(0, fstatSync(descriptor).size, table, 1).parts);
+    const { size } = fstatSync(descriptor);
+    if (size >= MAX_FILE_BYTES) throw new Error('it is over 2 GB, which no ONNX file can be');
+    return Buffer.concat(new Skimmer(descriptor, path).message(0, size, table, 1).parts);
+  } catch (error) {
+    throw error instanceof ServingError ? error : unreadable(path, error);
   } finally {
     closeSync(descriptor);
   }
@@ -31,8 +38,12 @@ function openFile(path: string): number {
   try {
     return openSync(path, 'r');
   } catch (error) {
-    throw badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw unreadable(path, error);
   }
+}
+
+function unreadable(path: string, error: unknown): ServingError {
+  return badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
 }
 
 class Skimmer {
@@ -54,6 +65,7 @@ class Skimmer {
     const parts: Chunk[] = [];
     // Neighbours that are kept are copied together.
     let keepFrom = start;
+    let texts = 0;
     this.at = start;
     while (this.at < end) {
       const from = this.at;
@@ -61,11 +73,13 @@ class Skimmer {
       const field = table[Math.floor(tag / 8)];
       const stop = this.endOf(tag % 8, end);
       const isLong = stop - this.at > (this.kept < ENOUGH_BYTES ? LONG_BYTES : SHORT_BYTES);
-      if (field !== undefined && !isLong) {
+      const isText = field?.type === 'bytes' && field.repeated === true;
+      const isSurplus = isText && ++texts > MOST_TEXTS;
+      if (field !== undefined && !isLong && !isSurplus) {
         this.at = stop;
         continue;
       }
-      parts.push(this.copy(keepFrom, from));
+      if (from > keepFrom) parts.push(this.copy(keepFrom, from));
       if (field !== undefined && typeof field.type === 'function' && tag % 8 === 2) {
         parts.push(bytes(Math.floor(tag / 8), this.message(this.at, stop, field.type(), depth + 1)));
       }
@@ -127,6 +141,6 @@ class Skimmer {
   }
 
   private fail(problem: string): never {
-    throw badModel(`${this.path}: the file is damaged (${problem}, at byte ${this.at})`);
+    throw badModel(`${this.path}: ${DAMAGED} (${problem}, at byte ${this.at})`);
   }
 }

@@ -5,7 +5,7 @@
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions } from '../conversion.ts';
-import { BATCH, BatchBound } from '../graph/batch.ts';
+import { BATCH, boundNote, commonBatch, withFreeBatch } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
@@ -22,17 +22,16 @@ import { readWeightFile, Storages } from './tensors.ts';
 const MAX_RANK = 32;
 const MAX_INPUTS = 1000;
 const MAX_NOTES = 100;
+const SAVE = "save it with saveModule, not with Java's serialization";
 
 /** @throws bad_model naming every module that cannot be converted */
 export async function convertBigdl(directory: string, options: ConvertOptions): Promise<Conversion> {
   const { model, weights } = await readFiles(directory);
-  const message = readMessage(model.bytes, MODULE, { what: model.name });
+  const message = moduleOf(model.bytes, model.name);
   const storages = new Storages(message, weights && readWeightFile(weights.bytes, weights.name));
   const root = new Module(message, storages);
   if (!/^\w+(\.\w+)+$/.test(root.type))
-    throw badModel(
-      `${model.name}: is no BigDL model (its module has no type); save it with saveModule, not with Java's serialization`,
-    );
+    throw badModel(`${model.name}: is no BigDL model (its module has no type); ${SAVE}`);
   const inputs = inputsOf(root, options, model.name);
   const build = { root, inputs, options, file: model.name };
   const { graph, notes } = built(build);
@@ -41,6 +40,16 @@ export async function convertBigdl(directory: string, options: ConvertOptions): 
     files: [model.name, ...(weights ? [weights.name] : [])],
     notes: notes.slice(0, MAX_NOTES),
   };
+}
+
+function moduleOf(bytes: Uint8Array, file: string): Message {
+  try {
+    return readMessage(bytes, MODULE, { what: file });
+  } catch (error) {
+    const { code, message } = ServingError.from(error);
+    if (code !== 'bad_model') throw error;
+    throw badModel(`${message}: the file is damaged, or no BigDL model; ${SAVE}`, { cause: error });
+  }
 }
 
 interface Build {
@@ -127,25 +136,15 @@ function declaredShapes(root: Module): (Shape | undefined)[] {
 
 /** Tries a free batch, then the given one. */
 function built(build: Build): Built {
-  const isCommon = new Set(build.inputs.map(({ shape }) => shape[0])).size === 1;
-  if (isCommon) {
-    const free = attempt(build);
-    if (free) return free;
-  }
+  if (commonBatch(build.inputs.map(({ shape }) => shape)) === undefined) return run(build, false);
+  const free = withFreeBatch(
+    () => run(build, true),
+    (error) => error instanceof Unconverted,
+  );
+  if (free) return free;
   const fixed = run(build, false);
-  if (!isCommon) return fixed;
-  const note = `the batch stays ${fixed.graph.inputs[0]?.shape?.[0] ?? 1}: its records are not independent of each other`;
+  const note = boundNote(`the batch stays ${fixed.graph.inputs[0]?.shape?.[0] ?? 1}`);
   return { ...fixed, notes: [...fixed.notes, note] };
-}
-
-function attempt(build: Build): Built | undefined {
-  try {
-    const made = run(build, true);
-    return made.graph.outputs.every(({ value }) => value.shape?.[0] === BATCH) ? made : undefined;
-  } catch (error) {
-    if (error instanceof BatchBound || error instanceof Unconverted) return undefined;
-    throw error;
-  }
 }
 
 /** Its reasons are in the problems. */

@@ -6,7 +6,7 @@
 import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount, formatShape } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
-import { BATCH, BatchBound } from '../graph/batch.ts';
+import { BATCH, boundNote, commonBatch, withFreeBatch } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
@@ -105,14 +105,11 @@ interface Built {
 
 /** Tries a free batch, the declared batch and a batch of one, and returns the first that works. */
 function build(job: Job): Built {
-  const firsts = new Set([...job.shapes.values()].map((shape) => shape[0]));
-  const [batch] = firsts;
-  const isCommon = firsts.size === 1 && batch !== undefined;
+  const batch = commonBatch(job.shapes.values());
+  const isCommon = batch !== undefined;
   const declared = typeof batch === 'number' ? batch : 1;
-  if (isCommon) {
-    const free = attempt(job, BATCH, declared);
-    if (free) return free;
-  }
+  const free = isCommon ? withFreeBatch(() => attempt(job, BATCH, declared)) : undefined;
+  if (free) return free;
   const problems = new Problems(job.file);
   const fixed = new NetBuilder(job, isCommon ? declared : undefined, undefined, problems).run();
   if (problems.found.length === 0)
@@ -124,21 +121,14 @@ function build(job: Job): Built {
 }
 
 function withNote({ graph, notes }: Built, batch: string): Built {
-  return { graph, notes: [...notes, `${batch}: its records are not independent of each other`] };
+  return { graph, notes: [...notes, boundNote(batch)] };
 }
 
-/** Returns undefined when the net cannot be converted with this batch. */
+/** Returns undefined when a layer cannot be converted with this batch. */
 function attempt(job: Job, batch: string | number, freed: number | undefined): Built | undefined {
   const problems = new Problems(job.file);
-  try {
-    const built = new NetBuilder(job, batch, freed, problems).run();
-    if (problems.found.length > 0) return undefined;
-    const follows = built.graph.outputs.every(({ value }) => value.shape?.[0] === batch);
-    return freed === undefined || follows ? built : undefined;
-  } catch (error) {
-    if (error instanceof BatchBound) return undefined;
-    throw error;
-  }
+  const built = new NetBuilder(job, batch, freed, problems).run();
+  return problems.found.length > 0 ? undefined : built;
 }
 
 class NetBuilder {

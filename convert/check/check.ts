@@ -4,6 +4,7 @@
  */
 import { badModel, isErrorCode } from '../../lib/contract/errors.ts';
 import type { Tolerance } from './compare.ts';
+import type { GivenShapes } from './given-sizes.ts';
 import { inModelProcess, type ModelProcess } from './model-process.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
@@ -16,6 +17,8 @@ export interface CheckOptions {
   readonly limitMs?: number | undefined;
   /** Inputs of unknown rank. */
   readonly shapeless?: readonly string[] | undefined;
+  /** Of inputs, where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   /** False checks only whether the model runs, without latency and the memory of many rows. Default true. */
   readonly measure?: boolean | undefined;
   /** Whether rows of several records run together; their memory is measured then. Default false. */
@@ -36,9 +39,9 @@ const MEASURE_MS = 1_000;
  */
 export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
   const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
-  const { sharesRuns = false, process } = options;
+  const { sharesRuns = false, process, sizes } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
-  const request: CheckRequest = { file, shapeless, reference, tolerance, measureMs, sharesRuns };
+  const request: CheckRequest = { file, shapeless, sizes, reference, tolerance, measureMs, sharesRuns };
   signal?.throwIfAborted();
   const answer = await inModelProcess({ check: request }, { ms: limitMs, signal }, process);
   signal?.throwIfAborted();

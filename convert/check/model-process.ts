@@ -5,9 +5,17 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { type Variables, variables } from '../../lib/contract/variables.ts';
 import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
 
 const MAX_STDERR = 4_096;
+/** After a model that takes more, the next request gets a process of its own. */
+const LARGE_BYTES = 64 * 1024 * 1024;
+/**
+ * Once glibc has freed a large block, it keeps such blocks, and each session adds to those before it. With a threshold it
+ * gives them back. Not where memory is measured: a function has no threshold.
+ */
+const GIVE_BACK = { MALLOC_MMAP_THRESHOLD_: `${1024 * 1024}` };
 
 /** The time that a request may take, and what calls it off. */
 export interface Limits {
@@ -15,7 +23,7 @@ export interface Limits {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Takes one request after another. What a request leaves in memory stays until `close`. */
+/** Takes one request after another. What one of a small model leaves in memory stays until `close`. */
 export class ModelProcess {
   readonly #script = processScript();
   #child: ChildProcess | undefined;
@@ -23,12 +31,12 @@ export class ModelProcess {
   /** Starts the process if none runs. One that exceeds the limit, fails or is called off is killed. */
   async ask(request: ModelRequest, { ms, signal }: Limits): Promise<ModelAnswer> {
     if (this.#script === undefined) return answerOf(request);
-    this.#child ??= start(this.#script);
+    this.#child ??= start(this.#script, 'check' in request ? {} : GIVE_BACK);
     const close = () => this.close();
     signal?.addEventListener('abort', close, { once: true });
     try {
       const answer = await answerWithin(this.#child, request, ms);
-      if (!answer.isAlive) this.close();
+      if (!answer.isAlive || isLarge(answer.answer)) this.close();
       return answer.answer;
     } finally {
       signal?.removeEventListener('abort', close);
@@ -68,8 +76,13 @@ function processScript(): string | undefined {
   return places.find((place) => existsSync(fileURLToPath(place)));
 }
 
-function start(script: string): ChildProcess {
-  const child = fork(new URL(script), { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+function isLarge(answer: ModelAnswer): boolean {
+  return 'report' in answer && answer.report.measured.memoryPeakBytes > LARGE_BYTES;
+}
+
+function start(script: string, more: Variables): ChildProcess {
+  const env = { ...variables, ...more };
+  const child = fork(new URL(script), { execArgv: [], env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
   // One that fails between two requests is reported by the next.
   return child.on('error', () => undefined);
 }

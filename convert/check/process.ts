@@ -6,12 +6,15 @@
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
 import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
-import type { GoldenResult, GoldenRun } from '../golden/run.ts';
+import type { GoldenAnswer, GoldenRun } from '../golden/run.ts';
+import type { PaddingReport } from '../text/probe.ts';
 import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
 import type { CheckReport, CheckRequest } from './run.ts';
 
 /** What is undefined is not done. */
 interface VerifyRequest {
+  /** The file of a model of texts. */
+  readonly padding: string | undefined;
   readonly probe: ProbeRequest | undefined;
   readonly rewrites: RewritesRequest | undefined;
 }
@@ -26,9 +29,10 @@ export type ModelAnswer =
       readonly verified: {
         readonly probe: ProbeReport | undefined;
         readonly rewrites: RewritesReport | undefined;
+        readonly padding: PaddingReport | undefined;
       };
     }
-  | { readonly golden: readonly GoldenResult[] }
+  | { readonly golden: GoldenAnswer }
   | { readonly failed: ErrorRecord };
 
 /** The script to start. */
@@ -50,14 +54,16 @@ export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
   }
 }
 
-async function verified({ probe, rewrites }: VerifyRequest) {
-  const [{ probeModel }, { compareRewrites }] = await Promise.all([
+async function verified({ probe, rewrites, padding }: VerifyRequest) {
+  const [{ probeModel }, { probePadding }, { compareRewrites }] = await Promise.all([
     import('../batching/probe.ts'),
+    import('../text/probe.ts'),
     import('../verify/rewrites.ts'),
   ]);
   return {
     probe: probe && (await probeModel(probe)),
     rewrites: rewrites && (await compareRewrites(rewrites)),
+    padding: padding === undefined ? undefined : await probePadding(padding),
   };
 }
 

@@ -8,6 +8,7 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { countNaN, type Tolerance } from './compare.ts';
+import { type GivenShapes, withGivenSizes } from './given-sizes.ts';
 import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
 import { type MemoryReport, measureMemory, peakNow } from './memory.ts';
 import { messageOf, type ReferenceReport, referenceTensors, runReference } from './reference.ts';
@@ -16,6 +17,7 @@ export interface CheckRequest {
   readonly file: string;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  readonly sizes?: GivenShapes;
   /** The directory or file with reference inputs and outputs. */
   readonly reference?: string | undefined;
   /** The tolerance for the reference. */
@@ -65,7 +67,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const session = await openSession(request.file, { threads });
   const loadMs = performance.now() - start;
   try {
-    const first = await firstRun(session, request.shapeless);
+    const first = await firstRun(session, request);
     const taken = typeof first === 'string' ? undefined : first;
     const one = taken?.outputs ?? [];
     const { measureMs, sharesRuns } = request;
@@ -115,11 +117,15 @@ interface Taken {
 }
 
 /** Runs one row with the first sizes and values that the model accepts, or returns the reason why none is. */
-async function firstRun(session: Session, shapeless: readonly string[]): Promise<Taken | string> {
+async function firstRun(
+  session: Session,
+  request: Pick<CheckRequest, 'shapeless' | 'sizes'>,
+): Promise<Taken | string> {
+  const { inputs, shapeless } = withGivenSizes(session.inputs, request.shapeless, request.sizes);
   const tried = new Set<string>();
   let reason: string | undefined;
   const ways = FILLINGS.flatMap((filling) =>
-    possibleSpecs(session.inputs, shapeless).flatMap((specs) =>
+    possibleSpecs(inputs, shapeless).flatMap((specs) =>
       FREE_SIZES.map((sizes) => ({ specs, sizes, filling })),
     ),
   );

@@ -1,9 +1,11 @@
 /** Refuses a model whose answers are not those of its golden requests. The model runs in a process that can be killed. */
 import { badModel } from '../../lib/contract/errors.ts';
+import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
+import type { AnsweredSample } from '../verify/sample.ts';
 import { goldenRequests } from './file.ts';
-import type { GoldenResult, GoldenSettings } from './run.ts';
+import type { GateRun, GoldenAnswer, GoldenResult, GoldenSettings } from './run.ts';
 
 const LIMIT_MS = 300_000;
 
@@ -12,6 +14,10 @@ interface GoldenOptions extends GoldenSettings {
   readonly file: string;
   /** True: also asks one made-up request through each endpoint. Default false. */
   readonly gate?: boolean | undefined;
+  /** Of inputs, for that request, where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
+  /** Also asks for a request that a person can paste. */
+  readonly sample?: GateRun['sample'];
   readonly signal?: AbortSignal | undefined;
   /** Where the model runs. Default: a process of its own. */
   readonly process?: ModelProcess | undefined;
@@ -23,11 +29,20 @@ interface GoldenOptions extends GoldenSettings {
  */
 export async function goldenResults(
   directory: string,
-  { file, job, verification, gate: isAsked = false, signal, process }: GoldenOptions,
+  options: GoldenOptions,
 ): Promise<readonly GoldenResult[]> {
+  return (await goldenAnswer(directory, options)).results;
+}
+
+async function goldenAnswer(
+  directory: string,
+  { file, job, verification, gate: isAsked = false, sizes, sample, signal, process }: GoldenOptions,
+): Promise<GoldenAnswer> {
   const requests = await goldenRequests(directory);
-  if (requests.length === 0 && !isAsked) return [];
-  const gate = isAsked ? { shapeless: (await readOnnxFacts(file)).shapelessInputs } : undefined;
+  if (requests.length === 0 && !isAsked) return { results: [] };
+  const gate = isAsked
+    ? { shapeless: (await readOnnxFacts(file)).shapelessInputs, sizes, sample }
+    : undefined;
   const request = { golden: { file, requests, gate, job, verification } };
   const limits = { ms: LIMIT_MS, signal };
   const answer = await inModelProcess(request, limits, process);
@@ -36,11 +51,14 @@ export async function goldenResults(
   throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);
 }
 
-/** @returns how many there are. @throws bad_model with what was expected and what came */
-export async function assertGolden(directory: string, options: GoldenOptions): Promise<number> {
-  const results = await goldenResults(directory, options);
+/** @returns how many there are, and the sample. @throws bad_model with what was expected and what came */
+export async function assertGolden(
+  directory: string,
+  options: GoldenOptions,
+): Promise<{ readonly count: number; readonly sample: AnsweredSample | undefined }> {
+  const { results, sample } = await goldenAnswer(directory, options);
   const failed = results.filter(isFailure);
-  if (failed.length === 0) return results.length;
+  if (failed.length === 0) return { count: results.length, sample };
   const lines = failed.map((result) => `  ${goldenText(result)}`).join('\n');
   throw badModel(
     `${failed.length} of ${results.length} golden requests got another answer, so this version does not serve:\n${lines}`,

@@ -8,7 +8,8 @@ import type { Verification } from '../../lib/contract/verification.ts';
 import { predictionTexts } from '../../lib/http/predictions.ts';
 import { parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { serveRequest } from '../../lib/pipeline/serve.ts';
-import { assertReachable } from '../verify/gate.ts';
+import { assertReachable, type GateOptions } from '../verify/gate.ts';
+import { type AnsweredSample, type SampleOptions, sampleRequest } from '../verify/sample.ts';
 import { type Difference, firstDifference } from './compare.ts';
 import type { GoldenRequest } from './file.ts';
 
@@ -18,11 +19,21 @@ export interface GoldenSettings {
   readonly verification: Verification | undefined;
 }
 
+export interface GateRun extends Pick<GateOptions, 'shapeless' | 'sizes'> {
+  /** Asks for a request that a person can paste, of a model with these inputs of pictures. */
+  readonly sample?: Pick<SampleOptions, 'pictures'> | undefined;
+}
+
+export interface GoldenAnswer {
+  readonly results: readonly GoldenResult[];
+  readonly sample?: AnsweredSample | undefined;
+}
+
 export interface GoldenRun extends GoldenSettings {
   readonly file: string;
   readonly requests: readonly GoldenRequest[];
   /** Its inputs of unknown rank; undefined where the model was asked through each endpoint before. */
-  readonly gate: { readonly shapeless: readonly string[] } | undefined;
+  readonly gate: GateRun | undefined;
 }
 
 export interface GoldenResult {
@@ -38,15 +49,18 @@ export interface GoldenResult {
 const THREADS = 1;
 
 /** @throws model_unavailable when the model does not open; bad_model when no request reaches it */
-export async function runGolden(run: GoldenRun): Promise<GoldenResult[]> {
+export async function runGolden(run: GoldenRun): Promise<GoldenAnswer> {
   const { file, requests, gate, job, verification } = run;
   const filter = parseFilter(job.postProcessing);
   const runner = await openOnnx(file, 'golden', { ...modelSettings(job, THREADS), verification });
   const results: GoldenResult[] = [];
+  let sample: AnsweredSample | undefined;
   try {
     if (gate) {
       const { inputAlreadyBatched, image } = job;
-      await assertReachable(file, runner, { ...gate, inputAlreadyBatched, filter, image });
+      const options = { ...gate, inputAlreadyBatched, filter, image };
+      const feeds = await assertReachable(file, runner, options);
+      if (feeds && gate.sample) sample = await sampleRequest(runner, feeds, { ...options, ...gate.sample });
     }
     for (const { name, body, predictions, tolerance } of requests) {
       try {
@@ -66,5 +80,5 @@ export async function runGolden(run: GoldenRun): Promise<GoldenResult[]> {
   } finally {
     await runner.close();
   }
-  return results;
+  return { results, sample };
 }

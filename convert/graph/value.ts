@@ -3,6 +3,7 @@
  * converter that needs a number calls `fixed`, which fails with a clear error instead of guessing.
  */
 import type { DType, Tensor } from '../../lib/contract/tensor.ts';
+import type { Chunk } from '../onnx/chunk.ts';
 
 /** A number, or the name of a free size. Dimensions with the same name are equal. */
 export type Dim = number | string;
@@ -33,8 +34,8 @@ export type Attribute =
   | number
   | readonly number[]
   | string
-  /** A long list, of numbers from 0 on. */
-  | { readonly ints: Int32Array }
+  /** A long list in ONNX's own form: the fields behind the name, and the type of the attribute. */
+  | { readonly type: number; readonly encoded: Chunk }
   | { readonly float: number }
   | { readonly floats: readonly number[] }
   | { readonly strings: readonly string[] }
@@ -45,7 +46,7 @@ export type Attribute =
 export type Attributes = Readonly<Record<string, Attribute | undefined>>;
 
 export interface Node {
-  /** Of the standard operators, or `ai.onnx.ml:` and its name. */
+  /** Of the standard operators, or a domain (`ai.onnx.ml`, `com.microsoft`), a colon and its name. */
   readonly op: string;
   /** `undefined` is an optional input left out. */
   readonly inputs: readonly (Value | undefined)[];

@@ -57,16 +57,48 @@ export function packedFloats(number: number, values: readonly number[]): Chunk {
   return bytes(number, { parts: [encoded], length: encoded.byteLength });
 }
 
-/** Numbers from 0 to 2^31 - 1. */
-export function packedIntegers(number: number, values: Int32Array): Chunk {
-  const encoded = new Uint8Array(values.length * 5);
-  let length = 0;
-  for (const value of values) {
+const PIECE_BYTES = 1024 * 1024;
+
+/** The content of a long list, which grows in pieces so that it is in memory once. */
+export class Growing {
+  readonly #parts: Uint8Array[] = [];
+  #piece = new DataView(new ArrayBuffer(0));
+  #at = 0;
+  #done = 0;
+
+  /** @param value from 0 to 2^31 - 1 */
+  varint(value: number): void {
+    this.#makeRoom(5);
     let rest = value;
-    for (; rest > 0x7f; rest >>>= 7) encoded[length++] = (rest & 0x7f) | 0x80;
-    encoded[length++] = rest;
+    for (; rest > 0x7f; rest >>>= 7) this.#piece.setUint8(this.#at++, (rest & 0x7f) | 0x80);
+    this.#piece.setUint8(this.#at++, rest);
   }
-  return bytes(number, { parts: [encoded.subarray(0, length)], length });
+
+  number(dtype: 'float32' | 'float64', value: number): void {
+    this.#makeRoom(8);
+    if (dtype === 'float32') this.#piece.setFloat32(this.#at, value, true);
+    else this.#piece.setFloat64(this.#at, value, true);
+    this.#at += dtype === 'float32' ? 4 : 8;
+  }
+
+  /** @param field of at most 1 MB */
+  field({ parts, length }: Chunk): void {
+    this.#makeRoom(length);
+    for (const part of parts) for (const byte of part) this.#piece.setUint8(this.#at++, byte);
+  }
+
+  done(): Chunk {
+    this.#makeRoom(PIECE_BYTES);
+    return { parts: this.#parts, length: this.#done };
+  }
+
+  #makeRoom(count: number): void {
+    if (this.#at + count <= this.#piece.byteLength) return;
+    if (this.#at > 0) this.#parts.push(new Uint8Array(this.#piece.buffer, 0, this.#at));
+    this.#done += this.#at;
+    this.#piece = new DataView(new ArrayBuffer(PIECE_BYTES));
+    this.#at = 0;
+  }
 }
 
 function one(part: Uint8Array): Chunk {

@@ -2,12 +2,13 @@
  * Reads an ONNX file's opset, IR version and the paths of its external weights. The paths come from the file, so one
  * that leaves the model's directory is refused.
  */
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
+import { skimMessage } from '../batching/skim.ts';
 import { readMessage } from '../wire/binary.ts';
 import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
+import type { Message } from '../wire/table.ts';
+import { MODEL } from './tables.ts';
 
 export interface OnnxFacts {
   /** The opset of the standard operators. */
@@ -20,45 +21,10 @@ export interface OnnxFacts {
   readonly externalFiles: readonly string[];
 }
 
-const ENTRY: Table = { 1: { name: 'key', type: 'string' }, 2: { name: 'value', type: 'string' } };
-const TENSOR: Table = { 13: { name: 'external', type: () => ENTRY, repeated: true } };
-const SPARSE: Table = {
-  1: { name: 'values', type: () => TENSOR },
-  2: { name: 'indices', type: () => TENSOR },
-};
-const ATTRIBUTE: Table = {
-  5: { name: 'tensor', type: () => TENSOR },
-  6: { name: 'graph', type: () => GRAPH },
-  10: { name: 'tensors', type: () => TENSOR, repeated: true },
-  11: { name: 'graphs', type: () => GRAPH, repeated: true },
-  22: { name: 'sparse', type: () => SPARSE },
-  23: { name: 'sparses', type: () => SPARSE, repeated: true },
-};
-const NODE: Table = { 5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true } };
-const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => NOTHING } };
-const NOTHING: Table = {};
-const TYPE: Table = { 1: { name: 'tensor', type: () => TENSOR_TYPE } };
-const VALUE: Table = { 1: { name: 'name', type: 'string' }, 2: { name: 'type', type: () => TYPE } };
-const GRAPH: Table = {
-  1: { name: 'nodes', type: () => NODE, repeated: true },
-  5: { name: 'tensors', type: () => TENSOR, repeated: true },
-  11: { name: 'inputs', type: () => VALUE, repeated: true },
-  12: { name: 'outputs', type: () => VALUE, repeated: true },
-  15: { name: 'sparses', type: () => SPARSE, repeated: true },
-};
-const FUNCTION: Table = { 7: { name: 'nodes', type: () => NODE, repeated: true } };
-const OPSET: Table = { 1: { name: 'domain', type: 'string' }, 2: { name: 'version', type: 'int64' } };
-const MODEL: Table = {
-  1: { name: 'irVersion', type: 'int64' },
-  7: { name: 'graph', type: () => GRAPH },
-  8: { name: 'opsets', type: () => OPSET, repeated: true },
-  25: { name: 'functions', type: () => FUNCTION, repeated: true },
-};
-
 /** @throws bad_model when the file is not an ONNX model, or names a file outside its directory */
 export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const name = basename(path);
-  const model = parsed(await bytesOf(path), path);
+  const model = parsed(path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
     throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
@@ -79,7 +45,9 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   };
 }
 
-function parsed(bytes: Uint8Array, path: string): Message {
+function parsed(path: string): Message {
+  // Its weights say nothing, and may be large.
+  const bytes = skimMessage(path, MODEL);
   try {
     return readMessage(bytes, MODEL, { what: 'protobuf' });
   } catch (error) {
@@ -97,17 +65,6 @@ function isShapeless(input: Message): boolean {
   const type = messageOf(input, 'type');
   const tensor = type && messageOf(type, 'tensor');
   return tensor !== undefined && !has(tensor, 'shape');
-}
-
-async function bytesOf(path: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    // An ONNX file is one protobuf, which ends at 2 GB.
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'ERR_FS_FILE_TOO_LARGE' ? 'it is over 2 GB, which no ONNX file can be' : message;
-    throw badModel(`${path} cannot be read: ${why}`, { cause: error });
-  }
 }
 
 /** Visits the tensors of a graph or function, including bodies. The reader has limited their nesting. */

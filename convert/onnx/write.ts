@@ -1,5 +1,5 @@
 /**
- * Writes a graph as an ONNX file (opset 17, IR 8). Protobuf puts the length of a message before its content, so
+ * Writes a graph as an ONNX file. Protobuf puts the length of a message before its content, so
  * lengths are computed first and weights are written without a copy. A protobuf ends at 2 GB; larger weights go to a
  * second file.
  */
@@ -10,14 +10,9 @@ import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { bodyOf } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
-import { bytes, type Chunk, float, integer, message, packedFloats, packedIntegers, text } from './chunk.ts';
+import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
+import { splitOperator, withOpsets } from './opset.ts';
 
-export const OPSET = 17;
-export const IR_VERSION = 8;
-/** The first with trees of float64, and one that onnxruntime has kernels for. */
-const ML_OPSET = 3;
-/** How the operators of classical models begin. */
-const ML = 'ai.onnx.ml:';
 /** Below protobuf's 2 GB, with room for everything except weights. */
 const MAX_FILE_BYTES = 2 ** 31 - 64 * 1024 * 1024;
 /** Smaller tensors stay in the model's file, where onnxruntime can read shapes while it loads. */
@@ -26,6 +21,8 @@ const EXTERNAL_FROM_BYTES = 1024;
 interface WrittenOnnx {
   /** The model's file, and the file of its weights if there is one. */
   readonly files: readonly string[];
+  readonly opset: number;
+  readonly irVersion: number;
 }
 
 interface WriteOptions {
@@ -38,23 +35,24 @@ interface WriteOptions {
 
 /** Writes `path`, and `<path>.data` beside it when the weights are too large for one protobuf. */
 export async function writeOnnx(body: Body, path: string, options: WriteOptions): Promise<WrittenOnnx> {
-  const constants = constantsOf(body);
-  const whole = modelChunk(body, constants, undefined, options.producerVersion);
+  const whole = modelChunk(body, undefined, options.producerVersion);
+  const { opsets, irVersion } = withOpsets(body);
+  const versions = { opset: opsets[''] as number, irVersion };
   if (whole.length <= (options.maxFileBytes ?? MAX_FILE_BYTES)) {
     await writeParts(path, whole.parts, (written) => options.onProgress?.(written, whole.length));
-    return { files: [path] };
+    return { files: [path], ...versions };
   }
   const external = new ExternalWeights(`${basename(path)}.data`);
-  const model = modelChunk(body, constants, external, options.producerVersion);
+  const model = modelChunk(body, external, options.producerVersion);
   const total = model.length + external.length;
   await writeParts(`${path}.data`, external.parts, (written) => options.onProgress?.(written, total));
   await writeParts(path, model.parts, () => options.onProgress?.(total, total));
-  return { files: [path, `${path}.data`] };
+  return { files: [path, `${path}.data`], ...versions };
 }
 
 /** Returns the file as one array, for small models and tests. */
 export function onnxBytes(body: Body): Uint8Array {
-  return Buffer.concat(modelChunk(body, constantsOf(body), undefined, '').parts);
+  return Buffer.concat(modelChunk(body, undefined, '').parts);
 }
 
 /** The largest single write, so that writing does not copy everything. */
@@ -118,20 +116,16 @@ function constantsOf(body: Body): Map<string, Value> {
   return found;
 }
 
-function modelChunk(
-  body: Body,
-  constants: ReadonlyMap<string, Value>,
-  external: ExternalWeights | undefined,
-  version: string,
-): Chunk {
-  const hasTrees = body.nodes.some(({ op }) => op.startsWith(ML));
+function modelChunk(given: Body, external: ExternalWeights | undefined, version: string): Chunk {
+  const { body, irVersion, opsets } = withOpsets(given);
   return message([
-    integer(1, IR_VERSION),
+    integer(1, irVersion),
     text(2, 'cluster-serving'),
     ...(version ? [text(3, version)] : []),
-    bytes(7, graphChunk(body, constants, external)),
-    bytes(8, message([text(1, ''), integer(2, OPSET)])),
-    ...(hasTrees ? [bytes(8, message([text(1, 'ai.onnx.ml'), integer(2, ML_OPSET)]))] : []),
+    bytes(7, graphChunk(body, constantsOf(body), external)),
+    ...Object.entries(opsets).map(([domain, opset]) =>
+      bytes(8, message([text(1, domain), integer(2, opset)])),
+    ),
   ]);
 }
 
@@ -149,12 +143,13 @@ function graphChunk(body: Body, constants?: ReadonlyMap<string, Value>, external
 
 function nodeChunk({ op, inputs, outputs, attributes }: Node): Chunk {
   const last = inputs.findLastIndex((input) => input !== undefined);
+  const { domain, name: operator } = splitOperator(op);
   return message([
     ...inputs.slice(0, last + 1).map((input) => text(1, input?.name ?? '')),
     ...outputs.map(({ name }) => text(2, name)),
     text(3, outputs[0]?.name ?? ''),
-    text(4, op.startsWith(ML) ? op.slice(ML.length) : op),
-    ...(op.startsWith(ML) ? [text(7, 'ai.onnx.ml')] : []),
+    text(4, operator),
+    ...(domain ? [text(7, domain)] : []),
     ...Object.entries(attributes).flatMap(([name, attribute]) =>
       attribute === undefined ? [] : [bytes(5, attributeChunk(name, attribute))],
     ),
@@ -167,13 +162,8 @@ function attributeChunk(name: string, attribute: Attribute): Chunk {
   if (typeof attribute === 'string') return of(3, text(4, attribute));
   if ('float' in attribute) return of(1, float(2, attribute.float));
   if ('floats' in attribute) return of(6, packedFloats(7, attribute.floats));
-  if ('strings' in attribute) {
-    // A list of a million modes has four different ones.
-    const made = new Map<string, Chunk>();
-    const chunkOf = (item: string) => made.get(item) ?? made.set(item, text(9, item)).get(item);
-    return of(8, message(attribute.strings.map((item) => chunkOf(item) as Chunk)));
-  }
-  if ('ints' in attribute) return of(7, packedIntegers(8, attribute.ints));
+  if ('strings' in attribute) return of(8, ...attribute.strings.map((item) => text(9, item)));
+  if ('encoded' in attribute) return of(attribute.type, attribute.encoded);
   if ('tensor' in attribute) return of(4, bytes(5, tensorChunk(attribute.tensor, '')));
   if ('body' in attribute) return of(5, bytes(6, graphChunk(attribute.body)));
   return of(7, ...attribute.map((item) => integer(8, item)));

@@ -5,7 +5,7 @@
 import { badModel } from '../../lib/contract/errors.ts';
 import { elementCount } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
-import { BATCH, BatchBound } from '../graph/batch.ts';
+import { BATCH, commonBatch, withFreeBatch } from '../graph/batch.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Shape, Value } from '../graph/value.ts';
@@ -40,12 +40,14 @@ export function convertIr(files: IrFiles, options: ConvertOptions): Conversion {
   const net = readNet(readXml(files.xml.text, name), name);
   const inputs = inputsOf(net, name, options);
   const job: Job = { net, files, options, inputs, outputs: outputsOf(net, name, options) };
-  const batch = batchOf(inputs);
-  const free = batch === undefined ? undefined : attempt(job, batch);
+  const batch = commonBatch(inputs.map(({ shape }) => shape));
+  const isNumber = typeof batch === 'number' && batch > 0;
+  const free = isNumber ? withFreeBatch(() => build(job, batch), isBadModel) : undefined;
   if (!free) return build(job, undefined);
   const otherwise = () => {
     const made = build(job, undefined);
-    return { ...made, notes: [...made.notes, staticNote(batch as number)] };
+    const note = `the batch stays ${batch}, as in the file: it is not shown that its records are independent of each other`;
+    return { ...made, notes: [...made.notes, note] };
   };
   // Made only when it is needed, because it has the weights in memory again.
   return { ...free, otherwise };
@@ -54,28 +56,6 @@ export function convertIr(files: IrFiles, options: ConvertOptions): Conversion {
 /** No runtime that still installs reads them, so their rules were tested against documents only. */
 const OLD_NOTE =
   'layers of IR versions 2 to 9 are converted by their documents, and were not compared with OpenVINO; compare the answers with --reference';
-
-function staticNote(batch: number): string {
-  return `the batch stays ${batch}, as in the file: it is not shown that its records are independent of each other`;
-}
-
-/** The first size that all inputs have in common. */
-function batchOf(inputs: readonly PublicInput[]): number | undefined {
-  const sizes = new Set(inputs.map(({ shape }) => shape?.[0]));
-  const [batch] = sizes;
-  return sizes.size === 1 && typeof batch === 'number' && batch > 0 ? batch : undefined;
-}
-
-/** Returns undefined when the net cannot be converted with a free batch. */
-function attempt(job: Job, batch: number): Conversion | undefined {
-  try {
-    const made = build(job, batch);
-    return made.graph.outputs.every(({ value }) => value.shape?.[0] === BATCH) ? made : undefined;
-  } catch (error) {
-    if (error instanceof BatchBound || isBadModel(error)) return undefined;
-    throw error;
-  }
-}
 
 function isBadModel(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'bad_model';

@@ -5,6 +5,7 @@
 import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import type { DType } from '../../lib/contract/tensor.ts';
 import type { Conversion, ConvertOptions, ImageProposal } from '../conversion.ts';
+import { BATCH, commonBatch } from '../graph/batch.ts';
 import type { Body, Value } from '../graph/value.ts';
 import { Problems } from '../problems.ts';
 import { NeedsIndex } from './aten/indexing.ts';
@@ -18,8 +19,6 @@ import { Context } from './run/context.ts';
 import { SizeBound } from './run/sizes.ts';
 import { itemsOf, type Py } from './run/values.ts';
 import { type Runnable, readScript } from './script.ts';
-
-const BATCH = 'N';
 
 /** @throws bad_model naming every operator that cannot be converted, or what the file is instead of a model */
 export async function convertPytorch(
@@ -64,10 +63,9 @@ function convertFile(model: Runnable, options: ConvertOptions, file: string): Om
 /** The inputs with a free batch, if they have one in common. */
 function withBatch(given: readonly Given[]): Given[] | undefined {
   const specs = given.filter(isSpec);
-  const batches = new Set(specs.map(({ shape }) => shape[0]));
-  const [batch] = batches;
+  const batch = commonBatch(specs.map(({ shape }) => shape));
   const isTaken = specs.some(({ shape }) => shape.includes(BATCH));
-  if (batches.size !== 1 || typeof batch !== 'number' || isTaken) return undefined;
+  if (typeof batch !== 'number' || isTaken) return undefined;
   return given.map((each) => (isSpec(each) ? { ...each, shape: each.shape.with(0, BATCH) } : each));
 }
 

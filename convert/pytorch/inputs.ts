@@ -41,11 +41,13 @@ export function givenInputs(
     ...Object.keys(options.constants ?? {}),
   ])
     if (!names.includes(name)) problems.push(`has no input "${name}"; its inputs are ${names.join(', ')}`);
-  const given = parameters.map((parameter): Given => {
+  const given = parameters.map((parameter, i): Given => {
     const { name, type } = parameter;
     const constant = options.constants?.[name];
     if (constant !== undefined) return { value: constantOf(constant, type) };
     if (Object.hasOwn(shapes, name)) return specOf(name, shapes[name] as Shape, problems);
+    const inOrder = options.shapesInOrder?.[i];
+    if (inOrder) return specOf(name, inOrder, problems);
     if (parameter.hasDefault) return undefined;
     if (/^(Optional\[)?(int|float|bool)\b/.test(type))
       problems.push(

@@ -1,6 +1,7 @@
 /** TorchScript archives: the root module, its forward method and the code that it calls. */
 import { badModel } from '../../lib/contract/errors.ts';
 import type { Problems } from '../problems.ts';
+import type { Archive } from '../zip.ts';
 import type { ClassDefinition, FunctionDefinition, SourceFile } from './code/ast.ts';
 import { Interpreter } from './code/interpreter.ts';
 import type { Library } from './code/library.ts';
@@ -8,7 +9,6 @@ import { parseSource } from './code/parser.ts';
 import type { TorchFile } from './files/archive.ts';
 import { Objects, Weights } from './files/objects.ts';
 import { PickledCall, PickledTuple } from './files/pickled.ts';
-import type { Archive } from './files/zip.ts';
 import type { Parameter } from './inputs.ts';
 import type { Context } from './run/context.ts';
 import { Obj, type Py, refuse } from './run/values.ts';

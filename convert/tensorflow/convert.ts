@@ -32,6 +32,7 @@ export function convertTensorflow(given: TfGraph, options: ConvertOptions): Conv
     unsized: new WeakSet(),
     declared: new WeakMap(),
     counting: new WeakMap(),
+    tables: new WeakMap(),
   };
   const shared: Conversions = {
     tf,

@@ -10,7 +10,7 @@ import { choose } from './ops/branches.ts';
 import { cast } from './ops/kernels.ts';
 import { Layouts } from './ops/layout.ts';
 import { refuse } from './ops/refuse.ts';
-import { whyRefused } from './ops/refused.ts';
+import { wayOut, whyRefused } from './ops/refused.ts';
 import { type Callee, type Context, DEAD, FAILED, type Facts, type Operands } from './ops/rule.ts';
 import { ruleOf } from './ops/table.ts';
 import { tensorsBehind } from './predecessors.ts';
@@ -48,9 +48,9 @@ export interface Conversions {
   };
 }
 
-/** Operations that take lists, or pass any value through. */
+/** Operations that take lists or tables, or pass any value through. */
 const KNOWS_LISTS =
-  /^(TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
+  /^(LookupTable|TensorList|TensorArray|EmptyTensorList|While|StatelessWhile|If|StatelessIf|Identity|IdentityN|Enter|Exit)/;
 
 export class Walk {
   /** By `node:port`. */
@@ -97,27 +97,45 @@ export class Walk {
       this.#scan(node);
       return this.#set(node, [FAILED]);
     }
-    const made = problems.collect(node.op, node.name, () => {
-      if (isSwitch(node)) return this.#switch(node, inputs);
-      if (merging) return this.#merge(node, inputs);
-      if (inputs.some((input) => input.name === '') && !KNOWS_LISTS.test(node.op))
-        refuse('uses a list as if it were a tensor');
-      return withValidSizes(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
-    });
+    const made = problems.collect(
+      node.op,
+      node.name,
+      () => {
+        if (isSwitch(node)) return this.#switch(node, inputs);
+        if (merging) return this.#merge(node, inputs);
+        if (inputs.some((input) => input.name === '') && !KNOWS_LISTS.test(node.op))
+          refuse('uses a list as if it were a tensor');
+        return withValidSizes(() => rule?.(node, inputs as unknown as Operands, this.#g, this.#context()));
+      },
+      () => wayOut(node.op, this.#behind(node)),
+    );
     this.#set(node, made === undefined ? [FAILED] : Array.isArray(made) ? made : [made as Value]);
   }
 
-  /** A tensor inside a function cannot be named as an input, but one after the loop or condition can. */
   #whyRefused(node: TfNode): string {
+    return whyRefused(node.op, this.#behind(node));
+  }
+
+  /** A tensor inside a function cannot be named as an input, but one after the loop or condition can. */
+  #behind(node: TfNode): readonly string[] {
     const { tf, work } = this.#shared;
     const isConverted = (consumer: TfNode) =>
       ruleOf(consumer.op) !== undefined &&
       consumer.op !== 'Identity' &&
       !/^(Stateless)?(While|If)$/.test(consumer.op);
+    const isSupported = (other: TfNode, depth = 0): boolean =>
+      (ruleOf(other.op) !== undefined || isSwitch(other) || /^(Ref)?Merge$/.test(other.op)) &&
+      Object.values(other.attributes).every(
+        (value) =>
+          value.kind !== 'func' ||
+          depth > 2 ||
+          [...(tf.functions.get(value.name)?.nodes.values() ?? [])].every((each) =>
+            isSupported(each, depth + 1),
+          ),
+      );
     // Searching for every node would take long in a large graph of unsupported operations.
     work.searches += 1;
-    if (work.searches > MAX_SEARCHES) return whyRefused(node.op);
-    return whyRefused(node.op, tensorsBehind(tf, work.at ?? node, isConverted));
+    return work.searches > MAX_SEARCHES ? [] : tensorsBehind(tf, work.at ?? node, isConverted, isSupported);
   }
 
   /** A missing output of a failed or dead node is failed or dead too. */

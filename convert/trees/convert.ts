@@ -47,12 +47,12 @@ export interface LinearModel {
   readonly bias: readonly number[];
 }
 
-export function treeGraph(ensemble: Ensemble, columns: Columns, link: Link): Body {
+/** @param columns asked for when all trees are read */
+export function treeGraph(ensemble: Ensemble, columns: () => Columns, link: Link): Body {
   const { features, targets, dtype } = ensemble;
   const g = new GraphBuilder();
-  // First, because the columns are known when all trees are read.
   const attributes = treeAttributes(ensemble);
-  const table = prepared(g, g.input(INPUT, dtype, [ROWS, features]), columns, ensemble);
+  const table = prepared(g, g.input(INPUT, dtype, [ROWS, features]), columns(), ensemble);
   const results = [{ dtype: 'float32', shape: [ROWS, targets] }] as const;
   const [sums] = g.add('ai.onnx.ml:TreeEnsembleRegressor', [table], attributes, {
     results,

@@ -3,7 +3,9 @@
  * categories becomes a chain of comparisons whose true branches are one node: the form in which onnxruntime reads sets.
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import type { Attributes } from '../graph/value.ts';
+import { bytes, type Chunk, Growing, integer, message, text } from '../onnx/chunk.ts';
 
 /** One tree. Node 0 is its root; a node without a left child is a leaf. */
 export interface Tree {
@@ -41,118 +43,122 @@ const MAX_DEPTH = 5_000;
 const EQUAL = 'BRANCH_EQ';
 const LEAF = 'LEAF';
 
-/** A list of numbers that grows. */
-class Growing<T extends Int32Array | Float64Array> {
-  data: T;
-  length = 0;
-
-  constructor(data: T) {
-    this.data = data;
-  }
-
-  push(value: number): void {
-    if (this.length === this.data.length) {
-      const larger = new (this.data.constructor as new (length: number) => T)(this.length * 2);
-      larger.set(this.data);
-      this.data = larger;
-    }
-    this.data[this.length++] = value;
-  }
-
-  done(): T {
-    return this.data.subarray(0, this.length) as T;
-  }
-}
-
-const ints = () => new Growing(new Int32Array(1024));
-const doubles = () => new Growing(new Float64Array(1024));
-
 /** The attributes of the node. @throws bad_model for a tree that is none, or is too large */
-export function treeAttributes({ trees, features, targets, mode, dtype, base }: Ensemble): Attributes {
-  const writer = new TreeWriter(features, targets, mode);
-  for (const tree of trees) writer.add(tree);
-  const lists = writer.done();
-  const numbers = (values: Float64Array) => ({
-    tensor: {
-      dtype,
-      shape: [values.length],
-      data: dtype === 'float64' ? values : Float32Array.from(values),
-    },
-  });
-  const values = Object.entries(lists.values).map(
-    ([name, list]) => [`${name}_as_tensor`, numbers(list)] as const,
-  );
+export function treeAttributes(ensemble: Ensemble): Attributes {
+  const { targets, dtype, base } = ensemble;
+  const writer = new TreeWriter(ensemble);
+  for (const tree of ensemble.trees) writer.add(tree);
+  const data = dtype === 'float64' ? Float64Array.from(base) : Float32Array.from(base);
   return {
     n_targets: targets,
     post_transform: 'NONE',
     aggregate_function: 'SUM',
-    ...(base.some((value) => value !== 0) ? { base_values_as_tensor: numbers(Float64Array.from(base)) } : {}),
-    ...lists.nodes,
-    ...Object.fromEntries(values),
+    ...(base.some((value) => value !== 0)
+      ? { base_values_as_tensor: { tensor: { dtype, shape: [base.length], data } } }
+      : {}),
+    ...writer.done(),
   };
 }
+
+/** A node as it is written; its children are known when they are. */
+interface Written {
+  readonly mode: Chunk;
+  readonly feature: number;
+  readonly value: number;
+  readonly missingTrue: number;
+  whenTrue: number;
+  whenFalse: number;
+}
+
+type Side = 'whenTrue' | 'whenFalse';
+const INTS = 7;
+const TEXTS = 8;
+const TENSOR = 4;
+const MODES = ['BRANCH_LT', 'BRANCH_LEQ', EQUAL, LEAF] as const;
+const MODE_FIELDS = Object.fromEntries(MODES.map((mode) => [mode, text(9, mode)]));
 
 class TreeWriter {
   readonly #features: number;
   readonly #targets: number;
   readonly #mode: Ensemble['mode'];
-  readonly #modes: string[] = [];
-  readonly #nodes = {
-    nodes_treeids: ints(),
-    nodes_nodeids: ints(),
-    nodes_featureids: ints(),
-    nodes_truenodeids: ints(),
-    nodes_falsenodeids: ints(),
-    nodes_missing_value_tracks_true: ints(),
-    target_treeids: ints(),
-    target_nodeids: ints(),
-    target_ids: ints(),
+  readonly #dtype: Ensemble['dtype'];
+  readonly #modes = new Growing();
+  readonly #ints = {
+    nodes_treeids: new Growing(),
+    nodes_nodeids: new Growing(),
+    nodes_featureids: new Growing(),
+    nodes_truenodeids: new Growing(),
+    nodes_falsenodeids: new Growing(),
+    nodes_missing_value_tracks_true: new Growing(),
+    target_treeids: new Growing(),
+    target_nodeids: new Growing(),
+    target_ids: new Growing(),
   };
-  readonly #values = { nodes_values: doubles(), target_weights: doubles() };
+  readonly #values = { nodes_values: new Growing(), target_weights: new Growing() };
   #trees = 0;
-  /** The place of the tree's first node. */
-  #start = 0;
+  /** Nodes of all trees that are written, and leaves. */
+  #count = 0;
+  #weights = 0;
+  /** The nodes of the tree that is being written. */
+  #nodes: Written[] = [];
 
-  constructor(features: number, targets: number, mode: Ensemble['mode']) {
+  constructor({ features, targets, mode, dtype }: Ensemble) {
     this.#features = features;
     this.#targets = targets;
     this.#mode = mode;
+    this.#dtype = dtype;
   }
 
   /** Each node of the tree is written once, its children after it. */
   add(tree: Tree): void {
-    this.#start = this.#modes.length;
+    this.#nodes = [];
     const seen = new Uint8Array(tree.left.length);
     // Where the id of a node is to be written, once it has one.
-    const open: { node: number; depth: number; into: Int32ArrayList; at: readonly number[] }[] = [
-      { node: 0, depth: 0, into: this.#nodes.nodes_truenodeids, at: [] },
+    const open: { node: number; depth: number; side: Side; at: readonly Written[] }[] = [
+      { node: 0, depth: 0, side: 'whenTrue', at: [] },
     ];
     for (let next = open.pop(); next; next = open.pop()) {
-      const { node, depth, into, at } = next;
+      const { node, depth, side, at } = next;
       if (!(node >= 0 && node < seen.length) || seen[node] === 1) {
         throw badModel(`tree ${this.#trees} is no tree: node ${node} is not there, or is reached twice`);
       }
       seen[node] = 1;
-      const id = this.#modes.length - this.#start;
-      for (const place of at) into.data[place] = id;
+      for (const place of at) place[side] = this.#nodes.length;
       if ((tree.left[node] as number) < 0) this.#leaf(tree, node);
       else open.push(...this.#split(tree, node, depth));
     }
+    this.#encode();
     this.#trees += 1;
   }
 
+  #encode(): void {
+    const ints = this.#ints;
+    for (const [id, node] of this.#nodes.entries()) {
+      this.#modes.field(node.mode);
+      ints.nodes_treeids.varint(this.#trees);
+      ints.nodes_nodeids.varint(id);
+      ints.nodes_featureids.varint(node.feature);
+      ints.nodes_truenodeids.varint(node.whenTrue);
+      ints.nodes_falsenodeids.varint(node.whenFalse);
+      ints.nodes_missing_value_tracks_true.varint(node.missingTrue);
+      this.#values.nodes_values.number(this.#dtype, node.value);
+    }
+    this.#count += this.#nodes.length;
+  }
+
   #leaf(tree: Tree, node: number): void {
-    const id = this.#modes.length - this.#start;
+    const id = this.#nodes.length;
     this.#node(LEAF, 0, 0, 0);
     tree.leaf(node, (target, value) => {
       if (!(target >= 0 && target < this.#targets)) {
         throw badModel(`tree ${this.#trees} adds to output ${target}, the model has ${this.#targets}`);
       }
       if (Number.isNaN(value)) throw badModel(`tree ${this.#trees} has a leaf that is NaN`);
-      this.#nodes.target_treeids.push(this.#trees);
-      this.#nodes.target_nodeids.push(id);
-      this.#nodes.target_ids.push(target);
-      this.#values.target_weights.push(value);
+      this.#ints.target_treeids.varint(this.#trees);
+      this.#ints.target_nodeids.varint(id);
+      this.#ints.target_ids.varint(target);
+      this.#values.target_weights.number(this.#dtype, value);
+      this.#weights += 1;
     });
   }
 
@@ -175,41 +181,38 @@ class TreeWriter {
     const values = isNumber ? [tree.threshold[node] as number] : set.length > 0 ? set : [Number.NaN];
     const to = depth + values.length;
     if (to > MAX_DEPTH) throw badModel(`tree ${this.#trees} is deeper than ${MAX_DEPTH} comparisons`);
-    const first = this.#modes.length;
+    const first = this.#nodes.length;
+    // The next comparison of the chain; the last one's is set with the child.
     for (const [i, value] of values.entries()) {
-      this.#node(isNumber ? this.#mode : EQUAL, feature, value, missingTrue);
-      // The next comparison of the chain; the last one's is set with the child.
-      this.#nodes.nodes_falsenodeids.data[first + i] = first + i + 1 - this.#start;
+      this.#node(isNumber ? this.#mode : EQUAL, feature, value, missingTrue, first + i + 1);
     }
-    const last = first + values.length - 1;
-    const { nodes_truenodeids: whenTrue, nodes_falsenodeids: whenFalse } = this.#nodes;
+    const chain = this.#nodes.slice(first);
     return [
-      { node: chosen, depth: to, into: whenTrue, at: values.map((_, i) => first + i) },
-      { node: other, depth: to, into: whenFalse, at: [last] },
-    ];
+      { node: chosen, depth: to, side: 'whenTrue', at: chain },
+      { node: other, depth: to, side: 'whenFalse', at: chain.slice(-1) },
+    ] as const;
   }
 
-  #node(mode: string, feature: number, value: number, missingTrue: number): void {
-    const id = this.#modes.length - this.#start;
-    if (this.#modes.push(mode) > MAX_NODES) throw badModel(`the trees have more than ${MAX_NODES} nodes`);
-    this.#nodes.nodes_treeids.push(this.#trees);
-    this.#nodes.nodes_nodeids.push(id);
-    this.#nodes.nodes_featureids.push(feature);
-    this.#nodes.nodes_truenodeids.push(0);
-    this.#nodes.nodes_falsenodeids.push(0);
-    this.#nodes.nodes_missing_value_tracks_true.push(missingTrue);
-    this.#values.nodes_values.push(value);
+  #node(mode: string, feature: number, value: number, missingTrue: number, whenFalse = 0): void {
+    const field = MODE_FIELDS[mode] as Chunk;
+    const all = this.#nodes.push({ mode: field, feature, value, missingTrue, whenTrue: 0, whenFalse });
+    if (this.#count + all > MAX_NODES) throw badModel(`the trees have more than ${MAX_NODES} nodes`);
   }
 
-  done() {
+  done(): Attributes {
     if (this.#trees === 0) throw badModel('the model has no trees');
-    const nodes = Object.entries(this.#nodes).map(([name, list]) => [name, { ints: list.done() }] as const);
-    const { nodes_values, target_weights } = this.#values;
+    const ints = Object.entries(this.#ints).map(
+      ([name, list]) => [name, { type: INTS, encoded: bytes(8, list.done()) }] as const,
+    );
+    const tensor = (count: number, values: Growing) => {
+      const head = [integer(1, count), integer(2, ELEMENT_TYPES[this.#dtype])];
+      return { type: TENSOR, encoded: bytes(5, message([...head, bytes(9, values.done())])) };
+    };
     return {
-      nodes: { ...Object.fromEntries(nodes), nodes_modes: { strings: this.#modes } },
-      values: { nodes_values: nodes_values.done(), target_weights: target_weights.done() },
+      ...Object.fromEntries(ints),
+      nodes_modes: { type: TEXTS, encoded: this.#modes.done() },
+      nodes_values_as_tensor: tensor(this.#count, this.#values.nodes_values),
+      target_weights_as_tensor: tensor(this.#weights, this.#values.target_weights),
     };
   }
 }
-
-type Int32ArrayList = Growing<Int32Array>;

@@ -5,6 +5,7 @@
 import { badModel } from '../../lib/contract/errors.ts';
 import { assertSizes, treeGraph, ZERO } from './convert.ts';
 import type { Tree } from './ensemble.ts';
+import { categoryNotes } from './fields.ts';
 import type { Link } from './links.ts';
 import type { ReadModel } from './xgboost.ts';
 
@@ -45,6 +46,8 @@ function squared(parameters: ReadonlyMap<string, string>): Link {
 
 type Lines = ReadonlyMap<string, string>;
 
+const TREE = '\nTree=';
+
 const CATEGORICAL = 1;
 const DEFAULT_LEFT = 2;
 /** The next float64 below -ZERO: more than half of its last place is added. */
@@ -53,32 +56,48 @@ const BELOW_ZERO = -(ZERO + (ZERO * Number.EPSILON) / 2);
 const MISSING = { none: 0, zero: 1, nan: 2 } as const;
 
 /** @throws bad_model naming the line, or what is not supported */
-export function readLightgbm(text: string): ReadModel {
-  const [head = '', ...blocks] = text.replaceAll('\r\n', '\n').split(/\nTree=\d+\n/);
+export function readLightgbm(file: Buffer): ReadModel {
+  const starts = treeStarts(file);
+  const textOf = (from: number, to?: number) => file.toString('utf8', from, to).replaceAll('\r\n', '\n');
+  const head = textOf(0, starts[0]);
   const lines = linesOf(head);
   if (!head.startsWith('tree\n')) throw badModel('expected a model of LightGBM, whose first line is "tree"');
   const features = whole(lines, 'max_feature_idx') + 1;
   const targets = whole(lines, 'num_tree_per_iteration');
   assertSizes(features, targets);
-  if (blocks.length === 0 || blocks.length % targets !== 0) {
-    throw badModel(`${blocks.length} trees, expected a multiple of ${targets} (num_tree_per_iteration)`);
+  const count = starts.length;
+  if (count === 0 || count % targets !== 0) {
+    throw badModel(`${count} trees, expected a multiple of ${targets} (num_tree_per_iteration)`);
   }
-  if (!blocks.at(-1)?.includes('\nend of trees'))
-    throw badModel('the file is cut off: it has no "end of trees"');
+  const end = file.indexOf('\nend of trees', starts.at(-1));
+  if (end < 0) throw badModel('the file is cut off: it has no "end of trees"');
   const columns = names(lines, features);
   // Random forests answer with the mean of their trees.
-  const share = lines.has('average_output') ? targets / blocks.length : 1;
+  const share = lines.has('average_output') ? targets / count : 1;
   const kinds = new ColumnKinds();
-  const trees = blocks.map((block, i) => {
-    try {
-      return treeOf(linesOf(block.split('\nend of trees', 1)[0] as string), i % targets, share, kinds);
-    } catch (error) {
-      throw badModel(`tree ${i}: ${(error as Error).message}`, { cause: error });
+  // One at a time, as of XGBoost.
+  function* read() {
+    for (let i = 0; i < count; i++) {
+      try {
+        yield treeOf(linesOf(textOf(starts[i] as number, starts[i + 1] ?? end)), i % targets, share, kinds);
+      } catch (error) {
+        throw badModel(`tree ${i}: ${(error as Error).message}`, { cause: error });
+      }
     }
-  });
+  }
   const base = Array.from({ length: targets }, () => 0);
-  const ensemble = { trees, features, targets, mode: 'BRANCH_LEQ', dtype: 'float64', base } as const;
-  return { graph: treeGraph(ensemble, kinds.columns(), linkOf(lines)), columns, notes: notesOf(text) };
+  const ensemble = { trees: read(), features, targets, mode: 'BRANCH_LEQ', dtype: 'float64', base } as const;
+  const graph = treeGraph(ensemble, () => kinds.columns(), linkOf(lines));
+  return { graph, columns, notes: notesOf(textOf(end)) };
+}
+
+/** Where the line of each tree begins. */
+function treeStarts(file: Buffer): number[] {
+  const starts: number[] = [];
+  for (let at = file.indexOf(TREE); at >= 0; at = file.indexOf(TREE, at + 1)) {
+    if (/^\d+\r?\n/.test(file.toString('latin1', at + TREE.length, at + TREE.length + 20))) starts.push(at);
+  }
+  return starts;
 }
 
 function linesOf(block: string): Map<string, string> {
@@ -112,11 +131,7 @@ function names(lines: Lines, features: number): readonly string[] {
 
 function notesOf(text: string): string[] {
   const categories = /^pandas_categorical:(\[.+\])$/m.exec(text)?.[1] ?? '[]';
-  if (/^\[[\s[\]]*\]$/.test(categories)) return [];
-  return [
-    'it was trained on categories of pandas; the service takes their codes (0, 1, ...), which are the places in ' +
-      `pandas_categorical: ${categories.slice(0, 200)}`,
-  ];
+  return /^\[[\s[\]]*\]$/.test(categories) ? [] : categoryNotes(categories);
 }
 
 function whole(lines: Lines, name: string): number {

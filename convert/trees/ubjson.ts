@@ -1,8 +1,9 @@
 /**
  * Reads Universal Binary JSON as XGBoost writes it. Lengths are checked against the bytes that are left before anything is
- * allocated; lists of numbers of one type become typed arrays.
+ * allocated. As in json.ts, a list of numbers of one type, and an object in a list, is read when it is asked for.
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import type { Later } from './fields.ts';
 
 const MAX_DEPTH = 100;
 /** Objects, lists and texts; numbers of typed lists do not count. */
@@ -122,21 +123,34 @@ class Reader {
     if (this.#ends('$')) return this.#typed();
     const found: unknown[] = [];
     for (const _ of this.#each(']')) {
-      found.push(this.value(this.marker(), depth + 1));
+      const marker = this.marker();
+      const at = this.#at;
+      const value = this.value(marker, depth + 1);
+      found.push(marker === '{' ? this.#later(at, () => this.#object(depth + 1)) : value);
     }
     return found;
   }
 
+  #later(at: number, read: () => unknown): Later {
+    return () => {
+      this.#at = at;
+      return read();
+    };
+  }
+
   /** A list of numbers of one type. 64-bit ones become doubles. */
-  #typed(): Int8Array | Uint8Array | Int16Array | Int32Array | Float32Array | Float64Array {
+  #typed(): Later {
     const type = this.marker();
     const [size, read] = NUMBERS[type] ?? this.#fail(`a list of the unknown type ${JSON.stringify(type)}`);
     if (!this.#ends('#')) this.#fail('a list of one type without a count');
     const length = this.#length(size);
-    const values = new (ARRAYS[type] ?? Float64Array)(length);
-    for (let i = 0; i < length; i++) values[i] = read(this.#view, this.#at + i * size);
+    const at = this.#at;
     this.#at += length * size;
-    return values;
+    return () => {
+      const values = new (ARRAYS[type] ?? Float64Array)(length);
+      for (let i = 0; i < length; i++) values[i] = read(this.#view, at + i * size);
+      return values;
+    };
   }
 
   /** Turns once per value: as often as a count says, or up to the end. */

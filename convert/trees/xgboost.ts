@@ -8,6 +8,7 @@ import type { Body } from '../graph/value.ts';
 import { assertSizes, linearGraph, treeGraph } from './convert.ts';
 import type { Tree } from './ensemble.ts';
 import {
+  categoryNotes,
   countAt,
   listAt,
   numbersAt,
@@ -161,9 +162,23 @@ function treesOf(
       yield tree;
     }
   }
-  const columns = { categories, rounding: 'floor', zeroIsMissing: new Set<number>() } as const;
+  notes.push(...encodingNotes(model));
+  const columns = () => ({ categories, rounding: 'floor', zeroIsMissing: new Set<number>() }) as const;
   const ensemble = { trees: read(), features, targets, mode: 'BRANCH_LT', dtype: 'float32', base } as const;
   return { graph: treeGraph(ensemble, columns, link), notes };
+}
+
+/** Since 3.1 the file says which categories the codes of each column stand for: numbers, or texts by their offsets. */
+function encodingNotes(model: Plain): string[] {
+  const cats = optionalObject(model, 'cats');
+  const lists = (cats ? listAt(cats, 'enc') : []).map((item) => {
+    const encoding = objectAt({ item }, 'item');
+    const values = Array.from(numbersAt(encoding, 'values'));
+    if (!Object.hasOwn(encoding, 'offsets')) return values;
+    const offsets = Array.from(numbersAt(encoding, 'offsets'));
+    return offsets.slice(1).map((end, i) => Buffer.from(values.slice(offsets[i], end)).toString('utf8'));
+  });
+  return lists.some((list) => list.length > 0) ? categoryNotes(JSON.stringify(lists)) : [];
 }
 
 /** Early stopping: XGBClassifier and XGBRegressor use the best iteration, a Booster all of them. */

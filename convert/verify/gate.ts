@@ -1,74 +1,70 @@
-/**
- * Asks a model one request through each endpoint, exactly as a client would: POST /predict, the Open Inference Protocol
- * and a record of the queue. The handlers are those of the deployed functions.
- */
-import { batch } from '../../functions/batch.ts';
-import { predict } from '../../functions/predict.ts';
-import { decodeInstances } from '../../lib/codecs/instances.ts';
-import { encodeMessage } from '../../lib/codecs/message.ts';
-import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
+/** Asks a model one made-up request through each endpoint, before anybody else does. */
 import type { OnnxRunner } from '../../lib/compose/onnx.ts';
-import { badModel, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
-import type { BatchAxis, Inputs, Model, TensorSpec, Value } from '../../lib/contract/values.ts';
+import type { TensorSpec, Value } from '../../lib/contract/values.ts';
 import { encodePng } from '../../lib/http/worker/png.ts';
 import { openSession } from '../../lib/inference/session.ts';
-import { Reporter } from '../../lib/metrics/reporter.ts';
 import { batchAxisOf, batchSize } from '../../lib/pipeline/batch-axes.ts';
 import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
-import type { Sink } from '../../lib/pipeline/serve.ts';
 import { axisLines, proposedAxes } from '../axis-proposal.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { takesImages } from '../image-reading.ts';
-import { nestedValues, valuesOf } from '../tensor-values.ts';
+import { endpointsOf, recordValue } from './endpoints.ts';
 
 export interface GateOptions {
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  /** What the user gives where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   readonly inputAlreadyBatched: boolean;
   readonly filter: Filter | undefined;
   /** The settings of images. Where there are any, a picture is sent as well. */
   readonly image: ImageChoice;
 }
 
-const NAME = 'gate';
-const NOW = 1_767_225_600_000;
 /** For all candidates of made-up values. One request of a large model may take longer, and is waited for. */
 const SEARCH_MS = 20_000;
 /** Pixels. */
 const PICTURE_SIDE = 64;
 /** An element and its comma in JSON. */
 const LEAST_BYTES = 2;
-/** The request reached the model, whose answer or input is larger than this endpoint takes. */
-const REACHED: readonly ErrorCode[] = ['too_large'];
 
 /**
  * Passes when one made-up record is answered by every endpoint, and when the model itself takes none, so that nothing is
  * known.
+ * @returns the inputs that were answered, with one row; undefined when none were sent
  * @throws bad_model with the endpoint and its answer when the model runs, but no request reaches it
  */
-export async function assertReachable(file: string, runner: OnnxRunner, options: GateOptions): Promise<void> {
-  const ask = endpointsOf({ use: (work) => work(runner) }, options.filter);
+export async function assertReachable(
+  file: string,
+  runner: OnnxRunner,
+  options: GateOptions,
+): Promise<readonly Tensor[] | undefined> {
+  const endpoints = endpointsOf({ use: (work) => work(runner) }, options.filter);
   const endMs = performance.now() + SEARCH_MS;
   let refusal: ServingError | undefined;
-  for (const feeds of candidates(runner.inputs, options.shapeless)) {
+  for (const feeds of candidates(runner.inputs, options)) {
     // No endpoint takes it dense, and only its text would take seconds to make. Sparse values cannot be made up.
-    if (elementsOf(feeds) * LEAST_BYTES > LIMITS.httpBodyBytes) return;
+    if (elementsOf(feeds) * LEAST_BYTES > LIMITS.httpBodyBytes) return undefined;
     try {
-      await ask(runner.inputs, feeds, options.inputAlreadyBatched);
-      return await assertPictures(runner, feeds, options);
+      await endpoints.ask(runner.inputs, feeds, options.inputAlreadyBatched);
+      await assertPictures(runner, feeds, options);
+      return feeds;
     } catch (error) {
       const refused = ServingError.from(error);
       if (!refusal || (isShapes(refused) && !isShapes(refusal))) refusal = refused;
     }
     if (performance.now() > endMs) break;
   }
-  if (!refusal) return;
-  const runs = isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options.shapeless)));
-  if (!runs) return;
+  if (!refusal) return undefined;
+  const isText = runner.inputs.some((input) => input.isText);
+  const runs = isText || isShapes(refusal) || (await runsAtAll(file, candidates(runner.inputs, options)));
+  if (!runs) return undefined;
   const lines = axisLines(proposedAxes(runner.inputs, options.shapeless));
   const advice = lines.length === 0 ? '' : `; config.yaml may need these lines:\n${lines.join('\n')}`;
   throw badModel(`no request reaches the model: ${refusal.message}${advice}`);
@@ -95,7 +91,7 @@ async function assertPictures(
   const values = runner.inputs.map((spec, i): [string, Value] => {
     const tensor = feeds[i] as Tensor;
     if (takesImages(spec, undefined)) return [spec.name, { kind: 'image', bytes }];
-    return [spec.name, { kind: 'json', value: recordOf(nestedValues(tensor, jsonValue), batchAxisOf(spec)) }];
+    return [spec.name, { kind: 'json', value: recordValue(spec, tensor, false) }];
   });
   const [outcome] = await runner.run([new Map(values)]);
   if (!outcome || outcome.ok || !['bad_config', 'bad_input'].includes(outcome.error.code)) return;
@@ -112,9 +108,10 @@ function isShapes({ code, message }: ServingError): boolean {
 
 /** One row for each size and range of values, the likeliest first. */
 function* candidates(
-  inputs: readonly TensorSpec[],
-  shapeless: readonly string[],
+  declared: readonly TensorSpec[],
+  options: Pick<GateOptions, 'shapeless' | 'sizes'>,
 ): Generator<readonly Tensor[]> {
+  const { inputs, shapeless } = withGivenSizes(declared, options.shapeless, options.sizes);
   const hasIntegers = inputs.some(({ dtype }) => dtype.includes('int'));
   for (const possible of possibleSpecs(inputs, shapeless)) {
     const specs = withOneRow(possible);
@@ -153,86 +150,4 @@ async function runsAtAll(file: string, feedsToTry: Iterable<readonly Tensor[]>):
   } finally {
     await session.close();
   }
-}
-
-/** Sends one row to each endpoint. @throws the error of the first that refuses it */
-function endpointsOf(model: Model, filter: Filter | undefined) {
-  const reporter = new Reporter({
-    deliver: async (timers) => timers.take(),
-    now: () => performance.now(),
-    onError: () => undefined,
-  });
-  const failures: ServingError[] = [];
-  const sink: Sink = {
-    async save(finished) {
-      for (const { outcome } of finished) if (!outcome.ok) failures.push(outcome.error);
-      return [];
-    },
-  };
-  const running = { begin: () => async () => undefined };
-  const payloads = { resolve: async (bodies: readonly string[]) => [...bodies] };
-  const onHttp = predict({ model, reporter, filter, jobName: NAME });
-  const onQueue = batch({ model, reporter, sink, running, payloads, now: () => NOW });
-  const post = async (path: string, body: unknown) => {
-    const { statusCode, body: answer } = await onHttp(httpEvent(path, JSON.stringify(body)));
-    const { code, error } = JSON.parse(String(answer)) as { code?: ErrorCode; error?: string };
-    if (statusCode === 200 || (code && REACHED.includes(code))) return;
-    throw new ServingError(code ?? 'internal', `POST ${path} answers ${statusCode}: ${error}`);
-  };
-  return async (specs: readonly TensorSpec[], feeds: readonly Tensor[], alreadyBatched: boolean) => {
-    const names = specs.map(({ name }) => name);
-    const instance = Object.fromEntries(
-      feeds.map((tensor, i) => {
-        const axis = alreadyBatched ? 'none' : batchAxisOf(specs[i] as TensorSpec);
-        return [names[i] as string, recordOf(nestedValues(tensor, jsonValue), axis)];
-      }),
-    );
-    const body = { instances: [instance] };
-    await post('/predict', body);
-    const inputs = feeds.map((tensor, i) => portOf(names[i] as string, tensor));
-    await post(`/v2/models/${NAME}/infer`, { inputs });
-    failures.length = 0;
-    const [record] = decodeInstances(JSON.stringify(body));
-    const { batchItemFailures } = await onQueue(sqsEvent(record as Inputs));
-    const [failure] = failures;
-    if (failure && !REACHED.includes(failure.code)) {
-      throw new ServingError(failure.code, `a record of the queue fails: ${failure.message}`);
-    }
-    if (batchItemFailures.length > 0) throw badModel('a record of the queue comes back without an answer');
-  };
-}
-
-function portOf(name: string, tensor: Tensor) {
-  return {
-    name,
-    datatype: DATATYPES[tensor.dtype],
-    shape: tensor.shape,
-    data: Array.from(valuesOf(tensor), jsonValue),
-  };
-}
-
-/** As a record gives it: without its batch axis, so of several rows the first. */
-function recordOf(value: unknown, axis: BatchAxis): unknown {
-  if (axis === 'none' || !Array.isArray(value)) return value;
-  return axis === 0 ? value[0] : value.map((part) => recordOf(part, axis - 1));
-}
-
-/** JSON has no bigint. Made-up values are small. */
-function jsonValue(value: number | bigint | string): number | string {
-  return typeof value === 'bigint' ? Number(value) : value;
-}
-
-/** What the handler reads of API Gateway's event. */
-function httpEvent(path: string, body: string): Parameters<ReturnType<typeof predict>>[0] {
-  const headers = { 'content-type': 'application/json' };
-  const requestContext = { http: { method: 'POST', path } };
-  const event = { rawPath: path, rawQueryString: '', headers, requestContext, body, isBase64Encoded: false };
-  return event as unknown as Parameters<ReturnType<typeof predict>>[0];
-}
-
-/** What the handler reads of SQS's event. */
-function sqsEvent(inputs: Inputs): Parameters<ReturnType<typeof batch>>[0] {
-  const attributes = { ApproximateReceiveCount: '1', SentTimestamp: String(NOW) };
-  const record = { messageId: NAME, body: encodeMessage(NAME, inputs), attributes, messageAttributes: {} };
-  return { Records: [record] } as unknown as Parameters<ReturnType<typeof batch>>[0];
 }

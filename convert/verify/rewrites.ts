@@ -9,6 +9,7 @@ import type { BatchAxes, Optimization, Verification } from '../../lib/contract/v
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
@@ -19,6 +20,8 @@ export interface RewritesRequest {
   readonly file: string;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
+  /** What the user gives where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   /** Of inputs, by name; 0 for those that are missing. */
   readonly batchAxes?: BatchAxes | undefined;
   /** About how long to search, in ms. After it the lowest level is taken that is known to be right. */
@@ -64,14 +67,15 @@ interface PlainAnswers {
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
 async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
-  const { file, shapeless, batchAxes, limitMs } = request;
+  const { file, batchAxes, limitMs } = request;
   const threads = availableParallelism();
   const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
   const session = await openSession(file, { threads, optimization });
   let reason: string | undefined;
   try {
     const inputs = withInputAxes(session.inputs, batchAxes);
-    for (const specs of possibleSpecs(inputs, shapeless)) {
+    const sized = withGivenSizes(inputs, request.shapeless, request.sizes);
+    for (const specs of possibleSpecs(sized.inputs, sized.shapeless)) {
       for (const integers of INTEGER_RANGES) {
         for (const sizes of FREE_SIZES) {
           const rowOf = (row: number) =>
@@ -136,17 +140,18 @@ async function answersAgree(
   optimization: Optimization,
   samples: readonly Sample[],
 ): Promise<boolean> {
-  const session = await openSession(file, { threads: availableParallelism(), optimization });
+  let session: Session | undefined;
   try {
+    session = await openSession(file, { threads: availableParallelism(), optimization });
     for (const { feeds, answer, noise } of samples) {
       if (!agree(answer, await session.run(feeds), noise)) return false;
     }
     return true;
   } catch {
-    // It runs as it was written, so a rewrite broke it.
+    // It opens and runs as it was written, so a rewrite broke it.
     return false;
   } finally {
-    await session.close();
+    await session?.close();
   }
 }
 

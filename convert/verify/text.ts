@@ -12,7 +12,12 @@ export function verificationNotes(
   setting: BatchingSetting = 'proven',
 ): readonly string[] {
   const rewrites = verification && optimizationText(verification);
-  return [batchingText(verification, setting), ...(rewrites === undefined ? [] : [rewrites])];
+  const padding = verification?.batching.padding === 'differs' ? [paddingText(verification.batching)] : [];
+  return [batchingText(verification, setting), ...padding, ...(rewrites === undefined ? [] : [rewrites])];
+}
+
+function paddingText({ paddingReason }: BatchingVerdict): string {
+  return `only texts of equal length share a run: ${paddingReason ?? 'padding changes the answers'}`;
 }
 
 function batchingText(verification: Verification | undefined, setting: BatchingSetting): string {

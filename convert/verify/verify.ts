@@ -2,11 +2,14 @@
  * Makes the verification of a model: whether records may share a run, and which rewrites of onnxruntime stay off. The model
  * runs in a process that can be killed. What was verified before, by the same rules and onnxruntime, is not repeated.
  */
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { badModel } from '../../lib/contract/errors.ts';
+import { TEXT_FILE } from '../../lib/contract/texts.ts';
 import { isCurrent, type Verification } from '../../lib/contract/verification.ts';
 import { afterProbe, type ProofOptions, prove } from '../batching/verdict.ts';
+import type { GivenShapes } from '../check/given-sizes.ts';
 import { inModelProcess, type ModelProcess } from '../check/model-process.ts';
 import { readOnnxFacts } from '../onnx/facts.ts';
 
@@ -15,6 +18,8 @@ export interface VerifyOptions extends ProofOptions {
   readonly known?: Verification | undefined;
   /** True: compares models above 1 GB, too, which takes memory for two of them. Default false. */
   readonly comparesLarge?: boolean | undefined;
+  /** Of inputs, where the file leaves sizes free. */
+  readonly sizes?: GivenShapes;
   /** About how long the search for wrong rewrites may take, in ms. Default 60,000. */
   readonly limitMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -30,7 +35,7 @@ const PROCESS_MS = 300_000;
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
 export async function verifyModel(file: string, options: VerifyOptions = {}): Promise<Verification> {
-  const { known, comparesLarge = false, limitMs = SEARCH_MS, signal } = options;
+  const { known, comparesLarge = false, limitMs = SEARCH_MS, signal, sizes } = options;
   signal?.throwIfAborted();
   if (known && (await isKnown(options))) return known;
   const { verdict, probe } = prove(file, options);
@@ -38,16 +43,17 @@ export async function verifyModel(file: string, options: VerifyOptions = {}): Pr
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
   const isCompared = bytes <= LARGE_BYTES || comparesLarge;
   const verify = {
-    probe,
-    rewrites: isCompared ? { file, shapeless, batchAxes: options.batchAxes, limitMs } : undefined,
+    padding: existsSync(join(dirname(file), TEXT_FILE)) ? file : undefined,
+    probe: probe && { ...probe, sizes },
+    rewrites: isCompared ? { file, shapeless, sizes, batchAxes: options.batchAxes, limitMs } : undefined,
   };
   const limits = { ms: PROCESS_MS, signal };
   const answer = await inModelProcess({ verify }, limits, options.process);
   signal?.throwIfAborted();
   if ('failed' in answer) throw badModel(answer.failed.message);
   if (!('verified' in answer)) throw badModel(`${file}: the verification gave no answer`);
-  const { probe: report, rewrites } = answer.verified;
-  const batching = afterProbe(verdict, report);
+  const { probe: report, rewrites, padding } = answer.verified;
+  const batching = { ...afterProbe(verdict, report), ...padding };
   if (rewrites) {
     const { outputAxes, ...compared } = rewrites;
     // A proof of several rows knows the axes itself.

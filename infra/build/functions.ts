@@ -112,7 +112,7 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     minify: true,
     legalComments: 'none',
     banner: { js: REQUIRE },
-    plugins: [nodeModules, browsersOnly, runtimeBinding({ processor, up: './', from: join(root, 'lib') })],
+    plugins: [nodeModules, unused, runtimeBinding({ processor, up: './', from: join(root, 'lib') })],
     metafile: true,
     logLevel: 'warning',
   } as const satisfies BuildOptions;
@@ -137,12 +137,20 @@ const nodeModules: Plugin = {
   },
 };
 
-/** The AWS SDK's detection of browsers: 7 kB zipped that no function uses. */
-const browsersOnly: Plugin = {
-  name: 'browsers-only',
+/** What no function uses, with what stands in its place. */
+const UNUSED: Readonly<Record<string, string>> = {
+  // The AWS SDK's detection of browsers: 7 kB zipped.
+  bowser: 'export const parse = undefined;',
+  // Reads DEBUG and detects colours each time that ioredis is loaded.
+  debug: 'exports.default = () => Object.assign(() => undefined, { enabled: false });',
+};
+
+const unused: Plugin = {
+  name: 'unused',
   setup(bundler) {
-    const namespace = 'browsers-only';
-    bundler.onResolve({ filter: /^bowser$/ }, ({ path }) => ({ path, namespace }));
-    bundler.onLoad({ filter: /./, namespace }, () => ({ contents: 'export const parse = undefined;' }));
+    const namespace = 'unused';
+    const filter = new RegExp(`^(${Object.keys(UNUSED).join('|')})$`);
+    bundler.onResolve({ filter }, ({ path }) => ({ path, namespace }));
+    bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({ contents: UNUSED[path] ?? '' }));
   },
 };

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
+import { resolveModelPath } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { configPath, PARAMETER_NAMES, readJobConfig, readSettings } from '../config.ts';
 import type { Parameters } from '../parameters.ts';
@@ -62,7 +63,7 @@ export async function readFacts(request: FactsRequest): Promise<FactsReading> {
     named,
   });
   const settingsFile = configPath(root, config);
-  const directory = resolve(dirname(settingsFile), job.modelPath);
+  const directory = resolveModelPath(dirname(settingsFile), job.modelPath);
   const folder = request.packageFolder ?? (templateFile && dirname(templateFile));
   return {
     configFile: existsSync(settingsFile) ? settingsFile : undefined,

@@ -80,7 +80,7 @@ const ephemeralStorage = settingsRule({
   topic: 'Functions',
   looksAt: '/tmp of predict and batch against the size of the model',
   why: 'The model is downloaded to /tmp, and a new version beside the one in use: without room for two, a new version cannot be loaded.',
-  fix: 'ephemeralStorageSize of predict and batch in serverless.yml (512 to 10240 MB)',
+  fix: '--param tmpMB (512 to 10240)',
   check: (facts) => {
     const { model } = facts;
     if (!('bytes' in model)) return [];

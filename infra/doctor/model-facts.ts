@@ -5,6 +5,7 @@ import type { MemoryPoint } from '../../convert/check/memory.ts';
 import { detectModel } from '../../convert/detect.ts';
 import { isReportFile, reportPath } from '../../convert/report-file.ts';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { isInS3 } from '../../lib/config/model-path.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { bytesPerElement, isNumericDType } from '../../lib/contract/tensor.ts';
 import type { ImportFacts, ModelFacts } from './rule.ts';
@@ -16,10 +17,11 @@ const MAX_REPORT_BYTES = 4 * 1024 * 1024;
 const BASE64 = 4 / 3;
 
 /**
- * @param directory absolute
+ * @param directory absolute, or an address in S3
  * @param anyFiles whether it is a worker's, who needs no model and knows its own files
  */
 export async function readModelFacts(directory: string, { anyFiles = false } = {}): Promise<ModelFacts> {
+  if (isInS3(directory)) return { state: 'remote', directory };
   const found = await stat(directory).catch(() => undefined);
   if (anyFiles && !found?.isDirectory()) return { state: 'unneeded', directory, bytes: 0 };
   if (!found) return { state: 'missing', directory };

@@ -9,8 +9,8 @@ const missing = settingsRule({
   id: 'model-missing',
   topic: 'Model',
   looksAt: 'the directory that modelPath names',
-  why: 'The stack is deployed without a model: every request and /ready are answered with 503 until one is published.',
-  fix: 'modelPath in config.yaml (relative to that file); later: npx serverless publish',
+  why: 'A first deployment without a model is refused. A later one leaves the model that is in the bucket; if there is none, every request and /ready are answered with 503.',
+  fix: 'modelPath in config.yaml (relative to that file), or --param sample=on',
   check: (facts) => {
     if (facts.model.state !== 'missing') return [];
     return [
@@ -20,6 +20,20 @@ const missing = settingsRule({
         found: `no directory ${facts.model.directory}`,
         expected: 'a directory with one model',
       },
+    ];
+  },
+});
+
+const remote = settingsRule({
+  id: 'model-remote',
+  topic: 'Model',
+  looksAt: 'a model that modelPath names by its address in S3',
+  why: 'Doctor asks no service, so nothing is known of the model before the deployment copies it.',
+  fix: 'cluster-serving model check s3://…, which copies it and writes nothing',
+  check: ({ model }) => {
+    if (model.state !== 'remote') return [];
+    return [
+      { severity: 'info', where: 'modelPath', found: model.directory, expected: 'a model that was checked' },
     ];
   },
 });
@@ -93,4 +107,4 @@ const large = settingsRule({
   },
 });
 
-export const MODEL_RULES = [missing, unusable, foreign, importReport, large];
+export const MODEL_RULES = [missing, remote, unusable, foreign, importReport, large];

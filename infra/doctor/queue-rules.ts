@@ -19,7 +19,7 @@ const UNRESERVED = 100;
 const DEAD_LETTER_CONCURRENCY = 2;
 
 /** Functions that queues invoke, with the concurrency of their event sources. */
-function queueConcurrency({ job }: Facts): ReadonlyMap<string, number> {
+export function queueConcurrency({ job }: Pick<Facts, 'job'>): ReadonlyMap<string, number> {
   return new Map([
     ['batch', job.queue.maximumConcurrency],
     ['dead-letter', DEAD_LETTER_CONCURRENCY],
@@ -46,7 +46,7 @@ const redriveMissing = templateRule({
   id: 'queue-redrive-missing',
   topic: 'Queue',
   looksAt: 'RedrivePolicy of the queue',
-  why: 'Without a dead-letter queue, a record that always fails is delivered again and again for 4 days, and is then deleted without a result.',
+  why: 'Without a dead-letter queue, a record that always fails is delivered again and again for queue.retentionSeconds, and is then deleted without a result.',
   fix: 'RedrivePolicy of Queue in infra/stack/queue.yml',
   check: (template) =>
     resourcesOf(template, 'AWS::SQS::Queue')

@@ -48,6 +48,8 @@ export interface ImportFacts {
 
 export type ModelFacts = { readonly directory: string } & (
   | { readonly state: 'missing' }
+  /** At s3://…, where nothing is looked at. */
+  | { readonly state: 'remote' }
   /** Of a worker, which may have any files. */
   | { readonly state: 'unneeded'; readonly bytes: number }
   | { readonly state: 'unusable'; readonly problem: string }

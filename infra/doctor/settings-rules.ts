@@ -7,8 +7,6 @@ import { type Finding, isProduction, listed, settingsRule, templateRule } from '
 import { functionsOf, recordOf, stageOf, type Template, textOf } from './template.ts';
 
 const LEAST_LOG_DAYS = 7;
-/** MessageRetentionPeriod of Queue in infra/stack/queue.yml. */
-const QUEUE_SECONDS = 345_600;
 
 const notes = settingsRule({
   id: 'settings-notes',
@@ -32,15 +30,15 @@ const resultTtl = settingsRule({
   fix: 'resultTtlSeconds in config.yaml',
   check: ({ job }) => {
     const ttl = job.resultTtlSeconds;
-    const { maxReceiveCount } = job.queue;
+    const { maxReceiveCount, retentionSeconds } = job.queue;
     const apart = visibilityTimeoutSeconds(job);
     const base = { where: 'resultTtlSeconds', found: `${ttl} s` };
     if (ttl < apart * maxReceiveCount) {
       const expected = `at least ${apart * maxReceiveCount} s: ${maxReceiveCount} deliveries, ${apart} s apart`;
       return [{ ...base, severity: 'warning', expected }];
     }
-    if (ttl >= QUEUE_SECONDS) return [];
-    const expected = `${QUEUE_SECONDS} s, the queue's 4 days, if late deliveries must not run again`;
+    if (ttl >= retentionSeconds) return [];
+    const expected = `${retentionSeconds} s, as long as the queue keeps a record, if late deliveries must not run again`;
     return [{ ...base, severity: 'info', expected }];
   },
 });

@@ -31,7 +31,16 @@ const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
 const TARGET = 'node20';
 const TYPES = 'types';
 /** The modules that infra/load.cjs loads. */
-const LOADED = ['config', 'publish', 'build/prebuilt', 'build/sizes', 'build/worker', 'build/worker-image'];
+const LOADED = [
+  'advice',
+  'config',
+  'deployed-stack',
+  'publish',
+  'build/prebuilt',
+  'build/sizes',
+  'build/worker',
+  'build/worker-image',
+];
 /** Of the sample, only what a start without a config needs. */
 const COPIED = [
   'LICENSE',

@@ -12,11 +12,14 @@ import { readyRunner } from './served.ts';
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const filter = parseFilter(scope.environment.job.postProcessing);
   const { timers } = scope.get(reporter);
+  // Before the model, so that a password of Redis is read while the model is downloaded.
+  const store = scope.get(results);
   return {
     model: await scope.get(served),
-    sink: resultSink(scope.get(results), { filter, timers }),
+    sink: resultSink(store, { filter, timers }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),
+    recordTtlSeconds: scope.environment.job.queue.recordTtlSeconds,
   };
 }

@@ -7,6 +7,7 @@ import type { Context } from 'aws-lambda';
 import { readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
 import { createInvocationMetrics } from '../metrics/emf.ts';
+import { assertEvent, type EventKind } from './events.ts';
 import { Scope } from './scope.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
@@ -15,10 +16,12 @@ const INIT_WAIT_MS = 8_000;
 type Handler<E, R> = (event: E, context: Context) => Promise<R>;
 
 /**
+ * @param kind of its events; others are refused
  * @param create creates the handler from its dependencies
  * @param compose creates the dependencies from the environment
  */
 export async function lambdaHandler<D, E, R>(
+  kind: EventKind,
   create: (deps: D) => Handler<E, R>,
   compose: (scope: Scope) => Promise<D>,
 ): Promise<Handler<E, R>> {
@@ -45,6 +48,7 @@ export async function lambdaHandler<D, E, R>(
   };
   if (environment.inLambda) await Promise.race([opening().then(() => undefined, forget), wait(INIT_WAIT_MS)]);
   const handle: Handler<E, R> = async (event, context) => {
+    assertEvent(event, kind);
     const handler = await opening().catch((error: unknown) => {
       forget(error);
       throw error;

@@ -47,7 +47,13 @@ async function answer(
 /** Labels stay here: the parent has them. */
 function sent(outcome: Outcome): SentOutcome {
   if (!outcome.ok) return { ok: false, error: recordOf(outcome.error) };
-  const outputs = outcome.outputs.map(({ name, dtype, shape, data }) => ({ name, dtype, shape, data }));
+  const outputs = outcome.outputs.map(({ name, dtype, shape, data, tokens }) => ({
+    name,
+    dtype,
+    shape,
+    data,
+    ...(tokens && { tokens }),
+  }));
   return { ...outcome, outputs };
 }
 

@@ -16,7 +16,7 @@ import { type OnnxSettings, openTensorRunner } from '../inference/runner.ts';
 import { RUN_BYTES } from '../inference/warm-up.ts';
 import { batchAxisOf } from '../pipeline/batch-axes.ts';
 import { infer } from '../pipeline/infer.ts';
-import { assertNames, readNames } from '../registry/names.ts';
+import { assertNames, hasTexts, readNames } from '../registry/names.ts';
 
 export interface OnnxRunner extends Runner {
   readonly inputs: readonly TensorSpec[];
@@ -25,6 +25,9 @@ export interface OnnxRunner extends Runner {
   readonly separable: boolean;
   readonly names: ModelNames;
 }
+
+/** Texts that are sorted by length together, over the runs of many records. */
+const SORTED_TEXTS = 256;
 
 /** The outcomes, each output with the labels of its classes. */
 export function labelled(outcomes: Outcome[], { labels }: ModelNames): Outcome[] {
@@ -51,9 +54,27 @@ async function namesOf(file: string, model: TensorRunner): Promise<ModelNames> {
   }
 }
 
+/** The model as one of texts, where an import put a tokenizer beside it. @throws bad_model, after closing the model */
+async function openTexts(file: string, model: TensorRunner, settings: OnnxSettings): Promise<TensorRunner> {
+  const folder = dirname(file);
+  if (!(await hasTexts(folder))) return model;
+  try {
+    // Loaded on demand: other models do not wait for it.
+    const [{ readTextModel }, { textRunner }] = await Promise.all([
+      import('../text/files.ts'),
+      import('../text/runner.ts'),
+    ]);
+    const mayPad = settings.verification?.batching.padding === 'agrees';
+    return textRunner(model, await readTextModel(folder), { maxRows: settings.batchSize, mayPad });
+  } catch (error) {
+    await model.close();
+    throw error;
+  }
+}
+
 /** @throws model_unavailable with onnxruntime's reason */
 export async function openOnnx(file: string, version: string, settings: OnnxSettings): Promise<OnnxRunner> {
-  const model = await openTensorRunner(file, settings);
+  const model = await openTexts(file, await openTensorRunner(file, settings), settings);
   const names = await namesOf(file, model);
   let closing: Promise<unknown> | undefined;
   let isolated: Promise<IsolatedRunner> | undefined;
@@ -63,7 +84,8 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
       (module) => new module.IsolatedRunner({ file, version, settings }),
     ));
   const batch = {
-    maxRows: settings.batchSize,
+    // Texts of many lengths are sorted before they are cut into runs.
+    maxRows: model.inputs[0]?.isText ? Math.max(settings.batchSize, SORTED_TEXTS) : settings.batchSize,
     maxBytes: RUN_BYTES,
     fixedRows: model.fixedRows,
     separable: model.separable,
@@ -80,7 +102,10 @@ export async function openOnnx(file: string, version: string, settings: OnnxSett
     outputs: model.outputs,
     separable: model.separable,
     run: async (records, policy) =>
-      labelled(await infer(records, model.inputs, batch, (feeds) => model.run(feeds), policy), names),
+      labelled(
+        await infer(records, model.inputs, batch, (feeds, isOver) => model.run(feeds, isOver), policy),
+        names,
+      ),
     runIsolated: async (records, limitMs) =>
       labelled(await (await isolatedRunner()).run(records, limitMs), names),
     async close() {

@@ -1,22 +1,34 @@
 /** Composes what uses Redis, all on one connection. The first command connects, so INIT never waits for Redis. */
+import type { Environment } from '../config/environment.ts';
 import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
-import { RedisConnection } from '../redis/connection.ts';
+import { RedisConnection, type SignIn } from '../redis/connection.ts';
 import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
 import { ResultStore } from '../redis/results.ts';
 import { RunningReports } from '../redis/running.ts';
+import { CachedSecret, readParameter } from '../redis/secret.ts';
 import type { Scope } from './scope.ts';
 
 export function connection({ environment }: Scope): RedisConnection {
-  const first = environment.redisSignIn;
-  const signIn = first && {
-    username: first.user,
-    // Computed for each connection, because the credentials of a long-lived environment may have been renewed.
-    password: () => cachePassword(environment.redisSignIn ?? first, Date.now()),
-  };
-  return new RedisConnection(environment.redisUrl, { signIn });
+  return new RedisConnection(environment.redisUrl, { signIn: signInOf(environment) });
+}
+
+function signInOf(environment: Environment): SignIn | undefined {
+  const signIn = environment.redisSignIn;
+  if (!signIn) return undefined;
+  // The environment is asked each time, because the credentials of a long-lived one may have been renewed.
+  const renewed = () => ({ credentials: (environment.redisSignIn ?? signIn).credentials });
+  if ('parameter' in signIn) {
+    const secret = new CachedSecret(() => readParameter({ ...signIn, ...renewed() }), Date.now);
+    return {
+      username: signIn.user,
+      password: () => secret.get(),
+      changedPassword: () => secret.getChanged(),
+    };
+  }
+  return { username: signIn.user, password: () => cachePassword({ ...signIn, ...renewed() }, Date.now()) };
 }
 
 export function results(scope: Scope): ResultStore {
@@ -24,6 +36,7 @@ export function results(scope: Scope): ResultStore {
   return new ResultStore(scope.get(connection), {
     job: job.jobName,
     ttlSeconds: job.resultTtlSeconds,
+    retentionSeconds: job.queue.retentionSeconds,
     // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
     redeliveryMs: 2 * visibilityTimeoutSeconds(job) * 1000,
     now: Date.now,

@@ -22,7 +22,10 @@ export interface Environment {
   readonly redisUrl: string;
   /** False if the function has no Redis. */
   readonly hasRedis: boolean;
-  /** User and cache to sign in with (`redisAuth=iam`): CLUSTER_SERVING_REDIS_USER, CLUSTER_SERVING_REDIS_CACHE. */
+  /**
+   * How to sign in to Redis, when the address does not say it: with IAM to an ElastiCache (CLUSTER_SERVING_REDIS_USER,
+   * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
+   */
   readonly redisSignIn: RedisSignIn | undefined;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
@@ -54,10 +57,15 @@ interface AwsAccess {
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
 }
 
-/** How a function signs in to Redis. The credentials are those of its role, which Lambda renews. */
-interface RedisSignIn {
-  readonly cache: string;
-  readonly user: string;
+/** How a function signs in to Redis. */
+type RedisSignIn = Role &
+  (
+    | { readonly cache: string; readonly user: string }
+    | { readonly parameter: string; readonly user: string | undefined; readonly endpoint: string | undefined }
+  );
+
+/** The credentials are those of the function's role, which Lambda renews. */
+interface Role {
   readonly region: string;
   readonly credentials: {
     readonly accessKeyId: string;
@@ -104,10 +112,17 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
 
 function readRedisSignIn(variables: Variables): RedisSignIn | undefined {
   const user = variables['CLUSTER_SERVING_REDIS_USER'];
+  const parameter = variables['CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER'];
+  if (parameter) {
+    const endpoint = variables['AWS_ENDPOINT_URL_SSM'] ?? variables['AWS_ENDPOINT_URL'];
+    return { ...role(variables), parameter, user: user || undefined, endpoint };
+  }
   if (!user) return undefined;
+  return { ...role(variables), user, cache: required(variables, 'CLUSTER_SERVING_REDIS_CACHE') };
+}
+
+function role(variables: Variables): Role {
   return {
-    user,
-    cache: required(variables, 'CLUSTER_SERVING_REDIS_CACHE'),
     region: required(variables, 'AWS_REGION'),
     credentials: {
       accessKeyId: required(variables, 'AWS_ACCESS_KEY_ID'),
@@ -127,7 +142,9 @@ function required(variables: Variables, name: string): string {
 function readJob(text: string | undefined): JobConfig {
   if (!text) return DEFAULT_JOB;
   try {
-    return { ...DEFAULT_JOB, ...(JSON.parse(text) as Partial<JobConfig>) };
+    const job = JSON.parse(text) as Partial<JobConfig>;
+    // Settings of an earlier version, beside which a deployment runs this code for a moment, lack the newer ones.
+    return { ...DEFAULT_JOB, ...job, queue: { ...DEFAULT_JOB.queue, ...job.queue } };
   } catch (error) {
     throw badConfig(`CLUSTER_SERVING_CONFIG is not JSON: ${(error as Error).message}`);
   }

@@ -43,6 +43,19 @@ export interface ConfigReading {
 
 /** @throws bad_config with every problem, one a line */
 export function readConfig(path: string): ConfigReading {
+  return readConfigText(textOf(path), path);
+}
+
+/**
+ * Another YAML file, within the limits of a config.
+ * @param example a line of such a file, for the message
+ * @throws bad_config
+ */
+export function readYamlFile(path: string, example: string): Fields {
+  return readYaml(textOf(path), path, example);
+}
+
+function textOf(path: string): string {
   let bytes: Uint8Array;
   try {
     bytes = readBytes(path);
@@ -50,13 +63,11 @@ export function readConfig(path: string): ConfigReading {
     throw badConfig(`config ${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   assertLength(bytes.length, path);
-  let content: string;
   try {
-    content = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
     throw badConfig(`${path}: not UTF-8 text; save it as UTF-8`, { cause: error });
   }
-  return readConfigText(content, path);
 }
 
 /**
@@ -118,7 +129,7 @@ function refusal(name: string, problems: readonly Problem[]): ServingError {
 }
 
 /** @throws bad_config when the text is not one YAML document of keys with values */
-function readYaml(content: string, name: string): Fields {
+function readYaml(content: string, name: string, example = 'modelPath: model'): Fields {
   const lines = new LineCounter();
   const wrong: Wrong = (what, start) => {
     const at = start === undefined ? '' : ` line ${lines.linePos(start).line}:`;
@@ -141,7 +152,7 @@ function readYaml(content: string, name: string): Fields {
     const root = new YamlReader(document, lines, wrong).value(document.contents, 0);
     if (root === null) return { fields: [] };
     if (isFields(root)) return root;
-    throw wrong(`expected keys with values, e.g. "modelPath: model", got ${kindOf(root)}`);
+    throw wrong(`expected keys with values, e.g. "${example}", got ${kindOf(root)}`);
   } catch (error) {
     if (error instanceof ServingError) throw error;
     throw badConfig(`${name}: not YAML: ${(error as Error).message}`, { cause: error });

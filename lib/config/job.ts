@@ -44,7 +44,14 @@ export const DEFAULT_JOB: JobConfig = {
   resultTtlSeconds: 86_400,
   image: {},
   import: {},
-  queue: { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 },
+  queue: {
+    batchSize: 10,
+    windowSeconds: 0,
+    maximumConcurrency: 10,
+    maxReceiveCount: 5,
+    retentionSeconds: 345_600,
+    recordTtlSeconds: 0,
+  },
   function: { memoryMB: 1769, timeoutSeconds: 30 },
   http: {
     tokenBucketEnabled: false,

@@ -1,4 +1,5 @@
 /** How the values of settings are read: each reader says what it expects, and gives nothing for what it does not take. */
+import { readS3Address } from '../contract/names.ts';
 import { booleanOf, numberOf, type Value } from './value.ts';
 
 export interface Reader<T> {
@@ -71,6 +72,15 @@ export const folder: Reader<string> = {
   read: (value) => {
     const path = textOf(value)?.replace(/^file:\/\//, '');
     return path && path.length <= MAX_PATH_LENGTH && !/\0|:\/\//.test(path) ? path : undefined;
+  },
+};
+
+export const modelPlace: Reader<string> = {
+  expected: 'the path of a folder on this machine, or s3://bucket/prefix (the model is uploaded from there)',
+  read: (value) => {
+    const address = textOf(value);
+    const isText = address !== undefined && address.length <= MAX_PATH_LENGTH && !address.includes('\0');
+    return isText && readS3Address(address) ? address : folder.read(value);
   },
 };
 

@@ -27,6 +27,11 @@ export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): F
     `${queue.batchSize} needs queue.windowSeconds >= 1 (SQS gathers more than ${MAX_UNGATHERED} only in a window)`,
   );
   rule(
+    queue.recordTtlSeconds <= queue.retentionSeconds,
+    'queue.recordTtlSeconds',
+    `${queue.recordTtlSeconds} is over queue.retentionSeconds ${queue.retentionSeconds}, after which SQS deletes the record without an outcome`,
+  );
+  rule(
     (image.width === undefined) === (image.height === undefined),
     image.width === undefined ? 'image.height' : 'image.width',
     'image.width and image.height go together',

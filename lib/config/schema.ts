@@ -11,7 +11,7 @@ import { constantsOf, inputsOf, namesOf } from './import-values.ts';
 import {
   choice,
   flag,
-  folder,
+  modelPlace,
   number,
   perChannel,
   type Reader,
@@ -39,8 +39,8 @@ const ports: Reader<Ports> = {
 
 const JOB = {
   modelPath: setting(
-    folder,
-    'Folder of the model, relative to this file; start and deployment upload it from this machine.',
+    modelPlace,
+    'Folder of the model, relative to this file, or `s3://bucket/prefix`; start and deployment upload it from there.',
   ),
   jobName: setting(
     text(assertJobName),
@@ -140,6 +140,9 @@ const IMPORT = {
   tags: setting(names, "Tags of a SavedModel's meta graph.", { byDefault: '`serve`', example: '[serve]' }),
 };
 
+/** 14 days, the maximum of SQS. */
+const MAX_RETENTION_SECONDS = 1_209_600;
+
 const QUEUE = {
   batchSize: setting(
     whole(1, 10_000),
@@ -151,6 +154,14 @@ const QUEUE = {
     'Batch functions at the same time; `npm start` runs two, which share the model.',
   ),
   maxReceiveCount: setting(whole(1, 1_000), 'Deliveries of a record before it becomes a dead letter.'),
+  retentionSeconds: setting(
+    whole(60, MAX_RETENTION_SECONDS),
+    'How long the queue of a deployment keeps a record that no function has taken; then SQS deletes it.',
+  ),
+  recordTtlSeconds: setting(
+    whole(0, MAX_RETENTION_SECONDS),
+    'A record that is older when the batch function gets it is not run, and fails with `record_expired`. 0: none is.',
+  ),
 };
 
 /** Node and onnxruntime start in 0.4 to 1 s, and the records need time too; 3 s is also Lambda's default. */

@@ -60,6 +60,8 @@ export const ERRORS = {
   },
   /** No answer in time: the model was loading, or a run took long. Try again, or raise `function.timeoutSeconds`. */
   timeout: { status: 504, retryable: true },
+  /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
+  record_expired: { status: 410, retryable: false },
   /**
    * The record was delivered `queue.maxReceiveCount` times without an outcome (formerly `out_of_tries`). Find the cause in
    * the log, then run it again with `cluster-serving dlq replay`.
@@ -157,3 +159,13 @@ export const badInput = errorsOf('bad_input');
 export const badModel = errorsOf('bad_model');
 export const badConfig = errorsOf('bad_config');
 export const modelUnavailable = errorsOf('model_unavailable');
+
+/**
+ * The error with another text for a path, such as that of a temporary file, which is gone when a person reads it. An error
+ * without the path comes back as it is.
+ */
+export function withPathAs(error: unknown, path: string, shown: string): unknown {
+  const { code, message } = ServingError.from(error);
+  if (!message.includes(path)) return error;
+  return new ServingError(code, message.replaceAll(path, shown), { cause: error });
+}

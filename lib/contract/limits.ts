@@ -48,6 +48,10 @@ export const LIMITS = {
   // A thousand images of 3x224x224 are 151 million.
   /** Elements that all images and sparse tensors of one HTTP request, or of one queued record, become. */
   elementsPerRequest: 256 * MiB,
+  /** Characters of one text for a model with a tokenizer. Longer ones are refused, not cut off. */
+  textCharacters: 131_072,
+  /** The tokenizer.json of a model. Refused with `bad_model`. */
+  tokenizerBytes: 64 * MiB,
   /** Columns and nested fields of one Arrow record or result. */
   arrowFields: 4_096,
   /** Record batches of one Arrow record or result. */

@@ -1,5 +1,5 @@
 /**
- * The Redis keys and S3 prefixes of a job, and the rules for job names and uris. Old Python clients run `KEYS
+ * The Redis keys and S3 prefixes of a job, and the rules for job names, uris and addresses in S3. Old Python clients run `KEYS
  * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
 import { badConfig, badRequest } from './errors.ts';
@@ -18,6 +18,15 @@ export function assertJobName(name: string): string {
     );
   }
   return name;
+}
+
+/**
+ * The parts of `s3://bucket/prefix`; undefined for any other text.
+ * @returns the key without its bucket and the slash between them, which may be empty
+ */
+export function readS3Address(text: string): { readonly bucket: string; readonly key: string } | undefined {
+  const [, bucket, key = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(text) ?? [];
+  return bucket === undefined || key.startsWith('/') ? undefined : { bucket, key };
 }
 
 /**
@@ -92,11 +101,6 @@ export function metricsKey(job: string): string {
 /** Token bucket of a job's POST /predict. */
 export function limiterKey(job: string): string {
   return `cluster-serving-tokens_${job}`;
-}
-
-/** The name of the job's queue, by which a client that knows only the job finds it. */
-export function queueName(job: string): string {
-  return `cluster-serving-${job}`;
 }
 
 export function modelPrefix(job: string): string {

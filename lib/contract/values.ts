@@ -46,6 +46,10 @@ export interface TensorSpec {
   readonly shape: readonly (number | string)[];
   /** Default 0. */
   readonly batchAxis?: BatchAxis;
+  /** One text for each row, which a tokenizer reads; whole numbers of rank 1 are its tokens. Default false. */
+  readonly isText?: boolean;
+  /** An input of texts that a record may leave out. Default false. */
+  readonly optional?: boolean;
 }
 
 /** What the columns and classes of a model are called. */
@@ -60,6 +64,8 @@ export interface NamedTensor extends Tensor {
   readonly name: string;
   /** The names of the last axis' elements, where the model has them. */
   readonly labels?: readonly string[];
+  /** Of a model of texts: how many tokens it read, by row. */
+  readonly tokens?: readonly number[];
 }
 
 /** The outcome of one record: the model's outputs in its order, a worker's value that is no tensors, or an error. */
@@ -135,6 +141,7 @@ export interface TensorRunner {
   readonly fixedRows: number | undefined;
   /** False when records must not share a run, because their answers are not known to be independent. */
   readonly separable: boolean;
-  run(feeds: readonly Tensor[]): Promise<readonly NamedTensor[]>;
+  /** @param isOver asked between runs, where there are several; then it throws `timeout` */
+  run(feeds: readonly Tensor[], isOver?: () => boolean): Promise<readonly NamedTensor[]>;
   close(): Promise<void>;
 }

@@ -31,6 +31,13 @@ export interface BatchingVerdict {
   readonly inputAxes?: BatchAxes | undefined;
   /** The axis of each output's rows; undefined when all are 0. */
   readonly outputAxes?: BatchAxes | undefined;
+  /**
+   * Of a model of texts: whether a text that was padded answers as it does alone. Only then do texts of several lengths
+   * share a run.
+   */
+  readonly padding?: 'agrees' | 'differs' | undefined;
+  /** Why it differs, for a person. */
+  readonly paddingReason?: string | undefined;
   /** The version of the rules, see ANALYSER_VERSION. */
   readonly analyser: number;
 }
@@ -77,10 +84,11 @@ function isVerification(value: unknown): value is Verification {
 
 function isVerdict(value: unknown): value is BatchingVerdict {
   const read = (value ?? {}) as Unknown<BatchingVerdict>;
-  const { verdict, reason, operator, node, inputAxes, outputAxes, analyser } = read;
+  const { verdict, reason, operator, node, inputAxes, outputAxes, padding, paddingReason, analyser } = read;
   return (
     (verdict === 'proven' || verdict === 'not proven') &&
-    [reason, operator, node].every(isOptionalText) &&
+    [reason, operator, node, paddingReason].every(isOptionalText) &&
+    [undefined, 'agrees', 'differs'].includes(padding as undefined) &&
     [inputAxes, outputAxes].every((axes) => axes === undefined || isBatchAxes(axes)) &&
     typeof analyser === 'number'
   );

@@ -12,6 +12,8 @@ export interface Route {
 
 const PATHS: readonly (readonly [path: string, name: RoutedFunction, ...methods: Route['method'][]])[] = [
   ['/predict', 'predict', 'POST'],
+  // Embeddings, as OpenAI's API has them.
+  ['/v1/embeddings', 'predict', 'POST'],
   // The Open Inference Protocol. Greedy, so that unknown paths are refused with the protocol's own errors.
   ['/v2/{path+}', 'predict', 'POST', 'GET', 'HEAD'],
   ['/v2', 'predict', 'GET', 'HEAD'],

@@ -45,28 +45,7 @@ export function threadsForMemory(memoryMB: number): number {
 
 /** @throws model_unavailable when onnxruntime refuses the file, with its reason */
 export async function openSession(path: string, options: SessionOptions): Promise<Session> {
-  const { level = 'all', disabledOptimizers = [] } = options.optimization ?? {};
-  let session: InferenceSession;
-  try {
-    session = await InferenceSession.create(path, {
-      intraOpNumThreads: options.threads,
-      interOpNumThreads: 1,
-      executionMode: 'sequential',
-      graphOptimizationLevel: level,
-      logSeverityLevel: 4,
-      // Spinning worker threads burn the vCPU that the next request needs.
-      extra: {
-        session: { intra_op: { allow_spinning: '0' } },
-        optimization: {
-          disable_specified_optimizers: [...WRONG_OPTIMIZERS, ...disabledOptimizers].join(';'),
-        },
-      },
-    });
-  } catch (error) {
-    throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
-      cause: error,
-    });
-  }
+  const session = await create(path, options);
   const { inputs, outputs } = await specsOf(session);
   const run = runOf(session);
   return {
@@ -81,6 +60,40 @@ export async function openSession(path: string, options: SessionOptions): Promis
     },
     close: () => session.release(),
   };
+}
+
+/**
+ * A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). A verification names that
+ * rewrite; without one the model opens as it was written.
+ */
+async function create(path: string, { threads, optimization }: SessionOptions): Promise<InferenceSession> {
+  try {
+    return await createAt(path, threads, optimization ?? { level: 'all', disabledOptimizers: [] });
+  } catch (error) {
+    const asWritten = { level: 'disabled', disabledOptimizers: [] } as const;
+    const other = optimization ? undefined : await createAt(path, threads, asWritten).catch(() => undefined);
+    if (other) return other;
+    throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function createAt(path: string, threads: number, { level, disabledOptimizers }: Optimization) {
+  return InferenceSession.create(path, {
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    graphOptimizationLevel: level,
+    logSeverityLevel: 4,
+    // Spinning worker threads burn the vCPU that the next request needs.
+    extra: {
+      session: { intra_op: { allow_spinning: '0' } },
+      optimization: {
+        disable_specified_optimizers: [...WRONG_OPTIMIZERS, ...disabledOptimizers].join(';'),
+      },
+    },
+  });
 }
 
 type Run = (feeds: Readonly<Record<string, OrtTensor>>) => Promise<Readonly<Record<string, OrtTensor>>>;
@@ -118,15 +131,26 @@ async function specsOf(session: InferenceSession) {
   }
 }
 
-/** Advice for the most common reasons; kernels exist from opset 7 on, but not for every type of numbers. */
+/**
+ * Advice for the most common reasons. Kernels exist from opset 7 on, but not for every type of numbers; an operator that
+ * last changed before opset 7 does not show which of the two it is.
+ */
 function hint(error: unknown): string {
   if (/protobuf parsing failed/i.test(reason(error))) return ` (${DAMAGED})`;
   const operator = /Could not find an implementation for \w+\((\d+)\)/.exec(reason(error));
   if (operator && Number(operator[1]) >= 7) {
     return ' (onnxruntime has this operator, but not for the type of its numbers, such as bfloat16: export the model with float32)';
   }
-  return /Could not find an implementation|opset/i.test(reason(error))
-    ? ' (export the model again with opset 13 or newer)'
+  // What the file itself lacks is said with "Load model from ... failed:" in front.
+  if (reason(error).startsWith('Invalid model')) {
+    return ' (a rewrite of onnxruntime broke the model, which need not be invalid: import it again, or simplify it with onnxsim)';
+  }
+  if (/Type Error: Type 'tensor\((bfloat16|float16|double)\)'/.test(reason(error))) {
+    return ' (the operator does not take numbers of this type: export the model with float32)';
+  }
+  const also = operator ? '; one that has it already, with float32' : '';
+  return operator || /opset/i.test(reason(error))
+    ? ` (export the model again with opset 13 or newer${also})`
     : '';
 }
 

@@ -27,7 +27,10 @@ export interface BatchSettings {
 }
 
 /** Tensors in the model's input order -> outputs in the model's output order. */
-export type RunTensors = (feeds: readonly Tensor[]) => Promise<readonly NamedTensor[]>;
+export type RunTensors = (
+  feeds: readonly Tensor[],
+  isOver?: () => boolean,
+) => Promise<readonly NamedTensor[]>;
 
 type Slot = Feeds | ServingError;
 

@@ -9,7 +9,8 @@ import { isObject } from '../codecs/instances.ts';
 import { quoteName, quoteNames, quoteValue } from '../codecs/quote.ts';
 import { badInput, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
-import type { DType, NumericDType, Tensor } from '../contract/tensor.ts';
+import type { DType, NumericDType, Tensor, TypedArray } from '../contract/tensor.ts';
+import { NO_TEXT, tokensText } from '../contract/texts.ts';
 import type { Inputs, ModelNames, TensorSpec, Value } from '../contract/values.ts';
 import { batchSize, rowShape } from './batch-axes.ts';
 import { castTensor } from './cast.ts';
@@ -54,11 +55,17 @@ export async function bindRecord(
   let runsAlone = false;
   for (const [i, spec] of specs.entries()) {
     const { name, value } = values[i] as NamedValue;
+    if (value === ABSENT) {
+      fitted.push(noTexts(fitted[0] as CheckedTensor));
+      continue;
+    }
     try {
       const made = toTensor(value, spec, settings);
       // Only images are asynchronous; an await for every tensor would cost more than the tensor.
       const tensor = castTensor(made instanceof Promise ? await made : made, spec.dtype);
-      if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);
+      if (tensor.dtype === 'string' && !isTokens(value, spec, settings)) {
+        assertTexts(tensor.data as readonly string[]);
+      }
       fitted.push(checkShape(tensor, spec, inputAlreadyBatched));
       // The proof took it for a scalar, and an array may be broadcast against the rows.
       if (spec.batchAxis === 'none' && spec.shape.length === 0 && tensor.shape.length > 0) runsAlone = true;
@@ -106,6 +113,27 @@ function assertTexts(texts: readonly string[]): void {
   }
 }
 
+/** Of an optional text that a record leaves out. The first input is never optional. */
+const ABSENT: Value = { kind: 'tensor', tensor: { dtype: 'string', shape: [], data: [NO_TEXT] } };
+
+function noTexts({ rows, keepsBatchDim }: CheckedTensor): CheckedTensor {
+  const data = new Array<string>(rows).fill(NO_TEXT);
+  return { tensor: { dtype: 'string', shape: [rows], data }, rows, keepsBatchDim };
+}
+
+/** Clients of which a text alone is a path send a text as a list of one. */
+function oneText(tensor: Tensor, { isText }: TensorSpec, { inputAlreadyBatched }: BindSettings): Tensor {
+  const isList = isText && !inputAlreadyBatched && tensor.shape.length === 1 && tensor.data.length === 1;
+  return isList ? { ...tensor, shape: [] } : tensor;
+}
+
+/** Whether a record brings the tokens of its text. */
+function isTokens(value: Value, { isText }: TensorSpec, { inputAlreadyBatched }: BindSettings): boolean {
+  if (!isText || inputAlreadyBatched || value.kind !== 'tensor') return false;
+  const { dtype, shape, data } = value.tensor;
+  return /^u?int(32|64)$/.test(dtype) && shape.length === 1 && data.length > 0;
+}
+
 interface NamedValue {
   readonly name: string;
   readonly value: Value;
@@ -113,6 +141,13 @@ interface NamedValue {
 
 /** @throws bad_input when the names are not the model's */
 export function matchInputs(inputs: Inputs, specs: readonly TensorSpec[], byName = false): NamedValue[] {
+  const given = specs.filter(({ name, optional }) => !optional || inputs.has(name));
+  const values = matchGiven(inputs, given, byName);
+  if (given.length === specs.length) return values;
+  return specs.map((spec) => values[given.indexOf(spec)] ?? { name: spec.name, value: ABSENT });
+}
+
+function matchGiven(inputs: Inputs, specs: readonly TensorSpec[], byName: boolean): NamedValue[] {
   const missing = specs.filter((spec) => !inputs.has(spec.name));
   if (missing.length === 0 && inputs.size === specs.length) {
     return specs.map((spec) => ({ name: spec.name, value: inputs.get(spec.name) as Value }));
@@ -142,7 +177,8 @@ function toTensor(value: Value, spec: TensorSpec, settings: BindSettings): Tenso
   const { image } = settings;
   switch (value.kind) {
     case 'tensor':
-      return cellOf(value.tensor, spec);
+      if (!isTokens(value, spec, settings)) return cellOf(oneText(value.tensor, spec, settings), spec);
+      return { dtype: 'string', shape: [], data: [tokensText(value.tensor.data as TypedArray)] };
     case 'image':
       return toImage(value.bytes, spec, image);
     case 'text':
@@ -178,7 +214,9 @@ function fromJson(value: unknown, spec: TensorSpec, settings: BindSettings): Ten
   if (typeof value === 'string' && spec.dtype !== 'string') {
     return isColumn(spec) ? cellTensor(value, spec.dtype) : toImage(value, spec, image);
   }
-  if (!isObject(value)) return nestedTensor(value, spec.dtype, mayMiss(spec, settings.names));
+  if (!isObject(value)) {
+    return oneText(nestedTensor(value, spec.dtype, mayMiss(spec, settings.names)), spec, settings);
+  }
   if (typeof value['b64'] === 'string') return toImage(value['b64'], spec, image);
   const { shape, data, indices } = value;
   if ('b64' in value) throw badInput(`"b64": expected a text, got ${quoteValue(value['b64'])}`);

@@ -4,8 +4,9 @@
  * once, because a message may point at thousands of times its size.
  */
 import { type DeliveredMessage, enqueueOf } from '../codecs/attributes.ts';
+import { uriOf } from '../codecs/dead-letter.ts';
 import type { Enqueue } from '../contract/enqueue.ts';
-import type { ServingError } from '../contract/errors.ts';
+import { ServingError } from '../contract/errors.ts';
 import { type Deadline, deadlineCheck, noTimeLeft } from './deadline.ts';
 
 /** A message as SQS delivers it. */
@@ -31,13 +32,40 @@ export interface Payloads {
 
 type Unloaded = Message & { readonly body: string };
 
+/** Answers why a message is too old to run; undefined when it is not. */
+export type AgeLimit = (delivered: Delivered) => ServingError | undefined;
+
+/**
+ * Counts from when SQS took the message. A replayed dead letter is a new message, so it is as young as its replay.
+ * @param ttlSeconds 0: no message is too old
+ * @param now wall clock in ms
+ */
+export function ageLimit(ttlSeconds: number, now: () => number): AgeLimit {
+  return ({ attributes: { SentTimestamp }, body }) => {
+    const ageMs = now() - Number(SentTimestamp);
+    if (ttlSeconds === 0 || !(ageMs > ttlSeconds * 1000)) return undefined;
+    const message = `the record waited ${Math.floor(ageMs / 1000)} s in the queue, longer than queue.recordTtlSeconds ${ttlSeconds}, and was not run`;
+    return new ServingError('record_expired', message, { uri: uriOf(body) });
+  };
+}
+
 /** @returns chunks until no time is left for another; the last one then has a `timeout` in place of each body */
 export async function* chunksOf(
   records: readonly Delivered[],
   payloads: Payloads,
   { remainingMs }: Deadline,
+  expired: AgeLimit = () => undefined,
 ): AsyncGenerator<readonly Message[]> {
-  const messages = records.map(messageOf);
+  const old: Message[] = [];
+  const messages: Unloaded[] = [];
+  for (const delivered of records) {
+    const message = messageOf(delivered);
+    const error = expired(delivered);
+    // Without a uri its failure could not be stored: it takes the way of every message that cannot be read.
+    if (error?.uri === undefined) messages.push(message);
+    else old.push({ ...message, body: error });
+  }
+  if (old.length > 0) yield old;
   const isOver = deadlineCheck(remainingMs);
   const late: Message[] = [];
   for (const kind of [messages.filter(isFresh), messages.filter((message) => !isFresh(message))]) {

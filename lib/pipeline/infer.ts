@@ -21,7 +21,7 @@ export async function infer(
   { failFast = false, isOver = () => false, exactSignature = false }: RunPolicy = {},
 ): Promise<Outcome[]> {
   const settings = exactSignature ? { ...jobSettings, inputAlreadyBatched: true, byName: true } : jobSettings;
-  const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds));
+  const runInTime: RunTensors = (feeds) => (isOver() ? Promise.reject(noTime()) : run(feeds, isOver));
   const outcomes: Outcome[] = [];
   let slots: (Feeds | ServingError)[] = [];
   let bytes = 0;

@@ -9,6 +9,7 @@ import { allocate, type DType, elementCount, type NumericDType, type Tensor } fr
 import { storeFor } from './cast.ts';
 
 /**
+ * @param value NaN, which JSON cannot hold, is a number of float32 and float64
  * @param mayMiss null is a missing value, NaN; only of float32 and float64
  * @throws bad_input for ragged arrays, a wrong element type, a number the dtype cannot hold; too_large over the limits
  */
@@ -77,7 +78,7 @@ function fillFloats(
   }
   for (let i = 0; i < elements.length; i++, at++) {
     const element = elements[i];
-    if (mayMiss && element === null) {
+    if ((mayMiss && element === null) || Number.isNaN(element)) {
       out[at] = Number.NaN;
       continue;
     }
@@ -92,7 +93,10 @@ function fillFloats(
 
 function leafNumber(leaf: unknown, shape: readonly number[]): number {
   if (Array.isArray(leaf)) throw ragged(shape, shape.length, 'an array where the first element is none');
-  return numberOf(leaf);
+  if (leaf !== null) return numberOf(leaf);
+  throw badInput(
+    'expected a number, got null, a missing value, which only columns with names (names.json) have',
+  );
 }
 
 /** The array at `axis`, of the length that `shape` says. */

@@ -61,14 +61,16 @@ function block({ data }: Tensor, at: number, outer: number): Tensor['data'] {
 
 /** The rows of a record, which start at `start`: a view where they lie side by side, else a copy. */
 export function rowsOf(
-  { name, dtype, shape, data }: NamedTensor,
+  { name, dtype, shape, data, tokens: counts }: NamedTensor,
   axis: number,
   start: number,
   { rows, keepsBatchDim }: Pick<Feeds, 'rows' | 'keepsBatchDim'>,
 ): NamedTensor {
   const total = shape[axis] as number;
   const own = keepsBatchDim ? shape.with(axis, rows) : withoutAxis(shape, axis);
-  if (rows === total) return { name, dtype, shape: own, data };
+  const tokens = counts?.slice(start, start + rows);
+  const facts = { name, dtype, shape: own, ...(tokens && { tokens }) };
+  if (rows === total) return { ...facts, data };
   const outer = axis === 0 ? 1 : elementCount(shape.slice(0, axis));
   const inner = elementCount(shape.slice(axis + 1));
   const length = rows * inner;
@@ -76,13 +78,13 @@ export function rowsOf(
   if (dtype === 'string') {
     const texts = data as readonly string[];
     const taken = Array.from({ length: outer }, (_, at) => texts.slice(from(at), from(at) + length));
-    return { name, dtype, shape: own, data: taken.flat() };
+    return { ...facts, data: taken.flat() };
   }
   const values = data as TypedArray;
-  if (outer === 1) return { name, dtype, shape: own, data: values.subarray(from(0), from(0) + length) };
+  if (outer === 1) return { ...facts, data: values.subarray(from(0), from(0) + length) };
   const taken = allocate(dtype, outer * length);
   for (let at = 0; at < outer; at++) {
     taken.set(values.subarray(from(at), from(at) + length) as never, at * length);
   }
-  return { name, dtype, shape: own, data: taken };
+  return { ...facts, data: taken };
 }

@@ -9,13 +9,16 @@ import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
 interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
-  /** The IAM user, with a new password for each connection. Default: the user and password of the url, if it has them. */
+  /** The user, with a password for each connection. Default: the user and password of the url, if it has them. */
   readonly signIn?: SignIn | undefined;
 }
 
 export interface SignIn {
-  readonly username: string;
-  readonly password: () => string;
+  /** Undefined: Redis' own default user. */
+  readonly username: string | undefined;
+  readonly password: () => string | Promise<string>;
+  /** The password as it is now, for when `password` may have been refused because it was changed since it was read. */
+  readonly changedPassword?: () => Promise<string>;
 }
 
 const RECONNECT_MS = 2_000;
@@ -96,8 +99,17 @@ export class RedisConnection {
   }
 
   async #connect(): Promise<void> {
-    renewPassword(this.redis, this.#signIn);
-    await this.redis.connect();
+    await this.#renewPassword(this.redis);
+    try {
+      await this.redis.connect();
+    } catch (error) {
+      // ioredis does not say whether the password was refused.
+      const changed = await this.#signIn?.changedPassword?.();
+      if (changed === undefined || changed === this.redis.options.password) throw error;
+      await this.#end();
+      this.redis.options.password = changed;
+      await this.redis.connect();
+    }
   }
 
   /** Ends connection number `connection`, unless a newer one has replaced it. */
@@ -129,21 +141,29 @@ export class RedisConnection {
       commandTimeout: 5_000,
       maxRetriesPerRequest: 1,
       retryStrategy: (times) => {
-        renewPassword(redis, this.#signIn);
+        // When it is not there in time, the attempt fails, and the next one has it.
+        this.#renewPassword(redis).catch(() => undefined);
         return Math.min(times * 100, RECONNECT_MS);
       },
       autoResubscribe: true,
     });
     redis.on('error', () => undefined);
     redis.on('message', onMessage);
-    renewPassword(redis, this.#signIn);
     try {
+      await this.#renewPassword(redis);
       await redis.connect();
       return redis;
     } catch (error) {
       redis.disconnect();
       throw this.unavailable(error);
     }
+  }
+
+  /** ioredis reads user and password each time it connects. */
+  async #renewPassword(redis: Redis): Promise<void> {
+    if (!this.#signIn) return;
+    const { username, password } = this.#signIn;
+    Object.assign(redis.options, { username, password: await password() });
   }
 
   unavailable(error: unknown): ServingError {
@@ -157,11 +177,6 @@ export class RedisConnection {
     if (this.redis.status === 'ready') await this.redis.quit().catch(() => undefined);
     this.redis.disconnect();
   }
-}
-
-/** ioredis reads both each time it connects. */
-function renewPassword(redis: Redis, signIn: SignIn | undefined): void {
-  if (signIn) Object.assign(redis.options, { username: signIn.username, password: signIn.password() });
 }
 
 /** Host and port of a url, without its password. */

@@ -13,8 +13,8 @@ import type { RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
 import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
 
-/** The queue keeps a message for 4 days (infra/stack/queue.yml); a day later none can be left that would run. */
-export const OUTLASTS_QUEUE_MS = 5 * 24 * 3600 * 1000;
+/** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
+export const OUTLASTS_QUEUE_MS = 15 * 24 * 3600 * 1000;
 
 /** Distinguishes two records. @param message body of the record's message, not a pointer to it */
 export function payloadDigest(message: string): string {
@@ -108,7 +108,7 @@ export class RecordStates {
   }
 
   /**
-   * Gives the uri the outcome `cancelled`. It stays for 5 days, until no earlier message can be left in the queue, even when
+   * Gives the uri the outcome `cancelled`. It stays for 15 days, until no earlier message can be left in the queue, even when
    * a client takes it; results of earlier enqueues are dropped. A record that is enqueued later gets its result as usual.
    * @returns false when it is too late, because every known enqueue has its outcome; true for a uri that is cancelled
    *   already

@@ -8,7 +8,7 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
-import { getRange, getText, listFolder, type S3Client } from '../s3/objects.ts';
+import { getRange, getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { inPartial } from './download-folder.ts';
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
@@ -27,6 +27,14 @@ interface ModelFile {
   readonly sha256?: string;
   readonly key: string;
   readonly etag?: string;
+  /** False: the ETag only shows changes. Default: it is an MD5 unless it names parts. */
+  readonly etagIsDigest?: boolean;
+}
+
+/** Of a download. */
+export interface DownloadOptions extends ReadLimits {
+  /** Called with the bytes that were read so far and the total. */
+  readonly onBytes?: ((done: number, total: number) => void) | undefined;
 }
 
 export interface ModelLocation {
@@ -144,15 +152,19 @@ export async function downloadModel(
   location: ModelLocation,
   pointer: ModelPointer,
   directory: string,
+  options: DownloadOptions = {},
 ): Promise<string> {
   const folder = join(directory, pointer.version);
+  const total = pointer.files.reduce((sum, { bytes }) => sum + bytes, 0);
+  let done = 0;
+  const count = (bytes: number) => options.onBytes?.((done += bytes), total);
   try {
     if (await isWhole(folder, pointer.files)) return folder;
     // An incomplete folder, perhaps of a machine that lost power, would block the complete one.
     await rm(folder, { recursive: true, force: true });
     await inPartial(folder, async (partial) => {
       for (const file of pointer.files)
-        await downloadFile(s3, location.bucket, file, join(partial, file.path));
+        await downloadFile(s3, location.bucket, file, join(partial, file.path), { ...options, count });
       await rename(partial, folder).catch(async (error: unknown) => {
         // Another process finished the same version first, which is as good.
         if (!(await isWhole(folder, pointer.files))) throw error;
@@ -160,6 +172,7 @@ export async function downloadModel(
     });
     return folder;
   } catch (error) {
+    options.signal?.throwIfAborted();
     throw unreachable(location, error, `cannot download ${addressText(location)} version ${pointer.version}`);
   }
 }
@@ -174,7 +187,13 @@ async function isWhole(folder: string, files: readonly ModelFile[]): Promise<boo
   }
 }
 
-async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, target: string): Promise<void> {
+async function downloadFile(
+  s3: S3Client,
+  bucket: string,
+  file: ModelFile,
+  target: string,
+  { count, ...limits }: ReadLimits & { readonly count: (bytes: number) => void },
+): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   const handle = await open(target, 'w');
   try {
@@ -185,9 +204,10 @@ async function downloadFile(s3: S3Client, bucket: string, file: ModelFile, targe
       while (next < parts) {
         const start = next++ * PART_BYTES;
         const end = Math.min(start + PART_BYTES, file.bytes);
-        const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag });
+        const part = await getRange(s3, { bucket, key: file.key }, { start, end, etag }, limits);
         etag ??= part.etag;
         await writeWhole(handle, part.bytes, start);
+        count(part.bytes.byteLength);
       }
     };
     await Promise.all(Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull));
@@ -211,7 +231,7 @@ async function verify(path: string, file: ModelFile): Promise<void> {
   if (size !== file.bytes) {
     throw modelUnavailable(`${file.key}: expected ${file.bytes} bytes, got ${size}`);
   }
-  const md5 = file.etag?.replaceAll('"', '');
+  const md5 = file.etagIsDigest === false ? undefined : file.etag?.replaceAll('"', '');
   const [algorithm, expected] = file.sha256 ? (['sha256', file.sha256] as const) : (['md5', md5] as const);
   // The ETag of a multipart upload ("...-7") is not a digest of the content, so size and TLS must suffice.
   if (!expected || expected.includes('-')) return;

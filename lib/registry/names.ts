@@ -5,6 +5,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { modelUnavailable, ServingError } from '../contract/errors.ts';
+import { TEXT_FILE } from '../contract/texts.ts';
 import type { ModelNames, TensorRunner, TensorSpec } from '../contract/values.ts';
 
 export const NAMES_FILE = 'names.json';
@@ -23,9 +24,32 @@ export const NO_NAMES: ModelNames = { columns: {}, labels: {} };
 export async function readNames(folder: string, outputs: readonly TensorSpec[]): Promise<ModelNames> {
   const stored = await textOf(folder, NAMES_FILE);
   if (stored !== undefined) return namesOf(parsed(stored, NAMES_FILE), join(folder, NAMES_FILE));
-  const labels = (await textLabels(folder)) ?? (await configLabels(folder));
-  const output = labels && outputOfLabels(labels.length, outputs);
-  return output === undefined ? NO_NAMES : { columns: {}, labels: { [output]: labels as string[] } };
+  const found = await labelsBeside(folder);
+  const output = found && outputOfLabels(found.labels.length, outputs);
+  return output === undefined ? NO_NAMES : { columns: {}, labels: { [output]: found?.labels ?? [] } };
+}
+
+/** Labels of an output that is not named, and where they were found. */
+export interface FoundLabels {
+  readonly labels: readonly string[];
+  readonly source: string;
+}
+
+/** The labels in the files beside a model. @throws model_unavailable for a file that cannot be read */
+export async function labelsBeside(folder: string): Promise<FoundLabels | undefined> {
+  const lines = await textOf(folder, LABELS_FILE);
+  const labels = lines === undefined ? undefined : textLabels(lines);
+  if (labels) return { labels, source: LABELS_FILE };
+  const byId = await configLabels(folder);
+  return byId && { labels: byId, source: `id2label of ${CONFIG_FILE}` };
+}
+
+/** Whether the model of a directory reads texts. */
+export function hasTexts(folder: string): Promise<boolean> {
+  return stat(join(folder, TEXT_FILE)).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** @throws model_unavailable for names of an input or output that the model does not have, or more or fewer than it has */
@@ -51,7 +75,7 @@ function assertLists(
   }
 }
 
-async function textOf(folder: string, name: string): Promise<string | undefined> {
+export async function textOf(folder: string, name: string): Promise<string | undefined> {
   const path = join(folder, name);
   try {
     const { size } = await stat(path);
@@ -89,9 +113,7 @@ function namesOf(value: unknown, path: string): ModelNames {
 }
 
 /** One label a line; empty lines at the end do not count. */
-async function textLabels(folder: string): Promise<string[] | undefined> {
-  const text = await textOf(folder, LABELS_FILE);
-  if (text === undefined) return undefined;
+export function textLabels(text: string): string[] | undefined {
   const lines = text
     .trimEnd()
     .split(/\r?\n/)
@@ -115,7 +137,7 @@ async function configLabels(folder: string): Promise<string[] | undefined> {
 }
 
 /** The only output with so many columns; undefined when there is none, or several. */
-function outputOfLabels(count: number, outputs: readonly TensorSpec[]): string | undefined {
+export function outputOfLabels(count: number, outputs: readonly TensorSpec[]): string | undefined {
   const numbers = outputs.filter(({ dtype }) => dtype.startsWith('float'));
   const fitting = numbers.filter(({ shape }) => shape.at(-1) === count);
   if (fitting.length > 0) return fitting.length === 1 ? fitting[0]?.name : undefined;

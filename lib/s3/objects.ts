@@ -40,10 +40,12 @@ interface AwsOptions {
   credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
 }
 
-export function openS3(options: AwsOptions & { idleMs?: number } = {}): S3Client {
+/** @param options `anyRegion`: follows S3 to the region of a bucket */
+export function openS3(options: AwsOptions & { idleMs?: number; anyRegion?: boolean } = {}): S3Client {
   return new S3Client({
     maxAttempts: 4,
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: options.idleMs ?? IDLE_MS },
+    followRegionRedirects: options.anyRegion ?? false,
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),
     // A custom endpoint (an emulator, MinIO) rarely supports bucket.host names.
@@ -76,9 +78,20 @@ export async function getTaggedText(s3: S3Client, address: ObjectAddress): Promi
   }
 }
 
+export interface ReadLimits {
+  /** The limit of one read with its retries. Default READ_MS, for machines at Amazon. */
+  readonly limitMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** The first `limit` bytes of an object. @throws S3's error, such as NoSuchKey */
 export async function getBytes(s3: S3Client, address: ObjectAddress, limit: number): Promise<Uint8Array> {
   return (await getRange(s3, address, { start: 0, end: limit })).bytes;
+}
+
+function within(ms: number, signal: AbortSignal | undefined): AbortSignal {
+  const timeout = AbortSignal.timeout(ms);
+  return signal ? AbortSignal.any([signal, timeout]) : timeout;
 }
 
 /**
@@ -89,6 +102,7 @@ export async function getRange(
   s3: S3Client,
   { bucket, key }: ObjectAddress,
   range: { readonly start: number; readonly end: number; readonly etag?: string | undefined },
+  { limitMs = READ_MS, signal }: ReadLimits = {},
 ): Promise<{ readonly bytes: Uint8Array; readonly etag: string | undefined }> {
   const { start, end, etag } = range;
   const get = new GetObjectCommand({
@@ -97,7 +111,7 @@ export async function getRange(
     ...(end > start ? { Range: `bytes=${start}-${end - 1}` } : {}),
     ...(etag ? { IfMatch: etag } : {}),
   });
-  const abortSignal = AbortSignal.timeout(READ_MS);
+  const abortSignal = within(limitMs, signal);
   for (let attempt = 1; ; attempt++) {
     const { Body, ETag } = await s3.send(get, { abortSignal });
     try {
@@ -120,6 +134,36 @@ export async function listFolder(s3: S3Client, bucket: string, prefix: string): 
 export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body: string): Promise<void> {
   const put = new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: 'application/json' });
   await s3.send(put);
+}
+
+export interface ObjectFacts {
+  readonly bytes: number;
+  readonly etag: string;
+  /** False where the ETag is no MD5 of the content, as of an object that is encrypted with a key of KMS. */
+  readonly etagIsDigest: boolean;
+  /** Hex, where S3 has one of the whole object. */
+  readonly sha256: string | undefined;
+}
+
+/** @throws S3's error */
+export async function factsOf(
+  s3: S3Client,
+  { bucket, key }: ObjectAddress,
+  { limitMs = READ_MS, signal }: ReadLimits = {},
+): Promise<ObjectFacts> {
+  const abortSignal = within(limitMs, signal);
+  const head = new HeadObjectCommand({ Bucket: bucket, Key: key, ChecksumMode: 'ENABLED' });
+  const { ContentLength = 0, ETag = '', ChecksumSHA256, ...facts } = await s3.send(head, { abortSignal });
+  const isPlain = ['AES256', undefined].includes(facts.ServerSideEncryption) && !facts.SSECustomerAlgorithm;
+  // Of several parts S3 may have the checksum of their checksums, which ends in a dash and their number.
+  const isWhole = ChecksumSHA256 !== undefined && /^[\w+/]{43}=$/.test(ChecksumSHA256);
+  const sha256 = isWhole ? Buffer.from(ChecksumSHA256, 'base64').toString('hex') : undefined;
+  return {
+    bytes: ContentLength,
+    etag: ETag,
+    etagIsDigest: isPlain && /^"?[0-9a-f]{32}"?$/.test(ETag),
+    sha256,
+  };
 }
 
 /** The size of an object; undefined when it does not exist. */

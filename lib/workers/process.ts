@@ -172,6 +172,8 @@ export class WorkerProcess {
   }
 
   #read(decoder: FrameDecoder, chunk: Buffer): void {
+    // It is ended for what it did, and may have written more until then, which could look like a result.
+    if (this.#why !== undefined) return;
     try {
       for (const frame of decoder.push(chunk)) {
         const message = readFromWorker(frame);

@@ -259,6 +259,7 @@ function wrapped(model: Model, around: Around): Model {
       version: runner.version,
       ...(runner.inputs ? { inputs: runner.inputs } : {}),
       ...(runner.outputs ? { outputs: runner.outputs } : {}),
+      ...(runner.names ? { names: runner.names } : {}),
       run: (records, policy) => around(records.length, () => runner.run(records, policy)),
       ...(runIsolated && {
         runIsolated: (records, limitMs) => around(records.length, () => runIsolated(records, limitMs)),

@@ -18,23 +18,27 @@ interface Budget {
 /** What only workers and their clients need. */
 const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 
+/** What only models of texts need. */
+const TEXTS = ['lib/text', 'convert/text'];
+
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: WORKERS, lines: 16_760, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 17_780, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
+  { folders: TEXTS, lines: 2_600, planned: 2_600 },
   { folders: ['sdk'], lines: 2_100, planned: 1_500 },
-  { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_890, planned: 4_500 },
+  { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_940, planned: 4_500 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], without: ['cli/wkr'], lines: 6_230, planned: 5_500 },
-  { folders: ['infra'], lines: 3_860, planned: 3_500 },
+  { folders: ['cli'], without: ['cli/wkr'], lines: 6_500, planned: 5_500 },
+  { folders: ['infra'], lines: 5_160, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
-  { folders: ['convert/tensorflow'], lines: 10_500, planned: 10_500 },
-  { folders: ['convert/caffe'], lines: 3_600, planned: 3_600 },
-  { folders: ['convert/pytorch'], lines: 9_200, planned: 4_500 },
-  { folders: ['convert/openvino'], lines: 4_600, planned: 2_400 },
-  { folders: ['convert/bigdl'], lines: 2_985, planned: 2_200 },
-  { folders: ['convert/trees'], lines: 1_130, planned: 1_130 },
+  { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
+  { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },
+  { folders: ['convert/pytorch'], lines: 8_970, planned: 4_500 },
+  { folders: ['convert/openvino'], lines: 4_430, planned: 2_400 },
+  { folders: ['convert/bigdl'], lines: 2_960, planned: 2_200 },
+  { folders: ['convert/trees'], lines: 1_310, planned: 1_130 },
   {
     folders: ['convert'],
     without: [
@@ -44,8 +48,9 @@ const BUDGETS: readonly Budget[] = [
       'convert/openvino',
       'convert/pytorch',
       'convert/trees',
+      'convert/text',
     ],
-    lines: 11_250,
+    lines: 13_320,
     planned: 4_500,
   },
 ];

@@ -22,6 +22,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/redis/',
     'lib/registry/',
     'lib/s3/',
+    'lib/text/',
     'lib/workers/',
   ],
   ['lib/http/'],
@@ -118,6 +119,7 @@ export const OWNERS: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['lib/redis/'],
   yaml: ['lib/config/file.ts'],
   'csv-parse': ['lib/codecs/csv.ts'],
+  '@huggingface/tokenizers': ['lib/text/library.ts'],
   '@cornerstonejs/codec-libjpeg-turbo-8bit': ['lib/codecs/image/libjpeg.ts'],
 };
 

@@ -31,6 +31,7 @@ const NAMES = [
   'model',
   'tune',
   'doctor',
+  'deployer-policy',
   'dlq',
 ];
 

@@ -54,7 +54,7 @@ test('model import makes an ONNX model beside the directory and prints its impor
   assert.equal(code, 0, stderr);
   assert.match(
     stdout,
-    /^# Caffe -> model\.onnx\n[\s\S]*- input data: float32 \[N,3,4,6\]\n- output prob: float32/,
+    /^# Caffe -> model\.onnx\n[\s\S]*- input data: float32 \[N,3,4,6\] \(rows freed by the import, dtype of the format\)\n- output prob: float32/,
   );
   assert.match(stdout, new RegExp(`\nwritten to ${join(cwd, 'net-onnx')}\n$`));
   assert.deepEqual((await readdir(join(cwd, 'net-onnx'))).sort(), [

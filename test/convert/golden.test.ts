@@ -48,7 +48,7 @@ const request = (...predictions: string[]) =>
 test('a model that gives the recorded answers passes, and each other answer is named with its place', async (t) => {
   const { save, check } = await modelFolder(t);
   await save(request(answer('2.0,20.0', '2.0,11.0'), answer('4.0,20.0', '3.0,11.0')));
-  assert.equal(await check(), 1);
+  assert.equal((await check()).count, 1);
   await save(request(answer('2.0,20.0', '2.0,11.0'), answer('4.0,20.0', '3.0,11.5')));
   await assert.rejects(check(), (error: Error) => {
     assert.match(error.message, /1 of 1 golden requests got another answer, so this version does not serve/);
@@ -72,7 +72,7 @@ test('golden requests are asked of the model as it is going to serve, with the r
     const verification = { batching, runtime, comparison: 'agrees' } as const;
     return assertGolden(directory, { file, job: DEFAULT_JOB, verification, process: models });
   };
-  assert.equal(await checkWith(['ConvMulFusion']), 1);
+  assert.equal((await checkWith(['ConvMulFusion'])).count, 1);
   await assert.rejects(checkWith([]), /expected 3\.0, got 0\.0/);
 });
 
@@ -166,7 +166,7 @@ test('a reference becomes one instance for each row, and its model passes', asyn
   const recorded = await goldenOfReference(path, ports, undefined);
   assert.deepEqual(recorded.predictions, [answer('2.0,4.0', '2.0,3.0'), answer('6.0,8.0', '4.0,5.0')]);
   await writeGolden(directory, { name: 'ref', tolerance: 1e-4, ...recorded }, false);
-  assert.equal(await check(), 1);
+  assert.equal((await check()).count, 1);
   const fewer = { ...ports, outputs: [...ports.outputs, port('w')] };
   await assert.rejects(goldenOfReference(path, fewer, undefined), /an array for each output .*y, z, w/);
 });

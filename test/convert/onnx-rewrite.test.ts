@@ -73,7 +73,7 @@ test('ZipMap becomes a tensor, through nodes in between, and its classes become 
   const { runner, importReport, out } = await imported(t, folder);
   assert.deepEqual(importReport.notes, [
     'output "probabilities" is a tensor of 3 probabilities instead of a map',
-    'output "probabilities" has 3 labels: cat, dog, fish',
+    'output "probabilities" has 3 labels (from the model file): cat, dog, fish',
   ]);
   assert.deepEqual(runner.outputs, [{ name: 'probabilities', dtype: 'float32', shape: ['N', 3] }]);
   const [[answer]] = (await throughPredict(runner, [{ X: [1, 0] }])) as [

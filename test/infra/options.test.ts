@@ -24,9 +24,14 @@ describe('the settings of a deployment', () => {
     jwtAudience: '',
     requestsPerSecond: '1000',
     respondAsync: 'off',
+    redis: 'node',
+    redisUrl: '',
+    redisPassword: '',
     redisNodeType: 'cache.t4g.micro',
     redisNodes: 1,
     redisAuth: 'none',
+    queueName: 'stage',
+    tmpMB: 512,
     logDays: 14,
     keepData: 'off',
     monitoring: 'basic',
@@ -35,12 +40,14 @@ describe('the settings of a deployment', () => {
     alarmTopic: 'none',
     tracing: 'off',
     provisioned: 0,
+    zones: '',
     vpcId: '',
     subnetIds: '',
     routeTableIds: '',
     securityGroup: '',
     domain: '',
     certificateArn: '',
+    deploymentRole: '',
     workerImage: '',
   };
   const request: Request = { stage: 'dev', config: undefined, parameters };
@@ -126,6 +133,41 @@ describe('the settings of a deployment', () => {
     }
   });
 
+  test('a Redis on the internet needs an address with TLS and no password, a parameter, and no VPC', () => {
+    const url = {
+      redis: 'url',
+      redisUrl: 'rediss://user@redis.example.com:6379',
+      redisPassword: '/job/redis',
+    };
+    assert.equal(problemsOf(url), '');
+    assert.equal(problemsOf({ ...url, redisUrl: 'rediss://redis.example.com' }), '');
+    for (const redisUrl of [
+      'redis://redis.example.com:6379',
+      'rediss://user:secret@redis.example.com:6379',
+      'redis.example.com',
+      'rediss://a b',
+    ])
+      assert.match(problemsOf({ ...url, redisUrl }), /^param redisUrl ".*": expected rediss:\/\/host:port/);
+    for (const redisPassword of ['secret', '/a b', '/aws/x', '/SSM/x', '/', `/${'a/'.repeat(16)}a`])
+      assert.match(
+        problemsOf({ ...url, redisPassword }),
+        /^param redisPassword ".*": expected the name of a/,
+      );
+    assert.match(problemsOf({ ...url, redisUrl: '' }), /^param redis=url needs redisUrl and redisPassword$/);
+    assert.match(
+      problemsOf({ ...url, redis: 'node' }),
+      /^params redisUrl and redisPassword belong to redis=url/,
+    );
+    assert.match(problemsOf({ ...url, redisAuth: 'iam' }), /^param redis=url uses no VPC/);
+    assert.match(problemsOf({ ...url, respondAsync: 'routed' }), /param redis=url uses no VPC/);
+    const { variables, vpc, vpcDependencies, files } = readSettings(folder, {
+      ...request,
+      parameters: { ...parameters, ...url },
+    });
+    assert.deepEqual([vpc, vpcDependencies, files.network, files.sqsEndpoint], [null, [], 'none', 'off']);
+    assert.equal(variables.batch['CLUSTER_SERVING_REDIS_USER'], 'user');
+  });
+
   test('a config file that is named must exist', () => {
     assert.throws(() => readSettings(folder, { ...request, config: 'absent.yaml' }), {
       code: 'bad_config',
@@ -149,6 +191,10 @@ describe('the settings of a deployment', () => {
       redisNodeType: 'large',
       redisNodes: 1.5,
       redisAuth: 'password',
+      queueName: 'own',
+      tmpMB: 10_241,
+      zones: 'us-east-1,us-east-1a',
+      deploymentRole: 'role/deployer',
       logDays: '15',
       keepData: 'maybe',
       monitoring: 'none',
@@ -200,6 +246,7 @@ describe('the settings of a deployment', () => {
     const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/0';
     const together: readonly Partial<Parameters>[] = [
       vpc,
+      { zones: 'us-east-1a, us-west-2-lax-1a' },
       { ...vpc, respondAsync: 'routed', routeTableIds: 'rtb-01234567', securityGroup: 'sg-01234567' },
       { auth: 'jwt', jwtIssuer: 'https://issuer.example.com/', jwtAudience: 'a, b' },
       { domain: 'api.example.com', certificateArn },
@@ -207,6 +254,8 @@ describe('the settings of a deployment', () => {
     ];
     for (const one of together) assert.equal(problemsOf(one), '');
     const apart: readonly Partial<Parameters>[] = [
+      { zones: 'us-east-1a' },
+      { ...vpc, zones: 'us-east-1a,us-east-1c' },
       { vpcId: vpc.vpcId },
       { vpcId: vpc.vpcId, subnetIds: 'subnet-0123456789abcdef0' },
       { subnetIds: subnets },

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { PutObjectCommand, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { prepareModel, publishJob } from '../../infra/publish.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
@@ -53,6 +53,32 @@ describe('publishing the model of a job', () => {
     assert.equal((await pointerOf('serving_stream')).version, version);
   });
 
+  test('a model in S3 is copied with the account of the deployment, checked before packaging, and serves', async () => {
+    const theirs = 'their-models';
+    await aws.createBucket(theirs);
+    const put = (Key: string, Body: Uint8Array) =>
+      aws.s3.send(new PutObjectCommand({ Bucket: theirs, Key, Body }));
+    const shapes = { name: 'x', dtype: 'float32', shape: ['N', 2] } as const;
+    await put('a/net/model.onnx', identityModel([shapes]));
+    await writeFile(join(folder, 'config.yaml'), `jobName: remote\nmodelPath: s3://${theirs}/a/net\n`);
+    const request = { root: folder, config: undefined, bucket: BUCKET, client };
+    const prepared = await prepareModel({ ...request, client: async () => client });
+    assert.deepEqual(prepared, { directory: `s3://${theirs}/a/net`, isThere: true, notes: [] });
+    const { directory, version } = await publishJob(request);
+    assert.equal(directory, `s3://${theirs}/a/net`);
+    assert.equal((await pointerOf('remote')).version, version);
+    // What is there now counts, and one copy is kept.
+    await put('a/net/model.onnx', identityModel([{ ...shapes, shape: ['N', 3] }]));
+    assert.notEqual((await publishJob(request)).version, version);
+    const copies = join(folder, 'node_modules', '.cache', 'cluster-serving', 'copied', 'remote');
+    assert.equal((await readdir(copies)).length, 1);
+    await writeFile(join(folder, 'config.yaml'), 'modelPath: s3://nobody-has-it/net\n');
+    await assert.rejects(prepareModel({ ...request, client: async () => client }), {
+      code: 'bad_config',
+      message: /^s3:\/\/nobody-has-it\/net: there is no bucket nobody-has-it/,
+    });
+  });
+
   test('without a model directory nothing is uploaded', async () => {
     await writeFile(join(folder, 'config.yaml'), 'jobName: empty\n');
     const { directory, version } = await publishJob({
@@ -75,7 +101,7 @@ describe('publishing the model of a job', () => {
   });
 
   test('before packaging a model that could not serve is an error, and no directory is none', async () => {
-    const prepare = () => prepareModel({ root: folder, config: undefined });
+    const prepare = () => prepareModel({ root: folder, config: undefined, client: () => assert.fail() });
     assert.equal((await prepare()).isThere, false);
     const model = join(folder, 'model');
     await mkdir(model);

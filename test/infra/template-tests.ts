@@ -18,6 +18,7 @@ import {
 const FUNCTIONS = ['batch', 'dead-letter', 'predict', 'predictions', 'status', 'submit'];
 const ROUTES: Readonly<Record<string, string>> = {
   'POST /predict': 'predict',
+  'POST /v1/embeddings': 'predict',
   'POST /v2/{path+}': 'predict',
   'GET /v2/{path+}': 'predict',
   'HEAD /v2/{path+}': 'predict',

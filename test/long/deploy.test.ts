@@ -26,7 +26,8 @@ import { identityModel } from '../support/onnx.ts';
 import { resourcesOf, type Template } from '../support/template.ts';
 
 const TEMPLATE = 'cloudformation-template-update-stack.json';
-const NO_SPACE = 'Cannot make this today (Service: ElastiCache, Status Code: 400)';
+const NO_SPACE =
+  'cache.t4g.small (VPC) is not currently supported in the availability zone us-east-1e. Retry the launch with no availability zone or target: us-east-1a, us-east-1f. (Service: ElastiCache, Status Code: 400)';
 const OUTPUTS = [
   'HttpApiUrl',
   'QueueUrl',
@@ -92,6 +93,12 @@ async function packagedAndUploaded({ folder, aws }: Account, { deployment = {}, 
 async function devLife(account: Account) {
   const { aws, serverless, folder } = account;
   const seen = (run: Run) => look(account, 'cluster-serving-dev', run);
+  const modelless = await seen(await serverless('deploy'));
+  const sampled = await look(
+    account,
+    'cluster-serving-sample',
+    await serverless('deploy', '--stage', 'sample', '--param', 'sample=on'),
+  );
   const model = await writeModel(account, 2);
   const created = await seen(await serverless('deploy'));
   assert.equal(created.exitCode, 0, created.output);
@@ -115,6 +122,8 @@ async function devLife(account: Account) {
     [bucket, created.resources['ServerlessDeploymentBucket']].map((name) => objectsOf(aws, name)),
   );
   return {
+    modelless,
+    sampled,
     model,
     stored,
     files,
@@ -169,6 +178,20 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     [dev, prod] = [devLived.value, prodLived.value];
   });
   after(() => Promise.all(accounts.map((account) => account.close())));
+
+  test('a first deploy without a model is refused before anything is created', () => {
+    const { modelless } = dev;
+    assert.equal(modelless.exitCode, 1);
+    assert.match(modelless.output, /there is no model: .*\/model is no directory.*--param sample=on/);
+    assert.deepEqual([modelless.status, modelless.calls.includes('CreateChangeSet')], [undefined, false]);
+  });
+
+  test('deploy with sample=on needs no model, and serves the sample', () => {
+    const { sampled } = dev;
+    assert.deepEqual([sampled.exitCode, sampled.status], [0, 'UPDATE_COMPLETE'], sampled.output);
+    assert.ok('models/serving_stream/current.json' in (sampled.bucket ?? {}));
+    assert.match(sampled.output, /examples\/digits\/model serves from now on/);
+  });
 
   test('deploy creates every resource of the template and waits until CloudFormation is done', () => {
     const { created, files } = dev;
@@ -306,6 +329,7 @@ describe('a stack on S3 and CloudFormation of this machine', () => {
     assert.equal(failed.exitCode, 1);
     assert.ok(failed.output.includes(NO_SPACE), failed.output);
     assert.match(failed.output, /CREATE_FAILED: Redis/);
+    assert.match(failed.output, /AWS does not offer this in us-east-1e: --param zones=us-east-1a,us-east-1f/);
     assert.doesNotMatch(failed.output, /serves from now on/);
     assert.equal(failed.status, 'UPDATE_ROLLBACK_COMPLETE');
     // keepData: CloudFormation leaves the bucket even when it rolls back, and it is empty.

@@ -180,6 +180,53 @@ describe('serverless package into a network that is there, with a name, tokens a
   });
 });
 
+describe('serverless package with a Redis on the internet', () => {
+  let packaged: Packaged;
+  let template: Template;
+
+  before(async () => {
+    const parameters = {
+      redis: 'url',
+      redisUrl: 'rediss://app@results.example.com:6380',
+      redisPassword: '/my-job/redis',
+      respondAsync: 'on',
+    };
+    packaged = await packageProject({
+      options: [
+        '--stage',
+        'prod',
+        ...Object.entries(parameters).flatMap(([name, value]) => ['--param', `${name}=${value}`]),
+      ],
+    });
+    assert.equal(packaged.exitCode, 0, packaged.output);
+    template = await packaged.template();
+  });
+  after(() => packaged?.remove());
+
+  lintTest(() => packaged);
+  describe('the template, as that of every stack', () => everyStackTests(() => packaged));
+
+  test('there is no VPC, no Redis and no endpoint, and nothing watches one', () => {
+    const types = new Set(Object.values(template.Resources).map(({ Type }) => Type));
+    for (const type of types) assert.doesNotMatch(type, /^AWS::(EC2|ElastiCache)::/);
+    assert.doesNotMatch(JSON.stringify(template), /AWS\/ElastiCache|ec2:/);
+    assert.equal(template.Outputs['RedisUrl'], undefined);
+  });
+
+  test('functions that use Redis get its address, its user and the name of the password, the others nothing', () => {
+    for (const [name, { Environment }] of resourcesOf(template, 'AWS::Lambda::Function')) {
+      const { Variables } = Environment as { Variables: Record<string, unknown> };
+      const found = Object.entries(Variables).filter(([variable]) => variable.includes('REDIS'));
+      const expected = {
+        CLUSTER_SERVING_REDIS_URL: 'rediss://results.example.com:6380',
+        CLUSTER_SERVING_REDIS_USER: 'app',
+        CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: '/my-job/redis',
+      };
+      assert.deepEqual(Object.fromEntries(found), name.startsWith('Submit') ? {} : expected, name);
+    }
+  });
+});
+
 test('packaged twice, every archive has the same bytes', async (t) => {
   const [first, again] = await Promise.all([packageProject(), packageProject()]);
   t.after(() => Promise.all([first.remove(), again.remove()]));

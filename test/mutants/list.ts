@@ -12,6 +12,8 @@ import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
 import { REDIS } from './areas/redis.ts';
 import { REDIS_SCRIPTS } from './areas/redis-scripts.ts';
+import { SOURCES } from './areas/sources.ts';
+import { TEXT } from './areas/text.ts';
 import { WORKER_ACCEPTANCE } from './areas/worker-acceptance.ts';
 import { WORKER_HTTP } from './areas/worker-http.ts';
 import { WORKERS } from './areas/workers.ts';
@@ -23,6 +25,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...PIPELINE,
   ...ANSWERS,
   ...REDIS_SCRIPTS,
+  ...TEXT,
   ...REDIS,
   ...AWS,
   ...HTTP,
@@ -34,4 +37,5 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...EMBEDDED_REDIS,
   ...CLIENTS,
   ...CALLERS,
+  ...SOURCES,
 ]);

@@ -20,6 +20,14 @@ test('plain numbers travel as float32 when that is exact, else as float64', asyn
   assert.deepEqual([large.dtype, large.data[0]], ['float64', 2 ** 24 + 1]);
 });
 
+test('null and NaN are the missing value of a column, and null stands in no array', async () => {
+  for (const missing of [null, Number.NaN]) {
+    assert.deepEqual(await tensorOf(missing), { dtype: 'float32', shape: [], data: Float32Array.of(NaN) });
+  }
+  assert.deepEqual((await tensorOf([1, Number.NaN])).data, Float32Array.of(1, NaN));
+  await assert.rejects(toInputs({ x: [1, null] as number[] }), /input "x": expected a number, got null/);
+});
+
 test('a Buffer is refused, because it may be meant as an image or as numbers', async () => {
   await refused(Buffer.from([1]), /got a Buffer; write \{ bytes \} for an image/);
 });

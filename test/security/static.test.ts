@@ -112,11 +112,12 @@ test('a pickle is distinguished from other files and never executed', () => {
   assert.deepEqual(filesWith(/pickle\.loads?|unpickle\(|jpickle|from 'pickle/i), []);
 });
 
-test('the server opens connections by its three clients only: S3, SQS and Redis', () => {
+test('the server opens connections by its three clients only, S3, SQS and Redis, and to read the password of Redis', () => {
   // Without `node:` the name counts only where a module is named: `http` is a group of settings, too.
   const network =
     /(['"]node:|(from|import|require|getBuiltinModule)\s*\(?\s*['"])(https?|net|tls|dgram|dns|http2)(\/promises)?['"]|[^.\w](fetch|WebSocket|EventSource)\(/;
   assert.deepEqual(filesWith(network, DEPLOYED), [
+    'lib/redis/secret.ts',
     // The pipes between the service and a worker's process.
     'lib/workers/connection.ts',
     // Its method that gives results is called fetch.
@@ -135,6 +136,8 @@ test('files are touched only where models, settings and the image decoder are, a
     [
       'lib/codecs/image/libjpeg.ts',
       'lib/config/file.ts',
+      // The tokenizer beside a model.
+      'lib/text/files.ts',
       // A worker's process finds its class and has a folder of its own; the service writes its log files.
       'lib/workers/command.ts',
       'lib/workers/load.ts',

@@ -11,7 +11,16 @@ import { fileURLToPath } from 'node:url';
 import type { Template } from './template.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = ['convert', 'functions', 'infra', 'lib', 'package.json', 'python', 'serverless.yml'];
+const COPIED = [
+  'convert',
+  'examples/digits',
+  'functions',
+  'infra',
+  'lib',
+  'package.json',
+  'python',
+  'serverless.yml',
+];
 const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 600;
 

@@ -100,7 +100,7 @@ describe('serverless package with a config.yaml and parameters', () => {
 
   test('queue, batch and memory follow config.yaml', () => {
     const queue = propertiesOf(template, 'Queue');
-    assert.equal(queue['QueueName'], 'cluster-serving-night_shift');
+    assert.equal(queue['QueueName'], `${serviceName('night_shift')}-prod-queue`);
     assert.equal(queue['VisibilityTimeout'], 6 * 60 + 5);
     assert.equal((queue['RedrivePolicy'] as { maxReceiveCount: number }).maxReceiveCount, 3);
     const mapping = propertiesOf(template, 'BatchEventSourceMappingSQSQueue');

@@ -41,6 +41,13 @@ const simplified: Rule = (call) => {
   return call.moved(x, shape);
 };
 
+/** The parts of each text, in rows as long as the longest of them. */
+const tokenizer: Rule = (call) => {
+  const x = call.data(0);
+  if (x.kind === 'rows') call.end('its rows are as long as the longest text of the run');
+  return fixedOf(x.shape && [...x.shape, call.dim()]);
+};
+
 const CONTRIB_RULES: Readonly<Record<string, Rule>> = {
   BiasGelu: nary,
   FastGelu: nary,
@@ -50,6 +57,7 @@ const CONTRIB_RULES: Readonly<Record<string, Rule>> = {
   QuickGelu: unary,
   SkipLayerNormalization: skipNormalization,
   SkipSimplifiedLayerNormalization: skipNormalization,
+  Tokenizer: tokenizer,
 };
 
 export const CONTRIB: Readonly<Record<string, Rule>> = {

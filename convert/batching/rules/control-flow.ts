@@ -6,6 +6,7 @@ import type { Call, Rule } from '../call.ts';
 import type { Graph } from '../model.ts';
 import { numberOf, type Size, same } from '../size.ts';
 import { type Fixed, fixedOf, join, type Value } from '../value.ts';
+import { samePlace } from './joining.ts';
 
 /** Turns until a loop's state is the same in kind; more only happens in graphs that we do not follow. */
 const MAX_TURNS = 6;
@@ -138,11 +139,52 @@ const loop: Rule = (call) => {
   return [...state, ...outputs.slice(1).map((value) => stacked(call, value, turns))];
 };
 
+/**
+ * A turn for each row, without state: whatever the body computes of a row, no other row is in sight. Undefined where the
+ * turns do not go along the rows.
+ */
+function perRow(call: Call, body: Graph, count: number): Value[] | undefined {
+  const inputs = Array.from({ length: count }, (_, i) => call.data(i));
+  const axes = call.ints('scan_input_axes');
+  const scanned = inputs.map((value, i) => call.axis(axes?.[i] ?? 0, call.shape(value).length));
+  const [first] = inputs;
+  if (
+    first?.kind !== 'rows' ||
+    !inputs.every((value, i) => value.kind === 'rows' && value.axis === scanned[i])
+  )
+    return undefined;
+  const directions = [
+    ...(call.ints('scan_input_directions') ?? []),
+    ...(call.ints('scan_output_directions') ?? []),
+  ];
+  const place = samePlace(
+    call,
+    inputs.map((value, i) => ({
+      ...value,
+      axis: 0,
+      shape: [call.shape(value)[scanned[i] as number] as Size],
+    })),
+  );
+  if (!place || directions.some((direction) => direction !== 0))
+    call.end('it turns the order of the rows round');
+  const slices = inputs.map((value, i) => fixedOf(call.shape(value).toSpliced(scanned[i] as number, 1)));
+  const outputAxes = call.ints('scan_output_axes');
+  return call.analysis.runBody(body, slices, call).map((value, i) => {
+    if (value.kind === 'ended') return value;
+    if (value.kind !== 'fixed') return call.end('its body sees all rows');
+    if (!value.shape) return call.end('the shape of what its body makes is not known');
+    const axis = call.axis(outputAxes?.[i] ?? 0, value.shape.length + 1);
+    return call.rows(value.shape.toSpliced(axis, 0, place.shape[0] as Size), { ...place, axis });
+  });
+}
+
 const scan: Rule = (call) => {
   if (call.opset < 9) call.end('its first form has a batch axis of its own');
   const body = bodyOf(call, 'body');
   const count = call.int('num_scan_inputs', 0);
   const stateCount = call.count - count;
+  const made = stateCount === 0 ? perRow(call, body, count) : undefined;
+  if (made) return made;
   const initial = Array.from({ length: stateCount }, (_, i) => call.value(i) ?? fixedOf());
   const axes = call.ints('scan_input_axes');
   let length = call.dim();

@@ -1,8 +1,10 @@
 /** Operators of ai.onnx.ml: classical models, whose rows are the first of two axes. */
 import type { Call, Rule } from '../call.ts';
-import { type Size, size } from '../size.ts';
+import { ONE, product, type Size, size } from '../size.ts';
+import { MOST_TEXTS } from '../skim.ts';
 import { type Data, fixedOf, type Shape } from '../value.ts';
 import { unary } from './elementwise.ts';
+import { reshape } from './layout.ts';
 
 /** A matrix with one row for each record; a vector would be taken for one row. */
 function table(call: Call): { x: Data; shape: Shape } {
@@ -36,14 +38,22 @@ const sameTable: Rule = (call) => {
 const oneHot: Rule = (call) => {
   const x = call.data(0);
   const categories = ['cats_int64s', 'cats_strings'].map((name) => call.attribute(name)?.count ?? 0);
-  return call.moved(x, [...call.shape(x), size(Math.max(...categories))]);
+  const count = Math.max(...categories);
+  return call.moved(x, [...call.shape(x), count < MOST_TEXTS ? size(count) : call.dim()]);
 };
 
-/** Columns of the last axis. */
+/**
+ * Columns of the last axis, whose places are one list for all rows; or, of a table that is fixed, such as the names of
+ * classes, those that each row asks for.
+ */
 const arrayFeatures: Rule = (call) => {
   const { x, shape } = table(call);
-  call.fixed(1);
-  return call.moved(x, [...shape.slice(0, -1), call.dim()]);
+  const places = call.data(1);
+  const rows = shape.length === 1 ? [ONE] : shape.slice(0, -1);
+  if (places.kind !== 'rows') return call.moved(x, [...rows, call.dim()]);
+  if (x.kind === 'rows') call.end('its rows take from all rows');
+  const list = reshape(call, places, [product(places.shape)]);
+  return call.moved(list, [...rows, ...list.shape], rows.length);
 };
 
 const featureVectors: Rule = (call) => {
@@ -72,6 +82,14 @@ const tfIdf: Rule = (call) => {
   return call.moved(x, [shape[0] as Size, call.dim()]);
 };
 
+/** Each text on its own, unless stop words are left out: then one text is shorter and moves the others. */
+const normalizer: Rule = (call) => {
+  const x = call.data(0);
+  const shape = call.shape(x);
+  if ((call.attribute('stopwords')?.count ?? 0) > 0) call.end('it leaves out texts, which moves the others');
+  return call.moved(x, shape);
+};
+
 const ML_RULES: Readonly<Record<string, Rule>> = {
   ArrayFeatureExtractor: arrayFeatures,
   Binarizer: unary,
@@ -94,5 +112,6 @@ const ML_RULES: Readonly<Record<string, Rule>> = {
 
 export const ML: Readonly<Record<string, Rule>> = {
   ...Object.fromEntries(Object.entries(ML_RULES).map(([name, rule]) => [`ai.onnx.ml:${name}`, rule])),
+  StringNormalizer: normalizer,
   TfIdfVectorizer: tfIdf,
 };

@@ -1,11 +1,10 @@
 /**
- * SSD: PriorBox becomes a constant, DetectionOutput becomes decoding and NonMaxSuppression. `top_k` limits each class
- * before suppression and `keep_top_k` the whole image after it; ONNX's limit does neither. The result [1,1,M,7] is of
- * one image and has no batch.
+ * SSD: PriorBox becomes a constant, DetectionOutput becomes decoding and NonMaxSuppression. The result [1,1,M,7] is of one
+ * image and has no batch.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { fixedProduct, planeOf, reshape, scalar } from '../../graph/layout.ts';
-import { fixed } from '../../graph/shapes.ts';
+import { type Detection, detected } from '../../graph/detection.ts';
+import { fixedProduct, planeOf } from '../../graph/layout.ts';
 import type { Value } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode, Parameters } from '../node.ts';
 
@@ -111,143 +110,46 @@ function variances(parameters: Parameters): readonly number[] {
   throw badModel(`has ${given.length} variances, expected 1 or 4`);
 }
 
-const CORNER = 1;
-const CENTER_SIZE = 2;
-const CORNER_SIZE = 3;
-
-interface Detection {
-  readonly classes: number;
-  readonly priors: number;
-  /** All classes but the background, in the order of suppression. */
-  readonly labels: readonly number[];
-  readonly isShared: boolean;
-  readonly topK: number;
-  readonly keepTopK: number;
-  readonly threshold: number | undefined;
-  readonly overlap: number;
-}
+/** By their numbers in the file. */
+const CODES: Readonly<Record<number, Detection['code']>> = {
+  1: 'corner',
+  2: 'center_size',
+  3: 'corner_size',
+};
 
 const detectionOutput: ConvertLayer = (node) => {
   node.bindBatch();
   const parameters = node.parameters('detection_output_param');
-  const detection = detectionOf(node, parameters);
-  const boxes = decoded(node, parameters, detection);
-  const { priors, classes, labels } = detection;
-  const confidences = reshape(node, node.input(1), [priors, classes]);
-  const byClass = node.one('Transpose', [confidences], { perm: [1, 0] });
-  const scores = node.one('Gather', [byClass, node.g.ints(labels)], { axis: 0 });
-  return rows(node, detection, boxes, scores);
-};
-
-function detectionOf(node: LayerNode, parameters: Parameters): Detection {
   const nms = parameters.child('nms_param');
-  const classes = parameters.number('num_classes');
-  const background = parameters.number('background_label_id', 0);
-  const priors = fixedProduct(node.input(2), 1) / 8;
-  const isShared = parameters.flag('share_location', true);
-  const batch = fixed(node.input(0), 0);
-  if (batch !== 1) throw badModel(`needs a batch of 1, got ${batch}`);
+  const inputs = [node.input(0), node.input(1), node.input(2)] as const;
   if (nms.number('eta', 1) < 1)
     throw badModel(`an adaptive threshold (eta ${nms.number('eta')}) is not supported`);
   if (!parameters.flag('normalized_bbox', true))
     throw badModel('boxes in pixels (normalized_bbox: false) are not supported');
-  const sizes = [fixedProduct(node.input(0), 0), fixedProduct(node.input(1), 0)];
-  const wanted = [priors * 4 * (isShared ? 1 : classes), priors * classes];
-  if (classes < 1 || !Number.isInteger(priors) || sizes.some((size, i) => size !== wanted[i]))
-    throw badModel(
-      `${priors} priors and ${classes} classes need inputs of ${wanted.join(' and ')} numbers, got ${sizes.join(' and ')}`,
-    );
-  const top = nms.number('top_k', -1);
-  return {
-    classes,
-    priors,
-    labels: Array.from({ length: classes }, (_, i) => i).filter((label) => label !== background),
-    isShared,
-    topK: top > -1 ? Math.min(top, priors) : priors,
-    keepTopK: parameters.number('keep_top_k', -1),
-    threshold: parameters.has('confidence_threshold') ? parameters.number('confidence_threshold') : undefined,
-    overlap: nms.number('nms_threshold', 0.3),
-  };
-}
-
-/** Half of the last axis: [from, from + 2). */
-function corner(node: LayerNode, value: Value, from: number): Value {
-  return node.g.one('Slice', [value, node.g.ints([from]), node.g.ints([from + 2]), node.g.ints([-1])]);
-}
-
-/** Boxes as [priors, 4], or as [classes without background, priors, 4]. */
-function decoded(node: LayerNode, parameters: Parameters, detection: Detection): Value {
-  const { g } = node;
-  const { priors, classes, isShared, labels } = detection;
-  const prior = reshape(node, node.input(2), [2, priors, 4]);
-  const boxes = g.one('Gather', [prior, g.scalar('int64', 0)], { axis: 0 });
-  const variance = g.one('Gather', [prior, g.scalar('int64', 1)], { axis: 0 });
-  let offsets = reshape(node, node.input(0), isShared ? [priors, 4] : [priors, classes, 4]);
-  if (!isShared) {
-    const byClass = node.one('Transpose', [offsets], { perm: [1, 0, 2] });
-    offsets = node.one('Gather', [byClass, g.ints(labels)], { axis: 0 });
-  }
-  if (!parameters.flag('variance_encoded_in_target')) offsets = node.one('Mul', [offsets, variance]);
-  const code = parameters.number('code_type', CORNER);
-  if (code === CORNER) return node.one('Add', [boxes, offsets]);
-  const [low, high] = [corner(node, boxes, 0), corner(node, boxes, 2)];
-  const size = g.one('Sub', [high, low]);
-  if (code === CORNER_SIZE)
-    return node.one('Add', [boxes, node.one('Mul', [offsets, g.one('Concat', [size, size], { axis: -1 })])]);
-  if (code !== CENTER_SIZE) throw badModel(`code_type ${code} is not supported`);
-  const center = g.one('Mul', [g.one('Add', [low, high]), scalar(node, 0.5)]);
-  const middle = node.one('Add', [node.one('Mul', [corner(node, offsets, 0), size]), center]);
-  const half = g.one('Mul', [size, scalar(node, 0.5)]);
-  const reach = node.one('Mul', [node.one('Exp', [corner(node, offsets, 2)]), half]);
-  return node.one('Concat', [node.one('Sub', [middle, reach]), node.one('Add', [middle, reach])], {
-    axis: -1,
-  });
-}
-
-/** The remaining rows [image, label, score, x1, y1, x2, y2], by label, then by falling score. */
-function rows(node: LayerNode, detection: Detection, boxes: Value, scores: Value): Value {
-  const { g } = node;
-  const { labels, topK, keepTopK, isShared } = detection;
-  const [best, at] = g.add('TopK', [scores, g.ints([topK])], { axis: 1 }, { outputs: 2 }) as [Value, Value];
-  const candidates = isShared
-    ? node.one('Gather', [boxes, at], { axis: 0 })
-    : node.one('GatherND', [boxes, node.one('Unsqueeze', [at, g.ints([2])])], { batch_dims: 1 });
-  const limits = [g.ints([topK]), g.floats([detection.overlap])];
-  if (detection.threshold !== undefined) limits.push(g.floats([detection.threshold]));
-  const selected = node.one('NonMaxSuppression', [
-    straightened(node, candidates),
-    node.one('Unsqueeze', [best, g.ints([1])]),
-    ...limits,
-  ]);
-  const picked = node.one('Gather', [selected, g.ints([0, 2])], { axis: 1 });
-  const score = node.one('Unsqueeze', [node.one('GatherND', [best, picked]), g.ints([1])]);
-  const label = node.one('Gather', [
-    g.floats(labels, [labels.length, 1]),
-    node.one('Gather', [picked, g.scalar('int64', 0)], { axis: 1 }),
-  ]);
-  const image = node.one('Mul', [label, scalar(node, 0)]);
-  const found = node.one('Concat', [image, label, score, node.one('GatherND', [candidates, picked])], {
-    axis: 1,
-  });
-  return atLeastOne(node, keepTopK > -1 ? keepBest(node, found, score, keepTopK) : found);
-}
-
-/** An inverted box has no area in Caffe, but ONNX would swap its corners. */
-function straightened(node: LayerNode, boxes: Value): Value {
-  const low = corner(node, boxes, 0);
-  return node.one('Concat', [low, node.one('Max', [low, corner(node, boxes, 2)])], { axis: -1 });
-}
-
-/** The best `limit` rows, in their original order. */
-function keepBest(node: LayerNode, found: Value, score: Value, limit: number): Value {
-  const { g } = node;
-  const total = g.one('Gather', [g.one('Shape', [found]), g.ints([0])]);
-  const count = g.one('Min', [total, g.ints([limit])]);
-  const flat = g.one('Reshape', [score, g.ints([-1])]);
-  const best = g.add('TopK', [flat, count], { axis: 0 }, { outputs: 2 })[1];
-  const ordered = g.add('TopK', [best, count], { axis: 0, largest: 0 }, { outputs: 2 })[0];
-  return node.one('Gather', [found, ordered], { axis: 0 });
-}
+  const code = CODES[parameters.number('code_type', 1)];
+  if (!code) throw badModel(`code_type ${parameters.number('code_type')} is not supported`);
+  const priors = fixedProduct(inputs[2], 1) / 8;
+  const [top, keep] = [nms.number('top_k', -1), parameters.number('keep_top_k', -1)];
+  const found = detected(
+    node,
+    {
+      classes: parameters.number('num_classes'),
+      priors,
+      background: parameters.number('background_label_id', 0),
+      isShared: parameters.flag('share_location', true),
+      code,
+      isEncoded: parameters.flag('variance_encoded_in_target'),
+      topK: top > -1 ? Math.min(top, priors) : priors,
+      keepTopK: keep > -1 ? keep : undefined,
+      threshold: parameters.has('confidence_threshold')
+        ? parameters.number('confidence_threshold')
+        : undefined,
+      overlap: nms.number('nms_threshold', 0.3),
+    },
+    inputs,
+  );
+  return atLeastOne(node, found);
+};
 
 /** Without a detection Caffe returns one row that says so. */
 function atLeastOne(node: LayerNode, found: Value): Value {

@@ -4,29 +4,17 @@ import {
   byteStringsOf,
   bytesOf,
   messageOf,
-  messagesOf,
   numberOf,
   plainNumbersOf,
   textOf,
   textsOf,
 } from '../../wire/message.ts';
 import type { Message, Table } from '../../wire/table.ts';
+import { ATTRIBUTE, PLAIN_NODE } from '../tables.ts';
+import { fieldsOf } from './fields.ts';
 
 const text = (name: string) => ({ name, type: 'string' as const });
-const ATTRIBUTE: Table = {
-  1: text('name'),
-  3: { name: 'int', type: 'int64' },
-  4: { name: 'text', type: 'bytes' },
-  8: { name: 'ints', type: 'int64', repeated: true },
-  9: { name: 'texts', type: 'bytes', repeated: true },
-};
-const NODE: Table = {
-  1: { name: 'inputs', type: 'string', repeated: true },
-  2: { name: 'outputs', type: 'string', repeated: true },
-  3: text('name'),
-  4: text('operator'),
-  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
-};
+const NAMED: Table = { 1: text('name') };
 /** A tensor's type as it lies in the file; of a sequence, the same of its items. */
 const TYPE: Table = {
   1: { name: 'tensor', type: 'bytes' },
@@ -47,11 +35,13 @@ export interface RawNode {
 }
 
 export function nodeOf(content: Uint8Array): RawNode {
-  const message = readMessage(content, NODE);
-  const attributes = new Map(messagesOf(message, 'attributes').map((item) => [textOf(item, 'name'), item]));
+  const message = readMessage(content, PLAIN_NODE);
+  // Read when they are asked for: those of trees are as large as the model.
   const of = <T>(name: string, read: (attribute: Message) => T, fallback: T) => {
-    const attribute = attributes.get(name);
-    return attribute ? read(attribute) : fallback;
+    const found = fieldsOf(content).findLast(
+      (field) => field.number === 5 && textOf(readMessage(field.content, NAMED), 'name') === name,
+    );
+    return found ? read(readMessage(found.content, ATTRIBUTE)) : fallback;
   };
   return {
     name: textOf(message, 'name'),

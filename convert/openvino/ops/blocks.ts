@@ -2,7 +2,7 @@
 import { badModel } from '../../../lib/contract/errors.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { axisOf, known } from '../../graph/shapes.ts';
-import { cast, type OpTable, type Rule } from '../node.ts';
+import { cast, type OpTable, type OvNode, type Rule } from '../node.ts';
 import { dtypeNamed } from '../weights.ts';
 import { scalar } from './elementwise.ts';
 import { numbersIn, size } from './shaping.ts';
@@ -47,15 +47,17 @@ const shuffleChannels: Rule = (node) => {
   return node.one('Gather', [x, node.g.ints(order)], { axis });
 };
 
+/** The block, and what is added or cut before and after. */
+function sizeLists(node: OvNode): [block: number[], before: number[], after: number[]] {
+  const list = (i: number) => constantNumbers(node.input(i), 'list of sizes');
+  return [list(1), list(2), list(3)];
+}
+
 /** Blocks of space and batch, by the shapes and transpositions that define them. */
 const spaceToBatch: Rule = (node) => {
   const x = node.input(0);
   node.bindBatch();
-  const [block, before, after] = [1, 2, 3].map((i) => constantNumbers(node.input(i), 'list of sizes')) as [
-    number[],
-    number[],
-    number[],
-  ];
+  const [block, before, after] = sizeLists(node);
   const padded = node.g.one('Pad', [x, node.g.ints([...before, ...after]), scalar(node, x, 0)]);
   const dims = numbersIn(padded);
   const apart = dims.flatMap((dim, i) =>
@@ -73,11 +75,7 @@ const spaceToBatch: Rule = (node) => {
 const batchToSpace: Rule = (node) => {
   const x = node.input(0);
   node.bindBatch();
-  const [block, before, after] = [1, 2, 3].map((i) => constantNumbers(node.input(i), 'list of sizes')) as [
-    number[],
-    number[],
-    number[],
-  ];
+  const [block, before, after] = sizeLists(node);
   const dims = numbersIn(x);
   const rest = dims.slice(1);
   const blocks = block.slice(1);

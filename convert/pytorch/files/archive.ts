@@ -1,15 +1,15 @@
 /** Opens a PyTorch file: what kind it is, its pickles and storages, and the code of a TorchScript archive. */
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { badModel } from '../../../lib/contract/errors.ts';
+import { readLimited } from '../../read-limited.ts';
+import { type Archive, isZip, openArchive } from '../../zip.ts';
 import { readLegacy } from './legacy.ts';
 import { readPickle } from './pickle.ts';
 import type { Pickled } from './pickled.ts';
 import type { Storages } from './tensors.ts';
-import { type Archive, isZip, openArchive } from './zip.ts';
 
 /** What Node reads into one buffer. */
 const MAX_BYTES = 2 ** 31 - 1;
+export const ARCHIVE = { entries: 100_000, unpackedBytes: 256 * 1024 * 1024, hasFolder: true } as const;
 
 export interface TorchFile {
   readonly name: string;
@@ -24,15 +24,12 @@ export interface TorchFile {
 
 /** @throws bad_model for files that are too large, broken, or of another kind */
 export async function openTorchFile(directory: string, name: string): Promise<TorchFile> {
-  const path = join(directory, name);
-  const { size } = await stat(path);
-  if (size > MAX_BYTES) throw badModel(`${name}: has ${size} bytes, the limit is ${MAX_BYTES} bytes`);
-  return readTorchFile(await readFile(path), name);
+  return readTorchFile(await readLimited(directory, name, MAX_BYTES), name);
 }
 
 export function readTorchFile(file: Buffer, name: string): TorchFile {
   if (!isZip(file)) return { name, ...readLegacy(file, name), script: undefined };
-  const archive = openArchive(file, name);
+  const archive = openArchive(file, name, ARCHIVE);
   const has = (entry: string) => archive.names.includes(entry);
   if (has('model.json'))
     throw badModel(

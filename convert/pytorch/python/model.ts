@@ -9,6 +9,7 @@ import type { TorchFile } from '../files/archive.ts';
 import { Objects, Weights } from '../files/objects.ts';
 import { type Pickled, PickledCall, PickledGlobal } from '../files/pickled.ts';
 import type { Parameter } from '../inputs.ts';
+import { classRecipe, weightsRecipe } from '../recipe.ts';
 import type { Context } from '../run/context.ts';
 import { Callable, Dict, Named, Obj, type Py, refuse, Tuple } from '../run/values.ts';
 import type { Runnable } from '../script.ts';
@@ -21,6 +22,9 @@ import { callFunction } from './vm.ts';
 const EXPORT =
   'in Python: torch.jit.trace(model.eval(), example_input).save("model.pt"), or ' +
   'torch.onnx.export(model.eval(), example_input, "model.onnx", opset_version=17)';
+
+/** What training scripts call the weights in a checkpoint. */
+const WEIGHTS_KEY = /^(model_?)?(state_?dict|weights|model|net|ema)$/;
 
 const NOTE =
   'the module is converted from the bytecode of its classes, which was compared with torch for few networks; compare the answers with --reference';
@@ -43,14 +47,23 @@ export function readPickled(file: TorchFile): Runnable {
 }
 
 function notAModule(root: Pickled, name: string) {
-  const items = root instanceof PickledCall && root.name === 'collections.OrderedDict' ? root.items : root;
-  if (!(items instanceof Map))
+  const items = itemsOf(root);
+  if (!items)
     return badModel(
       `${name}: holds ${root instanceof PickledCall ? root.name || 'an object' : 'a value'}, which is no model; ${EXPORT}`,
     );
+  const keys = [...items.keys()].filter((key) => typeof key === 'string');
+  const key = keys.find((one) => WEIGHTS_KEY.test(one) && itemsOf(items.get(one) ?? null));
   return badModel(
-    `${name}: holds weights without a model (a state_dict or checkpoint with ${[...items.keys()].slice(0, 3).map(String).join(', ')}); load them into the model, then ${EXPORT}`,
+    `${name}: holds weights without a model (a ${key === undefined ? 'state_dict' : 'checkpoint'} with ${keys.slice(0, 3).join(', ')}); ${weightsRecipe({ file: name, key })}`,
   );
+}
+
+/** Of a dict. */
+function itemsOf(value: Pickled): ReadonlyMap<Pickled, Pickled> | undefined {
+  const isOrdered = value instanceof PickledCall && value.name === 'collections.OrderedDict';
+  const items = isOrdered ? value.items : value;
+  return items instanceof Map ? items : undefined;
 }
 
 /** The parameters of forward, and that all code is there. */
@@ -68,7 +81,7 @@ function parametersOf(root: PickledCall, name: string): Parameter[] {
   const known = type ? layerOf(outerBases(type)) : layerOf([root.name]);
   if (known !== undefined) return [{ name: 'input', type: 'Tensor', hasDefault: false }];
   throw badModel(
-    `${name}: holds a module of class ${root.name || type?.name} by name only, its code is not in the file; ${EXPORT}`,
+    `${name}: holds a module of class ${root.name || type?.name} by name only, its code is not in the file; ${classRecipe({ file: name, type: root.name })}`,
   );
 }
 

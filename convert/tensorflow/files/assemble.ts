@@ -16,6 +16,7 @@ import {
 import type { OrderedNode } from './array-flow.ts';
 import { findLostWrites } from './array-order.ts';
 import { readAttributes } from './attributes.ts';
+import { type HashTables, isHashTable } from './hash-tables.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import { inOrder } from './order.ts';
 import type { RawNode } from './raw.ts';
@@ -28,6 +29,7 @@ import { isVariable, type Variables } from './variables.ts';
 interface AssembleContext {
   readonly library: Library;
   readonly variables: Variables;
+  readonly hashTables: HashTables;
   readonly budget: DecodedSizeBudget;
   readonly problems: Problems;
 }
@@ -53,7 +55,7 @@ export class Assembler {
 
   /** The nodes that the roots need, each after its inputs. */
   nodes({ scope, roots, fed, stack }: Wanted): Map<string, TfNode> {
-    const { problems, variables } = this.context;
+    const { problems, variables, hashTables } = this.context;
     const given = new Set(fed.keys());
     const reached = scope.reach(roots, { fed: given });
     const pivots = pivotsOf(scope, reached);
@@ -68,7 +70,9 @@ export class Assembler {
       problems.collect(raw.op, label(name), () => {
         const node = isVariable(raw)
           ? constant(name, variables.tensorOf(raw))
-          : this.decode(raw, scope, reached);
+          : isHashTable(raw)
+            ? hashTables.nodeOf(raw)
+            : this.decode(raw, scope, reached);
         nodes.set(name, node);
         if (raw.op === 'VarHandleOp') resources.set(`${name}:0`, typeOf(node));
       });

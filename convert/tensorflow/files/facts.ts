@@ -18,20 +18,30 @@ const FIXED: ReadonlyMap<string, DType> = new Map(
   Object.entries({
     uint8: 'DecodeJpeg DecodePng DecodeImage DecodeGif DecodeAndCropJpeg DecodeBmp',
     float32: 'ResizeBilinear ResizeBicubic ResizeArea CropAndResize Mfcc AudioSpectrogram',
-    string: 'ReadFile AsString StringJoin DecodeBase64 EncodeBase64 Substr',
+    string:
+      'ReadFile AsString StringJoin DecodeBase64 EncodeBase64 Substr StringLower StringUpper StringStrip StringFormat ReduceJoin ' +
+      'RegexReplace StaticRegexReplace UnicodeEncode UnicodeTranscode UnsortedSegmentJoin',
     bool: 'Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsFinite IsNan IsInf',
-    int64: 'Where',
-    int32: 'Rank',
+    int64: 'Where StringToHashBucket StringToHashBucketFast StringToHashBucketStrong',
+    int32: 'Rank StringLength',
   }).flatMap(([dtype, operations]) => operations.split(' ').map((operation) => [operation, dtype as DType])),
 );
 
+/** Types of the outputs in order, where no attribute states them. */
+const BY_PORT: ReadonlyMap<string, readonly DType[]> = new Map([
+  ['StringSplit', ['int64', 'string', 'int64']],
+  ['StringSplitV2', ['int64', 'string', 'int64']],
+  ['StringNGrams', ['string', 'int64']],
+  ['UnicodeDecode', ['int64', 'int32']],
+]);
+
 /** The attributes that may state an output's type; the first one present counts. */
-const TYPE_ATTRIBUTES = ['dtype', 'DstT', 'out_type', 'output_type', 'Tparams', 'T'];
+const TYPE_ATTRIBUTES = ['dtype', 'DstT', 'out_type', 'output_type', 'Tparams', 'element_dtype', 'Tout', 'T'];
 const TYPE_LISTS = ['Tout', 'output_types', 'component_types', 'T'];
 
 /** Returns undefined when the file does not state it. */
 export function typeOfTensor(node: RawNode, port: number): TfType | undefined {
-  const fixed = FIXED.get(node.op);
+  const fixed = FIXED.get(node.op) ?? BY_PORT.get(node.op)?.[port];
   if (fixed !== undefined) return fixed;
   for (const name of TYPE_ATTRIBUTES) {
     const value = node.attributes.get(name) as Message | undefined;

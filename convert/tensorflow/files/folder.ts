@@ -46,11 +46,12 @@ export class ModelFolder {
 
   /**
    * Reads a whole file.
-   * @throws bad_model when it is missing, not a file, or over 2 GB
+   * @param most bytes; default 2 GB
+   * @throws bad_model when it is missing, not a file, or larger
    */
-  read(file: string): Uint8Array {
+  read(file: string, most = MAX_FILE_BYTES): Uint8Array {
     return this.open(file, (descriptor, size) => {
-      if (size > MAX_FILE_BYTES) throw badModel(`${file} is larger than 2 GB`);
+      if (size > most) throw badModel(`${file} is larger than ${Math.round(most / 2 ** 20)} MB`);
       return readBytes(descriptor, file, 0, size);
     });
   }

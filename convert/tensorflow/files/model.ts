@@ -11,12 +11,14 @@ import { splitTensor, type TfGraph, type TfInput, type TfShape, type TfType } fr
 import { Assembler } from './assemble.ts';
 import type { Bundle } from './bundle/bundle.ts';
 import { describeCandidates, guessOutputs, isPlaceholder } from './candidates.ts';
+import { Changes } from './changes.ts';
 import { shapeOfTensor, typeOfTensor } from './facts.ts';
+import { type Assets, HashTables } from './hash-tables.ts';
 import { Library } from './library.ts';
 import { checkDistinct, findTensor, type NamedTensor, named, publicName } from './names.ts';
 import { listNodes } from './nodes.ts';
 import type { RawGraph, RawNode } from './raw.ts';
-import { isAssignment, Scope } from './scope.ts';
+import { Scope } from './scope.ts';
 import { countElements, DecodedSizeBudget } from './tensor.ts';
 import { Variables } from './variables.ts';
 
@@ -31,6 +33,8 @@ interface ModelSource {
   readonly outputs: readonly NamedTensor[] | undefined;
   readonly bundle: Bundle | undefined;
   readonly restoreNode: string;
+  /** Undefined for files that have no folder of assets. */
+  readonly assets?: Assets;
   /** Explains why variables have no values when there is no bundle. */
   readonly advice: string;
 }
@@ -78,21 +82,24 @@ class ModelBuilder {
     const fed = new Map(inputs.map((input) => [scope.resolve(input.tensor), undefined] as const));
     if (fed.size < inputs.length) throw badModel('two inputs are the same tensor');
     this.refuseOpenPlaceholders(roots, new Set(fed.keys()));
-    this.refuseAssignments(roots, new Set(fed.keys()));
     const variables = new Variables({ scope, bundle, restoreNode, advice, budget });
+    const changes = new Changes({ scope, variables, problems, notes }, roots, new Set(fed.keys()));
     variables.prepare([...scope.reach(roots, { fed: new Set(fed.keys()) })]);
-    const assembler = new Assembler({ library, variables, budget, problems });
+    const hashTables = new HashTables(scope, variables, source.assets);
+    const assembler = new Assembler({ library, variables, hashTables, budget, problems });
     const nodes = assembler.nodes({ scope, roots, fed, stack: undefined });
-    problems.throwIfAny();
-    const initial = variables.initial.slice(0, 5).join(', ');
-    if (initial !== '') notes.push(`variables that are not saved have their initial value: ${initial}`);
-    return {
+    const graph: TfGraph = {
       file,
       nodes,
       inputs: inputs.map((input) => this.describeInput(input)),
       outputs: outputs.map(({ name, tensor }) => ({ name, tensor: scope.resolve(tensor) })),
       functions: assembler.functions,
     };
+    changes.refuse(graph);
+    problems.throwIfAny();
+    const initial = variables.initial.slice(0, 5).join(', ');
+    if (initial !== '') notes.push(`variables that are not saved have their initial value: ${initial}`);
+    return graph;
   }
 
   private outputs(): readonly NamedTensor[] {
@@ -236,25 +243,6 @@ class ModelBuilder {
     throw badModel(
       `the outputs also need ${listNodes(open)}. Name them with --input, or give each a number with --constant, as keep_prob=1`,
     );
-  }
-
-  /**
-   * Refuses assignments that run whenever the outputs are computed. Those inside a condition are checked during
-   * conversion.
-   */
-  private refuseAssignments(roots: readonly string[], fed: ReadonlySet<string>): void {
-    const { scope } = this;
-    const reached = scope.reach(roots, { fed, control: true });
-    const conditional = scope.behindSwitch(reached);
-    const skipped: string[] = [];
-    for (const name of reached) {
-      const { op } = scope.nodes.get(name) as RawNode;
-      if (!isAssignment(op)) continue;
-      if (conditional.has(name)) skipped.push(name);
-      else this.problems.add(op, name, 'changes a variable at every call, which is not supported');
-    }
-    if (skipped.length > 0)
-      this.notes.push(`assignments that only training runs are left out: ${skipped.slice(0, 5).join(', ')}`);
   }
 
   private describeInput(input: NamedTensor): TfInput {

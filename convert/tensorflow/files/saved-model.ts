@@ -9,6 +9,7 @@ import type { Message } from '../../wire/table.ts';
 import type { TfModel } from '../graph.ts';
 import { Bundle } from './bundle/bundle.ts';
 import { ModelFolder } from './folder.ts';
+import type { Assets } from './hash-tables.ts';
 import { readMessageFile } from './message-file.ts';
 import { buildModel } from './model.ts';
 import { readGraph, splitGraphInput } from './raw.ts';
@@ -42,6 +43,7 @@ export async function readSavedModel(directory: string, options: ConvertOptions 
     options,
     inputs: signature?.inputs,
     outputs: signature?.outputs,
+    assets: assetsOf(meta, folder),
     bundle: folder.has(`${VARIABLES}.index`) ? new Bundle(folder, VARIABLES) : undefined,
     restoreNode: restore === '' ? '' : splitGraphInput(restore).replace(/:\d+$/, ''),
     advice: OLD_VARIABLES.some((name) => folder.has(name))
@@ -49,6 +51,20 @@ export async function readSavedModel(directory: string, options: ConvertOptions 
       : `${VARIABLES}.index is missing; copy the whole directory of the SavedModel`,
   };
   return { graph: buildModel(source, notes), files: folder.files, notes };
+}
+
+const INITIAL_SIGNATURE = '__saved_model_init_op';
+
+function assetsOf(meta: Message, folder: ModelFolder): Assets {
+  const files = messagesOf(meta, 'asset_file_def').map((asset): [string, string] => {
+    const info = messageOf(asset, 'tensor_info');
+    return [info === undefined ? '' : splitGraphInput(textOf(info, 'name')), textOf(asset, 'filename')];
+  });
+  const signature = mapOf(meta, 'signature_def').get(INITIAL_SIGNATURE) as Message | undefined;
+  const outputs = signature === undefined ? undefined : mapOf(signature, 'outputs');
+  const initial = outputs?.get(INITIAL_SIGNATURE) as Message | undefined;
+  const node = initial === undefined ? '' : textOf(initial, 'name').replace(/:\d+$/, '');
+  return { folder, files: new Map(files), initialNode: node };
 }
 
 function tagsOf(meta: Message): string[] {

@@ -17,9 +17,9 @@ interface ReachOptions {
   readonly control?: boolean;
 }
 
-/** Operations that change a variable. */
+/** Operations that change a variable or a table. */
 const ASSIGNMENT =
-  /^(?:Resource)?(?:Assign(?:Add|Sub)?(?:VariableOp)?|Scatter(?:Nd)?(?:Update|Add|Sub|Mul|Div|Min|Max)|Apply[A-Z]\w*|SparseApply[A-Z]\w*|StridedSliceAssign|CountUpTo)$/;
+  /^LookupTable(?:Import|Insert|Remove)(?:V2)?$|^(?:Resource)?(?:Assign(?:Add|Sub)?(?:VariableOp)?|Scatter(?:Nd)?(?:Update|Add|Sub|Mul|Div|Min|Max)|Apply[A-Z]\w*|SparseApply[A-Z]\w*|StridedSliceAssign|CountUpTo)$/;
 
 export function isAssignment(op: string): boolean {
   return ASSIGNMENT.test(op);

@@ -154,11 +154,15 @@ const SIGNATURE: Table = {
   3: one('method_name', 'string'),
 };
 
+/** A file in the folder `assets`, and the tensor that holds its path. */
+const ASSET_FILE: Table = { 1: one('tensor_info', () => TENSOR_INFO), 2: one('filename', 'string') };
+
 export const META_GRAPH: Table = {
   1: one('meta_info_def', () => META_INFO),
   2: one('graph_def', () => GRAPH),
   3: one('saver_def', () => SAVER),
   5: map('signature_def', () => SIGNATURE),
+  6: many('asset_file_def', () => ASSET_FILE),
 };
 
 export const SAVED_MODEL: Table = {

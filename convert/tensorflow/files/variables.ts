@@ -92,6 +92,20 @@ export class Variables {
     this.source.bundle?.assertWhole();
   }
 
+  /** A constant, or a tensor that is restored from the saved ones; undefined when it is computed. */
+  contentOf(tensor: string): Tensor | undefined {
+    const { bundle, budget } = this.source;
+    const saved = this.restoredFrom(tensor);
+    if (saved !== undefined) return bundle?.read(saved.key, saved.part);
+    const node = this.origin(tensor);
+    const content = node?.op === 'Const' ? tensorAttribute(node) : undefined;
+    return content === undefined ? undefined : readTensor(content, budget);
+  }
+
+  isSaved(tensor: string): boolean {
+    return this.restoredFrom(tensor) !== undefined;
+  }
+
   private find(variable: RawNode): Tensor {
     const { bundle, advice, budget } = this.source;
     const saved = bundle === undefined ? undefined : this.savedFor(variable, bundle);
@@ -136,18 +150,21 @@ export class Variables {
   }
 
   /** The tensors assigned to a variable anywhere in the graph, restored ones first. */
-  private valuesOf(variable: RawNode): readonly string[] {
+  valuesOf(variable: RawNode): readonly string[] {
     this.assigned ??= this.collectAssigned();
     // Nodes with the same shared name are one variable; a function may have its own node for it.
     return this.assigned.get(variable.name) ?? this.assigned.get(sharedKey(variable)) ?? [];
   }
 
-  private collectAssigned(): Map<string, string[]> {
+  /** Only the restore operation is followed into functions; functions that save or train are not inlined. */
+  inlineRestore(): ReadonlySet<string> {
     const { scope, restoreNode } = this.source;
-    // Only the restore operation is followed into functions; functions that save or train are not inlined.
-    const restoring = scope.nodes.has(restoreNode)
-      ? scope.reach([], { control: true }, [restoreNode])
-      : new Set<string>();
+    return scope.nodes.has(restoreNode) ? scope.reach([], { control: true }, [restoreNode]) : new Set();
+  }
+
+  private collectAssigned(): Map<string, string[]> {
+    const { scope } = this.source;
+    const restoring = this.inlineRestore();
     const assigned = new Map<string, string[]>();
     for (const name of [...restoring, ...scope.nodes.keys()]) {
       const node = scope.nodes.get(name);
@@ -183,7 +200,7 @@ export class Variables {
   }
 
   /** The node that computes a tensor, looking through nodes that only pass it on. */
-  private origin(tensor: string): RawNode | undefined {
+  origin(tensor: string): RawNode | undefined {
     const { scope } = this.source;
     let node: RawNode | undefined;
     let current = tensor;
@@ -229,12 +246,12 @@ export class Variables {
 }
 
 /** The colon keeps this apart from node names, which have none. */
-function sharedKey(variable: RawNode): string {
+export function sharedKey(variable: RawNode): string {
   const shared = textAttribute(variable, 'shared_name');
   return shared === '' ? variable.name : `shared:${shared}`;
 }
 
-function textAttribute(node: RawNode, name: string): string {
+export function textAttribute(node: RawNode, name: string): string {
   const value = node.attributes.get(name) as Message | undefined;
   return value === undefined ? '' : Buffer.from(bytesOf(value, 's')).toString('utf8');
 }

@@ -11,6 +11,7 @@ import { cast, emit } from './kernels.ts';
 import { floorOfRange, moveRange, rangeIsAtLeast, scalarOf } from './random.ts';
 import { refuse } from './refuse.ts';
 import { type OpTable, type Rule, takes } from './rule.ts';
+import { concatenated } from './texts.ts';
 
 /** Unary operations that differ only in name. */
 const UNARY: Readonly<Record<string, string>> = {
@@ -93,7 +94,7 @@ function tracked(op: 'Add' | 'Sub' | 'Mul'): Rule {
 
 const add = tracked('Add');
 const addNumbers: Rule = (node, inputs, g, context) => {
-  if (inputs[0]?.dtype === 'string') refuse('joins texts, which ONNX cannot before opset 20');
+  if (inputs[0]?.dtype === 'string') return concatenated(g, inputs, node.name);
   return add(node, inputs, g, context);
 };
 

@@ -41,7 +41,7 @@ export const KERNELS: Readonly<Record<string, Kernel>> = {
   ...kernels('PRelu', [...WIDE]),
   ...kernels('Max Min', [...WIDE, ...SMALL, ...UNSIGNED]),
   ...kernels('Less LessOrEqual Greater GreaterOrEqual', NUMBERS, { otherOutput: true }),
-  ...kernels('Equal', [...NUMBERS, 'bool'], { otherOutput: true }),
+  ...kernels('Equal', [...NUMBERS, 'bool', 'string'], { otherOutput: true }),
   ...kernels('Neg', [...WIDE, 'int8', 'int16']),
   ...kernels(
     'Floor Ceil Round Sqrt Reciprocal Exp Log Sigmoid Tanh Sin Cos LeakyRelu Softmax LogSoftmax Relu ' +

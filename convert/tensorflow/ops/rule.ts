@@ -2,7 +2,7 @@
  * The type of an entry in the operation tables: a rule takes a TensorFlow node and its inputs, adds ONNX nodes and
  * returns the outputs. Malformed files contain nodes with too few inputs; `takes` checks that once for all rules.
  */
-import type { DType } from '../../../lib/contract/tensor.ts';
+import type { DType, Tensor } from '../../../lib/contract/tensor.ts';
 import type { GraphBuilder } from '../../graph/builder.ts';
 import type { Value } from '../../graph/value.ts';
 import type { TfNode } from '../graph.ts';
@@ -57,6 +57,14 @@ export interface Facts {
   readonly declared: WeakMap<Value, Value>;
   /** Values that are the numbers 0, 1, 2 and so on, with their count. */
   readonly counting: WeakMap<Value, Value>;
+  /** The content of lookup tables. */
+  readonly tables: WeakMap<Value, LookupTable>;
+}
+
+export interface LookupTable {
+  readonly keys: Tensor;
+  /** One for each key; what they have beyond the first axis is the shape of a value. */
+  readonly values: Tensor;
 }
 
 /** Random numbers in [low, high) of this shape. */

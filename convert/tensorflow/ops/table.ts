@@ -12,12 +12,14 @@ import { FUSED } from './fused.ts';
 import { GATHERING } from './gathering.ts';
 import { KERNEL_RESIZE } from './kernel-resize.ts';
 import { LISTS } from './lists/lists.ts';
+import { LOOKUPS } from './lookups.ts';
 import { LOOPS } from './loops.ts';
 import { LOSSES } from './losses.ts';
 import { MATRIX } from './matrix.ts';
 import { NORMALIZATION } from './normalization.ts';
 import { POOLING } from './pooling.ts';
 import { QUANTIZATION } from './quantization.ts';
+import { RAGGED } from './ragged.ts';
 import { RANDOM } from './random.ts';
 import { RECURRENT } from './recurrent.ts';
 import { REDUCTION } from './reduction.ts';
@@ -43,12 +45,14 @@ export const OPS: OpTable = {
   ...GATHERING,
   ...KERNEL_RESIZE,
   ...LISTS,
+  ...LOOKUPS,
   ...LOOPS,
   ...LOSSES,
   ...MATRIX,
   ...NORMALIZATION,
   ...POOLING,
   ...QUANTIZATION,
+  ...RAGGED,
   ...RANDOM,
   ...RECURRENT,
   ...REDUCTION,

@@ -82,11 +82,12 @@ export async function answerInference(
   });
 }
 
-function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
+export function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
   return jobName;
 }
 
-function assertModel(name: string, job: string): void {
+/** @throws not_found */
+export function assertModel(name: string, job: string): void {
   if (name === job) return;
   throw new ServingError(
     'not_found',

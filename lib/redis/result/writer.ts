@@ -19,7 +19,6 @@ import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { RedisConnection } from '../connection.ts';
 import { serializeOrder } from '../order.ts';
-import { OUTLASTS_QUEUE_MS } from '../record-states.ts';
 import { script } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
 import { SAVE } from './save-script.ts';
@@ -28,6 +27,7 @@ import { SAVE } from './save-script.ts';
 const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
 /** Redis serves no other client during a script call: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
+const DAY_SECONDS = 86_400;
 /** Size limit of one round trip: what a command's timeout covers must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
 
@@ -45,6 +45,8 @@ const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 export interface WriterOptions {
   readonly job: string;
   readonly ttlSeconds: number;
+  /** How long the queue keeps a message. Default 4 days. */
+  readonly retentionSeconds?: number;
   /** How long functions of the first release are kept from writing a result that was taken, in ms. Default 0. */
   readonly redeliveryMs?: number;
   readonly now: () => number;
@@ -128,7 +130,9 @@ export class ResultWriter {
     model: string,
     pairs: readonly (readonly [string, number])[],
   ): Promise<number[]> {
-    const { job, ttlSeconds, redeliveryMs = 0, now } = this.#options;
+    const { job, ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, redeliveryMs = 0, now } = this.#options;
+    // A day after the queue has deleted a message, none can be left that would run.
+    const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
     const keys = [indexKey(job), metricsKey(job)];
     const values: (string | number)[] = [
       ttlSeconds * 1000,
@@ -138,7 +142,7 @@ export class ResultWriter {
       METRICS_TTL_MS,
     ];
     values.push(pairs.length, stateKey(job, ''), takenMessagePrefix(job), redeliveryMs);
-    values.push(newestKey(job, ''), Math.max(OUTLASTS_QUEUE_MS, ttlSeconds * 1000));
+    values.push(newestKey(job, ''), outlastsSeconds * 1000);
     for (const pair of pairs) values.push(...pair);
     for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
       keys.push(resultKey(job, uri));

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readModel } from '../../../convert/batching/model.ts';
 import { type InputAxes, type Proof, proofOf } from '../../../convert/batching/proof.ts';
+import { MOST_TEXTS } from '../../../convert/batching/skim.ts';
 import { bytes, message, text } from '../../../convert/onnx/chunk.ts';
 import { type NodeSpec, nodeProto, onnxModel, type ValueSpec, type WeightSpec } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -177,6 +178,29 @@ const ENDED: readonly (readonly [title: string, operator: string, sample: Sample
       nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
     },
   ],
+  [
+    'columns that one row chooses of all rows',
+    'ArrayFeatureExtractor',
+    {
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 0 }),
+        node('ArrayFeatureExtractor', 'x best', 'y', {}, ML),
+      ],
+    },
+  ],
+  [
+    'classes of each row that are taken together',
+    'Reshape',
+    {
+      floats: { classes: [4] },
+      ints: { shape: [2, -1] },
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 0 }),
+        node('ArrayFeatureExtractor', 'classes best', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
+    },
+  ],
   ['classes as maps', 'ZipMap', { nodes: [node('ZipMap', 'x', 'y', {}, ML)] }],
   ['an operator that no rule knows', 'Mystery', { nodes: [node('Mystery', 'x', 'y', {}, 'local')] }],
   [
@@ -343,6 +367,30 @@ const PROVEN: readonly (readonly [title: string, sample: Sample])[] = [
       nodes: [node('TreeEnsembleRegressor', 'x', 'y', { n_targets: 1 }, ML)],
     },
   ],
+  [
+    'the name of the best class of each row, as classifiers of scikit-learn look it up',
+    {
+      floats: { classes: [4] },
+      ints: { shape: [-1] },
+      nodes: [
+        node('ArgMax', 'x', 'best', { axis: 1, keepdims: 1 }),
+        node('ArrayFeatureExtractor', 'classes best', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
+    },
+  ],
+  [
+    'values of the nearest neighbours of each row, from a fixed list',
+    {
+      inputs: { i: ['N', 3] },
+      floats: { values: [300] },
+      ints: { shape: [-1, 3] },
+      nodes: [
+        node('ArrayFeatureExtractor', 'values i', 'chosen', {}, ML),
+        node('Reshape', 'chosen shape', 'y'),
+      ],
+    },
+  ],
 ];
 
 for (const [title, sample] of PROVEN) {
@@ -395,3 +443,25 @@ test('outputs on another axis are proven where the caller asks for them, with th
   assert.equal(end, undefined);
   assert.deepEqual([...outputAxes], [['y', 1]]);
 });
+
+for (const count of [3, 70_000]) {
+  const isKnown = count === 3;
+  test(`the width of ${count} categories is ${isKnown ? 'known' : 'not counted, and a reshape by another one not proven'}`, async (t) => {
+    const strings = Array.from({ length: count }, (_, i) => `${i}`);
+    const { end } = await prove(t, {
+      inputs: { x: ['N', 1] },
+      nodes: [
+        {
+          op: 'OneHotEncoder',
+          domain: ML,
+          inputs: ['x'],
+          outputs: ['hot'],
+          attributes: { cats_strings: { strings }, zeros: 1 },
+        },
+        { op: 'Reshape', inputs: ['hot', 'ishape'], outputs: ['y'] },
+      ],
+      ints: { ishape: [-1, isKnown ? count : MOST_TEXTS] },
+    });
+    assert.equal(end === undefined, isKnown, end?.message);
+  });
+}

@@ -172,3 +172,9 @@ test('the size of a batch does not change the answer, whatever the batch of the 
     assert.deepEqual(output.shape, outputs[0]?.shape);
   }
 });
+
+test("a file of Java's serialization, and one that is cut off, are refused with how to save", async () => {
+  const java = Buffer.from([0xac, 0xed, 0, 5, 0x73, 0x72]);
+  for (const bytes of [java, moduleBytes({ ...LINEAR }).subarray(0, -3)])
+    await refused(bytes, /the file is damaged, or no BigDL model; save it with saveModule, not with Java's/);
+});

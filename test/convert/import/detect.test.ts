@@ -46,14 +46,6 @@ const LAYOUTS: readonly (readonly [kind: string, files: readonly string[], parts
   ['xgboost', ['model.json', 'labels.txt', 'config.json'], ['model.json']],
   ['xgboost', ['my_xgb.json'], ['my_xgb.json']],
   ['lightgbm', ['model.txt', 'labels.txt'], ['model.txt']],
-  // As MLflow writes them.
-  [
-    'xgboost',
-    ['MLmodel', 'conda.yaml', 'requirements.txt', 'input_example.json', 'model.ubj'],
-    ['model.ubj'],
-  ],
-  ['lightgbm', ['MLmodel', 'conda.yaml', 'requirements.txt', 'python_env.yaml', 'model.lgb'], ['model.lgb']],
-  ['onnx', ['MLmodel', 'conda.yaml', 'requirements.txt', 'model.onnx'], ['model.onnx']],
   ['tf_saved_model', ['saved_model.pbtxt'], ['saved_model.pbtxt']],
   ['tf_saved_model', ['saved_model.pb', 'saved_model.pbtxt'], ['saved_model.pb']],
   [
@@ -145,6 +137,20 @@ const REFUSED: readonly (readonly [string, Readonly<Record<string, string>>, Reg
     'has a web page in place of an OpenVINO xml',
     { 'net.xml': '<!DOCTYPE html><html>404</html>' },
     /expected a file of OpenVINO IR, found a web page/,
+  ],
+  ['has a TensorFlow Lite file', { 'net.tflite': 'x' }, /net\.tflite is .*; import the SavedModel/],
+  ['has a Lightning checkpoint', { 'last.ckpt': 'x' }, /load_from_checkpoint\("last\.ckpt"\)\.to_onnx\(/],
+  ['has a file of llama.cpp', { 'q4.gguf': 'x' }, /q4\.gguf is .* llama\.cpp, which is not served/],
+  ['has a Core ML file', { 'net.mlmodel': 'x' }, /net\.mlmodel is a Core ML model; import the model/],
+  [
+    'has files of MXNet',
+    { 'net-symbol.json': '{}', 'net-0000.params': 'x' },
+    /mxnet\.onnx\.export_model\(.*"net-0000\.params"/,
+  ],
+  [
+    'has files of PaddlePaddle',
+    { 'inference.pdmodel': 'x' },
+    /inference\.pdmodel is .*; paddle2onnx --model_dir/,
   ],
   ['has weights alone', { 'net.safetensors': 'x' }, /weights without a graph/],
   [

@@ -96,7 +96,13 @@ describe('an import', () => {
     assert.deepEqual([model.opset, model.irVersion], [17, 8]);
     assert.equal(model.bytes, (await readFile(join(directory, 'model.onnx'))).length);
     assert.deepEqual(importReport.inputs, [
-      { name: 'x', dtype: 'float32', shape: ['N', 3], dynamicAxes: { 0: 'N' } },
+      {
+        name: 'x',
+        dtype: 'float32',
+        shape: ['N', 3],
+        dynamicAxes: { 0: 'N' },
+        origin: { shape: 'options', rows: 'options', dtype: 'format' },
+      },
     ]);
     assert.deepEqual(check, { loads: true, runs: true, reference: 'none given', nan: {} });
     assert.ok(importReport.measured.loadMs > 0 && (importReport.measured.latencyP50Ms ?? 0) > 0);
@@ -208,7 +214,7 @@ describe('an import', () => {
     assert.deepEqual([importReport.inputs[0]?.shape, importReport.outputs[0]?.shape], [null, null]);
     assert.match(
       importReportText(importReport),
-      /- input x: float32, shape not given\n- output y: float32, shape not given/,
+      /- input x: float32, shape not given \(dtype of the format\)\n- output y: float32, shape not given/,
     );
   });
 
@@ -430,6 +436,22 @@ describe('an ONNX model', () => {
     await refuse(
       half,
       /Could not find an implementation for Add\(14\).* bfloat16: export the model with float32\)$/,
+    );
+    const double = { ...x, dtype: 'float64' } as const;
+    const unchanged = onnxModel({
+      inputs: [double],
+      outputs: [{ ...double, name: 'y' }],
+      nodes: [{ op: 'Selu', inputs: ['x'], outputs: ['y'] }],
+    });
+    await refuse(unchanged, /Selu\(6\).* \(.*opset 13 or newer; one that has it already, with float32\)$/);
+    const untyped = onnxModel({
+      inputs: [x],
+      outputs: [{ ...x, name: 'y' }],
+      nodes: [cast('x', 'a', 16), { op: 'Elu', inputs: ['a'], outputs: ['b'] }, cast('b', 'y', 1)],
+    });
+    await refuse(
+      untyped,
+      /'tensor\(bfloat16\)'.* \(the operator does not take .*: export the model with float32\)$/,
     );
     const broken = onnxModel({
       inputs: [x],

@@ -30,6 +30,21 @@ test('texts of numpy come as texts', () => {
   assert.deepEqual([dtype, data], ['string', ['ab', 'yes']]);
 });
 
+/** What numpy 2 writes with dtype=object: [['a', 'é' in UTF-8], ['a', '']], and ['a', 3]. */
+const OBJECTS =
+  'k05VTVBZAQB2AHsnZGVzY3InOiAnfE8nLCAnZm9ydHJhbl9vcmRlcic6IEZhbHNlLCAnc2hhcGUnOiAoMiwgMiksIH0gICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIAqABJWaAAAAAAAAAIwWbnVtcHkuX2NvcmUubXVsdGlhcnJheZSMDF9yZWNvbnN0cnVjdJSTlIwFbnVtcHmUjAduZGFycmF5lJOUSwCFlEMBYpSHlFKUKEsBSwJLAoaUaAOMBWR0eXBllJOUjAJPOJSJiIeUUpQoSwOMAXyUTk5OSv////9K/////0s/dJRiiV2UKIwBYZRDAsOplGgTjACUZXSUYi4=';
+const MIXED_OBJECTS =
+  'k05VTVBZAQB2AHsnZGVzY3InOiAnfE8nLCAnZm9ydHJhbl9vcmRlcic6IEZhbHNlLCAnc2hhcGUnOiAoMiwpLCB9ICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIAqABJWQAAAAAAAAAIwWbnVtcHkuX2NvcmUubXVsdGlhcnJheZSMDF9yZWNvbnN0cnVjdJSTlIwFbnVtcHmUjAduZGFycmF5lJOUSwCFlEMBYpSHlFKUKEsBSwKFlGgDjAVkdHlwZZSTlIwCTziUiYiHlFKUKEsDjAF8lE5OTkr/////Sv////9LP3SUYoldlCiMAWGUSwNldJRiLg==';
+
+test('texts in an array of objects come as texts, and other objects are refused', () => {
+  const texts = readNpy(Buffer.from(OBJECTS, 'base64'), 'a');
+  assert.deepEqual(texts, { dtype: 'string', shape: [2, 2], data: ['a', 'é', 'a', ''] });
+  const refused = { code: 'bad_model', message: /its elements are objects; expected numbers or texts/ };
+  assert.throws(() => readNpy(Buffer.from(MIXED_OBJECTS, 'base64'), 'a'), refused);
+  const cut = Buffer.from(OBJECTS, 'base64').subarray(0, -9);
+  assert.throws(() => readNpy(cut, 'a.npy'), { code: 'bad_model', message: /a\.npy: the pickle is cut off/ });
+});
+
 test('what is cut, of another byte order or of another length is refused', () => {
   const bytes = npyBytes([4], new Float32Array(4));
   for (const length of [0, 5, 11, 40, bytes.length - 1, bytes.length - 4]) {

@@ -109,18 +109,37 @@ for (const name of NAMES) {
   });
 }
 
-test('a state_dict and a module by name are refused with the export recipe', async (t) => {
-  const weights = Buffer.from('\u0080\u0002}X\u0001\0\0\0wK\u0001s.', 'latin1');
-  const module = Buffer.from('\u0080\u0002c__main__\nNet\n)\u0081}X\u0008\0\0\0_modules}sb.', 'latin1');
-  for (const [pickle, message] of [
+/** A dict or a module as a pickle, in PyTorch's archive. */
+const pickled = (text: string) =>
+  zip(new Map([['m/data.pkl', Buffer.from(`\u0080\u0002${text}.`, 'latin1')]]));
+const word = (text: string) => `X${String.fromCharCode(text.length)}\0\0\0${text}`;
+const byName = (module: string, name: string) => `c${module}\n${name}\n)\u0081}${word('_modules')}}sb`;
+
+test('a state_dict, a checkpoint and a module by name are refused with lines of Python to copy', async (t) => {
+  for (const [pickle, ...lines] of [
     [
-      weights,
-      /holds weights without a model .*torch\.jit\.trace\(model\.eval\(\), example_input\)\.save\("model\.pt"\)/,
+      `}${word('w')}K\u0001s`,
+      'model.pt: holds weights without a model (a state_dict with w); run these lines',
+      '  model.load_state_dict(torch.load("model.pt", map_location="cpu"))',
     ],
-    [module, /class __main__\.Net by name only, its code is not in the file; in Python: torch\.jit\.trace/],
+    [
+      `}(${word('epoch')}K\u0001${word('state_dict')}}u`,
+      '(a checkpoint with epoch, state_dict)',
+      '  model.load_state_dict(torch.load("model.pt", map_location="cpu")["state_dict"])',
+    ],
+    [
+      byName('__main__', 'Net'),
+      'class __main__.Net by name only, its code is not in the file; run',
+      '  from your_code import Net ',
+      '  model = torch.load("model.pt", map_location="cpu", weights_only=False)',
+    ],
+    [byName('nets.small', 'Net'), '  from nets.small import Net '],
+    [byName('os;x', 'N et'), '  from your_code import YourModel '],
   ] as const)
-    await assert.rejects(convertBytes(t, zip(new Map([['m/data.pkl', pickle]])), OPTIONS), {
-      code: 'bad_model',
-      message,
+    await assert.rejects(convertBytes(t, pickled(pickle), OPTIONS), ({ code, message }: ServingError) => {
+      assert.equal(code, 'bad_model');
+      for (const line of [...lines, '  torch.jit.trace(model.eval(), example).save("traced/model.pt")'])
+        assert.ok(message.includes(line), `${line} in ${message}`);
+      return true;
     });
 });

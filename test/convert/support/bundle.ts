@@ -87,7 +87,7 @@ export function compress(raw: Uint8Array): Buffer {
 export interface BundleTensor {
   readonly shape: readonly number[];
   /** float32, or a single text's bytes. */
-  readonly data: readonly number[] | Uint8Array;
+  readonly data: readonly number[] | Float32Array | Uint8Array;
   readonly shard?: number;
   /** Wrong on purpose. */
   readonly entry?: Readonly<Partial<Record<'offset' | 'size' | 'shard' | 'crc', number>>>;

@@ -46,8 +46,8 @@ export function double(field: number, value: number): Buffer {
 }
 
 /** A packed run of floats. */
-export function floats(field: number, values: readonly number[]): Buffer {
-  return bytes(field, new Uint8Array(new Float32Array(values).buffer));
+export function floats(field: number, values: ArrayLike<number>): Buffer {
+  return bytes(field, new Uint8Array(Float32Array.from(values).buffer));
 }
 
 /** A packed run of varints. */

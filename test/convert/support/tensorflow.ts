@@ -41,13 +41,17 @@ function entries(field: number, values: Attrs): Buffer[] {
 }
 
 /** A TensorProto of floats: as `tensor_content`, or with `repeated` as float_val. */
-export function floatTensor(dims: readonly number[], values: readonly number[], repeated = false): Buffer {
-  const data = repeated ? floats(5, values) : bytes(4, new Uint8Array(new Float32Array(values).buffer));
+export function floatTensor(dims: readonly number[], values: ArrayLike<number>, repeated = false): Buffer {
+  const data = repeated ? floats(5, values) : bytes(4, new Uint8Array(Float32Array.from(values).buffer));
   return Buffer.concat([int(1, DT.float), bytes(2, shape(dims)), data]);
 }
 
 export function intTensor(dims: readonly number[], values: readonly number[]): Buffer {
   return Buffer.concat([int(1, DT.int32), bytes(2, shape(dims)), ints(7, values)]);
+}
+
+export function longTensor(dims: readonly number[], values: readonly number[]): Buffer {
+  return Buffer.concat([int(1, DT.int64), bytes(2, shape(dims)), ints(10, values)]);
 }
 
 export function textTensor(values: readonly string[]): Buffer {
@@ -127,9 +131,17 @@ export interface MetaSpec {
   readonly tags?: readonly string[];
   readonly signatures?: Readonly<Record<string, { readonly inputs: Names; readonly outputs: Names }>>;
   readonly restore?: string;
+  /** The names of files in the folder `assets` by the tensors that hold their paths. */
+  readonly assets?: Names;
 }
 
-export function metaGraph({ graph: body, tags = ['serve'], signatures = {}, restore }: MetaSpec): Buffer {
+export function metaGraph({
+  graph: body,
+  tags = ['serve'],
+  signatures = {},
+  restore,
+  assets = {},
+}: MetaSpec): Buffer {
   const infos = (field: number, names: Names): Buffer[] =>
     Object.entries(names).map(([key, tensor]) => bytes(field, bytes(1, key), bytes(2, bytes(1, tensor))));
   return Buffer.concat([
@@ -139,6 +151,7 @@ export function metaGraph({ graph: body, tags = ['serve'], signatures = {}, rest
     ...Object.entries(signatures).map(([name, { inputs, outputs }]) =>
       bytes(5, bytes(1, name), bytes(2, ...infos(1, inputs), ...infos(2, outputs))),
     ),
+    ...Object.entries(assets).map(([tensor, file]) => bytes(6, bytes(1, bytes(1, tensor)), bytes(2, file))),
   ]);
 }
 

@@ -24,6 +24,15 @@ export const FUNCTIONS_CASES: readonly Case[] = [
     },
   },
   {
+    rule: 'model-remote',
+    name: 'a model in S3',
+    severity: 'info',
+    found: /^s3:\/\/bucket\/prefix$/,
+    change: ({ facts }) => {
+      facts.model = { state: 'remote', directory: 's3://bucket/prefix' };
+    },
+  },
+  {
     rule: 'model-unusable',
     name: 'two models',
     severity: 'error',

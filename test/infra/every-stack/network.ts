@@ -1,6 +1,12 @@
 /** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
-import { propertiesOf, referencesOf, resourcesOf, type Template } from '../../support/template.ts';
+import {
+  propertiesOf,
+  referencesOf,
+  resourcesOf,
+  roleStatements,
+  type Template,
+} from '../../support/template.ts';
 import { type Check, functionsOf, mappingsOf, type Properties, single, VARIABLES } from './parts.ts';
 
 /** 80 % of what the smallest node type accepts. */
@@ -14,7 +20,8 @@ function redisParameters(template: Template): Properties {
   return propertiesOf(template, group)['Properties'] as Properties;
 }
 
-const REDIS: readonly Check[] = [
+/** Of a stack with a Redis of its own. */
+const OWN_REDIS: readonly Check[] = [
   [
     'Redis is one shard that never evicts, encrypted at rest and on the wire',
     (template) => {
@@ -53,19 +60,6 @@ const REDIS: readonly Check[] = [
     },
   ],
   [
-    'Redis accepts more connections than all functions of an account can open',
-    (template) => {
-      for (const { name, properties } of functionsOf(template))
-        assert.equal(properties['ReservedConcurrentExecutions'], undefined, name);
-      // Functions behind a route share the account's environments, with two connections each; the others have one.
-      const queued = mappingsOf(template).map(({ mapping }) =>
-        Number((mapping['ScalingConfig'] as Properties)['MaximumConcurrency']),
-      );
-      const total = queued.reduce((sum, count) => sum + count, 2 * ACCOUNT_CONCURRENCY);
-      assert.ok(total <= MAX_CONNECTIONS, String(total));
-    },
-  ],
-  [
     'Redis lets in the security group of every function with its address, and no IP addresses',
     (template) => {
       const redis = propertiesOf(template, 'Redis');
@@ -92,6 +86,49 @@ const REDIS: readonly Check[] = [
           name,
         );
       }
+    },
+  ],
+];
+
+const REDIS: readonly Check[] = [
+  ...OWN_REDIS.map(([title, check]): Check => {
+    return [title, (template) => (Object.hasOwn(template.Resources, 'Redis') ? check(template) : undefined)];
+  }),
+  [
+    'a function reaches the Redis of this stack from its VPC, or one on the internet with a password that it may read',
+    (template) => {
+      const hasOwn = Object.hasOwn(template.Resources, 'Redis');
+      const allowed = roleStatements(template).filter(
+        ({ statement }) => statement.Effect === 'Allow' && statement.Action === 'ssm:GetParameter',
+      );
+      for (const { name, properties, variables, subnets } of functionsOf(template)) {
+        const address = variables[VARIABLES.redis];
+        if (address === undefined) continue;
+        assert.equal(subnets.length > 0, hasOwn, name);
+        const parameter = variables[VARIABLES.redisPassword];
+        assert.equal(parameter === undefined, hasOwn, name);
+        if (hasOwn) continue;
+        assert.match(address as string, /^rediss:\/\/[^@]+$/, name);
+        const [role] = referencesOf(properties['Role']);
+        const readable = allowed
+          .filter((one) => one.role === role)
+          .map(({ statement }) => statement.Resource);
+        const region = 'arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}';
+        assert.deepEqual(readable, [{ 'Fn::Sub': `${region}:parameter${String(parameter)}` }], name);
+      }
+    },
+  ],
+  [
+    'Redis accepts more connections than all functions of an account can open',
+    (template) => {
+      for (const { name, properties } of functionsOf(template))
+        assert.equal(properties['ReservedConcurrentExecutions'], undefined, name);
+      // Functions behind a route share the account's environments, with two connections each; the others have one.
+      const queued = mappingsOf(template).map(({ mapping }) =>
+        Number((mapping['ScalingConfig'] as Properties)['MaximumConcurrency']),
+      );
+      const total = queued.reduce((sum, count) => sum + count, 2 * ACCOUNT_CONCURRENCY);
+      assert.ok(total <= MAX_CONNECTIONS, String(total));
     },
   ],
 ];

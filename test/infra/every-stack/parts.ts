@@ -21,6 +21,7 @@ export const VARIABLES = {
   config: 'CLUSTER_SERVING_CONFIG',
   queue: 'CLUSTER_SERVING_QUEUE_URL',
   redis: 'CLUSTER_SERVING_REDIS_URL',
+  redisPassword: 'CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER',
 } as const;
 
 export function functionsOf(template: Template): PackagedFunction[] {

@@ -132,7 +132,7 @@ const STORAGE: readonly Check[] = [
 
 const WHOLE: readonly Check[] = [
   [
-    'the age of the queue, dead letters and the memory of Redis have an alarm',
+    'the age of the queue, dead letters and the memory of a Redis of its own have an alarm',
     (template) => {
       const watched = (name: string) => {
         const { Namespace, MetricName, Dimensions } = propertiesOf(template, name);
@@ -144,6 +144,9 @@ const WHOLE: readonly Check[] = [
         'Invocations',
         'DeadDashletterLambdaFunction',
       ]);
+      const hasOwn = Object.hasOwn(template.Resources, 'Redis');
+      assert.equal(Object.hasOwn(template.Resources, 'RedisMemoryAlarm'), hasOwn);
+      if (!hasOwn) return;
       assert.deepEqual(watched('RedisMemoryAlarm'), [
         'AWS/ElastiCache',
         'DatabaseMemoryUsagePercentage',

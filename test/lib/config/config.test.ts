@@ -61,7 +61,14 @@ const WHOLE_JOB: JobConfig = {
     signature: 'predict',
     tags: ['serve', 'gpu'],
   },
-  queue: { batchSize: 100, windowSeconds: 3, maximumConcurrency: 4, maxReceiveCount: 2 },
+  queue: {
+    batchSize: 100,
+    windowSeconds: 3,
+    maximumConcurrency: 4,
+    maxReceiveCount: 2,
+    retentionSeconds: 7_200,
+    recordTtlSeconds: 600,
+  },
   function: { memoryMB: 4096, timeoutSeconds: 20 },
   http: {
     tokenBucketEnabled: true,
@@ -332,8 +339,18 @@ describe('a value', () => {
     }
   });
 
-  test('of modelPath is a folder on this machine, never empty, never an address elsewhere', () => {
-    for (const path of ['""', 's3://bucket/model', 'hdfs://host/model', '[a]', '"a\\0b"'])
+  test('of modelPath is a folder on this machine or an address in S3, never empty, never another address', () => {
+    for (const path of ['s3://bucket/model', 's3://bucket', 's3://bucket/a b/model.pt'])
+      assert.equal(parseConfig(`modelPath: ${path}`, 't').modelPath, path);
+    for (const path of [
+      '""',
+      's3://Bucket/model',
+      's3://',
+      'hdfs://host/model',
+      '[a]',
+      '"a\\0b"',
+      '"s3://bucket/a\\0"',
+    ])
       assert.match(refusal(`modelPath: ${path}`), /modelPath: expected the path of a folder on this machine/);
   });
 

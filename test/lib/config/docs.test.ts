@@ -37,7 +37,11 @@ async function settingRows(): Promise<Row[]> {
 function configOf(path: string, value: number): string {
   const [outer, inner] = path.split('.') as [string, string?];
   // What the rules between keys ask for.
-  const beside = path === 'queue.batchSize' ? ', windowSeconds: 1' : '';
+  const besides: Readonly<Record<string, string>> = {
+    'queue.batchSize': ', windowSeconds: 1',
+    'queue.recordTtlSeconds': ', retentionSeconds: 1209600',
+  };
+  const beside = besides[path] ?? '';
   if (inner === undefined) return `${outer}: ${value}`;
   if (outer === 'image') return `image: {width: ${value}, height: ${value}}`;
   return `${outer}: {${inner}: ${value}${beside}}`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ErrorCode, ServingError } from '../../../lib/contract/errors.ts';
+import { badModel, type ErrorCode, ServingError, withPathAs } from '../../../lib/contract/errors.ts';
 
 const CODES: readonly (readonly [code: ErrorCode, status: number, mayPass: boolean])[] = [
   ['bad_request', 400, false],
@@ -42,4 +42,16 @@ test('what may quote S3, SQS, Redis or a file has a public text of its own, also
     assert.doesNotMatch(JSON.stringify(error) + error.publicMessage, /secret/);
   }
   assert.equal(new ServingError('bad_input', 'words').publicMessage, 'words');
+});
+
+test('a temporary path is shown as what it holds, and an error without it stays the same object', () => {
+  const cause = badModel('Load model from /tmp/x-1/model.onnx failed; /tmp/x-1 is wrong');
+  const shown = withPathAs(cause, '/tmp/x-1', 'version abc');
+  assert.ok(shown instanceof ServingError && shown.cause === cause);
+  assert.deepEqual(
+    [shown.code, shown.message],
+    ['bad_model', 'Load model from version abc/model.onnx failed; version abc is wrong'],
+  );
+  const other = new Error('called off');
+  assert.equal(withPathAs(other, '/tmp/x-1', 'version abc'), other);
 });

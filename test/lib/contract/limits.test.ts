@@ -22,6 +22,8 @@ test('every limit is the documented one: those of AWS cannot be raised, the othe
     uriBytes: 1_024,
     tensorElements: 64 * MiB,
     tensorRank: 16,
+    textCharacters: 131_072,
+    tokenizerBytes: 64 * 1024 * 1024,
     sparseValues: 4 * MiB,
     imagePixels: 16_777_216,
     imageBytes: 32 * MiB,

@@ -116,7 +116,7 @@ const REFUSED: [Element, unknown, RegExp][] = [
   ['float64', '[1e309,0]', /out of the range of float64/],
   ['bool', [2, 0], /expected true, false, 0 or 1, got 2/],
   ['float32', [1, 'a'], /expected a number, got "a"/],
-  ['float32', [1, null], /expected a number, got null/],
+  ['float32', [1, null], /got null, a missing value, which only columns with names \(names\.json\) have/],
   ['float32', [[1], [2, 3]], /arrays do not agree in shape/],
   ['float32', [1, [2]], /arrays do not agree in shape/],
   ['float32', [[1], 2], /arrays do not agree in shape/],

@@ -191,12 +191,12 @@ export const ANSWERS: readonly Suite[] = [
     ],
   },
   {
-    file: 'convert/verify/gate.ts',
+    file: 'convert/verify/endpoints.ts',
     tests: [GATE],
     bugs: [
       {
         guarantee: 'a version answers POST /v2 before it serves',
-        find: 'await post(`/v2/models/${NAME}/infer`, { inputs });',
+        find: 'await post(`/v2/models/${NAME}/infer`, JSON.stringify({ inputs }));',
         replace: '',
       },
       {
@@ -204,15 +204,21 @@ export const ANSWERS: readonly Suite[] = [
         find: 'if (failure && !REACHED.includes(failure.code)) {',
         replace: 'if (failure && failure.code === undefined) {',
       },
+    ],
+  },
+  {
+    file: 'convert/verify/gate.ts',
+    tests: [GATE],
+    bugs: [
       {
         guarantee: 'a model that takes no made-up values is not refused',
-        find: 'if (!runs) return;',
+        find: 'if (!runs) return undefined;',
         replace: '',
       },
       {
         guarantee: 'settings of images that the model cannot have are refused',
-        find: 'return await assertPictures(runner, feeds, options);',
-        replace: 'return void assertPictures;',
+        find: 'await assertPictures(runner, feeds, options);',
+        replace: 'void assertPictures;',
         tests: [GATE],
       },
     ],
@@ -223,8 +229,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'a golden request that gets another answer blocks the version',
-        find: 'if (failed.length === 0) return results.length;',
-        replace: 'if (failed.length >= 0) return results.length;',
+        find: 'if (failed.length === 0) return { count: results.length, sample };',
+        replace: 'if (failed.length >= 0) return { count: results.length, sample };',
       },
       {
         guarantee: 'a golden request that the model refuses blocks the version',

@@ -461,8 +461,8 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'a run does not begin when there is no time',
-        find: '(isOver() ? Promise.reject(noTime()) : run(feeds))',
-        replace: 'run(feeds)',
+        find: '(isOver() ? Promise.reject(noTime()) : run(feeds, isOver))',
+        replace: 'run(feeds, isOver)',
       },
       {
         guarantee: 'a request is refused as a whole when its images are over the budget',
@@ -514,7 +514,7 @@ export const PIPELINE: readonly Suite[] = [
       },
       {
         guarantee: 'texts with NUL or half a character are refused',
-        find: "if (tensor.dtype === 'string') assertTexts(tensor.data as readonly string[]);",
+        find: 'assertTexts(tensor.data as readonly string[]);',
         replace: '',
       },
       {

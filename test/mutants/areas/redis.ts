@@ -19,8 +19,8 @@ export const REDIS: readonly Suite[] = [
     skip: EMBEDDED_TOO,
     bugs: [
       {
-        guarantee: 'announcements outlast the queue, which keeps a message for 4 days',
-        find: 'OUTLASTS_QUEUE_MS = 5 * 24',
+        guarantee: 'announcements outlast the queue, which keeps a message for 14 days at most',
+        find: 'OUTLASTS_QUEUE_MS = 15 * 24',
         replace: 'OUTLASTS_QUEUE_MS = 3 * 24',
       },
       {

@@ -87,12 +87,15 @@ test('util is the share of time that the workers were busy', () => {
   assert.equal(statistics.history().at(-1)?.util, 0.1);
 });
 
-test('a model with statistics counts records that succeed, fail and throw', async () => {
+test('a model with statistics counts records that succeed, fail and throw, and says of itself what the model says', async () => {
   const { statistics } = openStatistics();
   const error = new Error('no') as never;
+  const names = { columns: { x: ['age'] }, labels: {} };
   const runner: Runner = {
     version: 'v',
     inputs: [],
+    outputs: [],
+    names,
     run: async (records) => {
       if (records.length === 1) throw error;
       return records.map((_, i) => (i === 0 ? { ok: false, error } : { ok: true, outputs: [] }));
@@ -102,7 +105,8 @@ test('a model with statistics counts records that succeed, fail and throw', asyn
   const model = withStatistics({ use: (work) => work(runner) }, statistics);
   await model.use((counted) => counted.run([new Map(), new Map(), new Map()]));
   await assert.rejects(model.use((counted) => counted.run([new Map()])));
-  assert.deepEqual(await model.use(async (counted) => counted.inputs), []);
+  const facts = await model.use(async (counted) => [counted.inputs, counted.outputs, counted.names]);
+  assert.deepEqual(facts, [[], [], names]);
   const { total_processed_job, num_exception, total_job_in_queue } = statistics.status()
     .statistic_postsink as Numbers;
   assert.deepEqual([total_processed_job, num_exception, total_job_in_queue], [4, 2, 0]);

@@ -53,20 +53,7 @@ T = {
     "f64": np.float64,
     "u64": np.uint64,
 }
-OT = {
-    "f32": ov.Type.f32,
-    "i32": ov.Type.i32,
-    "i64": ov.Type.i64,
-    "u8": ov.Type.u8,
-    "i8": ov.Type.i8,
-    "bool": ov.Type.boolean,
-    "f16": ov.Type.f16,
-    "u16": ov.Type.u16,
-    "i16": ov.Type.i16,
-    "u32": ov.Type.u32,
-    "f64": ov.Type.f64,
-    "u64": ov.Type.u64,
-}
+OT = {name: ov.Type(np.dtype(of)) for name, of in T.items()}
 from openvino.utils.node_factory import NodeFactory
 
 
@@ -74,22 +61,20 @@ def NF(o, t, ins, attrs):
     return NodeFactory(o).create(t, ins, attrs)
 
 
-def ip4(a, sizes, scales, mode, scm, pb, pe, ct, nm, aa, cc, axes=None):
-    return NF(
-        "opset4",
-        "Interpolate",
-        [a, sizes, scales] + ([axes] if axes is not None else []),
-        {
-            "mode": mode,
-            "shape_calculation_mode": scm,
-            "pads_begin": pb,
-            "pads_end": pe,
-            "coordinate_transformation_mode": ct,
-            "nearest_mode": nm,
-            "antialias": aa,
-            "cube_coeff": cc,
-        },
-    )
+def ip4(a, sizes, mode, axes=(2, 3), scales=None, **attrs):
+    """Interpolate by sizes, or by scales where they are given; `attrs` differ from the usual ones."""
+    ports = [a, C(list(sizes), "i64"), C(list(scales or [1.0] * len(sizes)), "f32")]
+    usual = {
+        "mode": mode,
+        "shape_calculation_mode": "scales" if scales else "sizes",
+        "pads_begin": [0],
+        "pads_end": [0],
+        "coordinate_transformation_mode": "half_pixel",
+        "nearest_mode": "floor",
+        "antialias": False,
+        "cube_coeff": -0.75,
+    }
+    return NF("opset4", "Interpolate", ports + ([C(list(axes), "i64")] if axes else []), {**usual, **attrs})
 
 
 def o1r(a, ax, m):
@@ -702,27 +687,13 @@ for s in ((1, 1), (3, 4), (2, 7), (8, 9)):
     case(
         f"admax_{s[0]}{s[1]}", lambda a, s=s: o8.adaptive_max_pool(a, C(list(s), "i64")).output(0), [((1, 2, 8, 9), F)]
     )
-case(
-    "bn5",
-    lambda a: o5.batch_norm_inference(
-        a, C([1.0, 2, 0.5], "f32"), C([0.1, 0.2, 0.3], "f32"), C([0, 0.5, -0.5], "f32"), C([1.0, 2, 0.3], "f32"), 1e-3
-    ),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "bn1",
-    lambda a: o1.batch_norm_inference(
-        a, C([1.0, 2, 0.5], "f32"), C([0.1, 0.2, 0.3], "f32"), C([0, 0.5, -0.5], "f32"), C([1.0, 2, 0.3], "f32"), 1e-3
-    ),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "bn5_2d",
-    lambda a: o5.batch_norm_inference(
-        a, C([1.0, 2, 0.5], "f32"), C([0.1, 0.2, 0.3], "f32"), C([0, 0.5, -0.5], "f32"), C([1.0, 2, 0.3], "f32"), 1e-3
-    ),
-    [((2, 3), F)],
-)
+BN = [[1.0, 2, 0.5], [0.1, 0.2, 0.3], [0, 0.5, -0.5], [1.0, 2, 0.3]]
+for nm, op, shape in (("bn5", o5, (2, 3, 4, 4)), ("bn1", o1, (2, 3, 4, 4)), ("bn5_2d", o5, (2, 3))):
+    case(
+        nm,
+        lambda a, op=op: op.batch_norm_inference(a, *[C(v, "f32") for v in BN], 1e-3),
+        [(shape, F)],
+    )
 for nv in (True, False):
     for ac in (True, False):
         case(f"mvn2_{nv}_{ac}", lambda a, nv=nv, ac=ac: o2.mvn(a, ac, nv, 0.1), [((2, 3, 4, 5), F)])
@@ -762,42 +733,26 @@ case(
     [((2, 3, 4, 8), F)] * 3 + [((2, 1, 4, 4), "bool")],
 )
 # fake quantize
-case(
-    "fq1",
-    lambda a: o1.fake_quantize(a, C(-2.0, "f32"), C(2.0, "f32"), C(-2.0, "f32"), C(2.0, "f32"), 255),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "fq2",
-    lambda a: o1.fake_quantize(a, C(0.0, "f32"), C(2.5, "f32"), C(0.0, "f32"), C(2.5, "f32"), 256),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "fq3",
-    lambda a: o1.fake_quantize(a, C(-1.0, "f32"), C(2.0, "f32"), C(0.0, "f32"), C(255.0, "f32"), 256),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "fq4",
-    lambda a: o1.fake_quantize(
-        a,
-        C(np.array([-1, -2, -0.5]).reshape(1, 3, 1, 1), "f32"),
-        C(np.array([1, 2, 0.5]).reshape(1, 3, 1, 1), "f32"),
-        C(np.array([-1, -2, -0.5]).reshape(1, 3, 1, 1), "f32"),
-        C(np.array([1, 2, 0.5]).reshape(1, 3, 1, 1), "f32"),
-        16,
-    ),
-    [((2, 3, 4, 4), F)],
-)
-case(
-    "fq5",
-    lambda a: o1.fake_quantize(a, C(-1.0, "f32"), C(1.0, "f32"), C(1.0, "f32"), C(-1.0, "f32"), 2),
-    [((2, 3, 4, 4), F)],
-)
+def fq(a, low, high, levels, out_low=None, out_high=None):
+    out = (low, high) if out_low is None else (out_low, out_high)
+    return o1.fake_quantize(a, *[C(v, "f32") for v in (low, high, *out)], levels)
+
+
+column = lambda *v: np.array(v).reshape(1, 3, 1, 1)
+for i, args in enumerate(
+    (
+        (-2.0, 2.0, 255),
+        (0.0, 2.5, 256),
+        (-1.0, 2.0, 256, 0.0, 255.0),
+        (column(-1, -2, -0.5), column(1, 2, 0.5), 16),
+        (-1.0, 1.0, 2, 1.0, -1.0),
+    )
+):
+    case(f"fq{i + 1}", lambda a, args=args: fq(a, *args), [((2, 3, 4, 4), F)])
 
 
 def int8net(a):
-    q = o1.fake_quantize(a, C(-2.0, "f32"), C(2.0, "f32"), C(-2.0, "f32"), C(2.0, "f32"), 256)
+    q = fq(a, -2.0, 2.0, 256)
     w8 = C(rng.integers(-127, 128, (4, 3, 3, 3)), "i8")
     w = o1.multiply(
         o1.subtract(o1.convert(w8, "f32"), C(np.zeros((4, 1, 1, 1)), "f32")),
@@ -805,7 +760,7 @@ def int8net(a):
     )
     y = o1.convolution(q, w, [1, 1], [1, 1], [1, 1], [1, 1])
     y = o1.relu(o1.add(y, W(1, 4, 1, 1)))
-    return o1.fake_quantize(y, C(0.0, "f32"), C(6.0, "f32"), C(0.0, "f32"), C(6.0, "f32"), 256)
+    return fq(y, 0.0, 6.0, 256)
 
 
 case("int8net", int8net, [((1, 3, 8, 8), F)], tol=1e-2)
@@ -839,8 +794,10 @@ def wcomp(bits):
 for b in ("u8", "i8", "u4", "i4", "f16", "bf16"):
     case(f"wc_{b}", wcomp(b), [((2, 16), F)])
 # interpolate
+IMAGE = [((1, 2, 6, 5), F)]
 for m in ("nearest", "linear", "linear_onnx", "cubic"):
     for ct in ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"):
+        by = {"coordinate_transformation_mode": ct}
         for sz in ((7, 9), (3, 4), (1, 5), (12, 10)):
             for nm in (
                 ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
@@ -849,96 +806,22 @@ for m in ("nearest", "linear", "linear_onnx", "cubic"):
             ):
                 case(
                     f"ip4_{m}_{ct}_{sz[0]}{sz[1]}_{nm}",
-                    lambda a, m=m, ct=ct, sz=sz, nm=nm: ip4(
-                        a,
-                        C(list(sz), "i64"),
-                        C([1.0, 1.0], "f32"),
-                        m,
-                        "sizes",
-                        [0],
-                        [0],
-                        ct,
-                        nm,
-                        False,
-                        -0.75,
-                        C([2, 3], "i64"),
-                    ),
-                    [((1, 2, 6, 5), F)],
+                    lambda a, m=m, by=by, sz=sz, nm=nm: ip4(a, sz, m, nearest_mode=nm, **by),
+                    IMAGE,
                     batch2=False,
                 )
         for sc in ((2.0, 1.5), (0.5, 0.7)):
             case(
                 f"ip4s_{m}_{ct}_{sc[0]}",
-                lambda a, m=m, ct=ct, sc=sc: ip4(
-                    a,
-                    C([1, 1], "i64"),
-                    C(list(sc), "f32"),
-                    m,
-                    "scales",
-                    [0],
-                    [0],
-                    ct,
-                    "floor",
-                    False,
-                    -0.6,
-                    C([2, 3], "i64"),
-                ),
-                [((1, 2, 6, 5), F)],
+                lambda a, m=m, by=by, sc=sc: ip4(a, [1, 1], m, scales=sc, cube_coeff=-0.6, **by),
+                IMAGE,
                 batch2=False,
             )
-    case(
-        f"ip4aa_{m}",
-        lambda a, m=m: ip4(
-            a,
-            C([3, 2], "i64"),
-            C([1.0, 1.0], "f32"),
-            m,
-            "sizes",
-            [0],
-            [0],
-            "half_pixel",
-            "floor",
-            True,
-            -0.75,
-            C([2, 3], "i64"),
-        ),
-        [((1, 2, 8, 7), F)],
-    )
-    case(
-        f"ip4pad_{m}",
-        lambda a, m=m: ip4(
-            a,
-            C([9, 8], "i64"),
-            C([1.0, 1.0], "f32"),
-            m,
-            "sizes",
-            [0, 0, 1, 0],
-            [0, 0, 0, 2],
-            "half_pixel",
-            "floor",
-            False,
-            -0.75,
-            C([2, 3], "i64"),
-        ),
-        [((1, 2, 6, 5), F)],
-    )
-    case(
-        f"ip4full_{m}",
-        lambda a, m=m: ip4(
-            a,
-            C([1, 2, 9, 8], "i64"),
-            C([1.0, 1.0, 1.5, 1.6], "f32"),
-            m,
-            "sizes",
-            [0],
-            [0],
-            "half_pixel",
-            "floor",
-            False,
-            -0.75,
-        ),
-        [((1, 2, 6, 5), F)],
-    )
+    case(f"ip4aa_{m}", lambda a, m=m: ip4(a, [3, 2], m, antialias=True), [((1, 2, 8, 7), F)])
+    pads = {"pads_begin": [0, 0, 1, 0], "pads_end": [0, 0, 0, 2]}
+    case(f"ip4pad_{m}", lambda a, m=m: ip4(a, [9, 8], m, **pads), IMAGE)
+    full = {"scales": [1.0, 1.0, 1.5, 1.6], "shape_calculation_mode": "sizes"}
+    case(f"ip4full_{m}", lambda a, m=m: ip4(a, [1, 2, 9, 8], m, None, **full), IMAGE)
     case(
         f"ip11_{m}",
         lambda a, m=m: o11.interpolate(
@@ -953,49 +836,9 @@ for m in ("nearest", "linear", "linear_onnx", "cubic"):
         ),
         [((1, 2, 6, 5), F)],
     )
-    case(
-        f"ip4_3d_{m}",
-        lambda a, m=m: ip4(
-            a, C([9], "i64"), C([1.0], "f32"), m, "sizes", [0], [0], "half_pixel", "floor", False, -0.75, C([2], "i64")
-        ),
-        [((1, 2, 6), F)],
-    )
-    case(
-        f"ip4_5d_{m}",
-        lambda a, m=m: ip4(
-            a,
-            C([9, 7, 4], "i64"),
-            C([1.0, 1.0, 1.0], "f32"),
-            m,
-            "sizes",
-            [0],
-            [0],
-            "half_pixel",
-            "floor",
-            False,
-            -0.75,
-            C([2, 3, 4], "i64"),
-        ),
-        [((1, 2, 6, 5, 4), F)],
-    )
-    case(
-        f"ip4_nhwc_{m}",
-        lambda a, m=m: ip4(
-            a,
-            C([9, 7], "i64"),
-            C([1.0, 1.0], "f32"),
-            m,
-            "sizes",
-            [0],
-            [0],
-            "half_pixel",
-            "floor",
-            False,
-            -0.75,
-            C([1, 2], "i64"),
-        ),
-        [((1, 6, 5, 2), F)],
-    )
+    case(f"ip4_3d_{m}", lambda a, m=m: ip4(a, [9], m, [2]), [((1, 2, 6), F)])
+    case(f"ip4_5d_{m}", lambda a, m=m: ip4(a, [9, 7, 4], m, [2, 3, 4]), [((1, 2, 6, 5, 4), F)])
+    case(f"ip4_nhwc_{m}", lambda a, m=m: ip4(a, [9, 7], m, [1, 2]), [((1, 6, 5, 2), F)])
 for m in ("nearest", "linear", "cubic"):
     for ac in (True, False):
         for sz in ((9, 8), (3, 4)):
@@ -1021,41 +864,25 @@ def W2(*s):
     return C(((rng.random(s) - 0.5) * 1.2).astype(np.float32))
 
 
-for d, nd in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
-    for sl in ([5, 5], [3, 5]):
+def sequence(name, op, gates, d="forward", lengths=(5, 5), bias=None, more=(), **k):
+    """A recurrent operation with a state of 4 numbers for each direction."""
+    nd = 2 if d == "bidirectional" else 1
+
+    def build(x, *states):
+        weights = W2(nd, 4 * gates, 3), W2(nd, 4 * gates, 4), W2(nd, bias or 4 * gates)
+        return op(x, *states, C(list(lengths), "i64"), *weights, 4, d, *more, **k)
+
+    states = 2 if gates == 4 else 1
+    case(name, build, [((2, 5, 3), F)] + [((2, nd, 4), F)] * states, batch2=False)
+
+
+for d in ("forward", "reverse", "bidirectional"):
+    for sl in ((5, 5), (3, 5)):
         nm = f"{d}_{sl[0]}"
-        case(
-            f"lstmseq_{nm}",
-            lambda x, h, c, d=d, nd=nd, sl=sl: o5.lstm_sequence(
-                x, h, c, C(sl, "i64"), W2(nd, 16, 3), W2(nd, 16, 4), W2(nd, 16), 4, d
-            ),
-            [((2, 5, 3), F), ((2, nd, 4), F), ((2, nd, 4), F)],
-            batch2=False,
-        )
-        case(
-            f"gruseq_{nm}",
-            lambda x, h, d=d, nd=nd, sl=sl: o5.gru_sequence(
-                x, h, C(sl, "i64"), W2(nd, 12, 3), W2(nd, 12, 4), W2(nd, 12), 4, d
-            ),
-            [((2, 5, 3), F), ((2, nd, 4), F)],
-            batch2=False,
-        )
-        case(
-            f"gruseqlbr_{nm}",
-            lambda x, h, d=d, nd=nd, sl=sl: o5.gru_sequence(
-                x, h, C(sl, "i64"), W2(nd, 12, 3), W2(nd, 12, 4), W2(nd, 16), 4, d, linear_before_reset=True
-            ),
-            [((2, 5, 3), F), ((2, nd, 4), F)],
-            batch2=False,
-        )
-        case(
-            f"rnnseq_{nm}",
-            lambda x, h, d=d, nd=nd, sl=sl: o5.rnn_sequence(
-                x, h, C(sl, "i64"), W2(nd, 4, 3), W2(nd, 4, 4), W2(nd, 4), 4, d
-            ),
-            [((2, 5, 3), F), ((2, nd, 4), F)],
-            batch2=False,
-        )
+        sequence(f"lstmseq_{nm}", o5.lstm_sequence, 4, d, sl)
+        sequence(f"gruseq_{nm}", o5.gru_sequence, 3, d, sl)
+        sequence(f"gruseqlbr_{nm}", o5.gru_sequence, 3, d, sl, bias=16, linear_before_reset=True)
+        sequence(f"rnnseq_{nm}", o5.rnn_sequence, 1, d, sl)
 case(
     "lstmseq_const",
     lambda x: o5.lstm_sequence(
@@ -1071,36 +898,10 @@ case(
     ).output(0),
     [((1, 5, 3), F)],
 )
-case(
-    "lstmseq_clip",
-    lambda x, h, c: o5.lstm_sequence(
-        x, h, c, C([5, 5], "i64"), W2(1, 16, 3), W2(1, 16, 4), W2(1, 16), 4, "forward", None, None, None, 0.3
-    ),
-    [((2, 5, 3), F), ((2, 1, 4), F), ((2, 1, 4), F)],
-    batch2=False,
-)
-case(
-    "gruseq_clip",
-    lambda x, h: o5.gru_sequence(
-        x, h, C([5, 5], "i64"), W2(1, 12, 3), W2(1, 12, 4), W2(1, 12), 4, "forward", None, None, None, 0.3
-    ),
-    [((2, 5, 3), F), ((2, 1, 4), F)],
-    batch2=False,
-)
-case(
-    "rnnseq_relu",
-    lambda x, h: o5.rnn_sequence(x, h, C([5, 5], "i64"), W2(1, 4, 3), W2(1, 4, 4), W2(1, 4), 4, "forward", ["relu"]),
-    [((2, 5, 3), F), ((2, 1, 4), F)],
-    batch2=False,
-)
-case(
-    "gruseq_acts",
-    lambda x, h: o5.gru_sequence(
-        x, h, C([5, 5], "i64"), W2(1, 12, 3), W2(1, 12, 4), W2(1, 12), 4, "forward", ["sigmoid", "relu"]
-    ),
-    [((2, 5, 3), F), ((2, 1, 4), F)],
-    batch2=False,
-)
+sequence("lstmseq_clip", o5.lstm_sequence, 4, more=(None, None, None, 0.3))
+sequence("gruseq_clip", o5.gru_sequence, 3, more=(None, None, None, 0.3))
+sequence("rnnseq_relu", o5.rnn_sequence, 1, more=(["relu"],))
+sequence("gruseq_acts", o5.gru_sequence, 3, more=(["sigmoid", "relu"],))
 case(
     "lstmcell",
     lambda x, h, c: o4.lstm_cell(x, h, c, W2(16, 3), W2(16, 4), W2(16), 4),

@@ -10,7 +10,7 @@ export interface TestTensor {
   readonly offset?: number;
   readonly storage: number;
   /** The storage's numbers, where they are part of the tensor. */
-  readonly data?: readonly number[];
+  readonly data?: readonly number[] | Float32Array;
 }
 
 let ids = 1;

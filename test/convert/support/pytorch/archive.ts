@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 
 export interface Weight {
   readonly shape: readonly number[];
-  readonly data: readonly number[];
+  readonly data: readonly number[] | Float32Array;
   /** Default: row-major. */
   readonly strides?: readonly number[];
   readonly offset?: number;

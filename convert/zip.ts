@@ -1,13 +1,10 @@
 /**
- * Reads the zip archives that torch.save and torch.jit.save write. Weights are stored unpacked and become views of
- * the file; code may be deflated. Archives over 4 GB (zip64) are never whole in memory here, but their records also
- * appear in small archives.
+ * Reads the zip archives of PyTorch and NumPy. What is stored unpacked becomes a view of the file; the rest is deflated.
+ * Archives over 4 GB (zip64) are never whole in memory here, but their records also appear in small archives.
  */
 import { inflateRawSync } from 'node:zlib';
-import { badModel } from '../../../lib/contract/errors.ts';
+import { badModel } from '../lib/contract/errors.ts';
 
-const MAX_ENTRIES = 100_000;
-const MAX_INFLATED = 256 * 1024 * 1024;
 const MAX_RATIO = 1032;
 const LIMIT_32 = 0xff_ff_ff_ff;
 const [END, END_64, CENTRAL, LOCAL] = [0x06_05_4b_50, 0x06_06_4b_50, 0x02_01_4b_50, 0x04_03_4b_50];
@@ -19,8 +16,16 @@ interface Entry {
   readonly local: number;
 }
 
+export interface ArchiveOptions {
+  /** Most entries, and bytes of an entry that is unpacked. */
+  readonly entries: number;
+  readonly unpackedBytes: number;
+  /** True: all entries are in one folder, which is no part of their names. Default false. */
+  readonly hasFolder?: boolean;
+}
+
 export interface Archive {
-  /** Paths without the archive's own first folder, in the order of the directory. */
+  /** In the order of the directory. */
   readonly names: readonly string[];
   /** The bytes of an entry: a view of the file when it is stored. @throws bad_model when it is missing or broken */
   read(name: string): Uint8Array;
@@ -31,10 +36,10 @@ export function isZip(file: Uint8Array): boolean {
 }
 
 /** @throws bad_model for a broken directory, too many entries, and names that leave the archive */
-export function openArchive(file: Buffer, what: string): Archive {
+export function openArchive(file: Buffer, what: string, options: ArchiveOptions): Archive {
   let entries: Map<string, Entry>;
   try {
-    entries = directoryOf(file, what);
+    entries = directoryOf(file, what, options);
   } catch (error) {
     if (error instanceof RangeError)
       throw badModel(`${what}: the zip directory is cut off`, { cause: error });
@@ -45,12 +50,12 @@ export function openArchive(file: Buffer, what: string): Archive {
     read: (name) => {
       const entry = entries.get(name);
       if (!entry) throw badModel(`${what}: has no entry ${name}`);
-      return contentOf(file, entry, `${what}: ${name}`);
+      return contentOf(file, entry, `${what}: ${name}`, options);
     },
   };
 }
 
-function directoryOf(file: Buffer, what: string): Map<string, Entry> {
+function directoryOf(file: Buffer, what: string, options: ArchiveOptions): Map<string, Entry> {
   const end = file.lastIndexOf(Buffer.from('PK\u0005\u0006', 'latin1'));
   if (end < 0) throw badModel(`${what}: the zip archive is cut off, it has no directory`);
   if (file.readUInt32LE(end) !== END) throw badModel(`${what}: the zip directory is broken`);
@@ -62,8 +67,8 @@ function directoryOf(file: Buffer, what: string): Map<string, Entry> {
     count = Number(file.readBigUInt64LE(wide + 32));
     at = Number(file.readBigUInt64LE(wide + 48));
   }
-  if (count > MAX_ENTRIES)
-    throw badModel(`${what}: ${count} zip entries are over the limit of ${MAX_ENTRIES}`);
+  if (count > options.entries)
+    throw badModel(`${what}: ${count} zip entries are over the limit of ${options.entries}`);
   const entries = new Map<string, Entry>();
   for (let i = 0; i < count; i++) {
     if (file.readUInt32LE(at) !== CENTRAL) throw badModel(`${what}: the zip directory is broken at ${at}`);
@@ -73,7 +78,7 @@ function directoryOf(file: Buffer, what: string): Map<string, Entry> {
     const entry = entryOf(file, at, at + 46 + nameBytes, extra);
     at += 46 + nameBytes + extra + file.readUInt16LE(at + 32);
     assertName(name, what);
-    const path = name.slice(name.indexOf('/') + 1);
+    const path = options.hasFolder === true ? name.slice(name.indexOf('/') + 1) : name;
     if (entries.has(path)) throw badModel(`${what}: the zip archive has two entries ${name}`);
     entries.set(path, entry);
   }
@@ -102,7 +107,12 @@ function entryOf(file: Buffer, at: number, extraAt: number, extraBytes: number):
   return { method: file.readUInt16LE(at + 10), size, packed, local };
 }
 
-function contentOf(file: Buffer, { method, packed, size, local }: Entry, what: string): Uint8Array {
+function contentOf(
+  file: Buffer,
+  { method, packed, size, local }: Entry,
+  what: string,
+  { unpackedBytes }: ArchiveOptions,
+): Uint8Array {
   if (local + 30 > file.length || file.readUInt32LE(local) !== LOCAL)
     throw badModel(`${what}: the zip entry is broken`);
   const start = local + 30 + file.readUInt16LE(local + 26) + file.readUInt16LE(local + 28);
@@ -110,7 +120,7 @@ function contentOf(file: Buffer, { method, packed, size, local }: Entry, what: s
   const bytes = file.subarray(start, start + packed);
   if (method === 0) return bytes;
   if (method !== 8) throw badModel(`${what}: is packed by method ${method}, expected stored or deflated`);
-  if (size > MAX_INFLATED || size > packed * MAX_RATIO + 64)
+  if (size > unpackedBytes || size > packed * MAX_RATIO + 64)
     throw badModel(`${what}: ${size} unpacked bytes are over the limit`);
   try {
     return inflateRawSync(bytes, { maxOutputLength: size || 1 });

@@ -1,0 +1,64 @@
+/** The part of `doctor --account`: what the account says, one line for each question. */
+import type { AccountAnswer, AccountRequest } from '../infra/account.ts';
+import type { FactsRequest } from '../infra/doctor/facts.ts';
+import type { Facts } from '../infra/doctor/rule.ts';
+import { variables } from '../lib/contract/variables.ts';
+
+const DEFAULT_REGION = 'us-east-1';
+const SYMBOLS: Readonly<Record<AccountAnswer['kind'], string>> = {
+  ok: '✔ ok',
+  note: 'ℹ note',
+  warning: '▲ warning',
+  error: '✖ error',
+};
+
+/** As osls chooses it. */
+export function deploymentRegion(named: string | undefined): string {
+  return named ?? (variables['AWS_REGION'] || variables['AWS_DEFAULT_REGION'] || DEFAULT_REGION);
+}
+
+/** Loads the AWS SDK. @throws bad_config without osls */
+export async function accountAnswers(
+  facts: Facts,
+  { root, project, config }: FactsRequest,
+  region: string,
+): Promise<AccountAnswer[]> {
+  const [{ askAccount }, { accountClients }, { readService }, { queueConcurrency }] = await Promise.all([
+    import('../infra/account.ts'),
+    import('../infra/account-clients.ts'),
+    import('../infra/config.ts'),
+    import('../infra/doctor/queue-rules.ts'),
+  ]);
+  const { settings, stage, template, job, model } = facts;
+  const { jobName, queueName, deadLetterQueueName, provisioned, files, zones } = settings;
+  const request: AccountRequest = {
+    region,
+    template,
+    planned: {
+      stackName: `${readService(root, config)}-${stage}`,
+      jobName,
+      queueName,
+      deadLetterQueueName,
+      isQueueNamed: facts.given.has('queueName'),
+      missingModel: model.state === 'missing' ? model.directory : undefined,
+    },
+    zones: zones.filter((zone) => typeof zone === 'string'),
+    ownNetwork: files.network === 'own',
+    memoryMB: job.function.memoryMB,
+    environments: [...queueConcurrency(facts).values()].reduce((sum, count) => sum + count, provisioned),
+  };
+  const clients = accountClients(region, project);
+  try {
+    return await askAccount(clients.ask, request);
+  } finally {
+    clients.close();
+  }
+}
+
+export function accountText(answers: readonly AccountAnswer[]): string {
+  const lines = answers.map(
+    ({ question, kind, found, fix }) =>
+      `  ${SYMBOLS[kind].padEnd(9)} ${question}: ${found}${fix === undefined ? '' : `. To do: ${fix}`}`,
+  );
+  return ['Account', ...lines].join('\n');
+}

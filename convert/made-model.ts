@@ -1,0 +1,95 @@
+/** A model as an import makes it: an ONNX file that was checked by running it, with what is known of its source. */
+import { dirname, join } from 'node:path';
+import { badModel } from '../lib/contract/errors.ts';
+import type { ModelNames } from '../lib/contract/values.ts';
+import { type ProofOptions, prove } from './batching/verdict.ts';
+import { type CheckOptions, checkOnnx } from './check/check.ts';
+import type { CheckReport } from './check/run.ts';
+import type { ImageProposal } from './conversion.ts';
+import type { FoundModel } from './detect.ts';
+import { referenceProblem } from './import-report.ts';
+import { notRunNotes, shapelessNotes } from './notes.ts';
+import { type OnnxFacts, readOnnxFacts } from './onnx/facts.ts';
+import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
+import { writeParts } from './onnx/write.ts';
+import { copySource } from './sources.ts';
+import { type ImportedText, importText } from './text/import.ts';
+
+export const MODEL_FILE = 'model.onnx';
+
+interface MakeOptions extends CheckOptions {
+  readonly proof?: ProofOptions | undefined;
+  readonly onStage?: ((stage: 'checking') => void) | undefined;
+}
+
+export type FileSays = Pick<OnnxFacts, 'opset' | 'irVersion' | 'externalFiles'>;
+
+/** The names of inputs and outputs of unknown rank. */
+export interface Shapeless {
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+}
+
+export interface MadeModel {
+  readonly facts: FileSays;
+  readonly report: CheckReport;
+  readonly shapeless: Shapeless;
+  readonly sources: readonly string[];
+  readonly notes: readonly string[];
+  readonly image: ImageProposal | undefined;
+  /** Whether the conversion freed a number of rows that the source fixes. */
+  readonly isFreed: boolean;
+  /** What the source itself calls columns and classes. */
+  readonly names: ModelNames;
+  /** Of a model of texts. */
+  readonly text?: ImportedText | undefined;
+}
+
+/** Copies an ONNX model with its external weights; unchanged, but for what no function can serve. */
+export async function passThrough(
+  found: FoundModel,
+  folder: string,
+  options: MakeOptions,
+): Promise<MadeModel> {
+  const [file] = found.files as readonly [string];
+  const source = join(found.directory, file);
+  const facts = await readOnnxFacts(source);
+  const { externalFiles, shapelessInputs, shapelessOutputs } = facts;
+  const rewritten = await rewriteOnnx(source);
+  for (const path of externalFiles) await copySource(found, join(dirname(file), path), join(folder, path));
+  if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
+  else await copySource(found, file, join(folder, MODEL_FILE));
+  const report = await check(folder, shapelessInputs, options);
+  const isText = found.kind === 'hugging_face';
+  const text = isText ? await importText(found.directory, folder, report) : undefined;
+  return {
+    text,
+    facts,
+    report,
+    shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
+    sources: isText ? found.files : [file, ...externalFiles],
+    names: { columns: {}, labels: rewritten.labels },
+    notes: [
+      ...(text?.notes ?? []),
+      ...rewritten.notes,
+      ...notRunNotes(report, 'give the free sizes with --input name:shape'),
+      ...shapelessNotes(shapelessInputs, 'export the model with its shape, so that it has one'),
+    ],
+    image: undefined,
+    isFreed: false,
+  };
+}
+
+export async function check(
+  folder: string,
+  shapeless: readonly string[],
+  options: MakeOptions,
+): Promise<CheckReport> {
+  options.onStage?.('checking');
+  const file = join(folder, MODEL_FILE);
+  const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
+  const report = await checkOnnx(file, { ...options, shapeless, sharesRuns });
+  const problem = referenceProblem(report);
+  if (problem) throw badModel(problem);
+  return report;
+}

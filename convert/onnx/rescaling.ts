@@ -1,0 +1,107 @@
+/** Finds in an ONNX graph what it computes with pixels before anything else: a scale, a mean, or both. */
+import { skimMessage } from '../batching/skim.ts';
+import { readMessage } from '../wire/binary.ts';
+import {
+  bytesOf,
+  messageOf,
+  messagesOf,
+  numberOf,
+  plainNumbersOf,
+  textOf,
+  textsOf,
+} from '../wire/message.ts';
+import type { Message, Table } from '../wire/table.ts';
+
+const text = (name: string) => ({ name, type: 'string' as const });
+const TENSOR: Table = {
+  2: { name: 'type', type: 'int64' },
+  4: { name: 'floats', type: 'float', repeated: true },
+  8: text('name'),
+  9: { name: 'raw', type: 'bytes' },
+};
+const ATTRIBUTE: Table = { 5: { name: 'tensor', type: () => TENSOR } };
+const NODE: Table = {
+  1: { name: 'inputs', type: 'string', repeated: true },
+  2: { name: 'outputs', type: 'string', repeated: true },
+  4: text('operator'),
+  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
+};
+const GRAPH: Table = {
+  1: { name: 'nodes', type: () => NODE, repeated: true },
+  5: { name: 'tensors', type: () => TENSOR, repeated: true },
+};
+const MODEL: Table = { 7: { name: 'graph', type: () => GRAPH } };
+
+export interface Rescaling {
+  /** The largest value of a pixel that goes in. */
+  readonly most: 255 | 1;
+  /** What is computed of a pixel x, with the numbers of the first channel. */
+  readonly text: string;
+}
+
+const PASSING = new Set(['Cast', 'Identity', 'Transpose']);
+const FLOAT = 1;
+/** Pixels end here after they were rescaled: at most 3 in published nets. */
+const MOST_AFTER = 10;
+const MAX_STEPS = 12;
+
+/** Undefined when the graph does not rescale this input, or not in a way that shows what goes in. */
+export function rescalingOf(path: string, input: string): Rescaling | undefined {
+  const graph = messageOf(readMessage(skimMessage(path, MODEL), MODEL), 'graph');
+  if (!graph) return undefined;
+  const nodes = messagesOf(graph, 'nodes');
+  const constants = constantsOf(graph, nodes);
+  let [at, factor, offset] = [input, 1, 0];
+  for (let step = 0; step < MAX_STEPS; step++) {
+    const users = nodes.filter((node) => textsOf(node, 'inputs').includes(at));
+    const [node] = users;
+    if (!node || users.length > 1) break;
+    const operator = textOf(node, 'operator');
+    if (!PASSING.has(operator)) {
+      const [left = '', right = ''] = textsOf(node, 'inputs');
+      const [by] = constants.get(left === at ? right : left) ?? [];
+      if (by === undefined) break;
+      if (operator === 'Mul') [factor, offset] = [factor * by, offset * by];
+      else if (operator === 'Div' && left === at) [factor, offset] = [factor / by, offset / by];
+      else if (operator === 'Add') offset += by;
+      else if (operator === 'Sub' && left === at) offset -= by;
+      else break;
+    }
+    at = textsOf(node, 'outputs')[0] ?? '';
+  }
+  const most = rangeOf(factor, offset);
+  const shown = (value: number) => String(Number(value.toPrecision(4)));
+  const sum = offset === 0 ? '' : ` ${offset < 0 ? '−' : '+'} ${shown(Math.abs(offset))}`;
+  return most && { most, text: `x × ${shown(factor)}${sum}` };
+}
+
+/** Of pixels that end near 1, or that lose a mean which only pixels up to 255 have. */
+function rangeOf(factor: number, offset: number): 255 | 1 | undefined {
+  const isSmall = (most: number) => Math.abs(factor * most + offset) <= MOST_AFTER && factor * most > 0.4;
+  if (factor !== 1 && isSmall(255)) return 255;
+  if (factor === 1) return offset < -50 && offset > -200 ? 255 : undefined;
+  return factor > 1 && offset < 0 && isSmall(1) ? 1 : undefined;
+}
+
+/** One number, or one for each channel, by name. */
+function constantsOf(graph: Message, nodes: readonly Message[]): ReadonlyMap<string, readonly number[]> {
+  const named = messagesOf(graph, 'tensors').map((tensor) => [textOf(tensor, 'name'), tensor] as const);
+  const made = nodes.flatMap((node) => {
+    const attributes = textOf(node, 'operator') === 'Constant' ? messagesOf(node, 'attributes') : [];
+    const tensors = attributes.map((attribute) => messageOf(attribute, 'tensor'));
+    return tensors.flatMap((tensor) =>
+      tensor ? [[textsOf(node, 'outputs')[0] ?? '', tensor] as const] : [],
+    );
+  });
+  const numbers = [...named, ...made].map(([name, tensor]) => [name, floatsOf(tensor)] as const);
+  return new Map(numbers.filter(([, list]) => list.length === 1 || list.length === 3));
+}
+
+function floatsOf(tensor: Message): readonly number[] {
+  if (numberOf(tensor, 'type') !== FLOAT) return [];
+  const raw = bytesOf(tensor, 'raw');
+  if (raw.length === 0) return plainNumbersOf(tensor, 'floats');
+  if (raw.length > 12 || raw.length % 4 !== 0) return [];
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.length);
+  return Array.from({ length: raw.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+}

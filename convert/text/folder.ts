@@ -1,0 +1,80 @@
+/** The files of a model of Hugging Face: an ONNX file, tokenizer.json, and the many that say how both are used. */
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { badModel } from '../../lib/contract/errors.ts';
+import { TEXT_FILE } from '../../lib/contract/texts.ts';
+import { shownNames } from '../../lib/registry/onnx-file.ts';
+import { TOKENIZER_FILE } from '../../lib/text/part.ts';
+import { readLimited } from '../read-limited.ts';
+
+const INNER = 'onnx';
+const MODEL = 'model.onnx';
+/** What is read besides the tokenizer, where it is there. */
+const CONFIG_FILES = [
+  'config.json',
+  'modules.json',
+  'sentence_bert_config.json',
+  'special_tokens_map.json',
+  'tokenizer_config.json',
+];
+/** The folders of sentence-transformers' modules. */
+const MODULE_FOLDER = /^\d{1,2}_\w{1,40}$/;
+const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The files of a text model, its ONNX file first; undefined where the directory holds none, or one that was imported.
+ * @param names of the files right in it. @throws bad_model for several ONNX files of which none is the obvious one
+ */
+export async function textModelFiles(
+  folder: string,
+  names: readonly string[],
+): Promise<string[] | undefined> {
+  if (!names.includes(TOKENIZER_FILE) || names.includes(TEXT_FILE)) return undefined;
+  const below: string[] = await readdir(join(folder, INNER)).catch(() => []);
+  const inner = below.sort().map((name) => `${INNER}/${name}`);
+  const models = [...names, ...inner].filter((name) => name.endsWith('.onnx'));
+  const named = models.filter((name) => name === MODEL || name === `${INNER}/${MODEL}`);
+  const [model, ...others] = named.length > 0 ? named : models;
+  if (model === undefined) return undefined;
+  if (others.length > 0) {
+    const found = shownNames([model, ...others]);
+    throw badModel(
+      `model directory ${folder}: expected one model, found ${found}; leave the one that is meant`,
+    );
+  }
+  const weights = [...names, ...inner].filter(
+    (name) => name.startsWith(`${model}_`) || name.startsWith(`${model}.`),
+  );
+  const modules = (await readdir(folder)).filter((name) => MODULE_FOLDER.test(name)).sort();
+  const configs = modules
+    .map((name) => `${name}/config.json`)
+    .filter((name) => existsSync(join(folder, name)));
+  return [
+    model,
+    TOKENIZER_FILE,
+    ...CONFIG_FILES.filter((name) => names.includes(name)),
+    ...configs,
+    ...weights,
+  ];
+}
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A JSON object; empty where there is no such file. @throws bad_model */
+export async function readConfig(folder: string, name: string): Promise<Json> {
+  if (!existsSync(join(folder, name))) return {};
+  const value = await readJson(folder, name);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
+  throw badModel(`${name}: expected an object`);
+}
+
+/** @throws bad_model */
+export async function readJson(folder: string, name: string): Promise<unknown> {
+  const bytes = await readLimited(folder, name, MAX_CONFIG_BYTES);
+  try {
+    return JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''));
+  } catch (error) {
+    throw badModel(`${name}: not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * What a deployment would destroy or leave without use, found before it creates anything: by what the deployed stack
+ * says of itself, or that there is none.
+ */
+import type { SQSClientConfig } from '@aws-sdk/client-sqs';
+import { ServingError } from '../lib/contract/errors.ts';
+import { listOf, recordOf, textOf } from './doctor/template.ts';
+
+/** Outputs of the stack by name. Undefined if there is no stack, or one that was never completed. */
+export type DeployedOutputs = Readonly<Record<string, string>>;
+
+export interface Planned {
+  readonly stackName: string;
+  readonly jobName: string;
+  readonly queueName: string;
+  readonly deadLetterQueueName: string;
+  /** Whether `--param queueName` stands on the command line. */
+  readonly isQueueNamed: boolean;
+  /** The model directory; undefined if it is there, or nothing needs one. */
+  readonly missingModel: string | undefined;
+}
+
+/** @returns how many messages a queue has: waiting, delayed and in the hands of a function */
+export type CountMessages = (queueUrl: string) => Promise<number>;
+
+interface Commands {
+  readonly DescribeStacksCommand: new (input: { readonly StackName: string }) => unknown;
+}
+
+/** @param send of the CloudFormation client of osls, whose modules `load` imports. @throws errors of AWS */
+export async function outputsOf(
+  send: (command: unknown) => Promise<unknown>,
+  StackName: string,
+  load: (module: string) => Commands,
+): Promise<DeployedOutputs | undefined> {
+  const { DescribeStacksCommand } = load('@aws-sdk/client-cloudformation');
+  try {
+    return outputsIn(await send(new DescribeStacksCommand({ StackName })));
+  } catch (error) {
+    if ((error as Error).message.includes('does not exist')) return undefined;
+    throw error;
+  }
+}
+
+/** @param answer of DescribeStacks */
+export function outputsIn(answer: unknown): DeployedOutputs {
+  const outputs = listOf(recordOf(listOf(recordOf(answer)['Stacks'])[0])['Outputs']).map(recordOf);
+  return Object.fromEntries(outputs.map((one) => [textOf(one['OutputKey']), textOf(one['OutputValue'])]));
+}
+
+export const COUNTS = [
+  'ApproximateNumberOfMessages',
+  'ApproximateNumberOfMessagesDelayed',
+  'ApproximateNumberOfMessagesNotVisible',
+] as const;
+
+/** @param client region and credentials of the deployment */
+export function messageCounter(client: SQSClientConfig): CountMessages {
+  return async (QueueUrl) => {
+    const { GetQueueAttributesCommand, SQSClient } = await import('@aws-sdk/client-sqs');
+    const sqs = new SQSClient(client);
+    try {
+      const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...COUNTS] });
+      return messagesIn(await sqs.send(command), QueueUrl);
+    } finally {
+      sqs.destroy();
+    }
+  };
+}
+
+/** @param answer of GetQueueAttributes with COUNTS. @throws bad_config when it does not say */
+export function messagesIn(answer: unknown, queueUrl: string): number {
+  const attributes = recordOf(recordOf(answer)['Attributes']);
+  const messages = COUNTS.reduce((sum, name) => sum + Number(attributes[name]), 0);
+  if (Number.isInteger(messages)) return messages;
+  throw refusal(`SQS does not say how many messages ${nameOf(queueUrl)} has`);
+}
+
+const GUIDE = 'docs/how-to/deploy.md#queues-of-earlier-versions';
+
+/** @throws bad_config, model_unavailable for a deployment that must not begin */
+export async function assertDeployable(
+  deployed: DeployedOutputs | undefined,
+  planned: Planned,
+  count: CountMessages,
+): Promise<void> {
+  const { QueueUrl, DeadLetterQueueUrl, ModelLocation } = deployed ?? {};
+  if (QueueUrl === undefined) return assertModel(planned);
+  assertJob(ModelLocation, planned);
+  const urls = [QueueUrl, DeadLetterQueueUrl].filter((url) => url !== undefined);
+  const names = [planned.queueName, planned.deadLetterQueueName];
+  const replaced = urls.filter((url) => !names.includes(nameOf(url)));
+  if (replaced.length === 0) return;
+  const what = `the queue of ${planned.stackName} is ${nameOf(QueueUrl)}, and this deployment would replace it by ${planned.queueName} and delete it`;
+  const keep = 'keep it with --param queueName=job';
+  if (!planned.isQueueNamed)
+    throw refusal(`${what}, with the records in it. Either ${keep}, or drain and switch: ${GUIDE}`);
+  const counts = await Promise.all(replaced.map(count));
+  const left = replaced.map((url, i) => `${nameOf(url)} ${counts[i]}`);
+  if (counts.some((messages) => messages > 0))
+    throw refusal(
+      `${what}. Messages in it: ${left.join(', ')}. Wait until there are none, or ${keep}: ${GUIDE}`,
+    );
+}
+
+function assertModel({ missingModel }: Planned): void {
+  if (missingModel === undefined) return;
+  throw new ServingError(
+    'model_unavailable',
+    `there is no model: ${missingModel} is no directory, and the stack would answer 503. Nothing was created. Put a model there, name its directory as modelPath in config.yaml, or deploy the sample: --param sample=on`,
+  );
+}
+
+/** A job `a` in the stage `b-c` and a job `a-b` in the stage `c` have stacks of the same name. */
+function assertJob(modelLocation: string | undefined, { stackName, jobName }: Planned): void {
+  const [, job] = /^s3:\/\/[^/]+\/models\/([^/]+)\/$/.exec(modelLocation ?? '') ?? [];
+  if (job === undefined || job === jobName) return;
+  throw refusal(
+    `${stackName} is the stack of the job ${job}, and this deployment is of the job ${jobName}: choose another --stage or jobName`,
+  );
+}
+
+function nameOf(queueUrl: string): string {
+  return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
+}
+
+function refusal(message: string): ServingError {
+  return new ServingError('bad_config', message);
+}

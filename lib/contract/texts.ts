@@ -1,0 +1,24 @@
+/**
+ * What models of texts are known by: the file beside them, and the marks that take the place of a text: no text, and tokens that the caller has made. A text of a caller never holds
+ * U+0000, so it is never taken for one of them.
+ */
+
+/** Written by an import beside a model that reads texts; lib/text/settings.ts says what is in it. */
+export const TEXT_FILE = 'text.json';
+
+/** In place of an optional text that a record does not have. */
+export const NO_TEXT = '\0';
+
+export function isNoText(text: string): boolean {
+  return text === NO_TEXT;
+}
+
+/** Token ids in place of a text. */
+export function tokensText(ids: Iterable<number | bigint>): string {
+  return `${NO_TEXT}${[...ids].join(' ')}`;
+}
+
+/** Undefined for a text. */
+export function tokenIdsOf(text: string): number[] | undefined {
+  return text.length > 1 && text.startsWith(NO_TEXT) ? text.slice(1).split(' ').map(Number) : undefined;
+}

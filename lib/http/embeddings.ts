@@ -1,0 +1,135 @@
+/**
+ * POST /v1/embeddings, in the form of OpenAI's API: texts, or token ids that the caller has made, become vectors. It
+ * serves models that an import made into models of texts and that answer with one vector for each.
+ */
+import { isObject, readJson } from '../codecs/instances.ts';
+import { quoteName, quoteValue } from '../codecs/quote.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import { LIMITS, overLimit } from '../contract/limits.ts';
+import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts';
+import { measure } from '../metrics/emf.ts';
+import { type InvocationClock, requestDeadline } from '../pipeline/deadline.ts';
+import { floatText } from '../pipeline/postprocess.ts';
+import { serveRequest } from '../pipeline/serve.ts';
+import { assertModel, type InferenceDeps, jobOf } from './open-inference/endpoint.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, jsonText } from './response.ts';
+
+interface Asked {
+  readonly records: readonly Inputs[];
+  readonly isBase64: boolean;
+  /** How many numbers a vector is to have; undefined: as many as the model gives. */
+  readonly dimensions: number | undefined;
+}
+
+const MAX_TOKEN_ID = 2 ** 31 - 1;
+
+/** @throws bad_request, bad_input, not_found for a model without embeddings, too_large */
+export async function answerEmbeddings(
+  request: HttpRequest,
+  deps: InferenceDeps,
+  clock: InvocationClock | undefined,
+): Promise<HttpResponse> {
+  const { reporter, limiter } = deps;
+  const stop = reporter.start('zoo.serving.request.overall');
+  await limiter?.acquire();
+  const model = jobOf(deps);
+  const { records, isBase64, dimensions } = askedOf(request, model);
+  measure('Rows', records.length);
+  const run = reporter.start('zoo.serving.request.predict');
+  const { outcomes, version } = await deps.model.use(async (runner) => {
+    assertEmbeds(runner, model, dimensions);
+    return {
+      outcomes: await serveRequest(records, runner, { isOver: requestDeadline(clock) }),
+      version: runner.version,
+    };
+  });
+  run();
+  const text = answerText(model, outcomes, isBase64);
+  stop();
+  await reporter.flushWhenDue();
+  return jsonText(200, text, { 'model-version': version });
+}
+
+function askedOf(request: HttpRequest, job: string): Asked {
+  const { parsed } = readJson(request.body());
+  if (!isObject(parsed)) throw badRequest('expected {"input": "text", "model": "..."}');
+  const { input, model, encoding_format: format = 'float', dimensions } = parsed;
+  if (typeof model !== 'string') throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);
+  assertModel(model, job);
+  if (format !== 'float' && format !== 'base64') {
+    throw badRequest(`"encoding_format": expected "float" or "base64", got ${quoteValue(format)}`);
+  }
+  if (dimensions !== undefined && !Number.isSafeInteger(dimensions)) {
+    throw badRequest(`"dimensions": expected a whole number, got ${quoteValue(dimensions)}`);
+  }
+  const inputs = inputsOf(input);
+  if (inputs.length > LIMITS.instances) throw overLimit('instances', `${inputs.length} inputs are`);
+  return {
+    records: inputs.map(recordOf),
+    isBase64: format === 'base64',
+    dimensions: dimensions as number | undefined,
+  };
+}
+
+/** One text, several, the tokens of one, or those of several. */
+function inputsOf(input: unknown): readonly unknown[] {
+  if (!Array.isArray(input)) return [input];
+  const list = input as readonly unknown[];
+  if (list.length === 0) throw badRequest('"input": expected at least one text');
+  return list.every((one) => typeof one === 'number') ? [list] : list;
+}
+
+function recordOf(input: unknown, index: number): Inputs {
+  if (typeof input === 'string') return new Map([['text', { kind: 'json', value: input }]]);
+  const isId = (id: unknown) =>
+    Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) <= MAX_TOKEN_ID;
+  if (Array.isArray(input) && input.length > 0 && input.every(isId)) {
+    const data = Int32Array.from(input as number[]);
+    return new Map([['text', { kind: 'tensor', tensor: { dtype: 'int32', shape: [data.length], data } }]]);
+  }
+  throw badRequest(`"input" ${index}: expected a text or a list of token ids, got ${quoteValue(input)}`);
+}
+
+function assertEmbeds(
+  { inputs = [], outputs = [] }: Runner,
+  model: string,
+  dimensions: number | undefined,
+): void {
+  const [output] = outputs;
+  if (!inputs[0]?.isText || output?.name !== 'embedding') {
+    throw new ServingError(
+      'not_found',
+      `the model of ${quoteName(model)} gives no embeddings of texts; POST /predict asks it`,
+    );
+  }
+  const width = output.shape.at(-1);
+  if (dimensions === undefined || dimensions === width) return;
+  throw badRequest(`"dimensions": ${dimensions}; the model's vectors have ${width}, and are not shortened`);
+}
+
+function answerText(model: string, outcomes: readonly Outcome[], isBase64: boolean): string {
+  const vectors = outcomes.flatMap((outcome) => (outcome.ok ? outcome.outputs.slice(0, 1) : []));
+  const least = vectors.reduce((sum, { data }) => sum + data.length * (isBase64 ? 5 : 2), 0);
+  if (least > LIMITS.httpBodyBytes)
+    throw overLimit('httpBodyBytes', `the answer has ${least} bytes and more, which are`);
+  const tokens = vectors.reduce(
+    (sum, vector) => sum + (vector.tokens ?? []).reduce((all, count) => all + count, 0),
+    0,
+  );
+  const data = vectors.map(
+    (vector, index) => `{"object":"embedding","index":${index},"embedding":${vectorText(vector, isBase64)}}`,
+  );
+  const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens });
+  const text = `{"object":"list","data":[${data.join(',')}],"model":${JSON.stringify(model)},"usage":${usage}}`;
+  if (text.length > LIMITS.httpBodyBytes)
+    throw overLimit('httpBodyBytes', `the answer has ${text.length} bytes, which are`);
+  return text;
+}
+
+/** Base64 of float32, little-endian. */
+function vectorText({ data }: NamedTensor, isBase64: boolean): string {
+  const values = data as Float32Array;
+  if (!isBase64) return `[${Array.from(values, (value) => floatText(value, true)).join(',')}]`;
+  return `"${Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64')}"`;
+}

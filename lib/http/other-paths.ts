@@ -1,0 +1,39 @@
+/** The paths of the predict function that few deployments ask: what answers them is loaded at its first request. */
+import type { InvocationClock } from '../pipeline/deadline.ts';
+import type { HttpRequest } from './request.ts';
+import type { ErrorBody, HttpResponse } from './response.ts';
+import type { WorkerDeps } from './worker/endpoint.ts';
+import { errorEnvelope, isWorkerPath } from './worker/paths.ts';
+
+const EMBEDDINGS_PATH = '/v1/embeddings';
+
+/** Undefined for other paths. */
+export async function answerOther(
+  request: HttpRequest,
+  deps: WorkerDeps,
+  clock: InvocationClock | undefined,
+): Promise<HttpResponse | undefined> {
+  if (request.path === EMBEDDINGS_PATH) {
+    const { answerEmbeddings } = await import('./embeddings.ts');
+    return answerEmbeddings(request, deps, clock);
+  }
+  if (!isWorkerPath(request.path)) return undefined;
+  const { answerWorker } = await import('./worker/endpoint.ts');
+  return answerWorker(request, deps, clock);
+}
+
+/** As OpenAI's API answers; `code` is ours. */
+const openAiError: ErrorBody = ({ status, publicMessage, code }) => ({
+  error: {
+    message: publicMessage,
+    type: status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error',
+    param: null,
+    code,
+  },
+});
+
+/** How errors are answered on a path; undefined: in our own form. */
+export function errorForm(path: string): ErrorBody | undefined {
+  if (path === EMBEDDINGS_PATH) return openAiError;
+  return isWorkerPath(path) ? errorEnvelope : undefined;
+}

@@ -1,0 +1,109 @@
+/**
+ * AWS Signature Version 4, for the two calls that a function makes without the AWS SDK, whose client costs a tenth of a
+ * cold start: the password of ElastiCache (iam.ts) and a parameter of Systems Manager (secret.ts).
+ */
+import { createHash, createHmac } from 'node:crypto';
+
+export interface Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken: string | undefined;
+}
+
+interface Signing {
+  readonly host: string;
+  readonly service: string;
+  readonly region: string;
+  readonly credentials: Credentials;
+  /** Wall clock, in ms. */
+  readonly now: number;
+}
+
+interface Presigning extends Signing {
+  /** As it stands in the address, escaped. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly lifeSeconds: number;
+  readonly payloadDigest: string;
+}
+
+/** Presigns a GET request. @returns host, path and query */
+export function presign(request: Presigning): string {
+  const { host, path, credentials } = request;
+  const { time, scope } = timeAndScope(request);
+  const query = canonicalQuery({
+    ...request.query,
+    'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
+    'X-Amz-Credential': `${credentials.accessKeyId}/${scope}`,
+    'X-Amz-Date': time,
+    'X-Amz-Expires': String(request.lifeSeconds),
+    ...(credentials.sessionToken === undefined ? {} : { 'X-Amz-Security-Token': credentials.sessionToken }),
+    'X-Amz-SignedHeaders': 'host',
+  });
+  const canonical = ['GET', path, query, `host:${host}`, '', 'host', request.payloadDigest].join('\n');
+  return `${host}${path}?${query}&X-Amz-Signature=${signature(request, canonical)}`;
+}
+
+interface Posting extends Signing {
+  /** Other headers to sign, with names in small letters. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Signs a POST to `/` of `host`. @returns all headers to send except `host` */
+export function signedPost(request: Posting): Record<string, string> {
+  const { host, body, credentials } = request;
+  const { time, scope } = timeAndScope(request);
+  const headers: Record<string, string> = {
+    ...request.headers,
+    'x-amz-date': time,
+    ...(credentials.sessionToken === undefined ? {} : { 'x-amz-security-token': credentials.sessionToken }),
+  };
+  const signed = Object.entries({ ...headers, host }).sort(([a], [b]) => (a < b ? -1 : 1));
+  const names = signed.map(([name]) => name).join(';');
+  const lines = signed.map(([name, value]) => `${name}:${value}`);
+  const canonical = ['POST', '/', '', ...lines, '', names, sha256(body)].join('\n');
+  headers['authorization'] =
+    `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/${scope}, ` +
+    `SignedHeaders=${names}, Signature=${signature(request, canonical)}`;
+  return headers;
+}
+
+function timeAndScope({ now, region, service }: Signing) {
+  // 2026-11-21T16:00:00.000Z -> 20261121T160000Z
+  const time = new Date(now).toISOString().replaceAll(/[-:]|\.\d{3}/g, '');
+  return { time, scope: `${time.slice(0, 8)}/${region}/${service}/aws4_request` };
+}
+
+function signature(request: Signing, canonical: string): string {
+  const { time, scope } = timeAndScope(request);
+  const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
+  const key = scope
+    .split('/')
+    .reduce<string | Buffer>((made, part) => hmac(made, part), `AWS4${request.credentials.secretAccessKey}`);
+  return hmac(key, text).toString('hex');
+}
+
+/** Sorted by the escaped name, in code points. */
+function canonicalQuery(parameters: Readonly<Record<string, string>>): string {
+  return Object.entries(parameters)
+    .map(([name, value]) => `${escaped(name)}=${escaped(value)}`)
+    .sort()
+    .join('&');
+}
+
+/** RFC 3986 leaves letters, digits and `-._~` alone; encodeURIComponent leaves `!'()*` too. */
+function escaped(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function hmac(key: string | Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest();
+}

@@ -1,0 +1,86 @@
+/** What becomes of a model's output: vectors of tokens become one vector, and scores of classes probabilities. */
+import { ServingError } from '../contract/errors.ts';
+import { formatShape, type Tensor } from '../contract/tensor.ts';
+import { float16Value } from '../pipeline/cast.ts';
+import type { Activation, Pooling, TextSettings } from './settings.ts';
+
+/** One row of the answer for each row of the output. @throws model_failed for an output of another shape */
+export function answersOf(
+  output: Tensor,
+  mask: readonly Uint8Array[],
+  settings: TextSettings,
+): Float32Array[] {
+  const { shape } = output;
+  const rank = settings.pooling.length > 0 ? 3 : 2;
+  const [rows, width = 0] = [mask.length, shape.at(-1)];
+  if (shape.length !== rank || shape[0] !== rows || (rank === 3 && shape[1] !== mask[0]?.length)) {
+    throw new ServingError(
+      'model_failed',
+      `the output "${settings.output}" is of shape ${formatShape(shape)}`,
+    );
+  }
+  const values = floatsOf(output);
+  const length = values.length / rows;
+  return mask.map((tokens, row) => {
+    const own = values.subarray(row * length, (row + 1) * length);
+    const vector = settings.pooling.length > 0 ? pooled(own, width, tokens, settings.pooling) : own;
+    if (settings.kind === 'classes') return activated(vector, settings.activation);
+    return settings.normalize ? normalized(vector) : Float32Array.from(vector);
+  });
+}
+
+function floatsOf({ dtype, data }: Tensor): Floats {
+  if (dtype === 'float32') return data as Float32Array;
+  if (dtype === 'float16') return Float32Array.from(data as Uint16Array, float16Value);
+  return data as Float64Array;
+}
+
+type Floats = Float64Array | Float32Array;
+
+/** Sums are made of doubles, so that the order of tokens does not show. */
+function pooled(values: Floats, width: number, mask: Uint8Array, poolings: readonly Pooling[]): Float64Array {
+  const result = new Float64Array(width * poolings.length);
+  for (const [i, pooling] of poolings.entries()) {
+    pool(values, width, mask, pooling, result.subarray(i * width, (i + 1) * width));
+  }
+  return result;
+}
+
+function pool(values: Floats, width: number, mask: Uint8Array, pooling: Pooling, into: Float64Array): void {
+  const only = pooling === 'cls' ? mask.indexOf(1) : pooling === 'lasttoken' ? mask.lastIndexOf(1) : -1;
+  if (only >= 0) {
+    into.set(values.subarray(only * width, (only + 1) * width));
+    return;
+  }
+  if (pooling === 'max') into.fill(-Infinity);
+  let weights = 0;
+  for (const [token, counts] of mask.entries()) {
+    if (counts === 0) continue;
+    const weight = pooling === 'weightedmean' ? token + 1 : 1;
+    weights += weight;
+    for (let i = 0; i < width; i++) {
+      const value = values[token * width + i] as number;
+      into[i] = pooling === 'max' ? Math.max(into[i] as number, value) : (into[i] as number) + weight * value;
+    }
+  }
+  if (pooling === 'max') return;
+  const divisor = pooling === 'mean_sqrt_len_tokens' ? Math.sqrt(weights) : weights;
+  for (let i = 0; i < width; i++) into[i] = (into[i] as number) / Math.max(divisor, 1e-9);
+}
+
+/** As torch.nn.functional.normalize. */
+function normalized(vector: Floats): Float32Array {
+  let squares = 0;
+  for (const value of vector) squares += value * value;
+  const length = Math.max(Math.sqrt(squares), 1e-12);
+  return Float32Array.from(vector, (value) => value / length);
+}
+
+function activated(scores: Floats, activation: Activation): Float32Array {
+  if (activation === 'none') return Float32Array.from(scores);
+  if (activation === 'sigmoid') return Float32Array.from(scores, (score) => 1 / (1 + Math.exp(-score)));
+  const most = Math.max(...scores);
+  const powers = Float64Array.from(scores, (score) => Math.exp(score - most));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  return Float32Array.from(powers, (power) => power / sum);
+}

@@ -1,0 +1,38 @@
+/** Reads what an import put beside a model of texts. */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { badModel, ServingError } from '../contract/errors.ts';
+import { LIMITS } from '../contract/limits.ts';
+import { TEXT_FILE } from '../contract/texts.ts';
+import { TOKENIZER_FILE } from './part.ts';
+import { parseTextSettings, type TextSettings } from './settings.ts';
+import { readTokenizer, type Tokenizer } from './tokenizer.ts';
+
+export interface TextModel {
+  readonly settings: TextSettings;
+  readonly tokenizer: Tokenizer;
+}
+
+/** The tokenizer and the settings of a model directory. @throws bad_model */
+export async function readTextModel(folder: string): Promise<TextModel> {
+  const [tokenizer, settings] = await Promise.all([
+    readTokenizerFile(join(folder, TOKENIZER_FILE)),
+    readFile(join(folder, TEXT_FILE), 'utf8').then(parseTextSettings),
+  ]);
+  return { tokenizer, settings };
+}
+
+/** @throws bad_model for a file that is too large, or not served */
+export async function readTokenizerFile(path: string): Promise<Tokenizer> {
+  let text: string;
+  try {
+    const { size } = await stat(path);
+    const most = LIMITS.tokenizerBytes;
+    if (size > most) throw badModel(`${path}: ${size} bytes are over the limit of ${most} (tokenizerBytes)`);
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof ServingError) throw error;
+    throw badModel(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  return readTokenizer(text.replace(/^\ufeff/, ''));
+}
