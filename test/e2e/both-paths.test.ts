@@ -597,7 +597,6 @@ test('what a person passes by mistake is refused with what to write instead', as
     ['abc', /inputs: expected an object of inputs by name/],
     [{ image: await readFile(image(1)) }, /got a Buffer; write \{ bytes \} for an image/],
     [{ image: 'typo.png' }, /cannot read the image file \(a text is a path\)/],
-    [{ image: null }, /got null/],
     [{ image: () => 1 }, /got a function/],
     [{ image: { b64: Buffer.from('a') } }, /b64: expected a text/],
     [{ image: { bytes: 'abc' } }, /bytes: expected a Uint8Array/],
@@ -610,4 +609,14 @@ test('what a person passes by mistake is refused with what to write instead', as
       message: expected,
     });
   }
+});
+
+test('a missing value in place of an image is refused by the model, with its name', async (t) => {
+  const { input, output } = await clients(t);
+  await input.enqueue('nothing', { image: null });
+  await assert.rejects(output.wait('nothing', { timeoutMs: 20_000 }), {
+    code: 'bad_input',
+    uri: 'nothing',
+    message: /image/,
+  });
 });
