@@ -3,8 +3,6 @@
  * classifiers write them, and in tables of texts from which the best class is looked up.
  */
 import type { FoundLabels } from '../../lib/registry/names.ts';
-import { skimMessage } from '../batching/skim.ts';
-import { readMessage } from '../wire/binary.ts';
 import {
   byteStringsOf,
   messageOf,
@@ -15,35 +13,9 @@ import {
   textsOf,
 } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';
+import { readSmallParts } from './small-parts.ts';
 
-const text = (name: string) => ({ name, type: 'string' as const });
-const TENSOR: Table = {
-  2: { name: 'type', type: 'int64' },
-  6: { name: 'texts', type: 'bytes', repeated: true },
-  8: text('name'),
-};
-const ATTRIBUTE: Table = {
-  1: text('name'),
-  5: { name: 'tensor', type: () => TENSOR },
-  8: { name: 'ints', type: 'int64', repeated: true },
-  9: { name: 'texts', type: 'bytes', repeated: true },
-};
-const NODE: Table = {
-  1: { name: 'inputs', type: 'string', repeated: true },
-  2: { name: 'outputs', type: 'string', repeated: true },
-  4: text('operator'),
-  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
-};
-const GRAPH: Table = {
-  1: { name: 'nodes', type: () => NODE, repeated: true },
-  5: { name: 'tensors', type: () => TENSOR, repeated: true },
-  12: { name: 'outputs', type: () => ({ 1: text('name') }), repeated: true },
-};
-const ENTRY: Table = { 1: text('key'), 2: text('value') };
-const MODEL: Table = {
-  7: { name: 'graph', type: () => GRAPH },
-  14: { name: 'metadata', type: () => ENTRY, repeated: true },
-};
+const TEXTS: Table = { 6: { name: 'texts', type: 'bytes', repeated: true } };
 
 /** What exporters call the list: `names` is that of YOLO. The first that is there counts. */
 const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
@@ -63,7 +35,7 @@ export interface OnnxLabels {
 
 /** @throws bad_model when the file is damaged */
 export function onnxLabels(path: string): OnnxLabels {
-  const model = readMessage(skimMessage(path, MODEL), MODEL);
+  const model = readSmallParts(path, TEXTS);
   const entries = messagesOf(model, 'metadata').slice(0, MAX_METADATA);
   const metadata = new Map(entries.map((entry) => [textOf(entry, 'key'), textOf(entry, 'value')]));
   const graph = messageOf(model, 'graph');

@@ -1,6 +1,4 @@
 /** Finds in an ONNX graph what it computes with pixels before anything else: a scale, a mean, or both. */
-import { skimMessage } from '../batching/skim.ts';
-import { readMessage } from '../wire/binary.ts';
 import {
   bytesOf,
   messageOf,
@@ -11,26 +9,12 @@ import {
   textsOf,
 } from '../wire/message.ts';
 import type { Message, Table } from '../wire/table.ts';
+import { readSmallParts } from './small-parts.ts';
 
-const text = (name: string) => ({ name, type: 'string' as const });
-const TENSOR: Table = {
-  2: { name: 'type', type: 'int64' },
+const NUMBERS: Table = {
   4: { name: 'floats', type: 'float', repeated: true },
-  8: text('name'),
   9: { name: 'raw', type: 'bytes' },
 };
-const ATTRIBUTE: Table = { 5: { name: 'tensor', type: () => TENSOR } };
-const NODE: Table = {
-  1: { name: 'inputs', type: 'string', repeated: true },
-  2: { name: 'outputs', type: 'string', repeated: true },
-  4: text('operator'),
-  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true },
-};
-const GRAPH: Table = {
-  1: { name: 'nodes', type: () => NODE, repeated: true },
-  5: { name: 'tensors', type: () => TENSOR, repeated: true },
-};
-const MODEL: Table = { 7: { name: 'graph', type: () => GRAPH } };
 
 export interface Rescaling {
   /** The largest value of a pixel that goes in. */
@@ -47,7 +31,7 @@ const MAX_STEPS = 12;
 
 /** Undefined when the graph does not rescale this input, or not in a way that shows what goes in. */
 export function rescalingOf(path: string, input: string): Rescaling | undefined {
-  const graph = messageOf(readMessage(skimMessage(path, MODEL), MODEL), 'graph');
+  const graph = messageOf(readSmallParts(path, NUMBERS), 'graph');
   if (!graph) return undefined;
   const nodes = messagesOf(graph, 'nodes');
   const constants = constantsOf(graph, nodes);
