@@ -33,7 +33,7 @@ export const MAX_TOKEN = 8_192;
 interface Access {
   readonly kind: AuthKind;
   readonly secret?: string | undefined;
-  /** Nobody said that the API wants signatures; without credentials it is asked without. */
+  /** No option asked for signatures: without credentials, requests go out unsigned. */
   readonly isGuess?: boolean;
 }
 

@@ -137,7 +137,7 @@ const nodeModules: Plugin = {
   },
 };
 
-/** What no function uses, with what stands in its place. */
+/** Packages that no function uses, with their replacements. */
 const UNUSED: Readonly<Record<string, string>> = {
   // The AWS SDK's detection of browsers: 7 kB zipped.
   bowser: 'export const parse = undefined;',

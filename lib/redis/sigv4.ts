@@ -20,7 +20,7 @@ interface Signing {
 }
 
 interface Presigning extends Signing {
-  /** As it stands in the address, escaped. */
+  /** Escaped, as in the address. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly lifeSeconds: number;

@@ -98,7 +98,7 @@ export class Supervisor {
     await this.#retire(this.#clients);
   }
 
-  /** Like idle, for ever. */
+  /** Like idle, and never resumed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.idle();

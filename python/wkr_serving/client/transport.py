@@ -197,7 +197,7 @@ def error_of(answer: Answer, parse: Any) -> WKRError:
 
 def _connection(is_tls: bool, host: str, port: Optional[int]) -> http.client.HTTPConnection:
     connection = (http.client.HTTPSConnection if is_tls else http.client.HTTPConnection)(host, port)
-    # It connects when it is told to, so that a request is never begun twice.
+    # It connects only explicitly: a request that opened a connection by itself could be sent twice.
     connection.auto_open = 0
     return connection
 
