@@ -11,7 +11,8 @@ import { assertJobName, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import { type SentRecord, sendAnnounced, submit } from '../lib/pipeline/submit.ts';
 import { assertStage, queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
-import { RedisConnection } from '../lib/redis/connection.ts';
+import { openRedis } from '../lib/redis/cluster/connection.ts';
+import type { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
@@ -88,7 +89,7 @@ export class InputQueue {
     if (options.stage !== undefined) assertStage(options.stage);
     if (this.#overHttp) this.#openHttp();
     if (options.redisUrl === undefined) return;
-    this.#connection = new RedisConnection(options.redisUrl, CLIENT_TIMEOUTS);
+    this.#connection = openRedis(options.redisUrl, CLIENT_TIMEOUTS);
     this.#states = new RecordStates(this.#connection, { job: this.#job, now: Date.now });
   }
 

@@ -6,7 +6,7 @@ import { assertIdentity, type EnqueueQuery } from '../lib/contract/enqueue.ts';
 import type { ServingError } from '../lib/contract/errors.ts';
 import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
-import { RedisConnection } from '../lib/redis/connection.ts';
+import { openRedis } from '../lib/redis/cluster/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { ResultStore } from '../lib/redis/results.ts';
 import { type AccessOptions, authorizedFetch } from './access.ts';
@@ -43,7 +43,7 @@ export class OutputQueue {
       this.#results = overHttp;
       this.#states = overHttp;
     } else {
-      const connection = new RedisConnection(url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
+      const connection = openRedis(url, { connectTimeoutMs: 5_000, commandTimeoutMs: 5_000 });
       // A reader never writes a result, so its time to live does not matter.
       this.#results = new ResultStore(connection, { job, ttlSeconds: 1, now: Date.now });
       this.#states = new RecordStates(connection, { job, now: Date.now });

@@ -10,7 +10,7 @@ import { DEFAULT_JOB, type JobConfig } from '../../lib/config/job.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import type { Inputs, Outcome } from '../../lib/contract/values.ts';
 import { variables } from '../../lib/contract/variables.ts';
-import { RedisConnection } from '../../lib/redis/connection.ts';
+import { openRedis } from '../../lib/redis/cluster/connection.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { DeadLetters } from '../../lib/s3/dead-letters.ts';
 import { openS3 } from '../../lib/s3/objects.ts';
@@ -54,7 +54,7 @@ export async function openDlq(values: DlqValues) {
   const { job, bucket, endpoint, region } = where;
   const s3 = openS3({ endpoint, region });
   const timeouts = { connectTimeoutMs: REDIS_MS, commandTimeoutMs: REDIS_MS };
-  const connection = where.redisUrl === undefined ? undefined : new RedisConnection(where.redisUrl, timeouts);
+  const connection = where.redisUrl === undefined ? undefined : openRedis(where.redisUrl, timeouts);
   const settings = { job: job.jobName, ttlSeconds: job.resultTtlSeconds, now: Date.now };
   return {
     ...where,

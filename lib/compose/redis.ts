@@ -2,7 +2,8 @@
 import type { Environment } from '../config/environment.ts';
 import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
-import { RedisConnection, type SignIn } from '../redis/connection.ts';
+import { openRedis } from '../redis/cluster/connection.ts';
+import type { RedisConnection, SignIn } from '../redis/connection.ts';
 import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
 import { RecordStates } from '../redis/record-states.ts';
@@ -12,7 +13,7 @@ import { CachedSecret, readParameter } from '../redis/secret.ts';
 import type { Scope } from './scope.ts';
 
 export function connection({ environment }: Scope): RedisConnection {
-  return new RedisConnection(environment.redisUrl, { signIn: signInOf(environment) });
+  return openRedis(environment.redisUrl, { signIn: signInOf(environment) });
 }
 
 function signInOf(environment: Environment): SignIn | undefined {

@@ -6,11 +6,13 @@
 import { Redis } from 'ioredis';
 import { badConfig, badRequest, ServingError } from '../contract/errors.ts';
 
-interface RedisOptions {
+export interface RedisOptions {
   readonly connectTimeoutMs?: number;
   readonly commandTimeoutMs?: number;
   /** The user, with a password for each connection. Default: the user and password of the url, if it has them. */
   readonly signIn?: SignIn | undefined;
+  /** For a node of a cluster: the name in its certificate (TLS); undefined: the host of its url. */
+  readonly node?: { readonly certifiedName: string | undefined };
 }
 
 export interface SignIn {
@@ -31,10 +33,19 @@ const DISCONNECT_MS = 100;
  */
 const WRONG_SERVER = /(^|: )(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN) /;
 
+/** What a server in cluster mode answers to a client that knows no slots. */
+const CLUSTER_MODE = /^(MOVED|ASK|CROSSSLOT) /;
+
+/** Sends commands; what may not be repeated sends one only. */
+export type Work<T> = (redis: Redis) => Promise<T>;
+
 export class RedisConnection {
+  /** Whether a script reaches only the keys of one slot. */
+  readonly isCluster: boolean = false;
   readonly redis: Redis;
   readonly #url: string;
   readonly #where: string;
+  readonly #node: RedisOptions['node'];
   readonly #signIn: SignIn | undefined;
   #connecting: Promise<void> | undefined;
   /** Counts connections, so that an error of an old one does not end a new one. */
@@ -46,8 +57,10 @@ export class RedisConnection {
     const { connectTimeoutMs = 1000, commandTimeoutMs = 1000 } = options;
     this.#url = url;
     this.#signIn = options.signIn;
+    this.#node = options.node;
     this.#where = describeUrl(url);
     this.redis = new Redis(url, {
+      ...this.#tls(),
       lazyConnect: true,
       enableOfflineQueue: false,
       // The ready check of ioredis costs a round trip, and waits up to 10 s at a time while Redis loads its data. A command
@@ -65,11 +78,20 @@ export class RedisConnection {
   }
 
   /**
+   * What stands for the job in the names of the keys beside the result of a uri (names.ts). One script may touch the keys
+   * of all uris with the same home.
+   */
+  home(job: string, _uri: string): string {
+    return job;
+  }
+
+  /**
    * Runs `work` on a live connection.
    * @param repeatable true when running it twice is safe: it is then run again on a new connection when the first breaks
+   * @param _key one of the keys that `work` touches, or their home; in cluster mode it decides which node is asked
    * @throws results_unavailable
    */
-  async use<T>(work: (redis: Redis) => Promise<T>, repeatable: boolean): Promise<T> {
+  async use<T>(work: Work<T>, repeatable: boolean, _key?: string): Promise<T> {
     for (let attempt = repeatable ? 1 : 2; ; attempt++) {
       let connection = this.#connection;
       try {
@@ -136,6 +158,7 @@ export class RedisConnection {
    */
   async subscriber(onMessage: (channel: string) => void): Promise<Redis> {
     const redis = new Redis(this.#url, {
+      ...this.#tls(),
       lazyConnect: true,
       connectTimeout: 5_000,
       commandTimeout: 5_000,
@@ -166,10 +189,19 @@ export class RedisConnection {
     Object.assign(redis.options, { username, password: await password() });
   }
 
+  #tls() {
+    const servername = this.#node?.certifiedName;
+    return servername === undefined ? {} : { tls: { servername } };
+  }
+
   unavailable(error: unknown): ServingError {
     if (error instanceof ServingError) return error;
     const message = error instanceof Error ? error.message : String(error);
-    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}`, { cause: error });
+    const isUnknown = !this.#node && CLUSTER_MODE.test(message);
+    const hint = isUnknown ? '; it is in cluster mode: write ?cluster=on after its address' : '';
+    return new ServingError('results_unavailable', `Redis at ${this.#where}: ${message}${hint}`, {
+      cause: error,
+    });
   }
 
   async close(): Promise<void> {

@@ -4,16 +4,18 @@
  * again by that id and loses nothing.
  */
 import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey, takenMessagePrefix } from '../contract/names.ts';
 import type { RedisConnection } from './connection.ts';
 import { RELEASE_LEASE, TAKE, TOO_LARGE } from './lease-scripts.ts';
 import { OUTLASTS_QUEUE_MS } from './record-states.ts';
+import { forEachHome, ResultIndex } from './result-index.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;
 /** Size limit of a lease, in bytes, where the caller sets none. */
-const MAX_BYTES = 32 * 1024 * 1024;
+export const MAX_BYTES = 32 * 1024 * 1024;
 /** How many lost answers a client remembers. */
 const MAX_UNANSWERED = 1_000;
 /** How many keys of acknowledged results one lease deletes at most. */
@@ -52,14 +54,16 @@ type TakeReply = readonly [listed: number, stays: readonly string[] | string, le
 export class ResultLeases {
   readonly #connection: RedisConnection;
   readonly #job: string;
+  readonly #index: ResultIndex;
   /** Ids of the leases whose answers were lost, by what was asked for. */
   readonly #unanswered = new Map<string, string>();
-  /** Keys of results that arrived here. The next lease deletes them, so no caller waits for a deletion. */
-  #acknowledged: string[] = [];
+  /** Leases of results that arrived here. The next lease deletes them, so no caller waits for a deletion. */
+  #acknowledged: Lease[] = [];
 
   constructor(connection: RedisConnection, job: string) {
     this.#connection = connection;
     this.#job = job;
+    this.#index = new ResultIndex(connection, job);
   }
 
   /** Up to `count` uris whose answers were lost, of the leases that named no identity. */
@@ -87,7 +91,7 @@ export class ResultLeases {
     }
     for (const { lease, fields } of taken) {
       this.#unanswered.delete(askedKey(lease.uri, identity));
-      if (Object.keys(fields).length > 0) this.#acknowledged.push(this.#keyOf(lease));
+      if (Object.keys(fields).length > 0) this.#acknowledged.push(lease);
     }
     return taken;
   }
@@ -99,54 +103,73 @@ export class ResultLeases {
   async release(taken: readonly LeasedResult[]): Promise<void> {
     const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
-    const aside = held.map((one) => this.#keyOf(one));
-    const keys = held.flatMap(({ uri }, i) => {
-      return [resultKey(this.#job, uri), newestKey(this.#job, uri), aside[i] as string];
-    });
-    const values = held.flatMap(({ uri, leftMs }) => [uri, leftMs]);
-    this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));
+    this.#acknowledged = this.#acknowledged.filter((one) => !held.includes(one));
+    const homes = held.map(({ uri }) => this.#connection.home(this.#job, uri));
     try {
-      await this.#connection.use((redis) => {
-        return redis.eval(RELEASE_LEASE, keys.length + 1, indexKey(this.#job), ...keys, ...values);
-      }, true);
+      await this.#index.announce(new Set(homes), Math.max(LEASE_MS, ...held.map(({ leftMs }) => leftMs)));
+      await forEachHome(homes, (home, places) => {
+        const leases = places.map((i) => held[i] as Lease);
+        const keys = leases.flatMap((one) => {
+          return [resultKey(this.#job, one.uri), newestKey(home, one.uri), leaseKeyOf(home, one)];
+        });
+        const values = leases.flatMap(({ uri, leftMs }) => [uri, leftMs]);
+        const run = (redis: Redis) =>
+          redis.eval(RELEASE_LEASE, keys.length + 1, indexKey(home), ...keys, ...values);
+        return this.#connection.use(run, true, home);
+      });
     } catch (error) {
       for (const { uri, leaseId } of held) this.#remember(uri, leaseId);
       throw error;
     }
   }
 
-  #ask(
+  async #ask(
     uris: readonly string[],
     leaseIds: readonly string[],
-    acknowledged: readonly string[],
+    acknowledged: readonly Lease[],
+    limits: TakeLimits,
+  ): Promise<LeasedResult[]> {
+    const wanted = uris.map((uri, i) => ({ uri, leaseId: leaseIds[i] as string }));
+    const homes = [...wanted, ...acknowledged].map(({ uri }) => this.#connection.home(this.#job, uri));
+    const taken: LeasedResult[] = [];
+    await forEachHome(homes, async (home, places) => {
+      const asked = places.flatMap((i) => wanted[i] ?? []);
+      const arrived = places.flatMap((i) => acknowledged[i - wanted.length] ?? []);
+      const replies = await this.#askHome(home, asked, arrived, limits);
+      for (const [i, one] of replies.entries()) taken[places[i] as number] = one;
+    });
+    // Without those that would have exceeded the size limit.
+    return taken.filter(Boolean);
+  }
+
+  #askHome(
+    home: string,
+    asked: readonly Omit<Lease, 'leftMs'>[],
+    acknowledged: readonly Lease[],
     { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '' }: TakeLimits,
   ): Promise<LeasedResult[]> {
-    const job = this.#job;
-    const held = uris.map((uri, i) => leaseKey(job, leaseIds[i] as string, uri));
-    const keys = uris.flatMap((uri, i) => {
-      return [resultKey(job, uri), stateKey(job, uri), newestKey(job, uri), held[i] as string];
+    const held = asked.map((one) => leaseKeyOf(home, one));
+    const keys = asked.flatMap(({ uri }, i) => {
+      return [resultKey(this.#job, uri), stateKey(home, uri), newestKey(home, uri), held[i] as string];
     });
-    const values = [LEASE_MS, takenMessagePrefix(job), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
-    for (const uri of uris) values.push(uri, identity);
-    return this.#connection.use(async (redis) => {
+    const values = [LEASE_MS, takenMessagePrefix(home), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
+    for (const { uri } of asked) values.push(uri, identity);
+    const run = async (redis: Redis) => {
       // Not in a transaction, which a full Redis refuses. Only this client knows the keys.
       const pipeline = redis.pipeline();
-      pipeline.eval(TAKE, keys.length + 1, indexKey(job), ...keys, ...values);
+      pipeline.eval(TAKE, keys.length + 1, indexKey(home), ...keys, ...values);
       for (const key of held) pipeline.hgetall(key);
-      if (acknowledged.length > 0) pipeline.unlink(...acknowledged);
+      if (acknowledged.length > 0) pipeline.unlink(...acknowledged.map((one) => leaseKeyOf(home, one)));
       const [took, ...fields] = ((await pipeline.exec()) ?? []).map(([error, reply]) => {
         if (error) throw error;
         return reply;
       });
       return (took as TakeReply[]).map((reply, i) => {
-        const aside = { uri: uris[i] as string, leaseId: leaseIds[i] as string, leftMs: reply[2] };
-        return this.#takenOf(reply, fields[i], aside);
+        const lease = { ...(asked[i] as Omit<Lease, 'leftMs'>), leftMs: reply[2] };
+        return this.#takenOf(reply, fields[i], lease);
       });
-    }, true);
-  }
-
-  #keyOf({ uri, leaseId }: Lease): string {
-    return leaseKey(this.#job, leaseId, uri);
+    };
+    return this.#connection.use(run, true, home);
   }
 
   #remember(asked: string, leaseId: string): void {
@@ -168,6 +191,10 @@ export class ResultLeases {
         : this.#connection.unavailable(new Error(stays));
     return { fields: {}, error, wasListed, lease };
   }
+}
+
+function leaseKeyOf(home: string, { leaseId, uri }: Omit<Lease, 'leftMs'>): string {
+  return leaseKey(home, leaseId, uri);
 }
 
 /** A line feed, which no uri contains. */

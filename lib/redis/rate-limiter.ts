@@ -55,11 +55,13 @@ export class RateLimiter {
   }
 
   async #ask(): Promise<number> {
-    const { job, tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
+    const { tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
+    const key = limiterKey(this.#options.job);
     try {
       return await this.#connection.use(
-        (redis) => acquireToken(redis)(1, limiterKey(job), tokensPerSecond, acquireTimeoutMs),
+        (redis) => acquireToken(redis)(1, key, tokensPerSecond, acquireTimeoutMs),
         false,
+        key,
       );
     } catch (error) {
       onError(error);

@@ -3,6 +3,7 @@
  * may write between two steps. The key must not look like a result to clients of Analytics Zoo Cluster Serving (see names.ts).
  */
 import { createHash } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
@@ -11,6 +12,7 @@ import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
 import type { RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
+import { forEachHome, ResultIndex } from './result-index.ts';
 import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
 
 /** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
@@ -43,11 +45,12 @@ export class RecordStates {
    * @throws results_unavailable
    */
   async announce({ uri, message, identity }: SentRecord): Promise<Announcement> {
-    const state = stateKey(this.#job, uri);
+    const state = stateKey(this.#connection.home(this.#job, uri), uri);
     const payload = payloadDigest(message);
     await this.#connection.use(
       (redis) => announceEnqueue(redis)(1, state, identity, payload, OUTLASTS_QUEUE_MS),
       true,
+      state,
     );
     return {
       withdraw: async () => {
@@ -55,6 +58,7 @@ export class RecordStates {
         const withdrawn = this.#connection.use(
           (redis) => withdrawEnqueue(redis)(2, state, result, identity),
           true,
+          state,
         );
         await withdrawn.catch(() => undefined);
       },
@@ -67,13 +71,14 @@ export class RecordStates {
    */
   async markRunning(records: readonly RunningRecord[], forMs: number): Promise<void> {
     if (records.length === 0) return;
-    const keys = records.map(({ uri }) => stateKey(this.#job, uri));
-    const identities = records.map(({ enqueue }) => enqueue.identity);
-    const marked = this.#connection.use(
-      (redis) => markRunning(redis)(keys.length, ...keys, forMs, ...identities),
-      false,
-    );
-    await marked.catch(() => undefined);
+    const homes = records.map(({ uri }) => this.#connection.home(this.#job, uri));
+    await forEachHome(homes, async (home, places) => {
+      const marked = places.map((i) => records[i] as RunningRecord);
+      const keys = marked.map(({ uri }) => stateKey(home, uri));
+      const identities = marked.map(({ enqueue }) => enqueue.identity);
+      const run = (redis: Redis) => markRunning(redis)(keys.length, ...keys, forMs, ...identities);
+      await this.#connection.use(run, false, home).catch(() => undefined);
+    });
   }
 
   /**
@@ -82,16 +87,18 @@ export class RecordStates {
    * @throws results_unavailable
    */
   async status(uri: string, { identity }: EnqueueQuery = {}): Promise<RecordStatus> {
+    const home = this.#connection.home(this.#job, uri);
     const replies = await this.#connection.use(
       (redis) =>
         redis
           .multi()
           .hmget(resultKey(this.#job, uri), 'status', 'value', 'identity', 'cancelled')
-          .hmget(stateKey(this.#job, uri), 'payload', 'done', 'running', 'pending', 'runs')
-          .get(newestKey(this.#job, uri))
+          .hmget(stateKey(home, uri), 'payload', 'done', 'running', 'pending', 'runs')
+          .get(newestKey(home, uri))
           .time()
           .exec(),
       true,
+      home,
     );
     const [result, state, newest, clock] = (replies ?? []).map(([error, reply]) => {
       if (error) throw this.#connection.unavailable(error);
@@ -116,21 +123,13 @@ export class RecordStates {
    */
   async cancel(uri: string): Promise<boolean> {
     const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
-    const cancelled = await this.#connection.use((redis) => {
-      const job = this.#job;
-      const keys = [resultKey(job, uri), stateKey(job, uri), newestKey(job, uri), indexKey(job)];
-      const channel = doneChannel(job, uri);
-      return cancelUri(redis)(
-        keys.length,
-        ...keys,
-        uri,
-        this.#now(),
-        OUTLASTS_QUEUE_MS,
-        JSON.stringify(error),
-        channel,
-      );
-    }, true);
-    return cancelled === 1;
+    const job = this.#job;
+    const home = this.#connection.home(job, uri);
+    const keys = [resultKey(job, uri), stateKey(home, uri), newestKey(home, uri), indexKey(home)];
+    const values = [this.#now(), OUTLASTS_QUEUE_MS, JSON.stringify(error), doneChannel(job, uri)];
+    await new ResultIndex(this.#connection, job).announce([home], OUTLASTS_QUEUE_MS);
+    const run = (redis: Redis) => cancelUri(redis)(keys.length, ...keys, uri, ...values);
+    return (await this.#connection.use(run, true, home)) === 1;
   }
 }
 

@@ -3,6 +3,7 @@
  * the record can be sent again. A uri that was used again may hold the result of another record by then, so the script
  * that writes first compares what is stored with what the decision was based on.
  */
+import type { Redis } from 'ioredis';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
@@ -10,6 +11,7 @@ import type { RedisConnection } from './connection.ts';
 import { isLater, ORDER, parseOrder, serializeOrder } from './order.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import type { StoredFields } from './result/fields.ts';
+import { forEachHome, ResultIndex } from './result-index.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**
@@ -104,30 +106,40 @@ type StoredState = readonly (string | null)[];
 export class ResultReplacer {
   readonly #connection: RedisConnection;
   readonly #options: ReplacerOptions;
+  readonly #index: ResultIndex;
 
   constructor(connection: RedisConnection, options: ReplacerOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.#index = new ResultIndex(connection, options.job);
   }
 
   /** @returns one entry for each uri, in order; undefined where nothing is stored. @throws results_unavailable */
   async outcomes(uris: readonly string[]): Promise<(StoredOutcome | undefined)[]> {
     const { job } = this.#options;
-    return this.#connection.use(async (redis) => {
-      const replies = uris.map((uri) =>
-        Promise.all([redis.hmget(resultKey(job, uri), 'status', 'error'), redis.exists(resultKey(job, uri))])
-          .then(([[status, error], exists]) => {
-            if (exists === 0) return undefined;
-            // Analytics Zoo Cluster Serving stored no status.
-            return { status: status ?? 'finished', ...errorOf(error) };
-          })
-          .catch((error: Error) => {
-            if (isWrongType(error)) return undefined;
-            throw error;
-          }),
-      );
-      return Promise.all(replies);
-    }, true);
+    const read = async (redis: Redis, key: string) => {
+      try {
+        const [[status, error], exists] = await Promise.all([
+          redis.hmget(key, 'status', 'error'),
+          redis.exists(key),
+        ]);
+        if (exists === 0) return undefined;
+        // Analytics Zoo Cluster Serving stored no status.
+        return { status: status ?? 'finished', ...errorOf(error) };
+      } catch (error) {
+        if (isWrongType(error as Error)) return undefined;
+        throw error;
+      }
+    };
+    const outcomes: (StoredOutcome | undefined)[] = [];
+    const homes = uris.map((uri) => this.#connection.home(job, uri));
+    await forEachHome(homes, async (home, places) => {
+      const keys = places.map((i) => resultKey(job, uris[i] as string));
+      const all = (redis: Redis) => Promise.all(keys.map((key) => read(redis, key)));
+      const found = await this.#connection.use(all, true, home);
+      for (const [i, place] of places.entries()) outcomes[place] = found[i];
+    });
+    return outcomes;
   }
 
   /** Replaces the failure by the new result. @throws results_unavailable; repeating the call is safe */
@@ -148,7 +160,8 @@ export class ResultReplacer {
     const { job, ttlSeconds, now } = this.#options;
     const { uri, message, enqueue } = record;
     const payload = payloadDigest(message);
-    const keys = [resultKey(job, uri), stateKey(job, uri), indexKey(job), newestKey(job, uri)];
+    const home = this.#connection.home(job, uri);
+    const keys = [resultKey(job, uri), stateKey(home, uri), indexKey(home), newestKey(home, uri)];
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const held = await this.#held(uri);
       if (held === undefined) return 'conflict';
@@ -159,11 +172,12 @@ export class ResultReplacer {
       const ttlMs = ttlSeconds * 1000;
       const facts = [uri, now(), ttlMs, model, doneChannel(job, uri), OUTLASTS_QUEUE_MS, payload];
       const order = [serializeOrder(enqueue), enqueue.identity];
-      const written = await this.#connection.use((redis) => {
-        const texts = [status, value, error, outputs, exact];
-        return replaceResult(redis)(keys.length, ...keys, ...asRead, ...facts, ...order, ...texts);
-        // Not repeatable: a second call would find its own result there and report a conflict.
-      }, false);
+      const texts = [status, value, error, outputs, exact];
+      const run = (redis: Redis) =>
+        replaceResult(redis)(keys.length, ...keys, ...asRead, ...facts, ...order, ...texts);
+      await this.#index.announce([home], ttlMs);
+      // Not repeatable: a second call would find its own result there and report a conflict.
+      const written = await this.#connection.use(run, false, home);
       if (written === 1) return 'replaced';
     }
     throw new ServingError('results_unavailable', 'the result changes faster than it can be replaced', {
@@ -174,21 +188,23 @@ export class ResultReplacer {
   /** Undefined when one of the keys has another type. */
   #held(uri: string): Promise<StoredState | undefined> {
     const { job } = this.#options;
-    return this.#connection.use(async (redis) => {
+    const home = this.#connection.home(job, uri);
+    const read = async (redis: Redis) => {
       try {
         // The value is left out, because it may have 32 MiB.
         const [result, exists, state, newest] = await Promise.all([
           redis.hmget(resultKey(job, uri), 'status', 'error', 'finishedAt', 'identity'),
           redis.exists(resultKey(job, uri)),
-          redis.hmget(stateKey(job, uri), 'payload', 'done', 'pending', 'last'),
-          redis.get(newestKey(job, uri)),
+          redis.hmget(stateKey(home, uri), 'payload', 'done', 'pending', 'last'),
+          redis.get(newestKey(home, uri)),
         ]);
         return [...result, String(exists), ...state, newest];
       } catch (error) {
         if (isWrongType(error as Error)) return undefined;
         throw error;
       }
-    }, true);
+    };
+    return this.#connection.use(read, true, home);
   }
 }
 

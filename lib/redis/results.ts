@@ -4,15 +4,16 @@
  */
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
-import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
+import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import { SINCE_FIELD, fromFields as timersFromFields } from '../metrics/fields.ts';
 import { report, type TimerReport, type Timers } from '../metrics/timers.ts';
 import type { RedisConnection } from './connection.ts';
-import { type LeasedResult, ResultLeases, type TakeLimits } from './leases.ts';
+import { type LeasedResult, MAX_BYTES, ResultLeases, type TakeLimits } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
 import { isOutcomeOf, parseResult } from './result/fields.ts';
 import { type Finished, type OnBlocked, ResultWriter, type WriterOptions } from './result/writer.ts';
+import { ResultIndex } from './result-index.ts';
 import { assertWaitMs, orAborted } from './wait-deadline.ts';
 
 const DRAIN_PAGE = 100;
@@ -30,6 +31,7 @@ export class ResultStore {
   readonly #connection: RedisConnection;
   readonly #options: WriterOptions;
   readonly #notifications: ResultNotifications;
+  readonly #index: ResultIndex;
   readonly #leases: ResultLeases;
   readonly #writer: ResultWriter;
 
@@ -37,6 +39,7 @@ export class ResultStore {
     this.#connection = connection;
     this.#options = options;
     this.#notifications = new ResultNotifications(connection);
+    this.#index = new ResultIndex(connection, options.job);
     this.#leases = new ResultLeases(connection, options.job);
     this.#writer = new ResultWriter(connection, options);
   }
@@ -56,10 +59,8 @@ export class ResultStore {
    * @throws the record's own error when it failed; results_unavailable
    */
   async get(uri: string, { identity }: EnqueueQuery = {}): Promise<Result | undefined> {
-    const fields = await this.#connection.use(
-      (redis) => redis.hgetall(resultKey(this.#options.job, uri)),
-      true,
-    );
+    const key = resultKey(this.#options.job, uri);
+    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
     if (identity !== undefined && !isOutcomeOf(fields, identity)) return undefined;
     return parseResult(uri, fields);
   }
@@ -128,8 +129,9 @@ export class ResultStore {
    * taken and not yielded are released.
    */
   async *drain(): AsyncGenerator<Dequeued> {
+    const drained = new Set<string>();
     for (;;) {
-      const page = await this.#takeListed(DRAIN_PAGE);
+      const page = await this.#takeListed(DRAIN_PAGE, undefined, drained);
       if (!page) return;
       let used = 0;
       try {
@@ -156,14 +158,15 @@ export class ResultStore {
     return page?.flatMap((taken) => dequeuedOf(taken) ?? []);
   }
 
-  /** Takes two round trips. An entry whose result another client has taken is skipped. */
-  async #takeListed(count: number, limits?: TakeLimits): Promise<LeasedResult[] | undefined> {
-    const index = indexKey(this.#options.job);
+  /** Takes two round trips (in cluster mode more). An entry whose result another client has taken is skipped. */
+  async #takeListed(
+    count: number,
+    limits?: TakeLimits,
+    drained?: Set<string>,
+  ): Promise<LeasedResult[] | undefined> {
     const again = this.#leases.unanswered(count);
     const uris =
-      again.length > 0
-        ? again
-        : await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
+      again.length > 0 ? again : await this.#index.oldest(count, limits?.maxBytes ?? MAX_BYTES, drained);
     if (uris.length === 0) return undefined;
     return (await this.#leases.take(uris, limits)).filter(({ wasListed }) => wasListed);
   }
@@ -171,7 +174,8 @@ export class ResultStore {
   /** GET /metrics: every timer of the contract, over all environments of the job. */
   async metrics(): Promise<TimerReport[]> {
     const { job, now } = this.#options;
-    const fields = await this.#connection.use((redis) => redis.hgetall(metricsKey(job)), true);
+    const key = metricsKey(job);
+    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
     const seconds = (now() - Number(fields[SINCE_FIELD] ?? now())) / 1000;
     return [...timersFromFields(fields)].map(([name, histogram]) => report(name, histogram, seconds));
   }

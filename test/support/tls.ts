@@ -18,15 +18,22 @@ export interface TlsProxy {
   close(): Promise<void>;
 }
 
-/** For `localhost`; undefined where there is no openssl. */
-export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy | undefined> {
+/** The files of a certificate for `localhost` and of its key; undefined where there is no openssl. */
+export function makeCertificate(folder: string): { certificate: string; key: string } | undefined {
   const certificate = join(folder, 'certificate.pem');
   const key = join(folder, 'key.pem');
   const request =
     'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost';
   const names = ['-addext', 'subjectAltName=DNS:localhost'];
   const made = spawnSync('openssl', [...request.split(' '), ...names, '-keyout', key, '-out', certificate]);
-  if (made.status !== 0) return undefined;
+  return made.status === 0 ? { certificate, key } : undefined;
+}
+
+/** For `localhost`; undefined where there is no openssl. */
+export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy | undefined> {
+  const files = makeCertificate(folder);
+  if (!files) return undefined;
+  const { certificate, key } = files;
   const sockets = new Set<Socket>();
   let accepted = 0;
   const server = createServer({ key: await readFile(key), cert: await readFile(certificate) }, (outside) => {

@@ -58,7 +58,7 @@ local function settle(state, identity, written)
 end`;
 
 /**
- * KEYS: index, metrics, then one result per record. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number of
+ * KEYS: index, metrics, then one result per record, and then what else it touches, which only a cluster needs to know. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number of
  * metric pairs, state prefix, prefix of taken messages, for how long a message may come again in ms, prefix and ttl ms of
  * idempotency records; then those pairs, then 8 texts per record: uri, status, value, error, outputs, exact, message id,
  * order.
@@ -72,7 +72,9 @@ export const SAVE = `${ORDER}
 local call, pcall = redis.call, redis.pcall
 local ttl, now, model, channel, pairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
 local seen, again = ARGV[8], ARGV[9]
-if #KEYS > 2 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
+local first = ${HEAD + 1} + pairs * 2
+local final = 2 + (#ARGV - first + 1) / ${PER_RECORD}
+if final > 2 then call('ZCARD', KEYS[1]) end${TODAY}${IS_NEW}${NOTE_CANCELLED}${SETTLE}
 if pairs > 0 then
   local counted = 0
   for i = 1, pairs do
@@ -84,8 +86,8 @@ if pairs > 0 then
     call('PEXPIRE', KEYS[2], ARGV[5])
   end
 end
-local first, states, newest, ids = ${HEAD + 1} + pairs * 2, {}, {}, {}
-for i = 3, #KEYS do
+local states, newest, ids = {}, {}, {}
+for i = 3, final do
   local a = first + (i - 3) * ${PER_RECORD}
   states[i - 2], newest[i - 2] = ARGV[7] .. ARGV[a], ARGV[10] .. ARGV[a]
   if ARGV[a + 6] ~= '' then ids[#ids + 1] = seen .. ARGV[a + 6] end
@@ -101,7 +103,7 @@ local function put(name, text)
 end
 local replies, listed, expiry = {0}, {}, today + ttl
 local last = again ~= '0' and string.format('%.0f', today + again) or ''
-for i = 3, #KEYS do
+for i = 3, final do
   local a, key = first + (i - 3) * ${PER_RECORD}, KEYS[i]
   local uri, status, id, order = ARGV[a], ARGV[a + 1], ARGV[a + 6], ARGV[a + 7]
   local held = latest[key] or orders[i - 2]

@@ -19,6 +19,7 @@ import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
 import type { RedisConnection } from '../connection.ts';
 import { serializeOrder } from '../order.ts';
+import { forEachHome, ResultIndex } from '../result-index.ts';
 import { script } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
 import { SAVE } from './save-script.ts';
@@ -40,6 +41,15 @@ export interface Finished {
   readonly message?: string;
 }
 
+type Pairs = readonly (readonly [string, number])[];
+
+interface Saved {
+  readonly saved: number;
+  readonly blocked: readonly (readonly [uri: string, error: ServingError])[];
+  /** Why nothing was saved. */
+  readonly failure?: ServingError;
+}
+
 const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 
 export interface WriterOptions {
@@ -52,7 +62,7 @@ export interface WriterOptions {
   readonly now: () => number;
 }
 
-/** Called for each uri whose key has another type. */
+/** Called for each uri whose key has another type, or in cluster mode whose slot cannot be reached. */
 export type OnBlocked = (uri: string, error: ServingError) => void;
 
 const saveResults = script<number[]>('saveResults', SAVE);
@@ -60,17 +70,19 @@ const saveResults = script<number[]>('saveResults', SAVE);
 export class ResultWriter {
   readonly #connection: RedisConnection;
   readonly #options: WriterOptions;
+  readonly #index: ResultIndex;
 
   constructor(connection: RedisConnection, options: WriterOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.#index = new ResultIndex(connection, options.job);
   }
 
   /**
    * Writes the results of one batch, and with them what the timers have measured, in one round trip (large ones in
    * several). A uri keeps the result of the latest enqueue.
    * @param model version of the model that made them; "" when none did
-   * @param onBlocked without it, a key of another type throws
+   * @param onBlocked without it, a record that cannot be saved throws
    * @returns how many were written
    * @throws results_unavailable; none, some or all are written then, and writing again is safe
    */
@@ -83,8 +95,12 @@ export class ResultWriter {
     let measured = timers?.take();
     if (finished.length === 0 && !measured?.size) return 0;
     let saved = 0;
-    const blocked: string[] = [];
+    const blocked: (readonly [uri: string, error: ServingError])[] = [];
     try {
+      if (measured && (this.#connection.isCluster || finished.length === 0)) {
+        await this.#saveHome(undefined, [], model, toIncrements(measured));
+        measured = undefined;
+      }
       for (const part of partsOf(finished)) {
         const replies = await this.#savePart(part, model, measured ? toIncrements(measured) : []);
         // These metrics are stored, also when a later round trip fails.
@@ -96,44 +112,73 @@ export class ResultWriter {
       if (measured) timers?.restore(measured);
       throw error;
     }
-    for (const uri of blocked) {
-      const error = new ServingError('results_unavailable', 'the key of the result holds something else', {
-        uri,
-      });
+    for (const [uri, error] of blocked) {
       if (!onBlocked) throw error;
       onBlocked(uri, error);
     }
     return saved;
   }
 
-  #savePart(part: readonly Finished[], model: string, pairs: readonly (readonly [string, number])[]) {
-    return this.#connection.use(async (redis) => {
+  /** In cluster mode each slot has a call of its own; one that fails costs its records, unless all fail. */
+  async #savePart(part: readonly Finished[], model: string, pairs: Pairs): Promise<Saved> {
+    const homes = part.map(({ uri }) => this.#connection.home(this.#options.job, uri));
+    await this.#index.announce(new Set(homes), this.#options.ttlSeconds * 1000);
+    const replies = await forEachHome(homes, async (home, places): Promise<Saved> => {
+      const records = places.map((i) => part[i] as Finished);
+      try {
+        return await this.#saveHome(home, records, model, pairs);
+      } catch (error) {
+        const failure = this.#connection.unavailable(error);
+        return { saved: 0, blocked: records.map(({ uri }) => [uri, failure]), failure };
+      }
+    });
+    const failed = replies.filter(({ failure }) => failure);
+    if (failed.length > 0 && failed.length === replies.length) throw failed[0]?.failure;
+    return {
+      saved: replies.reduce((sum, reply) => sum + reply.saved, 0),
+      blocked: replies.flatMap((reply) => reply.blocked),
+    };
+  }
+
+  /** @param home undefined for the metrics alone */
+  #saveHome(
+    home: string | undefined,
+    records: readonly Finished[],
+    model: string,
+    pairs: Pairs,
+  ): Promise<Saved> {
+    const run = async (redis: Redis) => {
       const calls: Promise<number[]>[] = [];
-      // All calls leave in one tick and share one round part.
-      for (let i = 0; i === 0 || i < part.length; i += RECORDS_PER_CALL) {
-        const some = part.slice(i, i + RECORDS_PER_CALL);
-        calls.push(this.#saveCall(redis, some, model, i === 0 ? pairs : []));
+      // All calls leave in one tick and share one round trip.
+      for (let i = 0; i === 0 || i < records.length; i += RECORDS_PER_CALL) {
+        const some = records.slice(i, i + RECORDS_PER_CALL);
+        calls.push(this.#saveCall(redis, home, some, model, i === 0 ? pairs : []));
       }
       const replies = await Promise.all(calls);
       return {
         saved: replies.reduce((sum, [saved = 0]) => sum + saved, 0),
         blocked: replies.flatMap(([, ...places], call) =>
-          places.map((place) => (part[call * RECORDS_PER_CALL + place] as Finished).uri),
+          places.map((place) => ofOtherType((records[call * RECORDS_PER_CALL + place] as Finished).uri)),
         ),
       };
-    }, true);
+    };
+    return this.#connection.use(run, true, home ?? metricsKey(this.#options.job));
   }
 
   #saveCall(
     redis: Redis,
+    home: string | undefined,
     finished: readonly Finished[],
     model: string,
-    pairs: readonly (readonly [string, number])[],
+    pairs: Pairs,
   ): Promise<number[]> {
-    const { job, ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, redeliveryMs = 0, now } = this.#options;
+    const { job, ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, now } = this.#options;
+    // Functions of the first release know no cluster.
+    const redeliveryMs = this.#connection.isCluster ? 0 : (this.#options.redeliveryMs ?? 0);
     // A day after the queue has deleted a message, none can be left that would run.
     const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
-    const keys = [indexKey(job), metricsKey(job)];
+    // An index is touched for records only.
+    const keys = home === undefined ? [metricsKey(job), metricsKey(job)] : [indexKey(home), metricsKey(home)];
     const values: (string | number)[] = [
       ttlSeconds * 1000,
       now(),
@@ -141,19 +186,28 @@ export class ResultWriter {
       doneChannel(job, ''),
       METRICS_TTL_MS,
     ];
-    values.push(pairs.length, stateKey(job, ''), takenMessagePrefix(job), redeliveryMs);
-    values.push(newestKey(job, ''), outlastsSeconds * 1000);
+    const names = home ?? job;
+    values.push(pairs.length, stateKey(names, ''), takenMessagePrefix(names), redeliveryMs);
+    values.push(newestKey(names, ''), outlastsSeconds * 1000);
     for (const pair of pairs) values.push(...pair);
     for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
       keys.push(resultKey(job, uri));
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
       values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue));
     }
+    // A slot that moves has some of its keys at another node. The script runs only where all of them are.
+    if (this.#connection.isCluster)
+      keys.push(...finished.flatMap(({ uri }) => [stateKey(names, uri), newestKey(names, uri)]));
     return saveResults(redis)(keys.length, ...keys, ...values);
   }
 }
 
-/** Parts of at most TRIP_BYTES; one empty part when only metrics are written. */
+function ofOtherType(uri: string): readonly [string, ServingError] {
+  const problem = 'the key of the result holds something else';
+  return [uri, new ServingError('results_unavailable', problem, { uri })];
+}
+
+/** Parts of at most TRIP_BYTES. */
 function partsOf(finished: readonly Finished[]): Finished[][] {
   const trips: Finished[][] = [[]];
   let bytes = 0;

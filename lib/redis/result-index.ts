@@ -1,0 +1,140 @@
+/**
+ * The index of a job's results, a sorted set of uris by expiry that `dequeue` walks. In cluster mode a script reaches one
+ * slot only, so each slot with results has an index of its own, which changes with them in one step, and a list in some
+ * other slot names those slots. A slot is listed before a result is written into it. So nothing is ever missing in the list;
+ * what is there too much is removed by a client that has found nothing there, after a minute.
+ */
+import { indexKey, resultKey } from '../contract/names.ts';
+import type { RedisConnection } from './connection.ts';
+import { script, TODAY } from './scripts.ts';
+
+/** How many slots one round trip reads or writes. */
+const HOMES_PER_TRIP = 500;
+/** How long after it was listed a result may still be written into a slot. Every attempt together takes less. */
+const WRITTEN_WITHIN_MS = 60_000;
+
+/** KEYS: list. ARGV: ttl ms, then homes. The score is when each was listed last. */
+const LIST_HOMES = `${TODAY}
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], today, ARGV[i]) end
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return 0`;
+const listHomes = script<number>('listHomes', LIST_HOMES);
+
+/** KEYS: list. Returns now in ms, then each home and its score. */
+const READ_HOMES = `${TODAY}
+local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+table.insert(found, 1, string.format('%.0f', today))
+return found`;
+const readHomes = script<string[]>('readHomes', READ_HOMES);
+
+/** Removes homes that were not listed again since. KEYS: list. ARGV: each home and its score. */
+const FORGET_HOMES = `
+for i = 1, #ARGV, 2 do
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
+end
+return 0`;
+const forgetHomes = script<number>('forgetHomes', FORGET_HOMES);
+
+/** KEYS: index of a slot. ARGV: count, prefix of results. Returns each uri, its expiry, and the bytes of its result. */
+const READ_INDEX = `
+local found, replies = redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES'), {}
+for i = 1, #found, 2 do
+  local bytes = 0
+  for _, field in ipairs({'value', 'exact', 'error'}) do
+    local size = redis.pcall('HSTRLEN', ARGV[2] .. found[i], field)
+    if type(size) == 'number' then bytes = bytes + size end
+  end
+  replies[#replies + 1] = {found[i], found[i + 1], bytes}
+end
+return replies`;
+const readIndex = script<(readonly [uri: string, expiry: string, bytes: number])[]>('readIndex', READ_INDEX);
+
+export class ResultIndex {
+  readonly #connection: RedisConnection;
+  readonly #job: string;
+
+  constructor(connection: RedisConnection, job: string) {
+    this.#connection = connection;
+    this.#job = job;
+  }
+
+  /**
+   * Announces that results are about to be written. Outside of cluster mode there is nothing to do.
+   * @param homes of their uris (connection.ts)
+   * @param ttlMs the longest time to live of these results
+   * @throws results_unavailable; then nothing may be written
+   */
+  async announce(homes: Iterable<string>, ttlMs: number): Promise<void> {
+    if (!this.#connection.isCluster) return;
+    const list = indexKey(this.#job);
+    await this.#connection.use((redis) => listHomes(redis)(1, list, ttlMs, ...homes), true, list);
+  }
+
+  /**
+   * The uris that expire first, in order; in cluster mode first of some slots, then of others.
+   * @param maxBytes in cluster mode, the most bytes of their results together; a larger first one comes alone
+   * @param drained slots that the same caller has found empty, and need not be asked again
+   * @throws results_unavailable
+   */
+  async oldest(count: number, maxBytes: number, drained = new Set<string>()): Promise<string[]> {
+    const list = indexKey(this.#job);
+    if (!this.#connection.isCluster)
+      return this.#connection.use((redis) => redis.zrange(list, '0', String(count - 1)), true);
+    const [today, ...listed] = await this.#connection.use((redis) => readHomes(redis)(1, list), true, list);
+    const scores = pairsOf(listed).filter(([home, score]) => !drained.has(home + score));
+    for (const some of slicesOf(scores)) {
+      const found = await Promise.all(some.map(([home]) => this.#entries(home, count)));
+      const empty = some.filter((_, i) => found[i]?.length === 0);
+      for (const [home, score] of empty) drained.add(home + score);
+      const gone = empty.filter(([, score]) => Number(score) < Number(today) - WRITTEN_WITHIN_MS);
+      if (gone.length > 0)
+        await this.#connection.use((redis) => forgetHomes(redis)(1, list, ...gone.flat()), true, list);
+      const uris = fitting(found.flat(), count, maxBytes);
+      if (uris.length > 0) return uris;
+    }
+    return [];
+  }
+
+  #entries(home: string, count: number) {
+    const prefix = resultKey(this.#job, '');
+    return this.#connection.use((redis) => readIndex(redis)(1, indexKey(home), count, prefix), true, home);
+  }
+}
+
+function fitting(
+  entries: readonly (readonly [uri: string, expiry: string, bytes: number])[],
+  count: number,
+  maxBytes: number,
+): string[] {
+  let left = maxBytes;
+  const sorted = entries.toSorted(([, a], [, b]) => Number(a) - Number(b)).slice(0, count);
+  const end = sorted.findIndex(([, , bytes], i) => (left -= bytes) < 0 && i > 0);
+  return sorted.slice(0, end < 0 ? count : end).map(([uri]) => uri);
+}
+
+function pairsOf(flat: readonly string[]): (readonly [home: string, score: string])[] {
+  return flat.flatMap((home, i) => (i % 2 === 0 ? [[home, flat[i + 1] as string] as const] : []));
+}
+
+function slicesOf<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / HOMES_PER_TRIP);
+  return Array.from({ length: count }, (_, i) => all.slice(i * HOMES_PER_TRIP, (i + 1) * HOMES_PER_TRIP));
+}
+
+/**
+ * Calls `work` once for the uris of each home, and for some hundred homes at a time: in cluster mode they share a round trip
+ * to each node. Outside of cluster mode there is one home.
+ * @param work gets the places of its uris in `uris`
+ * @returns what each call returned
+ */
+export async function forEachHome<T>(
+  homes: readonly string[],
+  work: (home: string, places: readonly number[]) => Promise<T>,
+): Promise<T[]> {
+  const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
+  const done: T[] = [];
+  for (const some of slicesOf([...places])) {
+    done.push(...(await Promise.all(some.map(([home, of]) => work(home, of)))));
+  }
+  return done;
+}
