@@ -47,7 +47,8 @@ for i = 1, #found, 2 do
   replies[#replies + 1] = {found[i], found[i + 1], bytes}
 end
 return replies`;
-const readIndex = script<(readonly [uri: string, expiry: string, bytes: number])[]>('readIndex', READ_INDEX);
+type Entry = readonly [uri: string, expiry: string, bytes: number];
+const readIndex = script<Entry[]>('readIndex', READ_INDEX);
 
 export class ResultIndex {
   readonly #connection: RedisConnection;
@@ -71,28 +72,43 @@ export class ResultIndex {
   }
 
   /**
-   * The uris that expire first, in order; in cluster mode first of some slots, then of others.
-   * @param maxBytes in cluster mode, the most bytes of their results together; a larger first one comes alone
-   * @param drained slots that the same caller has found empty, and need not be asked again
+   * Walks the uris, page by page, the first to expire first; in cluster mode those of some hundred slots, then of others.
+   * Whoever walks on has taken the uris of the page before.
+   * @param count the most uris of a page
+   * @param maxBytes in cluster mode, the most bytes of their results together; a larger one comes alone
    * @throws results_unavailable
    */
-  async oldest(count: number, maxBytes: number, drained = new Set<string>()): Promise<string[]> {
+  async *pages(count: number, maxBytes: number): AsyncGenerator<string[]> {
+    for (;;) {
+      let isEmpty = true;
+      for await (const entries of this.#parts(count)) {
+        entries.sort(([, a], [, b]) => Number(a) - Number(b));
+        while (entries.length > 0) {
+          isEmpty = false;
+          yield entries.splice(0, fitting(entries, count, maxBytes)).map(([uri]) => uri);
+        }
+      }
+      if (isEmpty) return;
+    }
+  }
+
+  /** Some entries, then others. */
+  async *#parts(count: number): AsyncGenerator<Entry[]> {
     const list = indexKey(this.#job);
-    if (!this.#connection.isCluster)
-      return this.#connection.use((redis) => redis.zrange(list, '0', String(count - 1)), true);
+    if (!this.#connection.isCluster) {
+      const uris = await this.#connection.use((redis) => redis.zrange(list, '0', String(count - 1)), true);
+      return yield uris.map((uri) => [uri, '', 0]);
+    }
     const [today, ...listed] = await this.#connection.use((redis) => readHomes(redis)(1, list), true, list);
-    const scores = pairsOf(listed).filter(([home, score]) => !drained.has(home + score));
-    for (const some of slicesOf(scores)) {
-      const found = await Promise.all(some.map(([home]) => this.#entries(home, count)));
-      const empty = some.filter((_, i) => found[i]?.length === 0);
-      for (const [home, score] of empty) drained.add(home + score);
-      const gone = empty.filter(([, score]) => Number(score) < Number(today) - WRITTEN_WITHIN_MS);
+    for (const homes of slicesOf(pairsOf(listed))) {
+      const found = await Promise.all(homes.map(([home]) => this.#entries(home, count)));
+      const gone = homes.filter(
+        ([, score], i) => found[i]?.length === 0 && Number(score) < Number(today) - WRITTEN_WITHIN_MS,
+      );
       if (gone.length > 0)
         await this.#connection.use((redis) => forgetHomes(redis)(1, list, ...gone.flat()), true, list);
-      const uris = fitting(found.flat(), count, maxBytes);
-      if (uris.length > 0) return uris;
+      yield found.flat();
     }
-    return [];
   }
 
   #entries(home: string, count: number) {
@@ -101,15 +117,11 @@ export class ResultIndex {
   }
 }
 
-function fitting(
-  entries: readonly (readonly [uri: string, expiry: string, bytes: number])[],
-  count: number,
-  maxBytes: number,
-): string[] {
+/** How many of the first entries are a page. */
+function fitting(entries: readonly Entry[], count: number, maxBytes: number): number {
   let left = maxBytes;
-  const sorted = entries.toSorted(([, a], [, b]) => Number(a) - Number(b)).slice(0, count);
-  const end = sorted.findIndex(([, , bytes], i) => (left -= bytes) < 0 && i > 0);
-  return sorted.slice(0, end < 0 ? count : end).map(([uri]) => uri);
+  const end = entries.findIndex(([, , bytes], i) => i === count || ((left -= bytes) < 0 && i > 0));
+  return end < 0 ? entries.length : end;
 }
 
 function pairsOf(flat: readonly string[]): (readonly [home: string, score: string])[] {

@@ -129,9 +129,9 @@ export class ResultStore {
    * taken and not yielded are released.
    */
   async *drain(): AsyncGenerator<Dequeued> {
-    const drained = new Set<string>();
+    const pages = this.#index.pages(DRAIN_PAGE, MAX_BYTES);
     for (;;) {
-      const page = await this.#takeListed(DRAIN_PAGE, undefined, drained);
+      const page = await this.#takeListed(DRAIN_PAGE, {}, pages);
       if (!page) return;
       let used = 0;
       try {
@@ -161,13 +161,12 @@ export class ResultStore {
   /** Takes two round trips (in cluster mode more). An entry whose result another client has taken is skipped. */
   async #takeListed(
     count: number,
-    limits?: TakeLimits,
-    drained?: Set<string>,
+    limits: TakeLimits = {},
+    pages = this.#index.pages(count, limits.maxBytes ?? MAX_BYTES),
   ): Promise<LeasedResult[] | undefined> {
     const again = this.#leases.unanswered(count);
-    const uris =
-      again.length > 0 ? again : await this.#index.oldest(count, limits?.maxBytes ?? MAX_BYTES, drained);
-    if (uris.length === 0) return undefined;
+    const uris = again.length > 0 ? again : (await pages.next()).value;
+    if (!uris) return undefined;
     return (await this.#leases.take(uris, limits)).filter(({ wasListed }) => wasListed);
   }
 
