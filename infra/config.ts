@@ -46,6 +46,8 @@ export interface Request {
 type OfDeployment =
   | 'requestsPerSecond'
   | 'redisNodes'
+  | 'redisMaxGB'
+  | 'redisMaxECPU'
   | 'redisPassword'
   | 'logDays'
   | 'tmpMB'
@@ -63,6 +65,8 @@ export interface Settings
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
   readonly redisFailover: boolean;
+  /** 80 % of redisMaxGB. */
+  readonly redisAlarmBytes: number;
   readonly redisUser: string;
   /** For osls: null means the credentials of the command. */
   readonly deploymentRole: string | null;
@@ -99,6 +103,9 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     job: deployed,
     requestsPerSecond: deployment.requestsPerSecond,
     redisNodes: deployment.redisNodes,
+    redisMaxGB: deployment.redisMaxGB,
+    redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
+    redisMaxECPU: deployment.redisMaxECPU,
     redisPassword: deployment.redisPassword,
     redisFailover: deployment.redisNodes > 1,
     redisUser: redisUser(service, stage),
@@ -162,7 +169,7 @@ function filesOf(deployment: Deployment) {
     functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
     interfaces: isInVpc ? 'on' : 'off',
     redis,
-    redisAuth: deployment.redisAuth,
+    redisAuth: redis === 'serverless' && deployment.redisAuth === 'iam' ? 'iam-serverless' : deployment.redisAuth,
     alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',

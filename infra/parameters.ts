@@ -17,12 +17,16 @@ export const PARAMETER_NAMES = [
   'requestsPerSecond',
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
-  /** Where results are: "node" (a Redis of this stack in a VPC) or "url" (one at an address, without a VPC). */
+  /** Where results are: "node" or "serverless" (a Redis of this stack in a VPC), or "url" (one at an address, without a VPC). */
   'redis',
   /** With redis=url: its address, as rediss://user@host:6379, without the password. */
   'redisUrl',
   /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
   'redisPassword',
+  /** With redis=serverless: the most GB that it stores; 1 to 5,000. */
+  'redisMaxGB',
+  /** With redis=serverless: the most ECPUs (units of work, as ElastiCache counts them) a second; 1,000 to 15,000,000. */
+  'redisMaxECPU',
   'redisNodeType',
   /** One node, or a primary with up to 5 replicas that take over. */
   'redisNodes',
@@ -86,7 +90,7 @@ const IMAGE =
   /^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[a-z0-9][a-z0-9._/-]{1,255}@sha256:[0-9a-f]{64}$/;
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 /** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
-const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?$/;
+const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?(\?cluster=on)?$/;
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
@@ -108,11 +112,13 @@ function readValues(check: Checks) {
     jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
     requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
-    redis: check.oneOf('redis', ['node', 'url']),
+    redis: check.oneOf('redis', ['node', 'serverless', 'url']),
+    redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
+    redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
     redisUrl: check.matches(
       'redisUrl',
       REDIS_URL,
-      'rediss://host:port or rediss://user@host:port, without a password',
+      'rediss://host:port or rediss://user@host:port, without a password; with ?cluster=on after it for cluster mode',
     ),
     redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
     redisNodes: check.whole('redisNodes', 1, 6),

@@ -65,6 +65,8 @@ export interface SettingsOfResources {
   readonly redisDeletionPolicy: 'Snapshot' | 'Delete';
   /** Number of daily snapshots of Redis to keep; 0 disables them. */
   readonly redisSnapshots: number;
+  /** As in an ARN. */
+  readonly redisResource: string;
 }
 
 type Authorizer = { readonly type: 'aws_iam' } | { readonly name: 'jwt' };
@@ -107,6 +109,8 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     bucketDeletionPolicy: keeps ? 'Retain' : 'Delete',
     redisDeletionPolicy: keeps ? 'Snapshot' : 'Delete',
     redisSnapshots: keeps ? 7 : 0,
+    redisResource:
+      deployment.redis === 'serverless' ? 'serverlesscache:${RedisServerless}' : 'replicationgroup:${Redis}',
   };
 }
 
@@ -154,16 +158,19 @@ function redisVariables({ redis, redisAuth, redisUrl, redisPassword }: Deploymen
       ...(userOf(redisUrl) === '' ? {} : { CLUSTER_SERVING_REDIS_USER: userOf(redisUrl) }),
       CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER: redisPassword,
     };
+  const isServerless = redis === 'serverless';
   const address = {
     CLUSTER_SERVING_REDIS_URL: {
-      'Fn::Sub': 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
+      'Fn::Sub': isServerless
+        ? 'rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on'
+        : 'rediss://${Redis.PrimaryEndPoint.Address}:${Redis.PrimaryEndPoint.Port}',
     },
   };
   if (redisAuth === 'none') return address;
   return {
     ...address,
     CLUSTER_SERVING_REDIS_USER: redisUser(names.service, names.stage),
-    CLUSTER_SERVING_REDIS_CACHE: { Ref: 'Redis' },
+    CLUSTER_SERVING_REDIS_CACHE: { Ref: isServerless ? 'RedisServerless' : 'Redis' },
   };
 }
 

@@ -105,6 +105,14 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
     ),
     linkedRole('elasticache.amazonaws.com'),
   ],
+  'AWS::ElastiCache::ServerlessCache': [
+    ...cache(
+      'CreateServerlessCache CreateServerlessCacheSnapshot DeleteServerlessCache DescribeServerlessCaches ModifyServerlessCache',
+    ),
+    // ElastiCache makes the endpoints of a serverless cache in the subnets.
+    ...ec2('CreateVpcEndpoint DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints DescribeVpcs'),
+    linkedRole('elasticache.amazonaws.com'),
+  ],
   'AWS::ElastiCache::SubnetGroup': cache(
     'CreateCacheSubnetGroup DeleteCacheSubnetGroup DescribeCacheSubnetGroups ModifyCacheSubnetGroup',
   ),

@@ -143,13 +143,15 @@ const UNUSED: Readonly<Record<string, string>> = {
   bowser: 'export const parse = undefined;',
   // Reads DEBUG and detects colours each time that ioredis is loaded.
   debug: 'exports.default = () => Object.assign(() => undefined, { enabled: false });',
+  // The client of clusters in ioredis, which names itself only; lib/redis/cluster takes its place.
+  './cluster': 'exports.default = undefined;',
 };
 
 const unused: Plugin = {
   name: 'unused',
   setup(bundler) {
     const namespace = 'unused';
-    const filter = new RegExp(`^(${Object.keys(UNUSED).join('|')})$`);
+    const filter = new RegExp(`^(${Object.keys(UNUSED).join('|').replaceAll('.', '\\.')})$`);
     bundler.onResolve({ filter }, ({ path }) => ({ path, namespace }));
     bundler.onLoad({ filter: /./, namespace }, ({ path }) => ({ contents: UNUSED[path] ?? '' }));
   },

@@ -2,7 +2,7 @@
 import type { Environment } from '../config/environment.ts';
 import { visibilityTimeoutSeconds } from '../config/job.ts';
 import { logError } from '../contract/log.ts';
-import { openRedis } from '../redis/cluster/connection.ts';
+import { isClusterUrl, openRedis } from '../redis/cluster/connection.ts';
 import type { RedisConnection, SignIn } from '../redis/connection.ts';
 import { cachePassword } from '../redis/iam.ts';
 import { RateLimiter } from '../redis/rate-limiter.ts';
@@ -29,7 +29,10 @@ function signInOf(environment: Environment): SignIn | undefined {
       changedPassword: () => secret.getChanged(),
     };
   }
-  return { username: signIn.user, password: () => cachePassword({ ...signIn, ...renewed() }, Date.now()) };
+  // A cache in cluster mode that a deployment creates is serverless.
+  const isServerless = isClusterUrl(environment.redisUrl);
+  const password = () => cachePassword({ ...signIn, ...renewed(), isServerless }, Date.now());
+  return { username: signIn.user, password };
 }
 
 export function results(scope: Scope): ResultStore {

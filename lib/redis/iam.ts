@@ -6,8 +6,9 @@
 import { type Credentials, presign, sha256 } from './sigv4.ts';
 
 interface CacheSignIn {
-  /** Id of the replication group. */
+  /** Id of the replication group, or name of the serverless cache. */
   readonly cache: string;
+  readonly isServerless: boolean;
   /** Id of the user, which is its name too. */
   readonly user: string;
   readonly region: string;
@@ -18,11 +19,11 @@ interface CacheSignIn {
 const LIFE_SECONDS = 900;
 
 /** @param now wall clock, in ms */
-export function cachePassword({ cache, user, region, credentials }: CacheSignIn, now: number): string {
+export function cachePassword({ cache, isServerless, user, region, credentials }: CacheSignIn, now: number): string {
   return presign({
     host: cache.toLowerCase(),
     path: '/',
-    query: { Action: 'connect', User: user },
+    query: { Action: 'connect', ...(isServerless ? { ResourceType: 'ServerlessCache' } : {}), User: user },
     service: 'elasticache',
     region,
     credentials,

@@ -27,6 +27,8 @@ describe('the settings of a deployment', () => {
     redis: 'node',
     redisUrl: '',
     redisPassword: '',
+    redisMaxGB: 1,
+    redisMaxECPU: 5_000,
     redisNodeType: 'cache.t4g.micro',
     redisNodes: 1,
     redisAuth: 'none',
@@ -141,6 +143,7 @@ describe('the settings of a deployment', () => {
     };
     assert.equal(problemsOf(url), '');
     assert.equal(problemsOf({ ...url, redisUrl: 'rediss://redis.example.com' }), '');
+    assert.equal(problemsOf({ ...url, redisUrl: `${url.redisUrl}?cluster=on` }), '');
     for (const redisUrl of [
       'redis://redis.example.com:6379',
       'rediss://user:secret@redis.example.com:6379',
@@ -166,6 +169,20 @@ describe('the settings of a deployment', () => {
     });
     assert.deepEqual([vpc, vpcDependencies, files.network, files.sqsEndpoint], [null, [], 'none', 'off']);
     assert.equal(variables.batch['CLUSTER_SERVING_REDIS_USER'], 'user');
+  });
+
+  test('a serverless Redis is in cluster mode, in the VPC, and has two limits', () => {
+    const of = (own: object) =>
+      readSettings(folder, { ...request, parameters: { ...parameters, redis: 'serverless', ...own } });
+    const { variables, vpc, files, redisAlarmBytes } = of({ redisMaxGB: '2', redisAuth: 'iam' });
+    assert.deepEqual(variables.batch['CLUSTER_SERVING_REDIS_URL'], {
+      'Fn::Sub': 'rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on',
+    });
+    assert.deepEqual(variables.batch['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisServerless' });
+    assert.deepEqual([files.redis, files.redisAuth, files.network], ['serverless', 'iam-serverless', 'own']);
+    assert.deepEqual([vpc?.securityGroupIds.length, redisAlarmBytes], [1, 1_717_986_918]);
+    for (const [name, wrong] of [['redisMaxGB', 0], ['redisMaxGB', 5_001], ['redisMaxECPU', 999]] as const)
+      assert.match(problemsOf({ redis: 'serverless', [name]: wrong }), new RegExp(`^param ${name} `));
   });
 
   test('a config file that is named must exist', () => {

@@ -63,7 +63,7 @@ test("the password of a cache has the signature that AWS's own signer makes", as
   const credentials = { ...EXAMPLE, sessionToken: 'a+session/token=with!(signs)*' };
   const now = Date.parse('2026-11-21T16:00:00.000Z');
   const password = cachePassword(
-    { cache: 'Results-Cache', user: 'cluster-serving-0123', region: 'eu-central-1', credentials },
+    { cache: 'Results-Cache', isServerless: true, user: 'cluster-serving-0123', region: 'eu-central-1', credentials },
     now,
   );
   class Sha256 {
@@ -91,7 +91,7 @@ test("the password of a cache has the signature that AWS's own signer makes", as
       hostname: 'results-cache',
       path: '/',
       headers: { host: 'results-cache' },
-      query: { Action: 'connect', User: 'cluster-serving-0123' },
+      query: { Action: 'connect', ResourceType: 'ServerlessCache', User: 'cluster-serving-0123' },
     },
     { expiresIn: 900, signingDate: new Date(now) },
   );
@@ -134,7 +134,7 @@ test('a connection presents the password that its environment signs', async (t) 
   t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-11-21T16:00:00Z') });
   const { redisSignIn } = environment;
   assert.ok(redisSignIn && 'cache' in redisSignIn);
-  await server.setPassword(cachePassword(redisSignIn, Date.now()));
+  await server.setPassword(cachePassword({ ...redisSignIn, isServerless: false }, Date.now()));
   const connection = new Scope(environment).get(openConnection);
   t.after(() => connection.close());
   assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');

@@ -28,10 +28,13 @@ type Node = Pick<RedisConnection, 'use' | 'subscriber' | 'close'>;
  * @throws bad_config for an address of another form
  */
 export function openRedis(url: string, options: RedisOptions = {}): RedisConnection {
-  const [address = '', query] = url.split('?', 2);
-  if (query === undefined) return new RedisConnection(url, options);
-  if (query !== 'cluster=on') throw badConfig('the Redis url: after the address only ?cluster=on is known');
-  return new ClusterConnection(address, options);
+  if (isClusterUrl(url)) return new ClusterConnection(url.replace(/\?.*/, ''), options);
+  if (url.includes('?')) throw badConfig('the Redis url: after the address only ?cluster=on is known');
+  return new RedisConnection(url, options);
+}
+
+export function isClusterUrl(url: string): boolean {
+  return url.endsWith('?cluster=on');
 }
 
 export class ClusterConnection extends RedisConnection {

@@ -349,7 +349,10 @@ test('a lease takes 32 MiB at most where nothing else is said', async (t) => {
 });
 
 test('a client remembers at most a thousand uris whose answer got lost', async () => {
-  const away = { use: () => Promise.reject(new ServingError('results_unavailable', 'away')) };
+  const away = {
+    home: (job: string) => job,
+    use: () => Promise.reject(new ServingError('results_unavailable', 'away')),
+  };
   const leases = new ResultLeases(away as unknown as RedisConnection, JOB);
   const uris = Array.from({ length: 1_500 }, (_, i) => `r${i}`);
   await assert.rejects(leases.take(uris), { code: 'results_unavailable' });
@@ -404,6 +407,7 @@ test('a failure that is freed leaves the index, and its uri is queued for as lon
 function racing({ connection, options }: Awaited<ReturnType<typeof openReplacer>>, change: () => unknown) {
   let raced = false;
   const racer = {
+    home: (job: string) => job,
     use: async (...[work, repeatable]: Parameters<RedisConnection['use']>) => {
       // What is written must not be repeated.
       if (!repeatable && !raced) {

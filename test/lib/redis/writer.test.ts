@@ -37,6 +37,7 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records], redeli
     return reply(call);
   };
   const connection = {
+    home: (job: string) => job,
     use: (work: (redis: unknown) => Promise<unknown>) => {
       trips++;
       return work({ saveResults });
