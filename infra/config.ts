@@ -169,7 +169,8 @@ function filesOf(deployment: Deployment) {
     functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
     interfaces: isInVpc ? 'on' : 'off',
     redis,
-    redisAuth: redis === 'serverless' && deployment.redisAuth === 'iam' ? 'iam-serverless' : deployment.redisAuth,
+    redisAuth:
+      redis === 'serverless' && deployment.redisAuth === 'iam' ? 'iam-serverless' : deployment.redisAuth,
     alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',

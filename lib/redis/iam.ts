@@ -19,7 +19,10 @@ interface CacheSignIn {
 const LIFE_SECONDS = 900;
 
 /** @param now wall clock, in ms */
-export function cachePassword({ cache, isServerless, user, region, credentials }: CacheSignIn, now: number): string {
+export function cachePassword(
+  { cache, isServerless, user, region, credentials }: CacheSignIn,
+  now: number,
+): string {
   return presign({
     host: cache.toLowerCase(),
     path: '/',

@@ -181,7 +181,11 @@ describe('the settings of a deployment', () => {
     assert.deepEqual(variables.batch['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisServerless' });
     assert.deepEqual([files.redis, files.redisAuth, files.network], ['serverless', 'iam-serverless', 'own']);
     assert.deepEqual([vpc?.securityGroupIds.length, redisAlarmBytes], [1, 1_717_986_918]);
-    for (const [name, wrong] of [['redisMaxGB', 0], ['redisMaxGB', 5_001], ['redisMaxECPU', 999]] as const)
+    for (const [name, wrong] of [
+      ['redisMaxGB', 0],
+      ['redisMaxGB', 5_001],
+      ['redisMaxECPU', 999],
+    ] as const)
       assert.match(problemsOf({ redis: 'serverless', [name]: wrong }), new RegExp(`^param ${name} `));
   });
 

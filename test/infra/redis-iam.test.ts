@@ -63,7 +63,13 @@ test("the password of a cache has the signature that AWS's own signer makes", as
   const credentials = { ...EXAMPLE, sessionToken: 'a+session/token=with!(signs)*' };
   const now = Date.parse('2026-11-21T16:00:00.000Z');
   const password = cachePassword(
-    { cache: 'Results-Cache', isServerless: true, user: 'cluster-serving-0123', region: 'eu-central-1', credentials },
+    {
+      cache: 'Results-Cache',
+      isServerless: true,
+      user: 'cluster-serving-0123',
+      region: 'eu-central-1',
+      credentials,
+    },
     now,
   );
   class Sha256 {

@@ -32,6 +32,8 @@ export interface ClusterNode {
 export interface RedisCluster {
   /** Of the first node, for openRedis. */
   readonly url: string;
+  /** The file with the certificate of every node, which this process trusts. */
+  readonly certificate: string;
   /** Three nodes with a third of the slots each, then the replica of the third, if it was asked for. */
   readonly nodes: readonly ClusterNode[];
   /** A client of all nodes that is not ours. */
@@ -55,6 +57,7 @@ export async function startRedisCluster({ replica = false } = {}): Promise<Redis
   const client = new Cluster(startup, { redisOptions: { tls: { servername: 'localhost' } } });
   client.on('error', () => undefined);
   return {
+    certificate: files.certificate,
     url: `rediss://localhost:${nodes[0]?.port}?cluster=on`,
     nodes,
     client,

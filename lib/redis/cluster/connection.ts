@@ -29,7 +29,8 @@ type Node = Pick<RedisConnection, 'use' | 'subscriber' | 'close'>;
  */
 export function openRedis(url: string, options: RedisOptions = {}): RedisConnection {
   if (isClusterUrl(url)) return new ClusterConnection(url.replace(/\?.*/, ''), options);
-  if (url.includes('?')) throw badConfig('the Redis url: after the address only ?cluster=on is known');
+  if (/[?&]cluster=/.test(url))
+    throw badConfig('the Redis url: expected ?cluster=on at its end, or no cluster=');
   return new RedisConnection(url, options);
 }
 

@@ -2,23 +2,24 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { Dequeued } from '../../../lib/contract/result.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
+import type { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultLeases } from '../../../lib/redis/leases.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { directClient, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
 const REDELIVERY_MS = 60_000;
 
 function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
-  const connection = new RedisConnection(url, { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 });
+  const connection = openRedis(url, { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 });
   const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, redeliveryMs, now: Date.now });
   t.after(() => results.close());
-  return { results, redis: connection.redis };
+  return { results, redis: directClient(t, connection) };
 }
 
 function success(uri: string, value: number, message?: string): Finished {
@@ -362,7 +363,7 @@ for (const preferEmbedded of [false, true]) {
   test(`${kind}: a result that is put back stays away when a later one was taken meanwhile, and is listed for as long as it lives otherwise`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const { results, redis } = open(t, url);
-    const connection = new RedisConnection(url);
+    const connection = openRedis(url);
     t.after(() => connection.close());
     const leases = new ResultLeases(connection, 'job');
     await results.save([success('a', 1, 'm1'), success('b', 1, 'm1')], 'v');

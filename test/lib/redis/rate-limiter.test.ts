@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ServingError } from '../../../lib/contract/errors.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RateLimiter } from '../../../lib/redis/rate-limiter.ts';
 import { startRedis } from '../../../local/redis/start.ts';
 import { temporaryFolder } from '../../support/runner.ts';
@@ -19,7 +19,7 @@ for (const preferEmbedded of [false, true]) {
     t.after(() => redis.close());
     const slept: number[] = [];
     const make = () => {
-      const connection = new RedisConnection(redis.url);
+      const connection = openRedis(redis.url);
       t.after(() => connection.close());
       return new RateLimiter(connection, {
         job: 'job',
@@ -59,7 +59,7 @@ for (const preferEmbedded of [false, true]) {
 }
 
 test('a Redis that is away lets requests pass and says so', async (t) => {
-  const connection = new RedisConnection('redis://127.0.0.1:1');
+  const connection = openRedis('redis://127.0.0.1:1');
   t.after(() => connection.close());
   const errors: unknown[] = [];
   const limiter = new RateLimiter(connection, {

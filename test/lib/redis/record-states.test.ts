@@ -3,24 +3,24 @@ import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { sendAnnounced } from '../../../lib/pipeline/submit.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RecordStates } from '../../../lib/redis/record-states.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { directClient, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
 function open(t: TestContext, url: string, ttlSeconds = 60) {
-  const connection = new RedisConnection(url);
+  const connection = openRedis(url);
   const results = new ResultStore(connection, { job: 'job', ttlSeconds, now: Date.now });
   const states = new RecordStates(connection, { job: 'job', now: Date.now });
   t.after(() => results.close());
-  return { results, states, redis: connection.redis };
+  return { results, states, redis: directClient(t, connection) };
 }
 
 const success = (uri: string, value: number, identity?: string, sentAt = 1) => {
@@ -247,7 +247,7 @@ for (const preferEmbedded of [false, true]) {
       'v',
     );
     const heard: string[] = [];
-    const listener = await new RedisConnection(url).subscriber((channel) => heard.push(channel));
+    const listener = await openRedis(url).subscriber((channel) => heard.push(channel));
     t.after(() => listener.disconnect());
     await listener.psubscribe('*');
     listener.on('pmessage', (_pattern: string, channel: string) => heard.push(channel));
@@ -313,7 +313,7 @@ for (const preferEmbedded of [false, true]) {
     const waiting = open(t, url).results.wait('a', { timeoutMs: 10_000 });
     const refused = assert.rejects(waiting, { code: 'cancelled', uri: 'a' });
     const heard: string[] = [];
-    const listener = await new RedisConnection(url).subscriber((channel) => heard.push(channel));
+    const listener = await openRedis(url).subscriber((channel) => heard.push(channel));
     t.after(() => listener.disconnect());
     await listener.subscribe('cluster-serving-done_job:a');
     await open(t, url).states.cancel('a');
@@ -363,7 +363,7 @@ for (const preferEmbedded of [false, true]) {
 }
 
 test('what is announced for one job is not queued in another', async (t) => {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = openRedis(await redisUrl(t));
   t.after(() => connection.close());
   const one = new RecordStates(connection, { job: 'one', now: Date.now });
   const two = new RecordStates(connection, { job: 'two', now: Date.now });

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { newestKey, resultKey, stateKey } from '../../../lib/contract/names.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { payloadDigest, RecordStates } from '../../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { directClient, redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';
 const fieldsOf = (x: number) =>
@@ -32,7 +32,7 @@ const record = (messageId = 'm1', message = 'the message', sentAt = 1) => ({
 
 async function open(t: TestContext, embedded: boolean) {
   const url = await redisUrl(t, embedded);
-  const connection = new RedisConnection(url);
+  const connection = openRedis(url);
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
   t.after(() => results.close());
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
@@ -150,7 +150,7 @@ for (const embedded of [false, true]) {
   test(`${kind}: of the first release, a failure that names the message, or has its payload, is replaced, and no other outcome`, async (t) => {
     const { connection, results, replacer, outcome } = await open(t, embedded);
     await results.ping();
-    const { redis } = connection;
+    const redis = directClient(t, connection);
     const replay = async (fields: Record<string, string>, payload: string) => {
       await redis.del(resultKey(JOB, 'u'), stateKey(JOB, 'u'), newestKey(JOB, 'u'));
       await redis.hset(resultKey(JOB, 'u'), { ...fields, finishedAt: '1000' });

@@ -4,10 +4,10 @@ import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
-import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { directClient, redisUrl } from '../../support/redis.ts';
 
 function store(
   t: TestContext,
@@ -15,10 +15,10 @@ function store(
   options: { job?: string; ttlSeconds?: number; now?: () => number } = {},
 ) {
   const { job = 'job', ttlSeconds = 60, now = Date.now } = options;
-  const connection = new RedisConnection(url);
+  const connection = openRedis(url);
   const results = new ResultStore(connection, { job, ttlSeconds, now });
   t.after(() => results.close());
-  return { results, redis: connection.redis };
+  return { results, redis: directClient(t, connection) };
 }
 
 const tensor = (...values: number[]): Tensor => ({
@@ -228,7 +228,7 @@ test('a Redis that is away or silent is results_unavailable, without the passwor
     assert.doesNotMatch(error.message, /secret/);
     return true;
   });
-  const connection = new RedisConnection(await silentServer(t), {
+  const connection = openRedis(await silentServer(t), {
     connectTimeoutMs: 50,
     commandTimeoutMs: 50,
   });
