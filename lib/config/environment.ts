@@ -18,7 +18,7 @@ export interface Environment {
   readonly queueUrl: string;
   /** False if the function has no queue to send to. */
   readonly hasQueue: boolean;
-  /** Address of Redis, `redis://` or `rediss://`: CLUSTER_SERVING_REDIS_URL. */
+  /** Address of Redis, `redis://` or `rediss://`, with `?cluster=on` for cluster mode: CLUSTER_SERVING_REDIS_URL. */
   readonly redisUrl: string;
   /** False if the function has no Redis. */
   readonly hasRedis: boolean;

@@ -36,7 +36,6 @@ test('keys beside a result are in its slot in cluster mode, and have the old nam
   for (const url of [
     'redis://localhost:1?cluster=yes',
     'redis://localhost:1?cluster=on&x',
-    'redis://localhost:1?db=1',
   ])
     assert.throws(() => openRedis(url), { code: 'bad_config' }, url);
 });
