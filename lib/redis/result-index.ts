@@ -73,7 +73,7 @@ export class ResultIndex {
 
   /**
    * Walks the uris, page by page, the first to expire first; in cluster mode those of some hundred slots, then of others.
-   * Whoever walks on has taken the uris of the page before.
+   * Walk on when the uris of the page before are taken.
    * @param count the most uris of a page
    * @param maxBytes in cluster mode, the most bytes of their results together; a larger one comes alone
    * @throws results_unavailable

@@ -82,7 +82,7 @@ async function join3(nodes: readonly ClusterNode[]): Promise<void> {
     await first.redis.cluster('MEET', '127.0.0.1', port, busPorts.get(bus as ClusterNode) as number);
   }
   const knows = async ({ redis }: ClusterNode) => {
-    const info = (await redis.cluster('INFO')) as string;
+    const info = await redis.cluster('INFO');
     return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes.length}`);
   };
   const allKnow = async () => (await Promise.all(nodes.slice(0, 3).map(knows))).every(Boolean);
@@ -144,7 +144,7 @@ async function startNode(
     }
     const node = {
       port,
-      id: (await redis.cluster('MYID')) as string,
+      id: await redis.cluster('MYID'),
       redis,
       kill: () => kill(child, redis, ended),
     };

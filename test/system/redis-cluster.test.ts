@@ -78,7 +78,7 @@ async function moveKeys(
   slot: number,
   some?: string[],
 ): Promise<void> {
-  const keys = some ?? ((await from.redis.cluster('GETKEYSINSLOT', slot, 1_000)) as string[]);
+  const keys = some ?? (await from.redis.cluster('GETKEYSINSLOT', slot, 1_000));
   for (const key of keys) await from.redis.migrate('127.0.0.1', to.port, key, 0, 60_000);
 }
 
@@ -305,7 +305,7 @@ test('a result that has moved ahead of its slot is read there', async (t) => {
   assert.equal((await results.take('ask'))?.uri, 'ask');
 });
 
-test('a client without cluster mode is told what to set, and an address with another query is refused', async (t) => {
+test('the error of a client without cluster mode says what to set, and an address with another query is refused', async (t) => {
   const opened = open(t);
   if (!opened) return;
   const url = opened.cluster.url.replace('?cluster=on', '');

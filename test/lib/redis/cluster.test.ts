@@ -33,10 +33,7 @@ test('keys beside a result are in its slot in cluster mode, and have the old nam
   assert.equal(slotOf(cluster.home('job', 'a{b}')), slotOf('b'));
   assert.match(cluster.home('job', 'a{b}'), /^\{\w+\}job$/);
   assert.equal(openRedis('redis://localhost:1').home('job', 'a{b}'), 'job');
-  for (const url of [
-    'redis://localhost:1?cluster=yes',
-    'redis://localhost:1?cluster=on&x',
-  ])
+  for (const url of ['redis://localhost:1?cluster=yes', 'redis://localhost:1?cluster=on&x'])
     assert.throws(() => openRedis(url), { code: 'bad_config' }, url);
 });
 

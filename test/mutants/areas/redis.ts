@@ -324,12 +324,12 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'what arrived is removed with the next lease',
-        find: 'if (acknowledged.length > 0) pipeline.unlink(...acknowledged);',
+        find: 'if (acknowledged.length > 0) pipeline.unlink(...acknowledged.map((one) => leaseKeyOf(home, one)));',
         replace: '',
       },
       {
         guarantee: 'a result that is put back is not removed with the next lease',
-        find: 'this.#acknowledged = this.#acknowledged.filter((key) => !aside.includes(key));',
+        find: 'this.#acknowledged = this.#acknowledged.filter((one) => !held.includes(one));',
         replace: '',
       },
       {
@@ -468,8 +468,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'measurements are delivered once, also when a later round trip fails',
-        find: '        measured = undefined;\n',
-        replace: '',
+        find: 'also when a later round trip fails.\n        measured = undefined;\n',
+        replace: 'also when a later round trip fails.\n',
       },
       {
         guarantee: 'metrics are kept for a week after the last measurement',
@@ -488,8 +488,8 @@ export const REDIS: readonly Suite[] = [
       },
       {
         guarantee: 'the blocked records of a later call are named by their own uri',
-        find: 'part[call * RECORDS_PER_CALL + place]',
-        replace: 'part[place]',
+        find: 'records[call * RECORDS_PER_CALL + place]',
+        replace: 'records[place]',
       },
     ],
   },
@@ -618,6 +618,64 @@ export const REDIS: readonly Suite[] = [
         guarantee: 'a run of a tenth of a second and more is reported as running',
         find: 'REPORT_FROM_MS = 100',
         replace: 'REPORT_FROM_MS = 100_000',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/cluster/slots.ts',
+    tests: ['test/lib/redis/cluster.test.ts'],
+    bugs: [
+      {
+        guarantee: 'empty braces decide nothing about a slot',
+        find: 'close > open + 1',
+        replace: 'close > open',
+      },
+      {
+        guarantee: 'the first tag of a slot stays its tag',
+        find: 'tags[slotOf(text)] ??= text;',
+        replace: 'tags[slotOf(text)] = text;',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/cluster/connection.ts',
+    tests: ['test/lib/redis/cluster.test.ts', 'test/system/redis-cluster.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a result that has moved ahead of its slot is read there',
+        find: "isAsking: kind === 'ASK'",
+        replace: 'isAsking: false',
+      },
+      {
+        guarantee: 'after a node is lost, its slots are looked up again',
+        find: 'const isElsewhere = repeatable &&',
+        replace: 'const isElsewhere = false &&',
+      },
+      {
+        guarantee: 'another setting than ?cluster=on is refused',
+        find: 'if (/[?&]cluster=/.test(url))',
+        replace: 'if (false)',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/result-index.ts',
+    tests: ['test/system/redis-cluster.test.ts'],
+    bugs: [
+      {
+        guarantee: 'a slot stays listed for as long as a result may still be written into it',
+        find: 'WRITTEN_WITHIN_MS = 60_000',
+        replace: 'WRITTEN_WITHIN_MS = -60_000',
+      },
+      {
+        guarantee: 'a slot that was listed again since it was read stays listed',
+        find: "if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end",
+        replace: "redis.call('ZREM', KEYS[1], ARGV[i])",
+      },
+      {
+        guarantee: 'a slot is listed before a result is written there',
+        find: "for i = 2, #ARGV do redis.call('ZADD', KEYS[1], today, ARGV[i]) end",
+        replace: '',
       },
     ],
   },
