@@ -17,6 +17,7 @@ test('a slot is decided by the first braces with something between them', () => 
   ] as const)
     assert.equal(slotOf(key), slotOf(same), key);
   for (const key of ['{}b', '{b', 'b}', 'x{}y{b}']) assert.notEqual(slotOf(key), slotOf('b'), key);
+  assert.notEqual(slotOf('{}b'), slotOf('{}c'));
 });
 
 test('each slot has a tag of its own, which never changes, because keys are named after it', () => {
