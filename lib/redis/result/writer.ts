@@ -128,7 +128,7 @@ export class ResultWriter {
       try {
         return await this.#saveHome(home, records, model, pairs);
       } catch (error) {
-        const failure = this.#connection.unavailable(error);
+        const failure = error as ServingError;
         return { saved: 0, blocked: records.map(({ uri }) => [uri, failure]), failure };
       }
     });
