@@ -3,7 +3,6 @@
  * are connections as to any Redis, with its limits; what is here is the way to the right one. ioredis' own client of
  * clusters opens three connections before its first command, where this one opens one.
  */
-import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { badConfig, type ServingError } from '../../contract/errors.ts';
@@ -18,6 +17,9 @@ const FIRST_WAIT_MS = 25;
 
 /** The reply of a node that did not do what it was asked. */
 const REDIRECTION = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b(?: \d+ (\S+))?/;
+
+/** An IP address and no name. */
+const IP = /^[\d.]+$|:/;
 
 /** `host:port` of the node of each slot. */
 type Owners = readonly (string | undefined)[];
@@ -117,7 +119,7 @@ export class ClusterConnection extends RedisConnection {
     url.host = host.includes(':') ? `[${host}]${address.slice(host.length)}` : address;
     // A node that is named by its number proves that it belongs to the name that was given.
     const certifiedName =
-      url.protocol === 'rediss:' && net.isIP(host) !== 0 && net.isIP(this.#url.hostname) === 0
+      url.protocol === 'rediss:' && IP.test(host) && !IP.test(this.#url.hostname)
         ? this.#url.hostname
         : undefined;
     const node = new RedisConnection(url.href, { ...this.#options, node: { certifiedName } });
