@@ -1,7 +1,7 @@
 /** Gathers what an import found out into its report. */
 import { join } from 'node:path';
 import { NAMES_FILE } from '../lib/registry/names.ts';
-import { axisLines, proposedAxes } from './axis-proposal.ts';
+import { axisLines } from './axis-proposal.ts';
 import type { ProofOptions } from './batching/verdict.ts';
 import type { GivenShapes } from './check/given-sizes.ts';
 import { hasFreeSizes } from './check/inputs.ts';
@@ -35,7 +35,7 @@ interface ReportOptions {
 export async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, image, names, isFreed, text }: MadeModel,
+  { facts, report, rewrites, proposed, shapeless, sources, notes, image, names, isFreed, text }: MadeModel,
   options: ReportOptions,
   start: number,
 ): Promise<ImportReport> {
@@ -51,10 +51,9 @@ export async function importReportOf(
   const images = await Promise.all(reading.images.map((one) => withSaid(one, found, folder)));
   options.onStage?.('verifying');
   const { proof = {}, sizes, signal, process } = options;
-  const proposed = proposedAxes(report.inputs, shapeless.inputs);
   // No record reaches such a model without these axes, so the verdict is about them.
   const batchAxes = { ...proposed, ...proof.batchAxes };
-  const verify = { ...proof, batchAxes, sizes, signal, process };
+  const verify = { ...proof, batchAxes, rewrites, sizes, signal, process };
   const verification = await verifyModel(join(folder, MODEL_FILE), verify);
   return {
     version: 1,

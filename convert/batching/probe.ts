@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
@@ -17,6 +18,8 @@ import { rowAt, stackRows } from './rows.ts';
 
 export interface ProbeRequest {
   readonly file: string;
+  /** Default: as the model is written. */
+  readonly optimization?: Optimization | undefined;
   /** By input name; 0 for those that are missing. */
   readonly inputAxes: readonly (readonly [name: string, axis: number | 'none'])[];
   /** By output name; 0 for those that are missing. */
@@ -54,7 +57,8 @@ const LEAST_ROWS = 4;
 const SIZES = FREE_SIZES.toSorted((a, b) => a.spatial - b.spatial);
 
 export async function probeModel(request: ProbeRequest): Promise<ProbeReport> {
-  const session = await openSession(request.file, { threads: availableParallelism() });
+  const { file, optimization = AS_WRITTEN } = request;
+  const session = await openSession(file, { threads: availableParallelism(), optimization });
   try {
     return await new Probe(session, request).run();
   } finally {

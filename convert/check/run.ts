@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
+import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { countNaN, type Tolerance } from './compare.ts';
 import { type GivenShapes, withGivenSizes } from './given-sizes.ts';
@@ -15,6 +16,7 @@ import { messageOf, type ReferenceReport, referenceTensors, runReference } from 
 
 export interface CheckRequest {
   readonly file: string;
+  readonly optimization: Optimization;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
   readonly sizes?: GivenShapes;
@@ -64,7 +66,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const references = request.reference === undefined ? undefined : await referenceTensors(request.reference);
   const before = process.memoryUsage.rss();
   const start = performance.now();
-  const session = await openSession(request.file, { threads });
+  const session = await openSession(request.file, { threads, optimization: request.optimization });
   const loadMs = performance.now() - start;
   try {
     const first = await firstRun(session, request);

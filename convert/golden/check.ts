@@ -43,12 +43,8 @@ async function goldenAnswer(
   const gate = isAsked
     ? { shapeless: (await readOnnxFacts(file)).shapelessInputs, sizes, sample }
     : undefined;
-  const request = { golden: { file, requests, gate, job, verification } };
-  const limits = { ms: LIMIT_MS, signal };
-  const answer = await inModelProcess(request, limits, process);
-  signal?.throwIfAborted();
-  if ('golden' in answer) return answer.golden;
-  throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);
+  const run = { file, requests, gate, job, verification };
+  return inModelProcess('golden', run, { ms: LIMIT_MS, signal }, process);
 }
 
 /** @returns how many there are, and the sample. @throws bad_model with what was expected and what came */

@@ -4,6 +4,7 @@ import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec, Value } from '../../lib/contract/values.ts';
+import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { encodePng } from '../../lib/http/worker/png.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize } from '../../lib/pipeline/batch-axes.ts';
@@ -135,7 +136,7 @@ function withOneRow(specs: readonly TensorSpec[]): TensorSpec[] {
 }
 
 async function runsAtAll(file: string, feedsToTry: Iterable<readonly Tensor[]>): Promise<boolean> {
-  const session = await openSession(file, { threads: 1 });
+  const session = await openSession(file, { threads: 1, optimization: AS_WRITTEN });
   const endMs = performance.now() + SEARCH_MS;
   try {
     for (const feeds of feedsToTry) {

@@ -5,7 +5,13 @@
 import { availableParallelism } from 'node:os';
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, TensorSpec } from '../../lib/contract/values.ts';
-import type { BatchAxes, Optimization, Verification } from '../../lib/contract/verification.ts';
+import {
+  ALL_REWRITES,
+  AS_WRITTEN,
+  type BatchAxes,
+  type Optimization,
+  type Verification,
+} from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
 import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
@@ -49,15 +55,13 @@ const ROUNDING = 2 ** -22;
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
   const until = performance.now() + request.limitMs;
   const plain = await plainAnswers(request);
-  const all: Optimization = { level: 'all', disabledOptimizers: [] };
-  if (typeof plain === 'string') {
-    const reason = `no made-up input was accepted (${plain})`;
-    return { runtime: { ...RUNTIME, ...all }, comparison: 'skipped', reason, outputAxes: {} };
-  }
-  const { samples, outputAxes } = plain;
+  // Without a sample it has to open.
+  const { samples, outputAxes } = typeof plain === 'string' ? { samples: [], outputAxes: {} } : plain;
   const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
   const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, until)) };
-  return { runtime, comparison: 'agrees', outputAxes };
+  if (typeof plain !== 'string') return { runtime, comparison: 'agrees', outputAxes };
+  const reason = `no made-up input was accepted (${plain})`;
+  return { runtime, comparison: 'skipped', reason, outputAxes };
 }
 
 interface PlainAnswers {
@@ -69,8 +73,7 @@ interface PlainAnswers {
 async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
   const { file, batchAxes, limitMs } = request;
   const threads = availableParallelism();
-  const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
-  const session = await openSession(file, { threads, optimization });
+  const session = await openSession(file, { threads, optimization: AS_WRITTEN });
   let reason: string | undefined;
   try {
     const inputs = withInputAxes(session.inputs, batchAxes);
@@ -160,11 +163,8 @@ export async function rightOptimization(
   agrees: (optimization: Optimization) => Promise<boolean>,
   until: number,
 ): Promise<Optimization> {
-  const without = (disabledOptimizers: readonly string[]): Optimization => ({
-    level: 'all',
-    disabledOptimizers,
-  });
-  if (await agrees(without([]))) return without([]);
+  const without = (disabledOptimizers: readonly string[]) => ({ ...ALL_REWRITES, disabledOptimizers });
+  if (await agrees(ALL_REWRITES)) return ALL_REWRITES;
   if (await agrees(without(OPTIMIZERS))) {
     const harmful: string[] = [];
     while (harmful.length < MOST_HARMFUL && performance.now() < until) {
@@ -176,7 +176,7 @@ export async function rightOptimization(
     const lower = { level, disabledOptimizers: [] };
     if (performance.now() < until && (await agrees(lower))) return lower;
   }
-  return { level: 'disabled', disabledOptimizers: [] };
+  return AS_WRITTEN;
 }
 
 /** The last of the shortest beginning of the list that mends the answers when it is off, besides `known`. */

@@ -108,8 +108,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'the optimized model is compared with the model as it is written',
-        find: "{ level: 'disabled', disabledOptimizers: [] };\n  const session",
-        replace: "{ level: 'all', disabledOptimizers: [] };\n  const session",
+        find: 'openSession(file, { threads, optimization: AS_WRITTEN })',
+        replace: 'openSession(file, { threads, optimization: ALL_REWRITES })',
       },
       {
         guarantee: 'a rewrite is switched off only where that mends the answers',
