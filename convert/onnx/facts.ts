@@ -24,7 +24,7 @@ export interface OnnxFacts {
 /** @throws bad_model when the file is not an ONNX model, or names a file outside its directory */
 export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const name = basename(path);
-  const model = parsed(path);
+  const model = readOnnx(path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
     throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
@@ -45,8 +45,8 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   };
 }
 
-function parsed(path: string): Message {
-  // Its weights say nothing, and may be large.
+/** The file without its large weights, which say nothing. @throws bad_model when it is damaged */
+export function readOnnx(path: string): Message {
   const bytes = skimMessage(path, MODEL);
   try {
     return readMessage(bytes, MODEL, { what: 'protobuf' });

@@ -12,10 +12,7 @@ import {
   textOf,
   textsOf,
 } from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
-import { readSmallParts } from './small-parts.ts';
-
-const TEXTS: Table = { 6: { name: 'texts', type: 'bytes', repeated: true } };
+import type { Message } from '../wire/table.ts';
 
 /** What exporters call the list: `names` is that of YOLO. The first that is there counts. */
 const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
@@ -33,9 +30,7 @@ export interface OnnxLabels {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** @throws bad_model when the file is damaged */
-export function onnxLabels(path: string): OnnxLabels {
-  const model = readSmallParts(path, TEXTS);
+export function onnxLabels(model: Message): OnnxLabels {
   const entries = messagesOf(model, 'metadata').slice(0, MAX_METADATA);
   const metadata = new Map(entries.map((entry) => [textOf(entry, 'key'), textOf(entry, 'value')]));
   const graph = messageOf(model, 'graph');

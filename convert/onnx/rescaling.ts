@@ -8,13 +8,7 @@ import {
   textOf,
   textsOf,
 } from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
-import { readSmallParts } from './small-parts.ts';
-
-const NUMBERS: Table = {
-  4: { name: 'floats', type: 'float', repeated: true },
-  9: { name: 'raw', type: 'bytes' },
-};
+import type { Message } from '../wire/table.ts';
 
 export interface Rescaling {
   /** The largest value of a pixel that goes in. */
@@ -30,8 +24,8 @@ const MOST_AFTER = 10;
 const MAX_STEPS = 12;
 
 /** Undefined when the graph does not rescale this input, or not in a way that shows what goes in. */
-export function rescalingOf(path: string, input: string): Rescaling | undefined {
-  const graph = messageOf(readSmallParts(path, NUMBERS), 'graph');
+export function rescalingOf(model: Message, input: string): Rescaling | undefined {
+  const graph = messageOf(model, 'graph');
   if (!graph) return undefined;
   const nodes = messagesOf(graph, 'nodes');
   const constants = constantsOf(graph, nodes);

@@ -8,6 +8,7 @@ const TENSOR: Table = {
   2: { name: 'type', type: 'int32' },
   4: { name: 'floats', type: 'float', repeated: true },
   5: { name: 'ints', type: 'int32', repeated: true },
+  6: { name: 'texts', type: 'bytes', repeated: true },
   7: { name: 'longs', type: 'int64', repeated: true },
   8: text('name'),
   9: { name: 'raw', type: 'bytes' },
@@ -72,5 +73,6 @@ export const MODEL: Table = {
   1: { name: 'irVersion', type: 'int64' },
   7: { name: 'graph', type: () => GRAPH },
   8: { name: 'opsets', type: () => OPSET, repeated: true },
+  14: { name: 'metadata', type: () => ENTRY, repeated: true },
   25: { name: 'functions', type: () => FUNCTION, repeated: true },
 };
