@@ -8,15 +8,14 @@ import type { Scope } from './scope.ts';
 
 /** @param reached what runs for the outputs, behind control inputs too */
 export function keepRangeChecks(scope: Scope, reached: ReadonlySet<string>): void {
-  const checks = [...reached].flatMap((name) => scope.nodes.get(name) ?? []);
-  const bounds = new Map(checks.flatMap((node) => (node.op === 'Assert' ? rangeOf(scope, node) : [])));
-  if (bounds.size === 0) return;
-  for (const node of checks) {
-    if (!/^(Dense)?Bincount$/.test(node.op)) continue;
-    let numbers = node.inputs[0] ?? '';
-    for (let maker = makerOf(scope, numbers); maker?.op === 'ExpandDims'; maker = makerOf(scope, numbers))
-      numbers = maker.inputs[0] ?? '';
-    const bound = bounds.get(scope.resolve(numbers));
+  const nodes = [...reached].flatMap((name) => scope.nodes.get(name) ?? []);
+  const bounds = new Map(nodes.flatMap((node) => (node.op === 'Assert' ? rangeOf(scope, node) : [])));
+  for (const node of nodes) {
+    if (bounds.size === 0 || !/^(Dense)?Bincount$/.test(node.op)) continue;
+    const [numbers = ''] = node.inputs;
+    const maker = makerOf(scope, numbers);
+    const from = maker?.op === 'ExpandDims' ? (maker.inputs[0] ?? '') : numbers;
+    const bound = bounds.get(scope.resolve(from));
     if (bound !== undefined) scope.nodes.set(node.name, { ...node, inputs: [...node.inputs, bound] });
   }
 }
