@@ -4,13 +4,13 @@
  */
 import type { FoundLabels } from '../../lib/registry/names.ts';
 import {
-  byteStringsOf,
   messageOf,
   messagesOf,
   numberOf,
   plainNumbersOf,
   textOf,
   textsOf,
+  utf8TextsOf,
 } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 
@@ -113,20 +113,16 @@ function through(name: string, makers: ReadonlyMap<string, Message>, passing: Re
 function tablesOf(graph: Message, nodes: readonly Message[]): ReadonlyMap<string, readonly string[]> {
   const tables = new Map<string, readonly string[]>();
   for (const tensor of messagesOf(graph, 'tensors')) {
-    if (numberOf(tensor, 'type') === TEXT) tables.set(textOf(tensor, 'name'), textsIn(tensor));
+    if (numberOf(tensor, 'type') === TEXT) tables.set(textOf(tensor, 'name'), utf8TextsOf(tensor, 'texts'));
   }
   for (const node of nodes) {
     if (textOf(node, 'operator') !== 'Constant') continue;
     for (const attribute of messagesOf(node, 'attributes')) {
-      const texts = textsIn(messageOf(attribute, 'tensor') ?? attribute);
+      const texts = utf8TextsOf(messageOf(attribute, 'tensor') ?? attribute, 'texts');
       if (texts.length > 0) tables.set(textsOf(node, 'outputs')[0] ?? '', texts);
     }
   }
   return tables;
-}
-
-function textsIn(message: Message): string[] {
-  return byteStringsOf(message, 'texts').map(utf8);
 }
 
 /** Of whole numbers 0, 1, … in order. */
@@ -134,10 +130,6 @@ function encoded(node: Message): string[] {
   const attributes = new Map(messagesOf(node, 'attributes').map((item) => [textOf(item, 'name'), item]));
   const [keys, values] = [attributes.get('keys_int64s'), attributes.get('values_strings')];
   const places = keys ? plainNumbersOf(keys, 'ints') : [];
-  const texts = values ? byteStringsOf(values, 'texts').map(utf8) : [];
+  const texts = values ? utf8TextsOf(values, 'texts') : [];
   return places.length === texts.length && places.every((place, i) => place === i) ? texts : [];
-}
-
-function utf8(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString();
 }

@@ -3,7 +3,7 @@
  * reductions take their axes as an input and Split says how many parts it makes.
  */
 import { tensorOf } from '../graph/numbers.ts';
-import { bodyOf } from '../graph/prune.ts';
+import { allNodes, bodyOf } from '../graph/prune.ts';
 import type { Body, Node, Value } from '../graph/value.ts';
 
 interface Raised {
@@ -47,16 +47,6 @@ export function splitOperator(op: string): { domain: string; name: string } {
 
 function needsTexts({ op, inputs }: Node): boolean {
   return NEEDS_TEXTS.has(op) || (op === 'Equal' && inputs[0]?.dtype === 'string');
-}
-
-function* allNodes(body: Body): Generator<Node> {
-  for (const node of body.nodes) {
-    yield node;
-    for (const attribute of Object.values(node.attributes)) {
-      const inner = bodyOf(attribute);
-      if (inner) yield* allNodes(inner);
-    }
-  }
 }
 
 function raised(body: Body): Body {
