@@ -76,8 +76,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const start = performance.now();
   options.signal?.throwIfAborted();
   const folder = await temporaryBeside(options.out);
-  const own = new ModelProcess();
-  const process = options.process ?? own;
+  const { process = new ModelProcess() } = options;
   try {
     const make = isOnnx(found.kind) ? passThrough : convert;
     const given = { ...options, sizes: sizesOf(found, options), process };
@@ -100,7 +99,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   } catch (error) {
     throw withoutFolder(ServingError.from(error), folder, found);
   } finally {
-    own.close();
+    if (!options.process) process.close();
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -14,10 +14,8 @@ import {
 } from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
-import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
-import { messageOf } from '../check/reference.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
 import { OPTIMIZERS } from './optimizers.ts';
 import { shownOutputAxes } from './output-axes.ts';
@@ -30,8 +28,6 @@ export interface RewritesRequest {
   readonly sizes?: GivenShapes;
   /** Of inputs, by name; 0 for those that are missing. */
   readonly batchAxes?: BatchAxes | undefined;
-  /** About how long to search, in ms. After it the lowest level is taken that is known to be right. */
-  readonly limitMs: number;
 }
 
 export type RewritesReport = Pick<Verification, 'runtime' | 'comparison' | 'reason'> & {
@@ -45,6 +41,10 @@ interface Sample {
   readonly noise: Noise;
 }
 
+/** About how long to search. After it the lowest level is taken that is known to be right. */
+const SEARCH_MS = 60_000;
+/** Of it, for the answers of the model as it is written. */
+const PLAIN_MS = SEARCH_MS / 20;
 /** Rows of all the kinds that `madeUpRow` makes. */
 const MOST_ROWS = 14;
 /** More harmful rewrites than this: a lower level costs less time to find. */
@@ -53,7 +53,7 @@ const MOST_HARMFUL = 6;
 const ROUNDING = 2 ** -22;
 
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
-  const until = performance.now() + request.limitMs;
+  const until = performance.now() + SEARCH_MS;
   const plain = await plainAnswers(request);
   // Without a sample it has to open.
   const { samples, outputAxes } = typeof plain === 'string' ? { samples: [], outputAxes: {} } : plain;
@@ -71,31 +71,19 @@ interface PlainAnswers {
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
 async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
-  const { file, batchAxes, limitMs } = request;
+  const { file, batchAxes } = request;
   const threads = availableParallelism();
   const session = await openSession(file, { threads, optimization: AS_WRITTEN });
-  let reason: string | undefined;
   try {
     const inputs = withInputAxes(session.inputs, batchAxes);
     const sized = withGivenSizes(inputs, request.shapeless, request.sizes);
-    for (const specs of possibleSpecs(sized.inputs, sized.shapeless)) {
-      for (const integers of INTEGER_RANGES) {
-        for (const sizes of FREE_SIZES) {
-          const rowOf = (row: number) =>
-            specs.map((spec, input) =>
-              madeUpRow(spec, { axis: freeBatchAxis(spec), sizes, integers, row, input }),
-            );
-          try {
-            const samples = await samplesOf(session, rowOf, limitMs / 20);
-            const answers = samples.map(({ answer }) => answer);
-            return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
-          } catch (error) {
-            reason ??= messageOf(error);
-          }
-        }
-      }
-    }
-    return reason ?? 'no size fits';
+    return await firstTaken(waysToMakeUp(sized.inputs, sized.shapeless), async ({ specs, ...way }) => {
+      const samples = await samplesOf(session, (row) =>
+        specs.map((spec, input) => madeUpRow(spec, { ...way, axis: freeBatchAxis(spec), row, input })),
+      );
+      const answers = samples.map(({ answer }) => answer);
+      return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
+    });
   } finally {
     await session.close();
   }
@@ -107,11 +95,7 @@ function freeBatchAxis(spec: TensorSpec): BatchAxis {
 }
 
 /** @throws where the model does not take the first row; others that it does not take are left out */
-async function samplesOf(
-  session: Session,
-  rowOf: (row: number) => Tensor[],
-  limitMs: number,
-): Promise<Sample[]> {
+async function samplesOf(session: Session, rowOf: (row: number) => Tensor[]): Promise<Sample[]> {
   const start = performance.now();
   const samples: Sample[] = [];
   for (let row = 0; row < MOST_ROWS; row++) {
@@ -124,7 +108,7 @@ async function samplesOf(
     } catch (error) {
       if (row === 0) throw error;
     }
-    if (samples.length >= 4 && performance.now() - start > limitMs) break;
+    if (samples.length >= 4 && performance.now() - start > PLAIN_MS) break;
   }
   return samples;
 }

@@ -16,12 +16,8 @@ import { readOnnxFacts } from '../onnx/facts.ts';
 import type { RewritesReport } from './rewrites.ts';
 
 export interface RewritesOptions extends Pick<ProofOptions, 'batchAxes'> {
-  /** True: compares models above 1 GB, too, which takes memory for two of them. Default false. */
-  readonly comparesLarge?: boolean | undefined;
   /** Of inputs, where the file leaves sizes free. */
   readonly sizes?: GivenShapes;
-  /** About how long the search for wrong rewrites may take, in ms. Default 60,000. */
-  readonly limitMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Where the model runs. Default: a process of its own. */
   readonly process?: ModelProcess | undefined;
@@ -36,7 +32,6 @@ export interface VerifyOptions extends ProofOptions, RewritesOptions {
 
 /** Above it a second session may not fit into memory. */
 const LARGE_BYTES = 1e9;
-const SEARCH_MS = 60_000;
 /** For a model that takes long to load, or never ends. */
 const PROCESS_MS = 300_000;
 
@@ -45,15 +40,15 @@ const PROCESS_MS = 300_000;
  * @throws bad_model when it does not load, or takes its process down; the signal's reason
  */
 export async function findRewrites(file: string, options: RewritesOptions = {}): Promise<RewritesReport> {
-  const { batchAxes, sizes, comparesLarge = false, limitMs = SEARCH_MS } = options;
+  const { batchAxes, sizes } = options;
   const { externalFiles, shapelessInputs: shapeless } = await readOnnxFacts(file);
   const bytes = await sizeOf([file, ...externalFiles.map((name) => join(dirname(file), name))]);
-  if (bytes > LARGE_BYTES && !comparesLarge) {
+  if (bytes > LARGE_BYTES) {
     const { RUNTIME } = await import('../../lib/inference/session.ts');
     const reason = 'the model is larger than 1 GB';
     return { runtime: { ...RUNTIME, ...ALL_REWRITES }, comparison: 'skipped', reason, outputAxes: {} };
   }
-  return ask('rewrites', { file, shapeless, sizes, batchAxes, limitMs }, options);
+  return ask('rewrites', { file, shapeless, sizes, batchAxes }, options);
 }
 
 /** @throws bad_model when the file is damaged, does not load, or takes its process down; the signal's reason */
