@@ -24,17 +24,10 @@ interface GoldenOptions extends GoldenSettings {
 }
 
 /**
- * One result for each golden request of `directory`, in the order of their names.
+ * One result for each golden request of `directory`, in the order of their names, and the sample that was asked for.
  * @throws bad_model when a file is no golden request, or the model does not run; the signal's reason
  */
-export async function goldenResults(
-  directory: string,
-  options: GoldenOptions,
-): Promise<readonly GoldenResult[]> {
-  return (await goldenAnswer(directory, options)).results;
-}
-
-async function goldenAnswer(
+export async function goldenAnswer(
   directory: string,
   { file, job, verification, gate: isAsked = false, sizes, sample, signal, process }: GoldenOptions,
 ): Promise<GoldenAnswer> {

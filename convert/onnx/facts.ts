@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { skimMessage } from '../batching/skim.ts';
 import { readMessage } from '../wire/binary.ts';
-import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
+import { has, messageOf, messagesOf, numberOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 import { MODEL } from './tables.ts';
 
@@ -89,6 +89,17 @@ function visitTensors(graph: Message, visit: (tensor: Message) => void): void {
         visitTensors(inner, visit);
     }
   }
+}
+
+/** Constants by name: tensors, and attributes of `Constant` that hold a list themselves. */
+export function constantsOf(graph: Message): (readonly [name: string, constant: Message])[] {
+  const weights = messagesOf(graph, 'tensors').map((tensor) => [textOf(tensor, 'name'), tensor] as const);
+  const made = messagesOf(graph, 'nodes').flatMap((node) => {
+    if (textOf(node, 'operator') !== 'Constant') return [];
+    const [name = ''] = textsOf(node, 'outputs');
+    return messagesOf(node, 'attributes').map((item) => [name, messageOf(item, 'tensor') ?? item] as const);
+  });
+  return [...weights, ...made];
 }
 
 function collectLocation(tensor: Message, name: string, files: Set<string>): void {

@@ -3,24 +3,15 @@
  * classifiers write them, and in tables of texts from which the best class is looked up.
  */
 import type { FoundLabels } from '../../lib/registry/names.ts';
-import {
-  messageOf,
-  messagesOf,
-  numberOf,
-  plainNumbersOf,
-  textOf,
-  textsOf,
-  utf8TextsOf,
-} from '../wire/message.ts';
+import { messageOf, messagesOf, plainNumbersOf, textOf, textsOf, utf8TextsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
+import { constantsOf } from './facts.ts';
 
 /** What exporters call the list: `names` is that of YOLO. The first that is there counts. */
 const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
 /** Operators that keep which class is which. */
 const PASSING = new Set(['Identity', 'Softmax', 'LogSoftmax', 'Sigmoid', 'Normalizer', 'Cast']);
 const MAX_METADATA = 1_000;
-/** The element type of texts in ONNX. */
-const TEXT = 8;
 
 export interface OnnxLabels {
   /** Of outputs whose best class is looked up in a table. */
@@ -75,7 +66,7 @@ function lookedUp(graph: Message): Record<string, readonly string[]> {
     nodes.flatMap((node) => textsOf(node, 'outputs').map((name) => [name, node] as const)),
   );
   const outputs = new Set(messagesOf(graph, 'outputs').map((output) => textOf(output, 'name')));
-  const tables = tablesOf(graph, nodes);
+  const tables = new Map(constantsOf(graph).map(([name, item]) => [name, utf8TextsOf(item, 'texts')]));
   const found: Record<string, readonly string[]> = {};
   for (const node of nodes) {
     const [first = '', second = ''] = textsOf(node, 'inputs');
@@ -107,22 +98,6 @@ function through(name: string, makers: ReadonlyMap<string, Message>, passing: Re
     at = textsOf(node, 'inputs')[0] ?? '';
   }
   return at;
-}
-
-/** Constant texts, by name. */
-function tablesOf(graph: Message, nodes: readonly Message[]): ReadonlyMap<string, readonly string[]> {
-  const tables = new Map<string, readonly string[]>();
-  for (const tensor of messagesOf(graph, 'tensors')) {
-    if (numberOf(tensor, 'type') === TEXT) tables.set(textOf(tensor, 'name'), utf8TextsOf(tensor, 'texts'));
-  }
-  for (const node of nodes) {
-    if (textOf(node, 'operator') !== 'Constant') continue;
-    for (const attribute of messagesOf(node, 'attributes')) {
-      const texts = utf8TextsOf(messageOf(attribute, 'tensor') ?? attribute, 'texts');
-      if (texts.length > 0) tables.set(textsOf(node, 'outputs')[0] ?? '', texts);
-    }
-  }
-  return tables;
 }
 
 /** Of whole numbers 0, 1, … in order. */

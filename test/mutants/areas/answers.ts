@@ -125,6 +125,28 @@ export const ANSWERS: readonly Suite[] = [
     ],
   },
   {
+    file: 'convert/made-model.ts',
+    tests: ['test/convert/import/rewrites.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an import checks a model without the rewrites that it found to be wrong',
+        find: '    optimization: rewrites.runtime,\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'convert/tensorflow/files/range-checks.ts',
+    tests: ['test/convert/tensorflow/files/range-checks.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an index that TensorFlow checks is checked',
+        find: 'if (bound !== undefined) scope',
+        replace: 'if (false) scope',
+      },
+    ],
+  },
+  {
     file: 'convert/verify/output-axes.ts',
     tests: [OUTPUT_AXES],
     bugs: [
