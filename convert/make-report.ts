@@ -52,7 +52,7 @@ export async function importReportOf(
     ...(text?.files ?? []),
     ...(named.isWritten ? [NAMES_FILE] : []),
   ]);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const bytes = files.reduce((sum, one) => sum + one.bytes, 0);
   const reading = readImages(report.inputs, image);
   const images = await Promise.all(reading.images.map((one) => withSaid(one, found, model)));
   options.onStage?.('verifying');
