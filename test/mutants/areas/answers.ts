@@ -130,8 +130,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'an import checks a model without the rewrites that it found to be wrong',
-        find: '    optimization: rewrites.runtime,\n',
-        replace: '',
+        find: 'optimization: rewrites.runtime,',
+        replace: 'optimization: { ...rewrites.runtime, disabledOptimizers: [] },',
       },
     ],
   },
