@@ -141,6 +141,7 @@ function environmentOf(
     redisUrl,
     hasRedis: true,
     redisSignIn: undefined,
+    keyspace: job.jobName,
     aws: { endpoint: aws.url, region: aws.region, credentials: aws.credentials },
     memoryMB: job.function.memoryMB,
     cpus: availableParallelism(),

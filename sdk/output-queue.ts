@@ -4,8 +4,9 @@
  */
 import { assertIdentity, type EnqueueQuery } from '../lib/contract/enqueue.ts';
 import type { ServingError } from '../lib/contract/errors.ts';
-import { assertJobName, assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
+import { assertUri, DEFAULT_JOB_NAME } from '../lib/contract/names.ts';
 import type { Dequeued, RecordStatus, Result } from '../lib/contract/result.ts';
+import { assertKeyspace } from '../lib/queue/names.ts';
 import { RedisConnection } from '../lib/redis/connection.ts';
 import { RecordStates } from '../lib/redis/record-states.ts';
 import { ResultStore } from '../lib/redis/results.ts';
@@ -14,7 +15,7 @@ import { HttpResults } from './http-results.ts';
 import { retrying } from './retries.ts';
 
 export interface OutputQueueOptions extends AccessOptions {
-  /** The job's name. Not needed over HTTPS. Default serving_stream. */
+  /** The job's name, or `job@stage` in a shared Redis. Not needed over HTTPS. Default serving_stream. */
   readonly name?: string;
   /** redis://host:port or rediss://..., or the HTTPS API's url. Default redis://localhost:6379. */
   readonly url?: string;
@@ -37,7 +38,7 @@ export class OutputQueue {
 
   constructor(options: OutputQueueOptions = {}) {
     const { name = DEFAULT_JOB_NAME, url = 'redis://localhost:6379' } = options;
-    const job = assertJobName(name);
+    const job = assertKeyspace(name);
     if (/^https?:/.test(url)) {
       const overHttp = new HttpResults(url, retrying(authorizedFetch(url, options)));
       this.#results = overHttp;

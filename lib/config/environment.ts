@@ -27,6 +27,8 @@ export interface Environment {
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
    */
   readonly redisSignIn: RedisSignIn | undefined;
+  /** What stands for the job in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Without it, the job's name. */
+  readonly keyspace: string;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
   readonly memoryMB: number;
@@ -94,12 +96,15 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get redisSignIn() {
       return readRedisSignIn(variables);
     },
+    get keyspace() {
+      return variables['CLUSTER_SERVING_REDIS_KEYSPACE'] ?? this.job.jobName;
+    },
     aws: { endpoint: variables['AWS_ENDPOINT_URL'] },
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
     hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',
     get service() {
-      return variables['POWERTOOLS_SERVICE_NAME'] ?? readJob(variables['CLUSTER_SERVING_CONFIG']).jobName;
+      return variables['POWERTOOLS_SERVICE_NAME'] ?? this.job.jobName;
     },
     functionName: variables['AWS_LAMBDA_FUNCTION_NAME'] ?? '',
     isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',
