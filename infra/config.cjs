@@ -50,6 +50,10 @@ module.exports = {
   /** Of shared-redis.yml. */
   async sharedRedis(resolving) {
     const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('shared-redis');
-    return explained(async () => readSharedRedis(await requestOf(resolving, SHARED_PARAMETER_NAMES)));
+    // `remove` and `info` find the stack by its name alone.
+    const needsJobs = process.argv.some((word) => word === 'deploy' || word === 'package');
+    return explained(async () =>
+      readSharedRedis({ ...(await requestOf(resolving, SHARED_PARAMETER_NAMES)), needsJobs }),
+    );
   },
 };

@@ -42,19 +42,24 @@ interface Request {
   readonly parameters: Values;
   /** Names after `--param` on the command line. */
   readonly named: readonly string[];
+  /** Whether jobs must be named. */
+  readonly needsJobs: boolean;
 }
 
 export type SharedRedisSettings = ReturnType<typeof readSharedRedis>;
 
 /** @throws bad_config with every problem, one a line */
-export function readSharedRedis({ stage, parameters, named }: Request) {
+export function readSharedRedis({ stage, parameters, named, needsJobs }: Request) {
   const problems = unknownParameters(named, SHARED_PARAMETER_NAMES);
   const check = new Checks(parameters, problems);
   const deployment = readRedis(check);
   const jobs = check.list('jobs', /@/, 'jobs with their stages, as images@dev,images@prod');
   const rules: readonly Rule[] = [
     ...stackRules(deployment),
-    [jobs.length === 0, 'param jobs is empty: name the jobs with their stages, as images@dev,images@prod'],
+    [
+      needsJobs && jobs.length === 0,
+      'param jobs is empty: name the jobs with their stages, as images@dev,images@prod',
+    ],
     [jobs.length > MAX_JOBS, `param jobs: ${jobs.length} are over the limit of ${MAX_JOBS}`],
   ];
   problems.push(...broken(rules));
@@ -78,13 +83,22 @@ export function readSharedRedis({ stage, parameters, named }: Request) {
   };
 }
 
-/** Resources, outputs and extensions that depend on the jobs, as an entry of `resources` in osls. */
+/** An entry of `resources` in osls. */
+interface Parts {
+  readonly Resources: Readonly<Record<string, Resource>>;
+  readonly Outputs: Readonly<
+    Record<string, { readonly Value: unknown; readonly Export?: { readonly Name: string } }>
+  >;
+  readonly extensions: Readonly<Record<string, Pick<Resource, 'Properties'>>>;
+}
+
+/** Resources, outputs and extensions that depend on the jobs. */
 function partsOf(
   stack: string,
   jobs: readonly string[],
   monitoring: Readonly<Record<string, Resource>>,
   ownNetwork: boolean,
-) {
+): Parts {
   const users = jobs.map((job) => {
     const id = redisUser(stack, job);
     return { job, id, digest: id.slice(id.lastIndexOf('-') + 1) };

@@ -6,6 +6,7 @@ export type Properties = Readonly<Record<string, unknown>>;
 
 export interface Template {
   readonly Resources: Readonly<Record<string, { readonly Type: string; readonly Properties?: Properties }>>;
+  readonly Outputs?: Properties;
 }
 
 export interface DeployedFunction {
@@ -83,6 +84,13 @@ export function stageOf(template: Template): string | undefined {
   return resourcesOf(template, 'AWS::Lambda::Function')
     .map(([, properties]) => /^serverless\/[^/]+\/([^/]+)\//.exec(archiveKey(properties))?.[1])
     .find((stage) => stage !== undefined);
+}
+
+/** The name of the stack, if the template is that of shared-redis.yml: the exports of its users begin with it. */
+export function sharedStackOf({ Outputs }: Template): string | undefined {
+  return Object.values(Outputs ?? {})
+    .map((output) => /^(shared-redis-[^:]+):/.exec(textOf(recordOf(recordOf(output)['Export'])['Name']))?.[1])
+    .find((stack) => stack !== undefined);
 }
 
 function archiveKey({ Code }: Properties): string {
