@@ -1,6 +1,6 @@
 /**
  * What a user of Redis may do: the keys and the channel of one job, each prefix of lib/contract/names.ts by itself, and
- * no command that shows or changes anything of another job. test/infra/redis-access.test.ts tries every command of a
+ * no command that shows or changes anything of another job. test/infra/users-of-redis.test.ts tries every command of a
  * real Redis.
  */
 import { createHash } from 'node:crypto';

@@ -5,17 +5,12 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  deployerPolicies,
-  MAX_POLICY_CHARACTERS,
-  POLICY_KINDS,
-  partitionOf,
-} from '../../infra/deployer-policy.ts';
-import { sharedStackOf } from '../../infra/doctor/template.ts';
+import { serviceName } from '../../lib/queue/names.ts';
 import { defineCommand, unexpected, wrongUse } from '../command.ts';
 import { DEPLOYMENT_OPTIONS, deploymentRequest } from '../deployment-options.ts';
 import { EXIT } from '../output.ts';
 
+const KINDS = ['deployer', 'role', 'ci'] as const;
 const ACCOUNT = /^\d{12}$/;
 const REGION = /^[a-z]{2}(-[a-z]+)+-\d+$/;
 
@@ -39,29 +34,27 @@ Run \`npx serverless package\` first, with the same stage and parameters.
     'deployer-policy --for ci --param deploymentRole=arn:aws:iam::123456789012:role/cloudformation',
   ],
   async run(values, output) {
-    const kind = POLICY_KINDS.find((one) => one === (values.for ?? 'deployer'));
-    if (kind === undefined) throw unexpected('for', POLICY_KINDS.join(', '), String(values.for));
+    const kind = KINDS.find((one) => one === (values.for ?? 'deployer'));
+    if (kind === undefined) throw unexpected('for', KINDS.join(', '), String(values.for));
     const { account, region } = values;
     if (account !== undefined && !ACCOUNT.test(account)) throw unexpected('account', '12 digits', account);
     if (region !== undefined && !REGION.test(region))
       throw unexpected('region', 'a region, as us-east-1', region);
-    const [{ readFacts }, { readService }] = await Promise.all([
-      import('../../infra/doctor/facts.ts'),
-      import('../../infra/config.ts'),
-    ]);
+    const { readFacts } = await import('../../infra/doctor/facts.ts');
+    const { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf } = await import(
+      '../../infra/deployer-policy.ts'
+    );
+    const { sharedStackOf } = await import('../../infra/doctor/template.ts');
     const request = deploymentRequest('deployer-policy', values);
     const { facts } = await readFacts(request);
-    const { template, settings } = facts;
+    const { template } = facts;
     if (template === undefined)
       throw wrongUse(
         'deployer-policy: there is no packaged template here; `npx serverless package` makes one',
       );
-    const shared = /^(shared-redis)-(.+)$/.exec(sharedStackOf(template) ?? '');
-    const [service, stage] = [
-      shared?.[1] ?? readService(request.root, request.config),
-      shared?.[2] ?? facts.stage,
-    ];
-    const { queueName, deploymentRole, sharedRedis } = settings;
+    const { queueName, deploymentRole, sharedRedis } = facts.settings;
+    const shared = sharedStackOf(template);
+    const { service, stage } = shared ?? { service: serviceName(facts.job.jobName), stage: facts.stage };
     const policies = deployerPolicies({
       kind,
       template,

@@ -71,19 +71,21 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const shared = facts.template && sharedStackOf(facts.template);
-  if (shared !== undefined && region !== undefined)
-    throw wrongUse(`doctor: --account asks about the stack of a job, and the packaged template is ${shared}`);
+  if (shared && region !== undefined)
+    throw wrongUse(
+      'doctor: --account asks about the stack of a job; the packaged one is of shared-redis.yml',
+    );
   // The rules are about the stack of a job.
-  const examination = examine(facts, shared === undefined ? undefined : []);
+  const examination = examine(facts, shared && []);
   const account = region === undefined ? null : await accountAnswers(facts, request, region);
   const count = (kind: 'error' | 'warning') =>
     examination.counts[kind] + (account ?? []).filter((answer) => answer.kind === kind).length;
   const ok = count('error') === 0 && (!strict || count('warning') === 0);
-  const { stage } = facts;
+  const stage = shared?.stage ?? facts.stage;
   const archives = facts.archives?.size ?? 0;
   const places = { config: configFile ?? null, template: templateFile ?? null };
   const title = [
-    shared ?? `stage ${stage}`,
+    `${shared ? 'shared Redis, ' : ''}stage ${stage}`,
     configFile ? shown(configFile) : 'all defaults, no config.yaml',
     templateFile
       ? shown(templateFile)

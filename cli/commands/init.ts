@@ -1,7 +1,8 @@
 /**
  * `cluster-serving init` writes a config.yaml with every key, its meaning and its default or, with --deploy, the
- * serverless.yml of a deployment from this folder, or with --shared-redis the file of a Redis for several of them. All settings are commented out, so that the file never contradicts
- * the defaults of a later version; sections are not, so that uncommenting one line is enough.
+ * serverless.yml of a deployment from this folder; with --shared-redis, the file of a Redis for several of them. All
+ * settings are commented out, so that the file never contradicts the defaults of a later version; sections are not, so
+ * that uncommenting one line is enough.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -28,10 +29,8 @@ serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to
   },
   async run({ config, deploy = false, 'shared-redis': isShared = false, force = false }, output) {
     if (!deploy && !isShared) return writeConfig(config ?? CONFIG, force, output);
-    if (deploy && isShared)
-      throw wrongUse('init: --deploy and --shared-redis write a file each; give one of them');
-    if (config !== undefined)
-      throw wrongUse(`init writes no ${CONFIG} here; serverless takes \`--param config=${config}\``);
+    if (config !== undefined || (deploy && isShared))
+      throw wrongUse('init writes one file: give one of --config, --deploy and --shared-redis');
     return writeDeployment(isShared, force, output);
   },
 });

@@ -86,11 +86,13 @@ export function stageOf(template: Template): string | undefined {
     .find((stage) => stage !== undefined);
 }
 
-/** The name of the stack, if the template is that of shared-redis.yml: the exports of its users begin with it. */
-export function sharedStackOf({ Outputs }: Template): string | undefined {
-  return Object.values(Outputs ?? {})
-    .map((output) => /^(shared-redis-[^:]+):/.exec(textOf(recordOf(recordOf(output)['Export'])['Name']))?.[1])
-    .find((stack) => stack !== undefined);
+/** Of a template of shared-redis.yml: the exports of its users begin with the name of the stack. */
+export function sharedStackOf({ Outputs }: Template): { service: string; stage: string } | undefined {
+  const exported = Object.values(Outputs ?? {}).map((one) =>
+    textOf(recordOf(recordOf(one)['Export'])['Name']),
+  );
+  const [, service, stage] = /^(shared-redis)-([^:]+):/m.exec(exported.join('\n')) ?? [];
+  return service && stage ? { service, stage } : undefined;
 }
 
 function archiveKey({ Code }: Properties): string {

@@ -15,14 +15,11 @@ export function assertStage(stage: string): string {
   throw badConfig(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
 }
 
-/**
- * What stands for a job in the keys of Redis: its name or, where several jobs and stages share a Redis, `job@stage`.
- * @throws bad_config for any other text
- */
+/** What stands for a job in the keys of Redis: its name, or `job@stage` in one of several. @throws bad_config for any other */
 export function assertKeyspace(name: string): string {
-  const [job = '', ...stage] = name.split('@');
-  assertJobName(job);
-  if (stage.length > 0) assertStage(stage.join('@'));
+  const [job, stage] = name.split(/@(.*)/s);
+  assertJobName(job as string);
+  if (stage !== undefined) assertStage(stage);
   return name;
 }
 

@@ -166,7 +166,7 @@ test('a job without a stage, and one with it, name its keys; no other text does'
 test('the rights to deploy a job contain the look at the stack of its Redis, and no more of it', async () => {
   const { parts } = await shared();
   const template = { Resources: parts.Resources, Outputs: parts.Outputs };
-  assert.equal(sharedStackOf(template), 'shared-redis-dev');
+  assert.deepEqual(sharedStackOf(template), { service: 'shared-redis', stage: 'dev' });
   assert.equal(sharedStackOf({ Resources: {} }), undefined);
   const policies = deployerPolicies({
     kind: 'deployer',

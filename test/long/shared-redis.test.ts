@@ -113,10 +113,10 @@ const DEPLOYMENTS = [
 /** Systems Manager that says the password of each user. */
 async function startPasswords(t: Hooks): Promise<string> {
   const server = createServer((request, response) => {
-    void text(request).then((body) => {
-      const { Name } = JSON.parse(body) as { Name: string };
+    void (async () => {
+      const { Name } = JSON.parse(await text(request)) as { Name: string };
       response.end(JSON.stringify({ Parameter: { Value: `of ${Name.slice(1)}` } }));
-    });
+    })();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(async () => {
