@@ -180,7 +180,7 @@ function zonesOf({ zones }: RedisDeployment): readonly Zone[] {
 }
 
 /** The topics that an alarm notifies. */
-export function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly CfnValue[] {
+function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly CfnValue[] {
   if (alarmTopic === 'own' || alarmEmail !== '') return [{ Ref: 'AlarmTopic' }];
   return alarmTopic === 'none' ? [] : [alarmTopic];
 }
