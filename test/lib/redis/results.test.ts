@@ -7,15 +7,15 @@ import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 function store(
   t: TestContext,
   url: string,
-  options: { job?: string; ttlSeconds?: number; now?: () => number } = {},
+  options: { job?: string; ttlSeconds?: number; now?: () => number; timeouts?: object } = {},
 ) {
-  const { job = 'job', ttlSeconds = 60, now = Date.now } = options;
-  const connection = new RedisConnection(url);
+  const { job = 'job', ttlSeconds = 60, now = Date.now, timeouts = PATIENT } = options;
+  const connection = new RedisConnection(url, timeouts);
   const results = new ResultStore(connection, { job, ttlSeconds, now });
   t.after(() => results.close());
   return { results, redis: connection.redis };
@@ -258,7 +258,7 @@ test('a connection that Redis closed is opened again by the next command', async
 
 test('wait keeps to its time and its signal also when Redis is away or silent', async (t) => {
   for (const url of ['redis://127.0.0.1:1', await silentServer(t)]) {
-    const { results } = store(t, url);
+    const { results } = store(t, url, { timeouts: {} });
     const startedAt = performance.now();
     await assert.rejects(results.wait('a', { timeoutMs: 200 }), (error: ServingError) => {
       assert.ok(error.code === 'timeout' || error.code === 'results_unavailable', error.code);
