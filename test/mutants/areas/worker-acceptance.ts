@@ -5,7 +5,7 @@
 import type { Suite } from '../mutant.ts';
 
 const SERVE = 'test/workers/serve.test.ts';
-const SERVING = 'test/workers/serving.test.ts';
+const SERVING = 'test/system/worker/serving.test.ts';
 const LOOP = 'test/workers/loop.test.ts';
 const ENCODE = 'test/workers/http/encode.test.ts';
 const CLIENTS = 'test/workers/decentral/clients.test.ts';
