@@ -9,7 +9,7 @@ import { restartDelayMs } from '../../../local/decentral/client.ts';
 import { isAlive } from '../../../local/process.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
-import { Service, type Status } from './service.ts';
+import { Service, type Status } from '../../workers/decentral/service.ts';
 
 const CLASS = `import os, time
 from wkr_serving.client import WKRWorker
