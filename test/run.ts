@@ -11,7 +11,7 @@ import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Where nobody's checkout changes. */
+/** Ignored by git. */
 const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
 const CONCURRENCY = 4;
 

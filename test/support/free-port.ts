@@ -1,5 +1,5 @@
 /**
- * A port for a program that must be told its port beforehand. It is below those that systems give to whoever asks for any,
+ * A port for a program that must be told its port beforehand. It is below those that systems give to a program that asks for any,
  * so that no other test gets it between this look and the start of the program.
  */
 import { once } from 'node:events';
