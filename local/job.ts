@@ -28,6 +28,7 @@ import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
+import { largeResultsRoute, localLocation, sweepLargeResults } from './large-results.ts';
 import {
   type JobServices,
   processRuns,
@@ -74,6 +75,8 @@ export async function openJob(
     scope.get(sqsClient).destroy();
   });
   onClose(() => scope.get(results).close());
+  const { jobName, resultTtlSeconds: ttlSeconds } = job;
+  onClose(sweepLargeResults(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: jobName, ttlSeconds }));
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses.runs)
     : serveWorker(served, services, scope, onClose, onBatch));
@@ -141,6 +144,7 @@ function environmentOf(
     redisUrl,
     hasRedis: true,
     redisSignIn: undefined,
+    role: { region: aws.region, credentials: { ...aws.credentials, sessionToken: undefined } },
     aws: { endpoint: aws.url, region: aws.region, credentials: aws.credentials },
     memoryMB: job.function.memoryMB,
     cpus: availableParallelism(),
@@ -204,7 +208,7 @@ async function gatewayOptions(
       model: parts.counted(deps.model),
       encode: parts.encode,
     }),
-    predictions: predictions(await composePredictions(scope)),
+    predictions: predictions({ ...(await composePredictions(scope)), locate: localLocation }),
     status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
   return {
@@ -219,7 +223,7 @@ async function gatewayOptions(
       jobRoutes(
         handlers,
         { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() },
-        parts.routes,
+        [...parts.routes, largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName })],
       ),
     ),
   };

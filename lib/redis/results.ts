@@ -23,6 +23,8 @@ export interface WaitOptions extends EnqueueQuery {
 }
 
 interface TakeQuery extends EnqueueQuery {
+  /** The id of a large result that the caller has fetched. */
+  readonly fetched?: string | undefined;
   readonly use?: (result: Result) => void;
 }
 
@@ -65,12 +67,13 @@ export class ResultStore {
   }
 
   /**
-   * Gets a result and deletes it, also when it is a failure; a cancellation stays.
+   * Gets a result and deletes it, also when it is a failure; a cancellation stays, and so does a large result until it is
+   * taken as fetched.
    * After results_unavailable this store can ask for it again for 10 minutes.
    * @param query.use uses the result; when it throws, the result is released
    */
-  async take(uri: string, { identity, use }: TakeQuery = {}): Promise<Result | undefined> {
-    const [taken] = await this.#leases.take([uri], { identity });
+  async take(uri: string, { identity, fetched, use }: TakeQuery = {}): Promise<Result | undefined> {
+    const [taken] = await this.#leases.take([uri], { identity, large: fetched });
     if (taken?.error) throw taken.error;
     const result = parseResult(uri, taken?.fields ?? {});
     if (!use || !taken || !result) return result;
@@ -124,7 +127,8 @@ export class ResultStore {
   }
 
   /**
-   * Takes every finished result of the job, page by page, in constant memory. When the caller stops, the results that were
+   * Takes every finished result of the job, page by page, in constant memory. A large one leaves the index and stays under
+   * its uri until it is taken as fetched. When the caller stops, the results that were
    * taken and not yielded are released.
    */
   async *drain(): AsyncGenerator<Dequeued> {
@@ -148,7 +152,7 @@ export class ResultStore {
   /**
    * Takes up to `count` finished results, the oldest first; undefined when none is left.
    * @param maxBytes size limit of all stored values together. A single result above it is reported as `too_large`; it
-   *   stays under its uri and leaves the index.
+   *   stays under its uri and leaves the index, as large results do.
    */
   async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
     const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
@@ -157,7 +161,7 @@ export class ResultStore {
   }
 
   /** Takes two round trips. An entry whose result another client has taken is skipped. */
-  async #takeListed(count: number, limits?: TakeLimits): Promise<LeasedResult[] | undefined> {
+  async #takeListed(count: number, limits: TakeLimits = {}): Promise<LeasedResult[] | undefined> {
     const index = indexKey(this.#options.job);
     const again = this.#leases.unanswered(count);
     const uris =
@@ -165,7 +169,7 @@ export class ResultStore {
         ? again
         : await this.#connection.use((redis) => redis.zrange(index, '0', String(count - 1)), true);
     if (uris.length === 0) return undefined;
-    return (await this.#leases.take(uris, limits)).filter(({ wasListed }) => wasListed);
+    return (await this.#leases.take(uris, { ...limits, large: 'list' })).filter(({ wasListed }) => wasListed);
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */

@@ -15,7 +15,7 @@ import { RateLimiter } from '../../lib/redis/rate-limiter.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
 import { serializeResult } from '../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
-import { presign } from '../../lib/redis/sigv4.ts';
+import { presign } from '../../lib/codecs/sigv4.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { enqueued } from '../support/enqueue.ts';
 import { temporaryFolder } from '../support/runner.ts';

@@ -8,7 +8,7 @@ import { connection as openConnection } from '../../lib/compose/redis.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { CachedSecret, readParameter } from '../../lib/redis/secret.ts';
-import { signedPost } from '../../lib/redis/sigv4.ts';
+import { signedPost } from '../../lib/codecs/sigv4.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import { temporaryFolder } from '../support/runner.ts';
 

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
+import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { predictions } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
-import { failureBody, pageText, predictionTexts, resultText } from '../../../lib/http/predictions.ts';
+import { failureBody, pageText, predictionTexts } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
@@ -61,6 +62,7 @@ function endpoint(sends: (message: string) => Promise<void>) {
       },
     }),
     reporter: quietReporter,
+    locate: () => assert.fail('no result is large'),
     states: () => assert.fail('no state is asked for'),
   });
   return { handler, pages };
@@ -170,6 +172,7 @@ test('POST /cancel is 200 while there is time and 409 when it is too late, GET /
       payloads: () => assert.fail('no bucket'),
       results: () => assert.fail('no result is read'),
       reporter: quietReporter,
+      locate: () => assert.fail('no result is large'),
       states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
     });
   const ask = async (isInTime: boolean, method: string, path: string) => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { resultLines } from '../../../cli/results.ts';
 import { decodeArrowResult } from '../../../lib/codecs/arrow/result.ts';
 import type { Inputs, NamedTensor } from '../../../lib/contract/values.ts';
-import { resultText } from '../../../lib/http/predictions.ts';
+import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { float16Bits } from '../../../lib/pipeline/cast.ts';
 import { parseResult, serializeResult } from '../../../lib/redis/result/fields.ts';
 import { HttpResults } from '../../../sdk/http-results.ts';
