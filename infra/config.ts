@@ -15,8 +15,8 @@ import { ServingError } from '../lib/contract/errors.ts';
 import {
   deadLetterPrefix,
   formerDeadLetterPrefix,
-  modelPrefix,
   largeResultPrefix,
+  modelPrefix,
   payloadPrefix,
 } from '../lib/contract/names.ts';
 import { corsRules } from '../lib/http/cors.ts';

@@ -220,11 +220,10 @@ async function gatewayOptions(
     ...access,
     allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
     routes: parts.count(
-      jobRoutes(
-        handlers,
-        { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() },
-        [...parts.routes, largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName })],
-      ),
+      jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
+        ...parts.routes,
+        largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
+      ]),
     ),
   };
 }

@@ -11,8 +11,8 @@ import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { ReplacedRecord, Replacement } from '../../lib/redis/replace-result.ts';
 import { type StoredFields, serializeOutcome } from '../../lib/redis/result/fields.ts';
 import { serializeResults } from '../../lib/redis/result/large.ts';
-import { LargeResults } from '../../lib/s3/large-results.ts';
 import type { DeadLetterEntry } from '../../lib/s3/dead-letters.ts';
+import { LargeResults } from '../../lib/s3/large-results.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import type { DlqPlace, ReplayRunner } from './place.ts';
 import { withRunner } from './runner.ts';
@@ -163,17 +163,16 @@ class Replay {
     }
     const { s3, bucket, job } = this.#place;
     const large = new LargeResults(s3, { bucket, job: job.jobName, now: Date.now });
-    const serialized = await serializeResults([{ ...record, outcome }], this.#runner.version, { filter, large });
+    const serialized = await serializeResults([{ ...record, outcome }], this.#runner.version, {
+      filter,
+      large,
+    });
     const [fields] = serialized;
     if (fields instanceof ServingError) throw fields;
     return fields;
   }
 
-  async #store(
-    record: ReplacedRecord,
-    sent: string,
-    fields: StoredFields | undefined,
-  ): Promise<Replacement> {
+  async #store(record: ReplacedRecord, sent: string, fields: StoredFields | undefined): Promise<Replacement> {
     const { results } = this.#place;
     const { send } = this.#options;
     if (!send) return results && fields ? results.store(record, fields, this.#runner.version) : 'conflict';

@@ -56,8 +56,7 @@ function* outputPieces({ name, dtype, shape, data }: NamedTensor, before: string
   for (let start = 0; start < elements.length; start += PIECE) {
     const texts: string[] = start === 0 ? [] : [''];
     const end = Math.min(elements.length, start + PIECE);
-    for (let i = start; i < end; i++)
-      texts.push(elementText(elements[i] as number | bigint | string, dtype));
+    for (let i = start; i < end; i++) texts.push(elementText(elements[i] as number | bigint | string, dtype));
     yield texts.join(',');
   }
   yield ']}';

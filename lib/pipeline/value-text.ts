@@ -38,7 +38,11 @@ function objectText(value: WorkerValue & object, left: Budget): string {
   if (isEncodedImage(value)) return JSON.stringify(encodeBase64(value.bytes));
   if (isTensorLike(value)) {
     left.elements -= value.data.length;
-    if (left.elements < 0) throw overLimit('largeResultBytes', `the arrays of the value have more than ${LIMITS.largeResultBytes / 4} elements, which are`);
+    if (left.elements < 0)
+      throw overLimit(
+        'largeResultBytes',
+        `the arrays of the value have more than ${LIMITS.largeResultBytes / 4} elements, which are`,
+      );
     return nest(elementTexts(value), value.shape);
   }
   if (Array.isArray(value) || value instanceof Set) {

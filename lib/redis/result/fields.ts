@@ -70,9 +70,13 @@ function serializeText(text: string): Serialized {
 function serializeOutputs(outputs: readonly NamedTensor[]): Serialized {
   const names = JSON.stringify(outputs.map((output) => output.name));
   const toExact = () => encodeTensors(new Map(outputs.map((output) => [output.name, output])));
-  // Refused before it is encoded: every element has a byte or more.
+  // Refused before it is encoded. A text has a byte or more.
+  const bytes = outputs.reduce(
+    (sum, { data }) => sum + ('byteLength' in data ? data.byteLength : data.length),
+    0,
+  );
+  if (bytes > LIMITS.largeResultBytes) throw tooLarge(bytes, 'largeResultBytes');
   const elements = outputs.reduce((sum, { data }) => sum + data.length, 0);
-  if (elements > LIMITS.largeResultBytes) throw tooLarge(elements, 'largeResultBytes');
   // In Arrow, an element has eight bytes, and a third more as base64.
   if (elements * 8 <= LIMITS.resultBytes) {
     const allFloat = outputs.every((output) => output.dtype === 'float32');
@@ -141,8 +145,9 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
     throw failure(uri, error);
   if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });
   if (fields['large']) {
-    const large = readPointer(fields['large']);
-    return { uri, outputs: [], filtered: undefined, model, finishedAt: large.finishedAt, identity, large };
+    const pointer = readPointer(fields['large']);
+    const { finishedAt: at } = pointer;
+    return { uri, outputs: [], filtered: undefined, model, finishedAt: at, identity, large: pointer };
   }
   const isText = status === undefined ? value.startsWith('[') : !fields['outputs'];
   // A filter's text has no exact form.

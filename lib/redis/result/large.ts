@@ -7,7 +7,13 @@ import type { LargePointer, Result } from '../../contract/result.ts';
 import type { FinishedRecord } from '../../pipeline/decode.ts';
 import type { Filter } from '../../pipeline/postprocess.ts';
 import { resultPieces } from '../../pipeline/result-text.ts';
-import { failedFields, type LargeContent, type StoredFields, serializeOutcome, serializeResult } from './fields.ts';
+import {
+  failedFields,
+  type LargeContent,
+  type StoredFields,
+  serializeOutcome,
+  serializeResult,
+} from './fields.ts';
 
 /** S3, for results that are too large for Redis. */
 export interface LargeStore {
@@ -38,14 +44,15 @@ export async function serializeResults(
   model: string,
   settings: SerializeSettings,
 ): Promise<(StoredFields | ServingError)[]> {
-  const slots: (StoredFields | ServingError | Promise<StoredFields | ServingError>)[] = [];
+  const slots: Promise<StoredFields | ServingError>[] = [];
   let putting: unknown[] = [];
   let bytes = 0;
   for (const record of records) {
     const { filter, large } = settings;
     const made = large ? serializeOutcome(record.outcome, filter) : undefined;
     if (!large || !made || 'fields' in made) {
-      slots.push(made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter));
+      const fields = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter);
+      slots.push(Promise.resolve(fields));
       continue;
     }
     const size = made.large.bytes.byteLength;

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { predict } from '../../../functions/predict.ts';
-import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { predictions } from '../../../functions/predictions.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import { LIMITS } from '../../../lib/contract/limits.ts';
@@ -11,6 +10,7 @@ import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
 import { failureBody, pageText, predictionTexts } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
+import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
