@@ -1,6 +1,6 @@
 /**
  * Results that are too large for Redis, on one machine: its S3 listens to this machine alone and knows no presigned URLs, so
- * the job's own API answers with their objects, to whoever may call it; and no lifecycle removes them.
+ * the job's own API answers with their objects, to all who may call it; and no lifecycle removes them.
  */
 import { ServingError } from '../lib/contract/errors.ts';
 import { LIMITS } from '../lib/contract/limits.ts';

@@ -2,7 +2,7 @@
  * Reads results through the HTTPS API, with the interface of ResultStore, for clients outside the VPC. The server
  * waits: `Prefer: wait=20` holds the request until there is a result, so no client polls in a loop.
  */
-import type { EnqueueQuery } from '../lib/contract/enqueue.ts';
+import type { EnqueueQuery, TakeQuery } from '../lib/contract/enqueue.ts';
 import { badConfig, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
 import {
   type Dequeued,
@@ -76,23 +76,20 @@ export class HttpResults {
     return this.#read(uri, query, 'GET');
   }
 
-  take(
-    uri: string,
-    query: EnqueueQuery & { readonly fetched?: string | undefined } = {},
-  ): Promise<Result | undefined> {
+  take(uri: string, query: TakeQuery = {}): Promise<Result | undefined> {
     return this.#read(uri, query, 'DELETE');
   }
 
   /**
    * A large result, from where the API redirects to; it is asked again for those of a page.
-   * @throws results_unavailable, and as `fetchRedirect`
+   * @throws not_found when another client took it; and as `fetchRedirect`
    */
   async whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result> {
     const { uri, identity } = result;
     const known = this.#redirects.has(result) ? result : await this.get(uri, identity ? { identity } : {});
     const redirect = known && this.#redirects.get(known);
     if (redirect === undefined || known?.large?.key !== large.key)
-      throw new ServingError('results_unavailable', 'the result was taken or replaced meanwhile', { uri });
+      throw new ServingError('not_found', 'the result was taken or replaced meanwhile', { uri });
     const bytes = await fetchRedirect(redirect, { api: this.#url, send: this.#send, signal });
     return resultOf(JSON.parse(new TextDecoder().decode(bytes)) as ResultJson);
   }
@@ -148,7 +145,7 @@ export class HttpResults {
 
   async #read(
     uri: string,
-    query: EnqueueQuery & { readonly fetched?: string | undefined },
+    query: TakeQuery,
     method: string,
     { headers = {}, ...asking }: AskOptions & { readonly headers?: Record<string, string> } = {},
   ) {
@@ -182,10 +179,7 @@ function noResult(uri: string, timeoutMs: number, cause?: unknown): ServingError
 }
 
 /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
-function parameters(
-  uri: string,
-  { identity, fetched }: EnqueueQuery & { readonly fetched?: string | undefined },
-): string {
+function parameters(uri: string, { identity, fetched }: TakeQuery): string {
   const more = Object.entries({ identity, fetched }).map(([name, value]) => value && `&${name}=${value}`);
   return `uri=${encodeURIComponent(uri)}${more.join('')}`;
 }

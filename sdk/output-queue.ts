@@ -177,7 +177,8 @@ export class OutputQueue {
       const whole = await this.#whole(result);
       return (await this.#isTaken(result, one.result.large)) ? { uri, result: whole } : undefined;
     } catch (error) {
-      return { uri, error: ServingError.from(error) };
+      const known = ServingError.from(error);
+      return known.code === 'not_found' ? undefined : { uri, error: known };
     }
   }
 

@@ -4,7 +4,7 @@
  * in S3, also to DELETE, and is deleted when the client says that it has fetched it (`fetched=<id>`).
  */
 import { encodeBase64 } from '../codecs/base64.ts';
-import type { EnqueueQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
@@ -19,7 +19,7 @@ export interface Results {
   /** @param query.use called with the result; if it throws, the result stays */
   take(
     uri: string,
-    query: EnqueueQuery & { readonly fetched?: string | undefined; readonly use: (result: Result) => void },
+    query: TakeQuery & { readonly use: (result: Result) => void },
   ): Promise<Result | undefined>;
   /** @returns undefined when there are none left */
   takePage(count: number, maxBytes: number): Promise<readonly Dequeued[] | undefined>;
@@ -28,7 +28,7 @@ export interface Results {
 export interface ResultsDeps {
   readonly results: () => Results;
   readonly reporter: () => Reporter;
-  /** @returns where the object of a large result can be fetched for a while, by whoever has this address */
+  /** @returns where the object of a large result can be fetched for a while, by all who have this address */
   readonly locate: (key: string) => string;
 }
 
@@ -55,10 +55,10 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
       const seen = await answerWith(asked, async (use) => {
         use(await results.getWithin(uri, waitMs, { identity }));
       });
-      if (method !== 'DELETE' || seen.statusCode === 303) return seen;
+      if (method !== 'DELETE') return seen;
     }
     // The result fits into an answer, so it may be deleted. It may have changed since, so the answer is what was
-    // taken.
+    // taken. A large one stays unless it was fetched.
     return await answerWith(asked, (use) => results.take(uri, { identity, fetched, use }));
   } finally {
     stop();
@@ -71,10 +71,9 @@ function accepts(header: string | undefined, type: string): boolean {
   return (header ?? '').split(',').some((part) => part.split(';', 1)[0]?.trim().toLowerCase() === type);
 }
 
-interface Asked extends EnqueueQuery {
+interface Asked extends TakeQuery {
   readonly uri: string;
   readonly isRaw: boolean;
-  readonly fetched: string | undefined;
   readonly locate: ResultsDeps['locate'];
 }
 
@@ -108,7 +107,7 @@ function answerOf(result: Result, { isRaw, fetched, locate }: Asked): HttpRespon
   const isBytes = isRaw && large.form === 'bytes';
   const text = largeText(result, isBytes ? large : large.json);
   if (fetched !== undefined) return jsonText(200, text);
-  // Whoever has the address can read the object, so nothing in between may keep it.
+  // All who have the address can read the object, so nothing in between may keep it.
   const location = locate(isBytes ? large.key : `${large.key}.json`);
   return jsonText(303, text, { location, 'cache-control': 'no-store' });
 }

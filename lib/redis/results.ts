@@ -2,7 +2,7 @@
  * The results of a job in Redis, one hash each: saves, reads, awaits and takes them. Taking deletes a result, but the client
  * can ask for it again for a while, so a lost answer loses nothing (leases.ts).
  */
-import type { EnqueueQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
@@ -22,9 +22,7 @@ export interface WaitOptions extends EnqueueQuery {
   readonly signal?: AbortSignal;
 }
 
-interface TakeQuery extends EnqueueQuery {
-  /** The id of a large result that the caller has fetched. */
-  readonly fetched?: string | undefined;
+interface UseQuery extends TakeQuery {
   readonly use?: (result: Result) => void;
 }
 
@@ -72,7 +70,7 @@ export class ResultStore {
    * After results_unavailable this store can ask for it again for 10 minutes.
    * @param query.use uses the result; when it throws, the result is released
    */
-  async take(uri: string, { identity, fetched, use }: TakeQuery = {}): Promise<Result | undefined> {
+  async take(uri: string, { identity, fetched, use }: UseQuery = {}): Promise<Result | undefined> {
     const [taken] = await this.#leases.take([uri], { identity, large: fetched });
     if (taken?.error) throw taken.error;
     const result = parseResult(uri, taken?.fields ?? {});

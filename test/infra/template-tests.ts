@@ -54,7 +54,7 @@ const VARIABLES: Readonly<Record<string, readonly string[]>> = {
   batch: [BUCKET, CONFIG, REDIS],
   'dead-letter': [BUCKET, CONFIG, REDIS],
   predict: [BUCKET, CONFIG, REDIS],
-  predictions: [CONFIG, REDIS],
+  predictions: [BUCKET, CONFIG, REDIS],
   status: [BUCKET, CONFIG, REDIS],
   submit: [BUCKET, CONFIG, QUEUE],
 };

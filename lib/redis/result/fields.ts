@@ -170,7 +170,7 @@ function readOutputs(fields: Readonly<Record<string, string>>, value: string): N
   return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
 }
 
-/** Whoever writes to Redis must not name other objects than results. @throws internal */
+/** Who can write to Redis must not name other objects than results. @throws internal */
 function readPointer(text: string): LargePointer {
   const pointer = JSON.parse(text) as LargePointer;
   if (/^results\/[\w-]{1,80}\/[0-9a-f-]{36}$/.test(pointer.key)) return pointer;

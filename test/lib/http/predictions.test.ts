@@ -184,3 +184,64 @@ test('POST /cancel is 200 while there is time and 409 when it is too late, GET /
   assert.deepEqual(await ask(false, 'POST', '/cancel'), [409, undefined]);
   assert.deepEqual(await ask(true, 'GET', '/status'), [200, 'running']);
 });
+
+const ID = '0b6c7f3e-8a55-4a76-9a0c-3f1f6f2f0d11';
+const LARGE: Result = {
+  ...resultOf(),
+  large: {
+    bucket: 'b',
+    key: `results/job/${ID}`,
+    form: 'bytes',
+    bytes: 3,
+    sha256: 'aa',
+    json: { bytes: 9, sha256: 'bb' },
+    finishedAt: 0,
+  },
+};
+
+test('a large result is answered with 303 to its object, and taken by the id that was fetched', async () => {
+  const taken: unknown[] = [];
+  const handle = predictions({
+    queue: () => assert.fail('no queue'),
+    payloads: () => assert.fail('no bucket'),
+    results: () => ({
+      getWithin: async () => LARGE,
+      take: async (_, { fetched, use }) => {
+        taken.push(fetched);
+        if (fetched !== undefined && fetched !== ID) return undefined;
+        use(LARGE);
+        return LARGE;
+      },
+      takePage: async () => [{ uri: 'a', result: { ...LARGE, uri: 'a/b?c' } }],
+    }),
+    reporter: quietReporter,
+    locate: (key) => `https://s3.example/${key}?signed`,
+    states: () => assert.fail('no state is asked for'),
+  });
+  const ask = async (method: string, query: Record<string, string> = { uri: 'a' }, accept = '*/*') => {
+    const asked = { ...event(method, '/predictions'), queryStringParameters: query, headers: { accept } };
+    const { statusCode, headers = {}, body = '' } = await handle(asked);
+    return { statusCode, headers, body: JSON.parse(body) as Record<string, unknown> };
+  };
+  for (const method of ['GET', 'HEAD', 'DELETE']) {
+    const { statusCode, headers, body } = await ask(method);
+    assert.equal(statusCode, 303);
+    assert.equal(headers['location'], `https://s3.example/results/job/${ID}.json?signed`);
+    assert.equal(headers['cache-control'], 'no-store');
+    assert.deepEqual(body['large'], { id: ID, bytes: 9, sha256: 'bb' });
+    assert.deepEqual([body['uri'], body['status']], ['a', 'succeeded']);
+  }
+  const raw = await ask('GET', { uri: 'a' }, 'application/octet-stream');
+  assert.equal(raw.headers['location'], `https://s3.example/results/job/${ID}?signed`);
+  assert.deepEqual(raw.body['large'], { id: ID, bytes: 3, sha256: 'aa' });
+
+  const deleted = await ask('DELETE', { uri: 'a', fetched: ID });
+  assert.deepEqual([deleted.statusCode, deleted.headers['location']], [200, undefined]);
+  const other = ID.replace('0b6c', '0b6d');
+  assert.equal((await ask('DELETE', { uri: 'a', fetched: other })).statusCode, 404);
+  assert.equal((await ask('DELETE', { uri: 'a', fetched: 'results' })).statusCode, 400);
+  assert.deepEqual(taken, [undefined, ID, other]);
+
+  const { results } = (await ask('DELETE', {})).body as { results: [{ large: { location: string } }] };
+  assert.equal(results[0].large.location, '/predictions?uri=a%2Fb%3Fc');
+});
