@@ -23,6 +23,7 @@ async function openBucket(t: TestContext) {
 
 test('the location of an object is answered with it, and no other name is', async (t) => {
   const { s3, id, keys } = await openBucket(t);
+  await putText(s3, { bucket: 'bucket-1', key: 'results/job/x' }, 'no result');
   const { handler, path } = largeResultsRoute(s3, PLACE);
   assert.equal(localLocation(keys[1] as string), path.replace('{name}', `${id}.json`));
   const get = async (name: string) => {

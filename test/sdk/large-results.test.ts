@@ -45,10 +45,15 @@ interface Place {
   readonly large?: object;
   readonly location?: string;
   readonly storage?: RequestListener;
+  /** Another client takes it after it was in a page. */
+  readonly isTakenAfterPage?: boolean;
 }
 
 /** An API that has one large result, and the S3 that it redirects to. */
-async function openPlaces(t: TestContext, { large = {}, location, storage }: Place = {}) {
+async function openPlaces(
+  t: TestContext,
+  { large = {}, location, storage, isTakenAfterPage = false }: Place = {},
+) {
   const asked: { method: string; query: string; headers: IncomingHttpHeaders }[] = [];
   const fetched: { url: string; headers: IncomingHttpHeaders }[] = [];
   const stored = await listen(t, (request, response) => {
@@ -64,11 +69,11 @@ async function openPlaces(t: TestContext, { large = {}, location, storage }: Pla
     asked.push({ method, query, headers });
     const json = (status: number, answer: unknown, more = {}) =>
       response.writeHead(status, { 'content-type': 'application/json', ...more }).end(JSON.stringify(answer));
-    if (path === '/predictions' && query === '')
-      return json(200, {
-        results: isThere ? [{ ...body, large: { ...body.large, location: '/predictions/a' } }] : [],
-        more: false,
-      });
+    if (path === '/predictions' && query === '') {
+      const results = isThere ? [{ ...body, large: { ...body.large, location: '/predictions/a' } }] : [];
+      if (isTakenAfterPage) isThere = false;
+      return json(200, { results, more: false });
+    }
     if (!isThere) return json(404, { error: 'no result', code: 'not_found' });
     if (query.includes(`fetched=${ID}`)) {
       isThere = false;
@@ -138,13 +143,15 @@ test('who takes a page fetches its large results anew, and one that another clie
     },
   });
   place.take = other.take;
+  const gone = await openPlaces(t, { isTakenAfterPage: true });
+  assert.deepEqual([...(await gone.open().dequeue())], []);
   assert.deepEqual([...(await other.open().dequeue())], []);
 });
 
 test('what cannot be fetched is an error of its uri in a page, which shows no signature', async (t) => {
   const { open } = await openPlaces(t, { storage: (_, response) => response.writeHead(403).end() });
   const error = (await open().dequeue()).get('a');
-  assert.ok(error instanceof Error && error.message.includes('answered 403'), String(error));
+  assert.ok(error instanceof Error && error.message.includes('answered 403'));
   assert.ok(!error.message.includes('X-Amz'));
 });
 
@@ -159,7 +166,10 @@ const LIES: readonly (readonly [name: string, place: Place, code: string])[] = [
   ['more than any result has', { large: { bytes: LIMITS.largeAnswerBytes + 1 } }, 'too_large'],
   [
     'another redirect',
-    { storage: (_, r) => r.writeHead(302, { location: '/x' }).end() },
+    {
+      storage: (request, r) =>
+        request.url === '/x' ? r.end(WHOLE) : r.writeHead(302, { location: '/x' }).end(),
+    },
     'queue_unavailable',
   ],
   ['a closed connection', { storage: (request) => request.socket.destroy() }, 'queue_unavailable'],

@@ -1,7 +1,7 @@
 /** The two objects of a large result. S3 and the clock stand in. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { type GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { LIMITS } from '../../../lib/contract/limits.ts';
 import { LargeResults, readLarge } from '../../../lib/s3/large-results.ts';
 import type { S3Client } from '../../../lib/s3/objects.ts';
