@@ -24,6 +24,7 @@ import { logError } from '../lib/contract/log.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
+import { bridgeOfJob } from './bridge/own.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
@@ -84,6 +85,8 @@ export async function openJob(
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
   await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  const bridge = await bridgeOfJob(scope, services.log);
+  onClose(() => bridge.close());
   const options = await gatewayOptions(scope, services, runs, parts);
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
