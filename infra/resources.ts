@@ -141,7 +141,7 @@ function variablesOf(deployment: Deployment, names: Names) {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
     submit: { ...config, ...bucket, ...queue },
-    predictions: { ...config, ...redis },
+    predictions: { ...config, ...bucket, ...redis },
     status: { ...config, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
   };

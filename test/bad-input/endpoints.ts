@@ -112,6 +112,7 @@ export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
     }),
     results: () => store?.results ?? none(),
     states: () => states ?? none(),
+    locate: none,
     reporter: quietReporter,
   });
   const endpoint: Endpoint = async (body, envelope = {}) =>

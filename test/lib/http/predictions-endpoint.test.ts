@@ -71,6 +71,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
       takePage: results.takePage.bind(results),
     }),
     states: () => states,
+    locate: () => assert.fail('no result is large'),
     reporter: () =>
       new Reporter({
         deliver: async () => undefined,

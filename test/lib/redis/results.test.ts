@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
+import type { Outcome } from '../../../lib/contract/values.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
@@ -289,11 +291,17 @@ test('an answer of Redis that says no does not cost the others their connection'
 });
 
 test('a result that is too large to store fails with what to do, before it is encoded', () => {
-  const data = new Float32Array(7_000_000);
-  const fields = serializeResult(
-    { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [7_000_000], data }] },
-    undefined,
+  const outcomeOf = (length: number): Outcome => {
+    const data = new Int8Array(length);
+    return { ok: true, outputs: [{ name: 'y', dtype: 'int8', shape: [length], data }] };
+  };
+  const failed = serializeResult(outcomeOf(LIMITS.largeResultBytes + 1), undefined);
+  assert.equal(failed.status, 'failed');
+  assert.match(
+    failed.error,
+    /too_large.*67108865 bytes.*67108864 \(largeResultBytes\); keep less of it with postProcessing/,
   );
-  assert.equal(fields.status, 'failed');
-  assert.match(fields.error, /too_large.*7000000 numbers.*keep less of it with postProcessing/);
+  // Without S3, Redis has to take it.
+  const { error } = serializeResult(outcomeOf(LIMITS.resultBytes), undefined);
+  assert.match(error, /too_large.*over the limit of 1048576 \(resultBytes\)/);
 });
