@@ -15,6 +15,7 @@ import { ServingError } from '../lib/contract/errors.ts';
 import {
   deadLetterPrefix,
   formerDeadLetterPrefix,
+  largeResultPrefix,
   modelPrefix,
   payloadPrefix,
 } from '../lib/contract/names.ts';
@@ -126,6 +127,9 @@ function settingsOfJob(job: JobConfig) {
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     formerDeadLetterPrefix: formerDeadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
+    largeResultPrefix: largeResultPrefix(job.jobName),
+    // S3 counts whole days, from the midnight after.
+    largeResultDays: Math.ceil(job.resultTtlSeconds / 86_400) + 1,
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };

@@ -197,7 +197,7 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
     submit: { ...config, ...bucket, ...queue },
-    predictions: { ...config, ...redis },
+    predictions: { ...config, ...bucket, ...redis },
     status: { ...config, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
   };

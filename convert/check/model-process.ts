@@ -9,7 +9,7 @@ import { type Variables, variables } from '../../lib/contract/variables.ts';
 import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
 
 const MAX_STDERR = 4_096;
-/** After a model that takes more, the next request gets a process of its own. */
+/** Of a model that takes more, each request gets a process of its own. */
 const LARGE_BYTES = 64 * 1024 * 1024;
 /**
  * Once glibc has freed a large block, it keeps such blocks, and each session adds to those before it. With a threshold it
@@ -27,6 +27,7 @@ export interface Limits {
 export class ModelProcess {
   readonly #script = processScript();
   #child: ChildProcess | undefined;
+  #isLarge = false;
 
   /** Starts the process if none runs. One that exceeds the limit, fails or is called off is killed. */
   async ask(request: ModelRequest, { ms, signal }: Limits): Promise<ModelAnswer> {
@@ -36,7 +37,8 @@ export class ModelProcess {
     signal?.addEventListener('abort', close, { once: true });
     try {
       const answer = await answerWithin(this.#child, request, ms);
-      if (!answer.isAlive || isLarge(answer.answer)) this.close();
+      this.#isLarge ||= isLarge(answer.answer);
+      if (!answer.isAlive || this.#isLarge) this.close();
       return answer.answer;
     } finally {
       signal?.removeEventListener('abort', close);

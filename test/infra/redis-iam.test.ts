@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { accessRules } from '../../infra/redis-access.ts';
+import { presign } from '../../lib/codecs/sigv4.ts';
 import { connection as openConnection } from '../../lib/compose/redis.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { RedisConnection, type SignIn } from '../../lib/redis/connection.ts';
 import { cachePassword } from '../../lib/redis/iam.ts';
-import { presign } from '../../lib/redis/sigv4.ts';
 import { protectedRedis } from '../support/protected-redis.ts';
 import { until } from '../support/until.ts';
 
