@@ -51,7 +51,7 @@ export interface Attribute {
   readonly ints: readonly number[];
   /** As far as they are few. */
   readonly floats: readonly number[];
-  /** How many numbers or texts a list has; of texts at most MOST_TEXTS are counted. */
+  /** How many numbers or texts a list has; 0 for one that skim.ts leaves out, of texts at most MOST_TEXTS. */
   readonly count: number;
   readonly tensor: Fixed | undefined;
   readonly graph: Graph | undefined;

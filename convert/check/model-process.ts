@@ -18,7 +18,7 @@ import {
 } from './process.ts';
 
 const MAX_STDERR = 4_096;
-/** After a model that takes more, the next request gets a process of its own. */
+/** Of a model that takes more, each request gets a process of its own. */
 const LARGE_BYTES = 64 * 1024 * 1024;
 /**
  * Once glibc has freed a large block, it keeps such blocks, and each session adds to those before it. With a threshold it
@@ -36,6 +36,7 @@ export interface Limits {
 export class ModelProcess {
   readonly #script = processScript();
   #child: ChildProcess | undefined;
+  #isLarge = false;
 
   /**
    * Starts the process if none runs. One that exceeds the limit, fails or is called off is killed.
@@ -66,7 +67,8 @@ export class ModelProcess {
     if (isMeasured) this.close();
     this.#child ??= start(this.#script, isMeasured ? {} : GIVE_BACK);
     const { answer, isAlive } = await answerWithin(this.#child, request, ms);
-    if (!isAlive || isLarge(answer)) this.close();
+    this.#isLarge ||= isLarge(answer);
+    if (!isAlive || this.#isLarge) this.close();
     return answer;
   }
 

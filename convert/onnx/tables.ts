@@ -1,6 +1,9 @@
 /** The fields of ONNX's messages that the converters read, as onnx.proto numbers them. */
 import type { Table } from '../wire/table.ts';
 
+/** Shapes and axes are short; longer lists of integers are trees. */
+const LIST_BYTES = 8_192;
+
 const text = (name: string) => ({ name, type: 'string' as const });
 const ENTRY: Table = { 1: text('key'), 2: text('value') };
 const TENSOR: Table = {
@@ -30,7 +33,7 @@ export const ATTRIBUTE: Table = {
   5: { name: 'tensor', type: () => TENSOR },
   6: { name: 'graph', type: () => GRAPH },
   7: { name: 'floats', type: 'float', repeated: true },
-  8: { name: 'ints', type: 'int64', repeated: true },
+  8: { name: 'ints', type: 'int64', repeated: true, most: LIST_BYTES },
   9: { name: 'texts', type: 'bytes', repeated: true },
   10: { name: 'tensors', type: () => TENSOR, repeated: true },
   11: { name: 'graphs', type: () => GRAPH, repeated: true },
@@ -46,7 +49,10 @@ export const PLAIN_NODE: Table = {
   4: text('operator'),
   7: text('domain'),
 };
-const NODE: Table = { ...PLAIN_NODE, 5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true } };
+const NODE: Table = {
+  ...PLAIN_NODE,
+  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true, most: LIST_BYTES },
+};
 const DIMENSION: Table = { 1: { name: 'value', type: 'int64' }, 2: text('name') };
 const SHAPE: Table = { 1: { name: 'dims', type: () => DIMENSION, repeated: true } };
 const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => SHAPE } };

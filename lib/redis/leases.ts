@@ -44,6 +44,8 @@ export interface TakeLimits {
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
+  /** What large results do, see TAKE. Default ''. */
+  readonly large?: string | undefined;
 }
 
 /** The reply of TAKE for one uri (lease-scripts.ts). */
@@ -74,7 +76,7 @@ export class ResultLeases {
    */
   async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
-    const { identity } = limits;
+    const { identity, large = '' } = limits;
     const leaseIds = uris.map((uri) => this.#unanswered.get(askedKey(uri, identity)) ?? fresh);
     const acknowledged = this.#acknowledged.splice(0, MAX_ACKNOWLEDGED);
     let taken: LeasedResult[];
@@ -82,7 +84,8 @@ export class ResultLeases {
       taken = await this.#ask(uris, leaseIds, acknowledged, limits);
     } catch (error) {
       this.#acknowledged.push(...acknowledged);
-      for (const uri of uris) this.#remember(askedKey(uri, identity), fresh);
+      // A large result that was fetched is not asked for again.
+      for (const uri of isId(large) ? [] : uris) this.#remember(askedKey(uri, identity), fresh);
       throw error;
     }
     for (const { lease, fields } of taken) {
@@ -119,14 +122,14 @@ export class ResultLeases {
     uris: readonly string[],
     leaseIds: readonly string[],
     acknowledged: readonly string[],
-    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '' }: TakeLimits,
+    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '', large = '' }: TakeLimits,
   ): Promise<LeasedResult[]> {
     const job = this.#job;
     const held = uris.map((uri, i) => leaseKey(job, leaseIds[i] as string, uri));
     const keys = uris.flatMap((uri, i) => {
       return [resultKey(job, uri), stateKey(job, uri), newestKey(job, uri), held[i] as string];
     });
-    const values = [LEASE_MS, takenMessagePrefix(job), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
+    const values = [LEASE_MS, takenMessagePrefix(job), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS, large];
     for (const uri of uris) values.push(uri, identity);
     return this.#connection.use(async (redis) => {
       // Not in a transaction, which a full Redis refuses. Only this client knows the keys.
@@ -168,6 +171,10 @@ export class ResultLeases {
         : this.#connection.unavailable(new Error(stays));
     return { fields: {}, error, wasListed, lease };
   }
+}
+
+function isId(large: string): boolean {
+  return large !== '' && large !== 'list';
 }
 
 /** A line feed, which no uri contains. */

@@ -25,6 +25,7 @@ describe('the settings of a deployment', () => {
     requestsPerSecond: '1000',
     respondAsync: 'off',
     redis: 'node',
+    redisStack: '',
     redisUrl: '',
     redisPassword: '',
     redisNodeType: 'cache.t4g.micro',

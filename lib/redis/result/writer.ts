@@ -147,7 +147,7 @@ export class ResultWriter {
     for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
       keys.push(resultKey(job, uri));
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
-      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue));
+      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue), fields.large ?? '');
     }
     return saveResults(redis)(keys.length, ...keys, ...values);
   }

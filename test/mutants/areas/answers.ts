@@ -9,7 +9,7 @@ const OUTPUT_AXES = 'test/convert/verify/output-axes.test.ts';
 const REWRITES = 'test/convert/verify/rewrites.test.ts';
 const GATE = 'test/convert/verify/gate.test.ts';
 const GOLDEN = 'test/convert/golden.test.ts';
-const GOLDEN_CLI = 'test/cli/golden.test.ts';
+const GOLDEN_CLI = 'test/system/golden.test.ts';
 
 export const ANSWERS: readonly Suite[] = [
   {
