@@ -73,6 +73,11 @@ class Deadline:
                 "is the port right, and is the timeout long enough for this data?")
         return seconds
 
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no time left."""
+        return self._is_cancelled or (self._end is not None and time.monotonic() >= self._end)
+
     def pause(self, seconds: float) -> None:
         """Sleeps, but not beyond the end. Raises TimeoutError when there is no time left."""
         remaining = self.remaining()
