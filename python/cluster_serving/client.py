@@ -118,7 +118,7 @@ class Client:
         is_one = isinstance(inputs, Mapping)
         instances = [instance_of(inputs)] if is_one else [instance_of(each) for each in inputs]
         deadline = self._limit(timeout)
-        texts, model = self.predict_texts(dump({"instances": instances}), deadline)
+        texts, model = self._texts(dump({"instances": instances}), deadline)
         if len(texts) != len(instances):
             raise ServingError("internal", f"{self._over_http.url} answered another number of predictions")
         declared = self._declared_by(model, deadline)
@@ -296,7 +296,19 @@ class Client:
             raise bad_config("this needs the HTTPS API: url=, or CLUSTER_SERVING_URL")
         return self._api
 
-    def predict_texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
+    @property
+    def has_http(self) -> bool:
+        """Whether it has an address over HTTPS."""
+        return self._api is not None
+
+    def predict_text(self, body: bytes, timeout: Optional[float] = None) -> str:
+        """Returns the text `{value=…}` that answers the first instance of the JSON of `POST /predict`."""
+        texts, _ = self._texts(body, self._limit(timeout))
+        if not texts or not isinstance(texts[0], str):
+            raise ServingError("internal", f"{self._over_http.url} answered without predictions")
+        return texts[0]
+
+    def _texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
         """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
         answer = self._over_http.answer("POST", "/predict", deadline, body, _JSON)
         parsed = parse(answer.body, "the answer")
