@@ -231,7 +231,7 @@ class Http:
                 sock.settimeout(deadline.remaining())
                 sock = context.wrap_socket(sock, server_hostname=self._host, do_handshake_on_connect=False)
                 deadline.watch(sock)
-                sock.do_handshake()  # type: ignore[attr-defined]
+                sock.do_handshake()
         except BaseException:
             sock.close()
             raise
