@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Callable, Dict, Mapping, Optional
 
-from wkr_serving.client.transport import Deadline
+from wkr_serving.client.deadline import Deadline
 
 from ._errors import ServingError, bad_config
 from ._sigv4 import Credentials, find_credentials, sign

@@ -16,7 +16,8 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Mapping, Optional
 
-from wkr_serving.client.transport import Answer, Deadline, Http, WKRError
+from wkr_serving.client.deadline import Deadline
+from wkr_serving.client.transport import Answer, Http, WKRError
 
 from ._access import Access
 from ._errors import CODES, ServingError, bad_config, bad_request

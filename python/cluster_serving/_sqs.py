@@ -5,7 +5,7 @@ import re
 import threading
 from typing import Any, Optional
 
-from wkr_serving.client.transport import Deadline
+from wkr_serving.client.deadline import Deadline
 
 from ._errors import ServingError, bad_config, extra
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
                     TypeVar, Union, overload)
 
-from wkr_serving.client.transport import Deadline
+from wkr_serving.client.deadline import Deadline
 
 from ._access import Access
 from ._api import CALL, Api, Call, check_timeout, deadline_of

@@ -16,7 +16,8 @@ import numpy
 
 from .. import __version__
 from .._protocol import frames, values
-from .transport import MAX_BYTES, Answer, Deadline, Http, WKRError, error_of
+from .deadline import Deadline
+from .transport import MAX_BYTES, Answer, Http, WKRError, error_of
 
 PROTOCOL = 1
 

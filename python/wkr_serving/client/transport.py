@@ -4,20 +4,19 @@ No request that may have arrived is sent again.
 """
 from __future__ import annotations
 
-import base64
 import email.message
 import http.client
-import io
-import ipaddress
 import selectors
 import socket
 import ssl
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .. import __version__
+from .connect import TimedSocket, connected, proxy_of
+from .deadline import Deadline, shut
 
 # A frame, in both directions.
 MAX_BYTES = 32 * 1024 * 1024
@@ -45,79 +44,6 @@ class WKRError(Exception):
         return WKRError, (self.code, self.message, self.status)
 
 
-_T = TypeVar("_T")
-
-
-class Deadline:
-    """The end of a call, which another thread may bring about with `cancel`. `begun` is a time of the monotonic clock."""
-
-    def __init__(self, milliseconds: float, url: str, begun: Optional[float] = None) -> None:
-        self._milliseconds = milliseconds
-        self._url = url
-        begun = time.monotonic() if begun is None else begun
-        self._end = None if milliseconds < 0 else begun + milliseconds / 1000
-        self._lock = threading.Lock()
-        self._socket: Optional[socket.socket] = None
-        self._is_cancelled = False
-
-    def remaining(self) -> Optional[float]:
-        """The seconds that are left, None for no end. Raises TimeoutError."""
-        if self._is_cancelled:
-            raise TimeoutError(f"the call of {self._url} was cancelled")
-        if self._end is None:
-            return None
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError(
-                f"no answer from {self._url} within {self._milliseconds} ms: is the service running, "
-                "is the port right, and is the timeout long enough for this data?")
-        return seconds
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is no time left."""
-        return self._is_cancelled or (self._end is not None and time.monotonic() >= self._end)
-
-    def pause(self, seconds: float) -> None:
-        """Sleeps, but not beyond the end. Raises TimeoutError when there is no time left."""
-        remaining = self.remaining()
-        time.sleep(seconds if remaining is None else min(seconds, remaining))
-
-    def run(self, call: Callable[[], _T]) -> _T:
-        """Runs what has no time limit of its own in a thread, which is left to itself when there is no time left."""
-        ended = threading.Event()
-        results: List[_T] = []
-        errors: List[BaseException] = []
-
-        def work() -> None:
-            try:
-                results.append(call())
-            except BaseException as error:
-                errors.append(error)
-            ended.set()
-
-        threading.Thread(target=work, daemon=True).start()
-        while not ended.wait(self.remaining()):
-            pass
-        if errors:
-            raise errors[0]
-        return results[0]
-
-    def watch(self, sock: Optional[socket.socket]) -> None:
-        """The socket that `cancel` ends."""
-        with self._lock:
-            self._socket = sock
-        if sock is not None:
-            sock.settimeout(self.remaining())
-
-    def cancel(self) -> None:
-        """Ends the call, whatever it waits for."""
-        with self._lock:
-            self._is_cancelled = True
-            if self._socket is not None:
-                _shut(self._socket)
-
-
 class Answer(NamedTuple):
     status: int
     media_type: str
@@ -143,7 +69,7 @@ class Http:
         self._host, self._prefix = parts.hostname, parts.path.rstrip("/")
         self._port = parts.port or (443 if self._is_tls else 80)
         self._ssl_context = ssl_context
-        self._proxy = _proxy(proxy) if proxy and self._is_tls else None
+        self._proxy = proxy_of(proxy) if proxy and self._is_tls else None
         name = f"[{self._host}]" if ":" in self._host else self._host
         self.host = name if parts.port in (None, 443 if self._is_tls else 80) else f"{name}:{parts.port}"
         self._headers = {"Host": self.host, "User-Agent": f"wkr-serving/{__version__}"}
@@ -175,7 +101,7 @@ class Http:
             connection.close()
         for sock in busy:
             if sock is not None:
-                _shut(sock)
+                shut(sock)
 
     def _exchange(self, method: str, path: str, deadline: Deadline, body: Any, headers: Dict[str, str]) -> Answer:
         connection = self._take(deadline)
@@ -221,25 +147,17 @@ class Http:
         return connection
 
     def _open(self, deadline: Deadline) -> http.client.HTTPConnection:
-        host, port = self._proxy.address if self._proxy else (self._host, self._port)
-        sock = _connected(host, port, deadline)
-        try:
-            if self._proxy:
-                _tunnel(sock, f"{self._host}:{self._port}", self._proxy.authorization, deadline)
-            if self._is_tls:
-                context = self._ssl_context or ssl.create_default_context()
-                sock.settimeout(deadline.remaining())
-                sock = context.wrap_socket(sock, server_hostname=self._host, do_handshake_on_connect=False)
-                deadline.watch(sock)
-                sock.do_handshake()
-        except BaseException:
-            sock.close()
-            raise
+        sock = connected(self._host, self._port, deadline, self._context if self._is_tls else None, self._proxy)
         connection = http.client.HTTPConnection(self._host, self._port)
         # It connects only here: a request that opened a connection by itself could be sent twice.
         connection.auto_open = 0
         connection.sock = sock
         return connection
+
+    def _context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
+            self._ssl_context = ssl.create_default_context()
+        return self._ssl_context
 
     def _kept(self) -> Optional[http.client.HTTPConnection]:
         while True:
@@ -277,68 +195,6 @@ def error_of(answer: Answer, parse: Any) -> WKRError:
     return WKRError(code[:64], message[:4096], answer.status)
 
 
-class _Proxy(NamedTuple):
-    address: Tuple[str, int]
-    authorization: Optional[str]
-
-
-def _proxy(url: str) -> _Proxy:
-    parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"proxy: expected http://host:port, not {parts.scheme}://…")
-    authorization = None
-    if parts.username is not None:
-        pair = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
-        authorization = "Basic " + base64.b64encode(pair.encode("utf-8")).decode("ascii")
-    return _Proxy((parts.hostname, parts.port or 80), authorization)
-
-
-def _connected(host: str, port: int, deadline: Deadline) -> socket.socket:
-    def resolve() -> List[Any]:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-
-    addresses = resolve() if _is_address(host) else deadline.run(resolve)
-    last: Optional[OSError] = None
-    for i, (family, kind, protocol, _, address) in enumerate(addresses):
-        remaining = deadline.remaining()
-        sock = socket.socket(family, kind, protocol)
-        try:
-            deadline.watch(sock)
-            # One address that does not answer leaves time for the others.
-            sock.settimeout(remaining and remaining / (len(addresses) - i))
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as error:
-            sock.close()
-            last = error
-    raise last or OSError(f"{host} has no address")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _tunnel(sock: socket.socket, target: str, authorization: Optional[str], deadline: Deadline) -> None:
-    """Asks the proxy at the other end to connect to `target`."""
-    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
-    if authorization is not None:
-        lines.append(f"Proxy-Authorization: {authorization}")
-    sock.settimeout(deadline.remaining())
-    sock.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
-    response = http.client.HTTPResponse(_TimedSocket(sock, deadline), method="CONNECT")  # type: ignore[arg-type]
-    try:
-        response.begin()
-        if response.status != 200:
-            raise OSError(f"the proxy answered {response.status} {response.reason:.200}")
-    finally:
-        response.close()
-
-
 def _pieces(body: Any, sock: socket.socket, deadline: Deadline) -> Iterator[memoryview]:
     view = memoryview(body)
     for start in range(0, len(view), _SENT_BYTES):
@@ -350,7 +206,7 @@ def _pieces(body: Any, sock: socket.socket, deadline: Deadline) -> Iterator[memo
 def _respond(connection: Any, deadline: Deadline, method: str, path: str, body: Any,
              headers: Dict[str, str]) -> http.client.HTTPResponse:
     connection.response_class = lambda sock, *args, **options: http.client.HTTPResponse(
-        _TimedSocket(sock, deadline), *args, **options)  # type: ignore[arg-type]
+        TimedSocket(sock, deadline), *args, **options)  # type: ignore[arg-type]
     deadline.watch(connection.sock)
     pieces = None
     if body is not None:
@@ -380,47 +236,7 @@ def _read(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     raise WKRError("too_large", f"the answer is over the limit of {max_bytes} bytes")
 
 
-def _shut(sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        # It has ended meanwhile.
-        pass
-
-
 def _is_readable(sock: socket.socket) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(sock, selectors.EVENT_READ)
         return bool(selector.select(0))
-
-
-class _TimedSocket:
-    """What an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the call."""
-
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedStream(self._sock, self._deadline))
-
-
-class _TimedStream(io.RawIOBase):
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-        # It keeps the socket open until the answer is read.
-        self._raw: Any = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> Optional[int]:
-        self._sock.settimeout(self._deadline.remaining())
-        count: Optional[int] = self._raw.readinto(buffer)
-        return count
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
