@@ -151,8 +151,11 @@ def _elements(data: List[Any], dtype: str) -> Any:
             return numpy.array(data, dtype=numpy.float64).astype(dtype)
         if "int" in dtype and kinds <= {int, str}:
             # Beyond 2^53 they are texts, so that they stay exact.
-            return numpy.array([int(number) for number in data], dtype=dtype)
-    except (ValueError, OverflowError) as error:
+            numbers, limits = [int(number) for number in data], numpy.iinfo(dtype)
+            # Earlier versions of numpy wrap what does not fit.
+            if all(limits.min <= number <= limits.max for number in numbers):
+                return numpy.array(numbers, dtype=dtype)
+    except ValueError as error:
         raise _malformed(f"an element is no {dtype}") from error
     raise _malformed(f"an element is no {dtype}")
 

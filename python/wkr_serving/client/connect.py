@@ -38,7 +38,7 @@ def connected(host: str, port: int, deadline: Deadline, context: Optional[Callab
     sock = _dialed(*(proxy.address if proxy else (host, port)), deadline)
     try:
         if proxy:
-            _tunnel(sock, f"{host}:{port}", proxy.authorization, deadline)
+            _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy.authorization, deadline)
         if context:
             sock.settimeout(deadline.remaining())
             sock = context().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)

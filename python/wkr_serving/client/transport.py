@@ -132,6 +132,8 @@ class Http:
 
     def _take(self, deadline: Deadline) -> http.client.HTTPConnection:
         deadline.remaining()
+        if self._is_closed:
+            raise WKRError("closed", "the client is closed")
         connection = self._kept()
         if connection is None:
             try:
