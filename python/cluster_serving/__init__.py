@@ -10,10 +10,11 @@
 from wkr_serving import __version__
 
 from ._errors import ServingError
+from ._many import EnqueueError, Record
 from ._results import Enqueued, Outcome, Result
 from ._sigv4 import Credentials
 from .aio import AsyncClient
-from .client import Client, EnqueueError, Record
+from .client import Client
 from .stack import Places, connect, find_stack
 
 __all__ = ["AsyncClient", "Client", "Credentials", "EnqueueError", "Enqueued", "Outcome", "Places", "Record", "Result",

@@ -74,7 +74,8 @@ class Access:
             raise bad_config("api_key: expected 1 to 512 characters of ASCII without spaces")
         return kinds[0]
 
-    def headers(self, method: str, path: str, headers: Mapping[str, str], body: bytes, deadline: Deadline) -> Dict[str, str]:
+    def headers(self, method: str, path: str, headers: Mapping[str, str], body: bytes,
+                deadline: Deadline) -> Dict[str, str]:
         """What to add to one request. Raises unauthorized where there are no credentials; TimeoutError."""
         if self.kind == "jwt":
             return {"Authorization": f"Bearer {self._secret}"}
@@ -94,7 +95,7 @@ class Access:
                     credentials=credentials, now=now)
 
     def corrects_clock(self, date: Optional[str]) -> bool:
-        """Takes the time of an answer that refused a signature. Returns whether the request is to be signed once more."""
+        """Takes the time of an answer that refused a signature. Returns whether to sign the request once more."""
         if self.kind != "iam" or date is None:
             return False
         try:

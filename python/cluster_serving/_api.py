@@ -1,7 +1,7 @@
 """Requests to the HTTPS API: signed, tried again where that is safe, and each within its time and size.
 
-What is safe to repeat is a read, an enqueue with its identity, and what certainly did nothing. A result that was taken and whose
-answer was lost cannot be taken again.
+What is safe to repeat is a read, an enqueue with its identity, and what certainly did nothing. A result that was taken
+and whose answer was lost cannot be taken again.
 """
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _LONGEST_PAUSE = 2.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OF_STATUS = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 413: "too_large", 429: "rate_limited",
               503: "queue_unavailable", 504: "timeout"}
-_WHO_CALLS = ("say who calls, with AWS credentials that may execute-api:Invoke (auth iam), a token (auth jwt) or an API key")
+_WHO_CALLS = ("say who calls, with AWS credentials that may execute-api:Invoke (auth iam), a token (auth jwt) "
+              "or an API key")
 
 
 class Call:
@@ -100,12 +101,12 @@ class Api:
 
     def json(self, method: str, path: str, deadline: Deadline, body: Optional[bytes] = None,
              headers: Optional[Mapping[str, str]] = None) -> Any:
-        """Returns the JSON of an answer. Raises the service's error by its code; timeout; queue_unavailable; internal."""
+        """Returns the JSON of an answer. Raises the service's error; timeout; queue_unavailable; internal."""
         return parse(self.answer(method, path, deadline, body, headers).body, "the answer")
 
     def answer(self, method: str, path: str, deadline: Deadline, body: Optional[bytes] = None,
                headers: Optional[Mapping[str, str]] = None) -> Answer:
-        """As `json`, with the headers of the answer, which is one of 2xx. A 303, to a large result, is followed once."""
+        """As `json`, with the headers of the answer. A 303, which leads to a large result, is followed once."""
         try:
             answer = self._tried(method, path, deadline, body, headers or {})
             if answer.status == 303:
@@ -158,7 +159,7 @@ class Api:
         target = self._prefix + path
         for may_correct in (True, False):
             added = self._access.headers(method, target, sent, body or b"", deadline)
-            answer = self._http.request(method, path, deadline, body, {**sent, **added})
+            answer = self._http.request(method, path, deadline, body, {**sent, **added}, again=False)
             if answer.status != 403 or not may_correct or not self._access.corrects_clock(answer.headers.get("Date")):
                 break
         return answer
@@ -171,7 +172,8 @@ class Api:
         url = f"{parts.scheme}://{parts.netloc}"
         there = Http(url, None, self._http.max_bytes, self._ssl_context, _proxy_of(url))
         try:
-            found = there.request("GET", urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, "")), deadline)
+            path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+            found = there.request("GET", path, deadline)
         except ValueError as error:
             raise bad_config(f"{self.url} redirects to no address: {error}") from error
         finally:

@@ -16,8 +16,8 @@ import numpy
 
 from ._errors import ServingError, bad_request
 
-# Any of: an array; a number, a text in a list, nested lists of them; None, a missing value; an image as bytes, a path, an open
-# file, {"path"}, {"b64"} or {"bytes"}; a sparse tensor {"indices", "values", "shape"}.
+# Any of: an array; a number, a text in a list, nested lists of them; None, a missing value; an image as bytes, a path,
+# an open file, {"path"}, {"b64"} or {"bytes"}; a sparse tensor {"indices", "values", "shape"}.
 Input = Any
 
 IMAGE_BYTES = 32 * 1024 * 1024
@@ -43,7 +43,8 @@ Value = Any
 def check_uri(uri: Any) -> str:
     """Returns a text of 1 to 1,024 bytes without control characters, or raises bad_request."""
     if not isinstance(uri, str) or not uri:
-        raise bad_request(f"uri: expected a text of 1 to 1024 bytes, got {'an empty text' if uri == '' else kind_of(uri)}")
+        got = "an empty text" if uri == "" else kind_of(uri)
+        raise bad_request(f"uri: expected a text of 1 to 1024 bytes, got {got}")
     try:
         size = len(uri.encode("utf-8"))
     except UnicodeEncodeError:
@@ -114,7 +115,7 @@ def _read(value: Input) -> Value:
     if "path" in value:
         return _file(value["path"])
     if "b64" in value:
-        return _image(_from_base64(value["b64"]))
+        return _from_base64(value["b64"])
     if "bytes" in value:
         return _image(value["bytes"])
     if "indices" in value and "values" in value and "shape" in value:
@@ -145,9 +146,8 @@ def _from_base64(text: Any) -> bytes:
         raise bad_request(f"b64: expected a text, got {kind_of(text)}")
     try:
         # As the service reads it: url-safe too, and without padding.
-        digits = "".join(text.split()).rstrip("=").encode("ascii")
-        return base64.b64decode(digits + b"=" * (-len(digits) % 4), altchars=b"-_" if b"-" in digits or b"_" in digits else None,
-                                validate=True)
+        digits = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/").encode("ascii")
+        return _image(base64.b64decode(digits + b"=" * (-len(digits) % 4), validate=True))
     except (UnicodeEncodeError, binascii.Error) as error:
         raise bad_request(f"b64: {error}") from error
 
@@ -239,7 +239,8 @@ def _sparse(indices: Any, values: Any, shape: Any) -> Sparse:
     if not 1 <= len(dims) <= _RANK or min(dims) < 0:
         raise bad_request(f"shape: expected 1 to {_RANK} whole numbers")
     if whole.shape not in ((len(dims), len(read)), (len(read), len(dims))):
-        raise bad_request(f"indices of shape {list(whole.shape)} do not fit {len(read)} values of {len(dims)} dimensions")
+        raise bad_request(f"indices of shape {list(whole.shape)} do not fit {len(read)} values in {len(dims)} "
+                          "dimensions")
     return Sparse(whole, read, dims)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -12,9 +12,9 @@ import numpy
 from ._errors import CODES, ServingError
 
 # Of /v2, by which it names the dtypes of a model.
-_DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "INT8": "int8",
-              "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16", "FP32": "float32",
-              "FP64": "float64", "BYTES": "string"}
+_DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
+              "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16",
+              "FP32": "float32", "FP64": "float64", "BYTES": "string"}
 _DTYPES = set(_DATATYPES.values())
 
 
@@ -42,13 +42,12 @@ class Result:
     uri: str = ""
     identity: str = ""
     finished_at: Optional[datetime] = None
-    is_filtered: bool = field(default=False, repr=False)
 
     @property
     def output(self) -> Any:
         """The array of the only output. Raises bad_request where there is not exactly one."""
         if len(self.outputs) != 1:
-            raise ServingError("bad_request", f"there are {len(self.outputs)} outputs: {list(self.outputs)}; use outputs")
+            raise ServingError("bad_request", f"there are {len(self.outputs)} outputs: {list(self.outputs)}")
         return next(iter(self.outputs.values()))
 
 
@@ -90,15 +89,13 @@ def result_of(answer: Any) -> Result:
     if answer.get("status") != "succeeded":
         code = answer.get("code")
         raise ServingError(code if code in CODES else "internal", str(answer.get("error", "the record failed")), uri)
-    is_filtered = "filtered" in answer
-    value = answer["filtered"] if is_filtered else answer.get("value")
+    value = answer.get("filtered", answer.get("value"))
     outputs: Dict[str, Any] = {}
     for output in _list(answer.get("outputs", []), "outputs"):
         if not isinstance(output, dict) or not isinstance(output.get("name"), str):
             raise _malformed("an output has no name")
         outputs[output["name"]] = _array_of(output, output.get("dtype"))
-    return Result(outputs, value, str(answer.get("model", "")), None, uri, identity, _time(answer.get("finishedAt")),
-                  is_filtered)
+    return Result(outputs, value, str(answer.get("model", "")), None, uri, identity, _time(answer.get("finishedAt")))
 
 
 def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -> Result:
@@ -115,7 +112,8 @@ def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -
         return Result({}, value, model, text)
     if declared is None or len(declared) != len(tensors):
         declared = [Output(f"output{i}", "") for i in range(len(tensors))]
-    outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in zip(declared, tensors)}
+    named = zip(declared, tensors)
+    outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in named}
     return Result(outputs, None, model, text)
 
 

@@ -63,9 +63,9 @@ def _session() -> Any:
 def _of_profile() -> Optional[Credentials]:
     profile = os.environ.get("AWS_PROFILE") or "default"
     home = os.path.expanduser("~/.aws")
-    files = {os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or f"{home}/credentials": profile,
-             os.environ.get("AWS_CONFIG_FILE") or f"{home}/config": profile if profile == "default" else f"profile {profile}"}
-    for path, section in files.items():
+    in_config = profile if profile == "default" else f"profile {profile}"
+    for path, section in ((os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or f"{home}/credentials", profile),
+                          (os.environ.get("AWS_CONFIG_FILE") or f"{home}/config", in_config)):
         parser = configparser.RawConfigParser()
         try:
             parser.read(path, encoding="utf-8")

@@ -36,11 +36,12 @@ class Sqs:
         attributes = {"identity": {"DataType": "String", "StringValue": identity}}
         size = len(body) + len("identity") + len("String") + len(identity)
         if size > _MESSAGE_BYTES:
-            raise ServingError("too_large", f"the record is {size} bytes as a message, over the limit of {_MESSAGE_BYTES}; "
-                               "over HTTPS (url=) it may be larger")
+            raise ServingError("too_large", f"the record is {size} bytes as a message, over the limit of "
+                               f"{_MESSAGE_BYTES}; over HTTPS (url=) it may be larger")
 
         def call() -> None:
-            self._open().send_message(QueueUrl=self._url, MessageBody=body.decode("utf-8"), MessageAttributes=attributes)
+            text = body.decode("utf-8")
+            self._open().send_message(QueueUrl=self._url, MessageBody=text, MessageAttributes=attributes)
 
         try:
             deadline.run(call)

@@ -10,14 +10,15 @@ import contextvars
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Iterable, List, Mapping, Optional,
-                    Sequence, Tuple, TypeVar, Union, overload)
+from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Iterable, List, Mapping,
+                    Optional, Sequence, Tuple, TypeVar, Union, overload)
 
 from ._api import CALL, Call, check_timeout
 from ._errors import ServingError, bad_request
 from ._inputs import Input
+from ._many import MOST_ERRORS, EnqueueError, Record
 from ._results import Enqueued, Outcome, Result
-from .client import MOST_ERRORS, Client, EnqueueError, Record, Uri
+from .client import Client, Uri
 
 _GRACE_SECONDS = 0.05
 
@@ -47,7 +48,8 @@ class AsyncClient:
     async def predict(self, inputs: Mapping[str, Input], *, timeout: Optional[float] = None) -> Result: ...
 
     @overload
-    async def predict(self, inputs: Sequence[Mapping[str, Input]], *, timeout: Optional[float] = None) -> List[Result]: ...
+    async def predict(self, inputs: Sequence[Mapping[str, Input]], *,
+                      timeout: Optional[float] = None) -> List[Result]: ...
 
     async def predict(self, inputs: Any, *, timeout: Optional[float] = None) -> Any:
         """As `Client.predict`."""
@@ -84,7 +86,8 @@ class AsyncClient:
             raise EnqueueError(errors, enqueued)
         return enqueued
 
-    async def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
+    async def query(self, uri: Uri, *, identity: Optional[str] = None,
+                    timeout: Optional[float] = None) -> Optional[Result]:
         """As `Client.query`."""
         return await self._run(timeout, lambda: self._client.query(uri, identity=identity, timeout=timeout))
 

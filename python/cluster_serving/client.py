@@ -1,7 +1,6 @@
 """The client over HTTPS, for programs with threads; `cluster_serving.AsyncClient` has the same calls for asyncio."""
 from __future__ import annotations
 
-import contextvars
 import os
 import re
 import ssl
@@ -9,16 +8,16 @@ import threading
 import time
 import uuid
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
-                    TypeVar, Union, overload)
+from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union,
+                    overload)
 
 from wkr_serving.client.deadline import Deadline
 
 from ._access import Access
-from ._api import CALL, Api, Call, check_timeout, deadline_of
+from ._api import Api, check_timeout, deadline_of
 from ._errors import ServingError, bad_config, bad_request
 from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
+from ._many import MOST_ERRORS, EnqueueError, Record, in_order
 from ._results import Enqueued, Outcome, Output, Result, declared_outputs, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
 from ._sqs import Sqs
@@ -28,49 +27,19 @@ _WAIT_SECONDS = 20
 # Between two looks at a service that does not wait.
 _LOOK_SECONDS = 0.25
 _IN_FLIGHT = 16
-# Of enqueue_many, which then reads no further records.
-MOST_ERRORS = 100
 _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _JSON = {"Content-Type": "application/json"}
 _STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
-
 Uri = Union[str, Enqueued]
-
-
-class Record(NamedTuple):
-    """A record of `enqueue_many`. Plain tuples do as well."""
-
-    uri: str
-    inputs: Mapping[str, Input]
-    identity: Optional[str] = None
-
-
-class EnqueueError(ServingError):
-    """Some records of `enqueue_many` were not accepted.
-
-    `errors` has one error for each, with its uri; `enqueued` are the others. After 100 errors no more records are read.
-    """
-
-    def __init__(self, errors: List[ServingError], enqueued: List[Enqueued]) -> None:
-        first = errors[0]
-        super().__init__(first.code, f"{len(errors)} of {len(errors) + len(enqueued)} records were not enqueued; the first, "
-                         f"{first.uri}: {first.message}", first.uri, first.retry_after)
-        self.errors = errors
-        self.enqueued = enqueued
-
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return EnqueueError, (self.errors, self.enqueued)
 
 
 class Client:
     """A client of the service at `url`, by default the variable CLUSTER_SERVING_URL. Threads may share it.
 
     timeout      seconds of a call that does not say its own.
-    auth         how requests say who calls: iam (signed with AWS credentials), jwt (`token`), api-key (`api_key`) or none;
-                 by default CLUSTER_SERVING_AUTH, else what is given or in CLUSTER_SERVING_TOKEN or
+    auth         how requests say who calls: iam (signed with AWS credentials), jwt (`token`), api-key (`api_key`) or
+                 none; by default CLUSTER_SERVING_AUTH, else what is given or in CLUSTER_SERVING_TOKEN or
                  CLUSTER_SERVING_API_KEY, else iam for an address of API Gateway if there are credentials, else none.
     region       of signatures, where the url does not say it; by default AWS_REGION.
     credentials  returns the AWS credentials; by default they are found as the AWS tools find them.
@@ -78,9 +47,9 @@ class Client:
     sqs          the url of the queue: `enqueue` then sends to SQS instead (needs the extra aws).
     name         of the job, whose model says the dtypes of a prediction.
 
-    Every call ends within its `timeout` in seconds, and raises ServingError with `code`, `status`, `retryable` and `uri`.
-    Codes of every call: timeout, queue_unavailable (no connection), unauthorized, rate_limited, too_large (an answer over
-    64 MiB), bad_config (not the url of the API).
+    Every call ends within its `timeout` in seconds, and raises ServingError with `code`, `status`, `retryable` and
+    `uri`. Codes of every call: timeout, queue_unavailable (no connection), unauthorized, rate_limited, too_large (an
+    answer over 64 MiB), bad_config (not the url of the API).
     """
 
     def __init__(self, url: Optional[str] = None, *, timeout: float = 30.0, auth: Optional[str] = None,
@@ -203,8 +172,9 @@ class Client:
                 raise
             raise ServingError("timeout", f"no result after {seconds:g} s", named(uri, identity)[0]) from error
 
-    def results(self, records: Iterable[Uri], *, take: bool = False, timeout: Optional[float] = None) -> Iterator[Outcome]:
-        """Waits for the records, which are uris or what `enqueue` returned, and yields an Outcome for each in their order.
+    def results(self, records: Iterable[Uri], *, take: bool = False,
+                timeout: Optional[float] = None) -> Iterator[Outcome]:
+        """Waits for records, which are uris or what `enqueue` returned, and yields an Outcome for each in their order.
 
         Nothing is asked before the iterator is. Results stay unless `take` is true: then each is deleted when it is
         here, and only where `records` are what `enqueue` returned, so that those of others stay. `timeout` is for all
@@ -336,7 +306,8 @@ class Client:
             self._declared = declared
         return declared[model]
 
-    def _enqueue(self, uri: str, inputs: Mapping[str, Input], identity: Optional[str], timeout: Optional[float]) -> Enqueued:
+    def _enqueue(self, uri: str, inputs: Mapping[str, Input], identity: Optional[str],
+                 timeout: Optional[float]) -> Enqueued:
         body = record_of(uri, inputs)
         name = _checked_identity(identity) or str(uuid.uuid4())
         if self._sqs is not None:
@@ -376,44 +347,18 @@ class Client:
             left = end - time.monotonic()
             if left <= 0:
                 raise ServingError("timeout", "no result in time", uri)
-            try:
-                return Outcome(uri, identity or "", self.wait(record, timeout=left), None)
-            finally:
-                if take and end > time.monotonic():
-                    self._drop(record, end)
+            outcome = Outcome(uri, identity or "", self.wait(record, timeout=left), None)
         except ServingError as error:
-            return Outcome(uri, identity or "", None, error if error.uri else error.with_uri(uri))
-
-    def _drop(self, record: Uri, end: float) -> None:
-        try:
-            self.query_and_delete(record, timeout=max(0.001, end - time.monotonic()))
-        except ServingError:
-            # Its own failure, which is deleted too; or the service is away, and it expires.
-            pass
-
-
-def in_order(call: Callable[[_A], _B], items: Iterable[_A], width: int, may_cancel: bool = False) -> Iterator[_B]:
-    """Calls for the items, `width` at a time, and yields what it returns in their order.
-
-    Who ends the iterator waits for the calls in flight, or cancels them.
-    """
-    flying: Deque[Tuple["Future[_B]", Call]] = deque()
-    with ThreadPoolExecutor(width) as pool:
-        try:
-            for item in items:
-                control = Call()
-                context = contextvars.copy_context()
-                if may_cancel:
-                    context.run(CALL.set, control)
-                flying.append((pool.submit(context.run, call, item), control))
-                if len(flying) >= 2 * width:
-                    yield flying.popleft()[0].result()
-            while flying:
-                yield flying.popleft()[0].result()
-        finally:
-            for future, control in flying if may_cancel else ():
-                future.cancel()
-                control.cancel()
+            outcome = Outcome(uri, identity or "", None, error if error.uri else error.with_uri(uri))
+            # Only a record's own failure is its result.
+            take = take and error.uri is not None and error.code != "timeout"
+        if take:
+            try:
+                self.query_and_delete(record, timeout=max(0.001, end - time.monotonic()))
+            except ServingError:
+                # Its own failure, which is deleted too; or the service is away, and it expires.
+                pass
+        return outcome
 
 
 def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:

@@ -1,7 +1,7 @@
 """The names of the former Python client (0.11), over HTTPS, SQS, or Redis as before.
 
-`zoo.serving.client` and `bigdl.serving.client` have these names. What differs from 0.11 is what was wrong there: a record that
-the queue does not take raises, nothing is printed, and time limits hold.
+`zoo.serving.client` and `bigdl.serving.client` have these names. What differs from 0.11 is what was wrong there: a
+record that the queue does not take raises, nothing is printed, and time limits hold.
 """
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ import json
 import os
 import time
 import uuid
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Mapping, NoReturn, Optional, TypeVar, Union
 
 import numpy
 
 from ._api import check_timeout, deadline_of
+from ._arrow import arrays_of, arrow_of, modern
 from ._errors import ServingError, bad_config, bad_request, extra
-from ._inputs import Sparse, check_uri, dump, read_inputs
+from ._inputs import check_uri, dump
 from ._results import Result, prediction_of
 from .client import Client
 
 RESULT_PREFIX = "cluster-serving_"
-# Of a call to Redis.
-_REDIS_SECONDS = 30.0
-
 _T = TypeVar("_T")
 
 
@@ -32,11 +30,11 @@ class API:
 
     `host` and `port` are those of Redis. `url` is the HTTPS API, by default CLUSTER_SERVING_URL where neither host nor
     port is given, and `sqs` the url of the queue. With none of these it is the Redis at localhost:6379. Other options
-    (`auth`, `token`, `timeout` and so on) are those of `Client`.
+    (`auth`, `token` and so on) are those of `Client`. `timeout` is in seconds, for a call.
     """
 
     def __init__(self, host: Optional[str] = None, port: Union[int, str, None] = None, name: str = "serving_stream",
-                 url: Optional[str] = None, sqs: Optional[str] = None, **options: Any) -> None:
+                 url: Optional[str] = None, sqs: Optional[str] = None, timeout: float = 30.0, **options: Any) -> None:
         if (url or sqs) and (host or port):
             raise bad_config("host and port are those of Redis: give these, or url= and sqs=")
         if not sqs and not host and not port:
@@ -44,7 +42,8 @@ class API:
         self.name = name
         self.host = host or "localhost"
         self.port = port or "6379"
-        self.client = Client(url, sqs=sqs, name=name, **options) if url or sqs else None
+        self.timeout = check_timeout(timeout)
+        self.client = Client(url, sqs=sqs, name=name, timeout=timeout, **options) if url or sqs else None
         if self.client is None and options:
             raise bad_config(f"{', '.join(options)}: for url= and sqs=, not for Redis")
         self._redis: Any = None
@@ -56,14 +55,15 @@ class API:
             raise bad_config("this queue does not use Redis")
         if self._redis is None:
             self._redis = extra("redis", "zoo").StrictRedis(host=self.host, port=int(self.port), db=0,
-                                                            socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS)
+                                                            socket_connect_timeout=self.timeout,
+                                                            socket_timeout=self.timeout)
         return self._redis
 
-    def _ask(self, call: Callable[[Any], _T], seconds: float = _REDIS_SECONDS) -> _T:
+    def _ask(self, call: Callable[[Any], _T], seconds: Optional[float] = None) -> _T:
         where = f"Redis at {self.host}:{self.port}"
         db = self.db
         try:
-            return deadline_of(seconds, where).run(lambda: call(db))
+            return deadline_of(self.timeout if seconds is None else seconds, where).run(lambda: call(db))
         except TimeoutError as error:
             raise ServingError("timeout", str(error)) from error
         except extra("redis", "zoo").exceptions.RedisError as error:
@@ -88,7 +88,7 @@ class InputQueue(API):
         self.frontend_url = frontend_url
         self.input_threshold = 0.6
         self._frontend = Client(frontend_url, name=name) if frontend_url and self.client is None else self.client
-        self._output = OutputQueue(host, port, name) if self.client is None else None
+        self._output = OutputQueue(host, port, name, timeout=self.timeout) if self.client is None else None
 
     def enqueue(self, uri: str, **data: Any) -> None:
         """Returns when the queue has the record.
@@ -109,9 +109,9 @@ class InputQueue(API):
     def predict(self, request_data: Any, timeout: float = 5) -> Any:
         """Returns the answer to one record, within `timeout` seconds.
 
-        With an HTTPS address, `request_data` is JSON, `{"instances": […]}`, and the answer is the text between `{value=`
-        and `}`. Otherwise it is that JSON, a dict of inputs, or an ndarray; the answer is that of `query`, and "[]" when
-        there is none in time.
+        With an HTTPS address, `request_data` is JSON, `{"instances": […]}`, and the answer is the text between
+        `{value=` and `}`. Otherwise it is that JSON, a dict of inputs, or an ndarray; the answer is that of `query`, and
+        "[]" when there is none in time.
         """
         end = time.monotonic() + check_timeout(timeout)
         if self._frontend is not None and self._frontend.has_http:
@@ -120,18 +120,18 @@ class InputQueue(API):
         if self._output is None:
             raise bad_config("predict needs url=, or host and port")
         uri = str(uuid.uuid4())
-        self._enqueue(uri, _inputs_of(request_data))
+        self._enqueue(uri, _inputs_of(request_data), timeout)
         pause = 0.001
         while True:
-            answer = self._output.query_and_delete(uri)
             left = end - time.monotonic()
+            answer = self._output.read(uri, True, left) if left > 0 else "[]"
             if left <= 0 or not (isinstance(answer, str) and answer == "[]"):
                 return answer
             time.sleep(min(pause, left))
             pause = min(pause + 0.001, 0.25)
 
     def data_to_b64(self, **data: Any) -> str:
-        """Returns the base64 of an Arrow stream with one column for each input, as 0.11 wrote it. Needs the extra zoo."""
+        """Returns base64 of an Arrow stream with one column for each input, as 0.11 wrote it. Needs the extra zoo."""
         return arrow_of(data)
 
     @staticmethod
@@ -139,21 +139,21 @@ class InputQueue(API):
         """Returns base64."""
         return base64.b64encode(img).decode("utf-8")
 
-    def _enqueue(self, uri: str, data: Mapping[str, Any]) -> None:
+    def _enqueue(self, uri: str, data: Mapping[str, Any], seconds: Optional[float] = None) -> None:
         if self.client is not None:
-            self.client.enqueue(uri, {name: _modern(value) for name, value in data.items()})
+            self.client.enqueue(uri, {name: modern(value) for name, value in data.items()})
             return
         fields = {"uri": check_uri(uri), "data": arrow_of(data)}
 
         def add(db: Any) -> None:
             memory = db.info("memory")
             if memory.get("maxmemory") and memory["used_memory"] >= memory["maxmemory"] * self.input_threshold:
-                raise ServingError("queue_unavailable", f"Redis is {self.input_threshold:.0%} full: wait until records are "
-                                   "processed, or delete some")
+                raise ServingError("queue_unavailable", f"Redis is {self.input_threshold:.0%} full: wait until records "
+                                   "are processed, or delete some")
             db.xadd(self.name, fields)
 
         try:
-            self._ask(add)
+            self._ask(add, seconds)
         except ServingError as error:
             raise error.with_uri(uri) from error
 
@@ -172,15 +172,19 @@ class OutputQueue(API):
                 return _former((self.client.query_and_delete if delete else self.client.query)(uri))
             except ServingError as error:
                 return _nan_of(error)
+        return self.read(uri, delete)
+
+    def read(self, uri: str, delete: bool, seconds: Optional[float] = None) -> Any:
+        """As `query`, from Redis, within `seconds`."""
         key = f"{RESULT_PREFIX}{self.name}:{uri}"
 
-        def read(db: Any) -> Any:
+        def ask(db: Any) -> Any:
             value = db.hget(key, "value")
             if value is not None and delete:
                 db.delete(key)
             return value
 
-        return _decode(self._ask(read))
+        return _decode(self._ask(ask, seconds))
 
     def query_and_delete(self, uri: str) -> Any:
         """Returns the result under the uri, and deletes it."""
@@ -209,54 +213,6 @@ class OutputQueue(API):
     def get_ndarray_from_b64(self, b64str: str) -> Any:
         """Returns the arrays of an Arrow stream in base64. Needs the extra zoo."""
         return arrays_of(b64str)
-
-
-def arrow_of(data: Mapping[str, Any]) -> str:
-    """The wire format of 0.11: base64 of an Arrow stream with one record batch, and one column for each input.
-
-    Numbers are float32; floats are rounded to it, as in 0.11; whole numbers that it cannot hold raise bad_request.
-    """
-    pa = extra("pyarrow", "zoo")
-    values = read_inputs({name: _modern(value) for name, value in data.items()})
-    whole, numbers = pa.list_(pa.int32()), pa.list_(pa.float32())
-    tensor = pa.struct([("indiceData", whole), ("indiceShape", whole), ("data", numbers), ("shape", whole)])
-    columns: List[Any] = []
-    for name, value in values.items():
-        if isinstance(value, bytes):
-            columns.append(pa.array([base64.b64encode(value).decode("ascii")]))
-        elif isinstance(value, Sparse):
-            rows = [{"indiceData": value.indices.reshape(-1)}, {"indiceShape": list(value.indices.shape)},
-                    {"data": _float32(name, value.values)}, {"shape": list(value.shape)}]
-            columns.append(pa.array(rows, type=tensor))
-        elif value.dtype.kind == "O":
-            columns.append(pa.array(["|".join(_without_bars(name, value))]))
-        else:
-            rows = [{"indiceData": []}, {"indiceShape": []}, {"data": _float32(name, value)}, {"shape": list(value.shape)}]
-            columns.append(pa.array(rows, type=tensor))
-    # Columns have one length: a record of both kinds has nulls below its texts and images, which nobody reads.
-    rows_of_all = max(map(len, columns))
-    columns = [pa.array(column.to_pylist() + [None] * (rows_of_all - len(column)), type=column.type)
-               if len(column) < rows_of_all else column for column in columns]
-    batch = pa.RecordBatch.from_arrays(columns, names=list(values))
-    sink = pa.BufferOutputStream()
-    with pa.RecordBatchStreamWriter(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
-
-
-def arrays_of(b64str: str) -> Any:
-    """The ndarray of a result in the wire format of 0.11, or the list of several: one record batch for each output."""
-    pa = extra("pyarrow", "zoo")
-    arrays = []
-    try:
-        for batch in pa.ipc.open_stream(base64.b64decode(b64str)):
-            shape = [dim for dim in batch.column(1).to_pylist() if dim is not None]
-            arrays.append(batch.column(0).drop_null().to_numpy(zero_copy_only=False).reshape(shape))
-    except (ValueError, pa.ArrowInvalid) as error:
-        raise ServingError("internal", f"the result is no Arrow stream: {error}") from error
-    if not arrays:
-        raise ServingError("internal", "the result has no output")
-    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def http_json_to_ndarray(json_str: str) -> Any:
@@ -291,33 +247,6 @@ def _inputs_of(request_data: Any) -> Dict[str, Any]:
         return {name: numpy.array(value) for name, value in instance.items()}
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return {"t": request_data}
-
-
-def _modern(value: Any) -> Any:
-    """A sparse tensor of 0.11 is a list of three ndarrays."""
-    if isinstance(value, list) and value and isinstance(value[0], numpy.ndarray):
-        if len(value) != 3:
-            raise bad_request("a sparse tensor: expected a list of three ndarrays: indices, values, shape")
-        return {"indices": value[0], "values": value[1], "shape": numpy.asarray(value[2]).tolist()}
-    return value
-
-
-def _without_bars(name: str, texts: Any) -> List[str]:
-    found: List[str] = texts.reshape(-1).tolist()
-    if any("|" in text for text in found) and len(found) > 1:
-        raise bad_request(f'input "{name}": this wire format separates texts with "|", which one of them has; use url=')
-    return found
-
-
-def _float32(name: str, array: Any) -> Any:
-    with numpy.errstate(over="ignore"):
-        narrow = array.astype(numpy.float32).reshape(-1)
-    wide = array.reshape(-1)
-    if array.dtype.kind in "iu" and not all(int(a) == b for a, b in zip(narrow, wide.tolist())):
-        raise bad_request(f'input "{name}": this wire format has float32 only, which does not hold these whole numbers; use url=')
-    if array.dtype.kind == "f" and numpy.isinf(narrow).sum() > numpy.isinf(wide).sum():
-        raise bad_request(f'input "{name}": a number is out of the range of float32')
-    return narrow
 
 
 def _decode(value: Any) -> Any:

@@ -101,14 +101,15 @@ class _CloudFormation(Api):
         name = "" if root is None else root.findtext("Error/Code", "")
         message = "" if root is None else root.findtext("Error/Message", "")
         if "does not exist" in message:
-            return ServingError("not_found", f"{message[:500]}, for these credentials; `serverless deploy` prints its name")
+            text = f"{message[:500]}, for these credentials; `serverless deploy` prints its name"
+            return ServingError("not_found", text)
         why = _WHY.get(name)
         text = f"{self.url} answered {answer.status}: {f'{why}: ' if why else ''}{name} {message[:500]}"
         return ServingError("unauthorized" if why else "queue_unavailable", text)
 
 
 def _xml(data: bytes) -> Optional[ElementTree.Element]:
-    """XML without the namespaces of its names; None for what is none. AWS declares no entities, so none are expanded."""
+    """XML without the namespaces of its names; None for what is none, or declares entities, which AWS does not."""
     try:
         root = None if b"<!DOCTYPE" in data else ElementTree.fromstring(data)
     except ElementTree.ParseError:
@@ -130,9 +131,10 @@ def _places_of(stack: str, region: str, found: ElementTree.Element) -> Places:
         raise ServingError("queue_unavailable",
                            f"stack {stack} is still being created ({status}); try again when deploy has ended")
     if missing:
-        raise bad_config(f"stack {stack} ({status}) has no output {', '.join(missing)}: its deployment failed, an earlier "
-                         "version deployed it, or it is no stack of Cluster Serving")
-    if outputs["Auth"] not in KINDS:
-        raise bad_config(f"stack {stack} has auth {outputs['Auth']:.40}, which this version does not know: update the client")
-    return Places(stack, region, outputs["HttpApiUrl"].rstrip("/"), outputs["Auth"], outputs["JobName"], outputs["QueueUrl"],
+        raise bad_config(f"stack {stack} ({status}) has no output {', '.join(missing)}: its deployment failed, an "
+                         "earlier version deployed it, or it is no stack of Cluster Serving")
+    auth = outputs["Auth"]
+    if auth not in KINDS:
+        raise bad_config(f"stack {stack} has auth {auth:.40}, which this version does not know: update the client")
+    return Places(stack, region, outputs["HttpApiUrl"].rstrip("/"), auth, outputs["JobName"], outputs["QueueUrl"],
                   outputs["BucketName"])

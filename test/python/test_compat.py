@@ -14,6 +14,7 @@ from cluster_serving import ServingError
 
 import pyarrow
 import redis
+import servers
 from zoo.serving.client import InputQueue, OutputQueue
 
 GOLDEN = pathlib.Path(os.environ.get("CORPUS", pathlib.Path(__file__).parents[3] / "shared")) / "fixtures" / "zoo"
@@ -121,6 +122,18 @@ class Gone(unittest.TestCase):
             with self.assertRaises(ServingError) as raised:
                 call()
             self.assertEqual(raised.exception.code, "queue_unavailable")
+
+    def test_every_call_ends_at_its_limit_where_redis_is_silent(self):
+        with servers.raw(servers.silent) as url:
+            where = {"host": "127.0.0.1", "port": url.rpartition(":")[2]}
+            for call in (lambda: InputQueue(**where, timeout=0.2).enqueue("u", t=np.array([1])),
+                         lambda: InputQueue(**where).predict({"t": np.array([1])}, timeout=0.2),
+                         lambda: OutputQueue(**where, timeout=0.2).query("u"),
+                         lambda: OutputQueue(**where, timeout=0.2).query_and_delete("u"),
+                         lambda: OutputQueue(**where, timeout=0.2).dequeue()):
+                with self.assertRaises(ServingError) as raised:
+                    call()
+                self.assertIn(raised.exception.code, ("timeout", "queue_unavailable"))
 
 
 if __name__ == "__main__":

@@ -218,6 +218,19 @@ class Answers(unittest.TestCase):
         self.assertEqual(enqueued[-1].identity, "mine")
 
 
+class Fork(unittest.TestCase):
+    def test_a_process_that_is_forked_has_connections_of_its_own(self):
+        with servers.api(lambda request: (200, {"status": "queued"})) as (url, _):
+            client = Client(url)
+            client.status("u")
+            (kept, _), = client._api._http._idle
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if client.status("u") == "queued" and client._api._http._idle[0][0] is not kept else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(client.status("u"), "queued")
+
+
 class Access(unittest.TestCase):
     def setUp(self):
         for name in [name for name in os.environ if name.startswith(("CLUSTER_SERVING_", "AWS_"))]:

@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 class Deadline:
-    """The end of a call, which another thread may bring about with `cancel`. `begun` is a time of the monotonic clock."""
+    """The end of a call. Another thread may bring it about with `cancel`. `begun` is a time of the monotonic clock."""
 
     def __init__(self, milliseconds: float, url: str, begun: Optional[float] = None) -> None:
         self._milliseconds = milliseconds

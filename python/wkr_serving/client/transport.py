@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import email.message
 import http.client
+import os
 import selectors
 import socket
 import ssl
@@ -75,19 +76,26 @@ class Http:
         self._headers = {"Host": self.host, "User-Agent": f"wkr-serving/{__version__}"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._idle: List[Tuple[http.client.HTTPConnection, float]] = []
         self._busy: Set[http.client.HTTPConnection] = set()
-        self._is_closed = False
 
     def request(self, method: str, path: str, deadline: Deadline, body: Any = None,
-                headers: Optional[Dict[str, str]] = None) -> Answer:
-        """Raises WKRError (unreachable, connection_lost, malformed_answer, too_large, closed) and TimeoutError."""
+                headers: Optional[Dict[str, str]] = None, again: bool = True) -> Answer:
+        """Raises WKRError (unreachable, connection_lost, malformed_answer, too_large, closed) and TimeoutError.
+
+        With `again`, a GET whose connection was lost is sent once more.
+        """
         try:
             return self._exchange(method, path, deadline, body, headers or {})
         except WKRError as error:
             # To read twice does no harm.
-            if method != "GET" or error.code != "connection_lost":
+            if not again or method != "GET" or error.code != "connection_lost":
                 raise
         return self._exchange(method, path, deadline, body, headers or {})
 
@@ -134,6 +142,9 @@ class Http:
         deadline.remaining()
         if self._is_closed:
             raise WKRError("closed", "the client is closed")
+        if self._process != os.getpid():
+            # After a fork, the connections are those of the parent.
+            self._begin()
         connection = self._kept()
         if connection is None:
             try:
