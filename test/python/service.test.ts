@@ -1,6 +1,7 @@
 /** The Python client, and the names of the former one, against the local service. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { textsOf } from '../support/documents.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { WITH_PYTHON } from '../workers/python.ts';
 import { python } from './python.ts';
@@ -125,4 +126,23 @@ show([client.wait(client.enqueue("u", {"image": ${IMAGE}})).value[0][0], OutputQ
     [3, {}],
     [3, '[[3,'],
   ]);
+});
+
+test('the programs of docs/how-to/python.md run as they are', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const blocks = await textsOf('py', 'docs/how-to/python.md');
+  assert.ok(blocks.length >= 4);
+  const script = blocks
+    .join('\n')
+    .replaceAll('http://localhost:10020', url)
+    .replaceAll('"digit-3.png"', IMAGE)
+    .replaceAll('print(', 'show(str(');
+  // Each print ends its line, or its line's comment.
+  const shown = await python(url, script.replaceAll(/^(\s*show\(str\()(.*)\)$/gm, '$1[$2]))'));
+  assert.deepEqual(shown[0], "[3, dtype('float32'), (10,)]");
+  assert.match(String(shown[2]), /^\['[0-9a-f]{12}', None\]$/);
+  assert.match(String(shown[3]), /^\['r0', \d\]$/);
+  assert.equal(shown.length, 3 + 100 + 2);
+  assert.equal(shown[103], '[[3, 3]]');
+  assert.match(String(shown[104]), /^\['bad_input', 400, False, 'input "image": expected/);
 });
