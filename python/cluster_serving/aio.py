@@ -18,7 +18,7 @@ from ._errors import ServingError, bad_request
 from ._inputs import Input
 from ._many import MOST_ERRORS, EnqueueError, Record
 from ._results import Enqueued, Outcome, Result
-from .client import Client, Uri
+from .client import Client, Uri, named
 
 _GRACE_SECONDS = 0.05
 
@@ -107,7 +107,11 @@ class AsyncClient:
 
         async def ask(record: Uri) -> Outcome:
             left = max(_GRACE_SECONDS, end - time.monotonic())
-            return await self._run(left, lambda: self._client._outcome(record, take, end))
+            try:
+                return await self._run(left, lambda: self._client._outcome(record, take, end))
+            except ServingError as error:
+                uri, identity = named(record, None)
+                return Outcome(uri, identity or "", None, error.with_uri(uri))
 
         async for outcome in self._in_order(ask, _each(records)):
             yield outcome

@@ -184,7 +184,7 @@ class Client:
         return in_order(lambda record: self._outcome(record, take, end), records, _IN_FLIGHT, may_cancel=True)
 
     def drain(self, *, timeout: Optional[float] = None) -> Iterator[Outcome]:
-        """Takes all finished results of the job, whoever enqueued them, and yields them one by one.
+        """Takes all finished results of the job, also those of other programs, and yields them one by one.
 
         A yielded result is gone from the service. The next `drain` of this client gives what an interrupted one left.
         `timeout` is for each question to the service. Raises results_unavailable.

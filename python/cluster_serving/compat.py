@@ -191,7 +191,7 @@ class OutputQueue(API):
         return self.query(uri, True)
 
     def dequeue(self) -> Dict[str, Any]:
-        """Takes all results of the job, whoever enqueued them, by uri."""
+        """Takes all results of the job, also those of other programs, by uri."""
         if self.client is not None:
             found = self.client.dequeue().items()
             return {uri: _nan_of(each) if isinstance(each, ServingError) else _former(each) for uri, each in found}

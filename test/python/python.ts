@@ -29,7 +29,7 @@ export async function python(
   variables: Readonly<Record<string, string>> = {},
 ): Promise<unknown[]> {
   const env = childEnvironment({ PYTHONPATH: PYTHON_PACKAGE, PYTHONDONTWRITEBYTECODE: '1', ...variables });
-  const options = { env, timeout: 120_000, maxBuffer: 2 ** 26 };
+  const options = { env, timeout: 600_000, maxBuffer: 2 ** 26 };
   const { stdout } = await promisify(execFile)(PYTHON, ['-c', PRELUDE + script, url], options);
   return stdout
     .split('\n')

@@ -13,7 +13,7 @@ test('a record is predicted, enqueued, waited for, queried, taken and cancelled'
   const shown = await python(
     url,
     `
-client = Client(URL)
+client = Client(URL, timeout=120)
 show(client.is_ready())
 found = client.predict({"image": ${IMAGE}})
 show([str(found.output.dtype), found.output.shape, int(found.output.argmax()), list(found.outputs)])
@@ -38,7 +38,7 @@ show({uri: type(found).__name__ for uri, found in client.dequeue().items()})
 show(client.dequeue())
 
 async def main():
-    async with AsyncClient(URL) as client:
+    async with AsyncClient(URL, timeout=120) as client:
         show(int((await client.predict({"image": ${IMAGE}})).output.argmax()))
         many = await client.enqueue_many([(f"s{i}", {"image": ${IMAGE}}) for i in range(20)])
         show([int(outcome.result.output.argmax()) async for outcome in client.results(many)] == [3] * 20)
@@ -82,7 +82,7 @@ import time
 from zoo.serving.client import InputQueue, OutputQueue, http_json_to_ndarray
 from bigdl.serving.client import InputQueue as Same
 show([Same is InputQueue, InputQueue("localhost", 6379).client is None, InputQueue().client is not None])
-input, output = InputQueue(), OutputQueue()
+input, output = InputQueue(timeout=120), OutputQueue(timeout=120)
 show(output.query("a:b"))
 input.enqueue("a:b", image=${IMAGE})
 input.enqueue("bad", t=np.array([1, 2]))
@@ -90,7 +90,7 @@ input.enqueue_tensor("tensor", np.zeros((3, 8, 8)))
 while any(isinstance(output.query(uri), str) and output.query(uri) == "[]" for uri in ("a:b", "bad", "tensor")):
     time.sleep(0.02)
 show([int(output.query("a:b").argmax()), output.query("bad")])
-text = input.predict(json.dumps({"instances": [{"image": np.zeros((3, 8, 8)).tolist()}]}))
+text = input.predict(json.dumps({"instances": [{"image": np.zeros((3, 8, 8)).tolist()}]}), timeout=120)
 show(list(json.loads(text)))
 show(http_json_to_ndarray(json.dumps({"predictions": ["{value=" + text + "}"]})).shape)
 show(http_json_to_ndarray('{"predictions":["{\\\\"value\\\\":\\\\"{\\\\\\\\\\\\"data\\\\\\\\\\\\":[1.5],\\\\\\\\\\\\"shape\\\\\\\\\\\\":[1]}\\\\"}"]}').tolist())
@@ -117,7 +117,7 @@ test('a filter is JSON, and its text for the former client', WITH_PYTHON, async 
     url,
     `
 from zoo.serving.client import OutputQueue
-client = Client(URL)
+client = Client(URL, timeout=120)
 show([client.predict({"image": ${IMAGE}}).value[0][0], dict(client.predict({"image": ${IMAGE}}).outputs)])
 show([client.wait(client.enqueue("u", {"image": ${IMAGE}})).value[0][0], OutputQueue(url=URL).query("u")[:4]])
 `,
@@ -134,7 +134,8 @@ test('the programs of docs/how-to/python.md run as they are', WITH_PYTHON, async
   assert.ok(blocks.length >= 4);
   const script = blocks
     .join('\n')
-    .replaceAll('http://localhost:10020', url)
+    .replaceAll('"http://localhost:10020"', `"${url}", timeout=120`)
+    .replaceAll(/timeout=\d+\)/g, 'timeout=120)')
     .replaceAll('"digit-3.png"', IMAGE)
     .replaceAll('print(', 'show(str(');
   // Each print ends its line, or its line's comment.

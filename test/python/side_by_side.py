@@ -10,6 +10,7 @@ is sent through SQS, too.
 import base64
 import importlib
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -95,11 +96,13 @@ def main():
     sys.path.insert(0, sys.argv[1])
     genuine = importlib.import_module("zoo.serving.client")
     assert genuine.__file__.startswith(sys.argv[1]), genuine.__file__
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
-            ["redis-server", "--port", "16379", "--save", ""], stdout=subprocess.PIPE, cwd=folder) as server:
+            ["redis-server", "--port", str(port), "--save", ""], stdout=subprocess.PIPE, cwd=folder) as server:
         next(line for line in server.stdout if b"eady to accept connections" in line)
         try:
-            compare_redis(genuine, 16379)
+            compare_redis(genuine, port)
         finally:
             server.kill()
     compare_signatures()

@@ -86,25 +86,25 @@ FOUND = (200, {"uri": "u", "status": "succeeded", "model": "m", "finishedAt": "2
 class Retries(unittest.TestCase):
     def test_an_enqueue_is_sent_again_with_the_same_identity_and_a_read_too(self):
         with servers.api(answers(BUSY, (502, b""), QUEUED)) as (url, seen):
-            enqueued = Client(url).enqueue("u", {"x": 1})
+            enqueued = Client(url, timeout=600).enqueue("u", {"x": 1})
             self.assertEqual([request.headers["idempotency-key"] for request in seen], [enqueued.identity] * 3)
         with servers.api(answers(BUSY, BUSY, BUSY, FOUND)) as (url, seen):
-            self.assertEqual(error_of(lambda: Client(url).query("u")).code, "queue_unavailable")
+            self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "queue_unavailable")
             self.assertEqual(len(seen), 3)
 
     def test_what_takes_or_predicts_is_sent_again_after_429_alone(self):
         for call in (lambda c: c.query_and_delete("u"), lambda c: c.dequeue(), lambda c: c.predict({"x": 1})):
             with servers.api(answers(BUSY)) as (url, seen):
-                self.assertEqual(error_of(lambda: call(Client(url))).code, "queue_unavailable")
+                self.assertEqual(error_of(lambda: call(Client(url, timeout=600))).code, "queue_unavailable")
                 self.assertEqual(len(seen), 1)
         limited = (429, {"error": "slowly", "code": "rate_limited"}, {"Retry-After": "0"})
         with servers.api(answers(limited, FOUND)) as (url, seen):
-            self.assertEqual(Client(url).query_and_delete("u").output.tolist(), [9007199254740993, -1])
+            self.assertEqual(Client(url, timeout=600).query_and_delete("u").output.tolist(), [9007199254740993, -1])
             self.assertEqual(len(seen), 2)
 
     def test_a_service_that_asks_for_a_long_pause_is_not_waited_for(self):
         with servers.api(answers((429, {"error": "slowly"}, {"Retry-After": "60"}))) as (url, seen):
-            error = error_of(lambda: Client(url).query("u"))
+            error = error_of(lambda: Client(url, timeout=600).query("u"))
             self.assertEqual((error.code, error.retryable, error.status, error.retry_after, len(seen)),
                              ("rate_limited", True, 429, 60.0, 1))
 
@@ -119,16 +119,16 @@ class Answers(unittest.TestCase):
             (302, b"", "bad_config"),
         ):
             with self.subTest(status), servers.api(answers((status, body))) as (url, _):
-                error = error_of(lambda: Client(url).query_and_delete("u"))
+                error = error_of(lambda: Client(url, timeout=600).query_and_delete("u"))
                 self.assertEqual((error.code, str(pickle.loads(pickle.dumps(error)))), (code, str(error)))
 
     def test_a_failed_record_raises_its_error_with_its_uri_and_another_identity_is_no_result(self):
         failed = (200, {"uri": "u", "status": "failed", "error": "no", "code": "bad_input"})
         with servers.api(answers(failed)) as (url, _):
-            error = error_of(lambda: Client(url).query("u"))
+            error = error_of(lambda: Client(url, timeout=600).query("u"))
             self.assertEqual((error.code, error.uri, error.retryable), ("bad_input", "u", False))
         with servers.api(answers(FOUND)) as (url, seen):
-            self.assertIsNone(Client(url).query(Enqueued("a/b?c&d", "i")))
+            self.assertIsNone(Client(url, timeout=600).query(Enqueued("a/b?c&d", "i")))
             self.assertEqual(seen[0].path, "/predictions?uri=a%2Fb%3Fc%26d&identity=i")
 
     def test_outputs_have_their_dtype_and_shape(self):
@@ -136,7 +136,7 @@ class Answers(unittest.TestCase):
                  "uint64": ["18446744073709551615", 0], "bool": [True, False], "string": ["a", "é"]}
         outputs = [{"name": name, "dtype": name, "shape": [1, 2], "data": data} for name, data in cases.items()]
         with servers.api(answers((200, {**FOUND[1], "outputs": outputs}))) as (url, _):
-            found = Client(url).query("u")
+            found = Client(url, timeout=600).query("u")
         self.assertEqual({name: (str(a.dtype), a.shape) for name, a in found.outputs.items()},
                          {name: ("object" if name == "string" else name, (1, 2)) for name in cases})
         self.assertEqual(found.outputs["float32"].tobytes(), np.array([0.1, -0.0], np.float32).tobytes())
@@ -147,7 +147,7 @@ class Answers(unittest.TestCase):
         for dtype, data in (("int8", [1, 300]), ("int8", [1, 1.5]), ("bool", [1, 0]), ("float8", [1, 2]), ("int8", [1])):
             outputs = [{"name": "y", "dtype": dtype, "shape": [2], "data": data}]
             with servers.api(answers((200, {**FOUND[1], "outputs": outputs}))) as (url, _):
-                self.assertEqual(error_of(lambda: Client(url).query("u")).code, "internal")
+                self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "internal")
 
     def test_a_prediction_has_the_dtypes_of_the_model_that_answered(self):
         texts = ['{value=[{"data":[0.1,null],"shape":[2]},{"data":[9007199254740993],"shape":[]}]}']
@@ -159,7 +159,7 @@ class Answers(unittest.TestCase):
             return 200, {"predictions": texts}, {"Model-Version": "v1" if len(seen) < 4 else "v2"}
 
         with servers.api(answer) as (url, seen):
-            client = Client(url, name="j")
+            client = Client(url, timeout=600, name="j")
             found = client.predict({"x": 1})
             self.assertEqual({k: (str(v.dtype), v.shape) for k, v in found.outputs.items()},
                              {"p": ("float32", (2,)), "q": ("int64", ())})
@@ -170,36 +170,36 @@ class Answers(unittest.TestCase):
             self.assertEqual([str(v.dtype) for v in client.predict({"x": 1}).outputs.values()], ["float64", "int64"])
         for text, value in (("{value=[[4,5.0],[3,4.0]]}", [[4, 5.0], [3, 4.0]]), ('{value={"a":1}}', {"a": 1})):
             with servers.api(answers((200, {"predictions": [text]}))) as (url, _):
-                found = Client(url).predict({"x": 1})
+                found = Client(url, timeout=600).predict({"x": 1})
                 self.assertEqual((found.value, dict(found.outputs)), (value, {}))
 
     def test_a_large_result_is_read_once_where_the_service_says_without_saying_who_calls(self):
         large = {**FOUND[1], "identity": "i"}
         with servers.api(lambda request: (200, large)) as (there, taken):
             with servers.api(lambda request: (303, b"", {"Location": f"{there}/large?X-Amz-Signature=s"})) as (url, seen):
-                found = Client(url, token=TOKEN).wait("u", identity="i")
+                found = Client(url, timeout=600, token=TOKEN).wait("u", identity="i")
         self.assertEqual(found.output.dtype, np.int64)
         self.assertEqual(seen[0].headers["authorization"], f"Bearer {TOKEN}")
         self.assertEqual([request.path for request in taken], ["/large?X-Amz-Signature=s"])
         self.assertEqual({"authorization", "x-api-key"} & set(taken[0].headers), set())
         with servers.api(lambda request: (303, b"", {"Location": "/again"})) as (url, seen):
-            self.assertEqual(error_of(lambda: Client(url, api_key="k").query("u")).code, "results_unavailable")
+            self.assertEqual(error_of(lambda: Client(url, timeout=600, api_key="k").query("u")).code, "results_unavailable")
             self.assertEqual([request.path for request in seen], ["/predictions?uri=u", "/again"])
 
     def test_a_drain_that_was_left_goes_on_with_the_next(self):
         pages = [{"results": [{**FOUND[1], "uri": each} for each in "ab"], "more": True},
                  {"results": [{"uri": "c", "status": "failed", "error": "no", "code": "bad_input"}], "more": False}]
         with servers.api(answers(*((200, page) for page in pages))) as (url, seen):
-            client = Client(url)
+            client = Client(url, timeout=600)
             self.assertEqual(next(client.drain()).uri, "a")
             self.assertEqual([(each.uri, each.error and each.error.code) for each in client.drain()],
                              [("b", None), ("c", "bad_input")])
 
     def test_take_deletes_only_what_the_caller_enqueued(self):
         with servers.api(answers((200, {**FOUND[1], "identity": "i"}))) as (url, seen):
-            outcomes = list(Client(url).results(["u"], take=True))
+            outcomes = list(Client(url, timeout=600).results(["u"], take=True))
             self.assertEqual((outcomes[0].error.code, seen), ("bad_request", []))
-            outcomes = list(Client(url).results([Enqueued("u", "i")], take=True))
+            outcomes = list(Client(url, timeout=600).results([Enqueued("u", "i")], take=True))
             self.assertEqual([(request.method, request.path) for request in seen],
                              [("GET", "/predictions?uri=u&identity=i"), ("DELETE", "/predictions?uri=u&identity=i")])
 
@@ -209,7 +209,7 @@ class Answers(unittest.TestCase):
                 yield f"u{i}", {"x": i}
 
         async def run(url):
-            async with AsyncClient(url) as client:
+            async with AsyncClient(url, timeout=600) as client:
                 return await client.enqueue_many(records()) + await client.enqueue_many([("v", {"x": 1}, "mine")])
 
         with servers.api(answers(QUEUED)) as (url, seen):
@@ -221,7 +221,7 @@ class Answers(unittest.TestCase):
 class Fork(unittest.TestCase):
     def test_a_process_that_is_forked_has_connections_of_its_own(self):
         with servers.api(lambda request: (200, {"status": "queued"})) as (url, _):
-            client = Client(url)
+            client = Client(url, timeout=600)
             client.status("u")
             (kept, _), = client._api._http._idle
             child = os.fork()
@@ -238,7 +238,7 @@ class Access(unittest.TestCase):
 
     def sent(self, **options):
         with servers.api(answers((200, {"status": "queued"}))) as (url, seen):
-            Client(url, **options).status("u")
+            Client(url, timeout=600, **options).status("u")
             return {name: seen[0].headers[name] for name in ("authorization", "x-api-key") if name in seen[0].headers}
 
     def test_one_way_to_say_who_calls(self):

@@ -100,7 +100,7 @@ test('an API that verifies signatures takes every call, whatever its uri', WITH_
   const shown = await python(
     `${url}/base path/`,
     `
-client = Client(URL, auth="iam")
+client = Client(URL, auth="iam", timeout=600)
 client.predict({"x": 1})
 for uri in ["a", "a/b?c=d&e", "{x} y+z", "!'()*", "日本 🙂", "%41", "..", "a//b"]:
     client.enqueue(uri, {"x": [1]})
@@ -122,7 +122,7 @@ test(
       aheadMs: 3_600_000,
     });
     const script =
-      'client = Client(URL, auth="iam")\nfor _ in range(3): show(error_of(lambda: client.status("a")))';
+      'client = Client(URL, auth="iam", timeout=600)\nfor _ in range(3): show(error_of(lambda: client.status("a")))';
     assert.deepEqual(await python(ahead.url, script, SIGNED_ENVIRONMENT), [
       "'queued'",
       "'queued'",
@@ -155,9 +155,9 @@ test('connect finds a deployment by its stack, and says why it does not', WITH_P
   const shown = await python(
     endpoint.url,
     `
-show(connect("mine", endpoint=URL).status("u"))
+show(connect("mine", endpoint=URL, timeout=600).status("u"))
 for stack in ("old", "making", "going", "secret", "none", "no name"):
-    show(error_of(lambda: connect(stack, endpoint=URL))[0])
+    show(error_of(lambda: connect(stack, endpoint=URL, timeout=600))[0])
 show(error_of(lambda: connect("silent", endpoint=URL, timeout=0.2))[0])
 show(error_of(lambda: connect())[0])
 `,

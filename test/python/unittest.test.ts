@@ -21,7 +21,7 @@ for (const module of MODULES) {
     const env = childEnvironment({ PYTHONPATH: PYTHON_PACKAGE, PYTHONDONTWRITEBYTECODE: '1' });
     // Clients of tests are not closed one by one.
     const args = ['-W', 'ignore::ResourceWarning', '-m', 'unittest', module];
-    const { stderr } = await promisify(execFile)(python, args, { cwd: HERE, env, timeout: 240_000 });
+    const { stderr } = await promisify(execFile)(python, args, { cwd: HERE, env, timeout: 600_000 });
     assert.match(stderr, /^Ran \d+ tests/m);
   });
 }
