@@ -118,18 +118,16 @@ class AsyncClient:
 
     async def drain(self, *, timeout: Optional[float] = None) -> AsyncIterator[Outcome]:
         """As `Client.drain`."""
-        outcomes = self._client.drain(timeout=timeout)
-        while True:
-            outcome = await self._run(timeout, lambda: next(outcomes, None))
-            if outcome is None:
-                return
+        seconds = check_timeout(self._timeout if timeout is None else timeout)
+        async for outcome in self._drained(lambda: seconds):
             yield outcome
 
     async def dequeue(self, *, timeout: Optional[float] = None) -> Dict[str, Union[Result, ServingError]]:
         """As `Client.dequeue`."""
         taken: Dict[str, Union[Result, ServingError]] = {}
+        end = time.monotonic() + check_timeout(self._timeout if timeout is None else timeout)
         try:
-            async for outcome in self.drain(timeout=timeout):
+            async for outcome in self._drained(lambda: max(0.001, end - time.monotonic())):
                 taken[outcome.uri] = outcome.found
         except ServingError:
             if not taken:
@@ -178,6 +176,19 @@ class AsyncClient:
             control.cancel()
             waiting.cancel()
         raise ServingError("timeout", f"no thread was free within {seconds:g} s: raise max_concurrency ({self._width})")
+
+    async def _drained(self, limit: Callable[[], float]) -> AsyncIterator[Outcome]:
+        more = True
+        while True:
+            # Here, and not in a thread: what is taken from the client must reach the caller.
+            outcome = self._client._take()
+            if outcome is not None:
+                yield outcome
+            elif more:
+                seconds = limit()
+                more = await self._run(seconds, lambda: self._client._take_page(self._client._limit(seconds)))
+            else:
+                return
 
     async def _in_order(self, call: Callable[[_A], Awaitable[_T]], items: AsyncIterator[_A]) -> AsyncIterator[_T]:
         flying: Deque["asyncio.Task[_T]"] = deque()

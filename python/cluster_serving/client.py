@@ -189,29 +189,18 @@ class Client:
         A yielded result is gone from the service. The next `drain` of this client gives what an interrupted one left.
         `timeout` is for each question to the service. Raises results_unavailable.
         """
-        more = True
-        while more or self._left:
-            with self._lock:
-                answer = self._left.popleft() if self._left else None
-            if answer is not None:
-                yield outcome_of(answer)
-                continue
-            page = self._over_http.json("DELETE", "/predictions", self._limit(timeout))
-            if not isinstance(page, dict) or not isinstance(page.get("results"), list):
-                raise ServingError("internal", f"{self._over_http.url} answered without results")
-            more = page.get("more") is True
-            with self._lock:
-                self._left.extend(page["results"])
+        return self._drained(lambda: self._limit(timeout))
 
     def dequeue(self, *, timeout: Optional[float] = None) -> Dict[str, Union[Result, ServingError]]:
         """As `drain`, by uri; failures are errors in their place.
 
-        If the service becomes unavailable meanwhile, returns what was taken. Raises results_unavailable when that is
-        nothing.
+        If the service becomes unavailable meanwhile, or the time is up, returns what was taken. Raises
+        results_unavailable or timeout when that is nothing.
         """
         taken: Dict[str, Union[Result, ServingError]] = {}
+        deadline = self._limit(timeout)
         try:
-            for outcome in self.drain(timeout=timeout):
+            for outcome in self._drained(lambda: deadline):
                 taken[outcome.uri] = outcome.found
         except ServingError:
             # These are no longer in the service, so they must be returned.
@@ -338,6 +327,31 @@ class Client:
         if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:
             return None
         return result_of(answer)
+
+    def _drained(self, limit: Callable[[], Deadline]) -> Iterator[Outcome]:
+        more = True
+        while True:
+            outcome = self._take()
+            if outcome is not None:
+                yield outcome
+            elif more:
+                more = self._take_page(limit())
+            else:
+                return
+
+    def _take(self) -> Optional[Outcome]:
+        with self._lock:
+            answer = self._left.popleft() if self._left else None
+        return None if answer is None else outcome_of(answer)
+
+    def _take_page(self, deadline: Deadline) -> bool:
+        """Takes results from the service, for `_take`. Returns whether there may be more."""
+        page = self._over_http.json("DELETE", "/predictions", deadline)
+        if not isinstance(page, dict) or not isinstance(page.get("results"), list):
+            raise ServingError("internal", f"{self._over_http.url} answered without results")
+        with self._lock:
+            self._left.extend(page["results"])
+        return page.get("more") is True
 
     def _outcome(self, record: Uri, take: bool, end: float) -> Outcome:
         uri, identity = named(record, None)

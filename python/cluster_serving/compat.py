@@ -124,8 +124,15 @@ class InputQueue(API):
         pause = 0.001
         while True:
             left = end - time.monotonic()
-            answer = self._output.read(uri, True, left) if left > 0 else "[]"
-            if left <= 0 or not (isinstance(answer, str) and answer == "[]"):
+            if left <= 0:
+                return "[]"
+            try:
+                answer = self._output.read(uri, True, left)
+            except ServingError as error:
+                if error.code != "timeout":
+                    raise
+                return "[]"
+            if not isinstance(answer, str) or answer != "[]":
                 return answer
             time.sleep(min(pause, left))
             pause = min(pause + 0.001, 0.25)

@@ -110,7 +110,7 @@ class Redis(unittest.TestCase):
     def test_predict_gives_nothing_in_time_where_nobody_answers(self):
         queue = self.queue(InputQueue)
         queue._output = self.queue(OutputQueue)
-        self.assertEqual(queue.predict({"t": np.array([1])}, timeout=0.05), "[]")
+        self.assertEqual(queue.predict({"t": np.array([1])}, timeout=2), "[]")
 
 
 class Gone(unittest.TestCase):

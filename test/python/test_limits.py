@@ -179,6 +179,16 @@ class Size(unittest.TestCase):
             self.assertEqual(code_of(lambda: Client(url, timeout=LONG).query("u")), "too_large")
 
 
+class Endless(unittest.TestCase):
+    def test_a_service_that_always_has_more_results_does_not_hold_dequeue(self):
+        page = {"results": [{"uri": "u", "status": "succeeded", "outputs": []}], "more": True}
+        with servers.api(lambda request: (200, page)) as (url, _):
+            for call in (lambda: list(Client(url).dequeue(timeout=LIMIT)),
+                         lambda: list(in_asyncio(url, lambda client: client.dequeue(timeout=LIMIT)))):
+                # On a busy machine, the time may be up before the first page.
+                self.assertIn(code_of(call), ("answered ['u']", "timeout"))
+
+
 class Lost(unittest.TestCase):
     def test_a_port_without_a_service(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
