@@ -20,7 +20,7 @@ from wkr_serving.client.deadline import Deadline
 from wkr_serving.client.transport import Answer, Http, WKRError
 
 from ._access import Access
-from ._errors import CODES, ServingError, bad_config, bad_request
+from ._errors import ServingError, bad_config, bad_request, is_code
 from ._results import parse
 
 # Of an answer. An endless one is read so far.
@@ -109,7 +109,7 @@ class Api:
         """As `json`, with the headers of the answer. A 303, which leads to a large result, is followed once."""
         try:
             answer = self._tried(method, path, deadline, body, headers or {})
-            if answer.status == 303:
+            if answer.status == 303 and method != "POST":
                 answer = self._followed(answer, deadline)
         except TimeoutError as error:
             raise ServingError("timeout", f"{self.url}: {error}") from error
@@ -170,12 +170,12 @@ class Api:
         if not parts.hostname or (parts.scheme != "https" and self.url.startswith("https:")):
             raise bad_config(f"{self.url} redirects to an address that is not https: is it the url of the API?")
         url = f"{parts.scheme}://{parts.netloc}"
-        there = Http(url, None, self._http.max_bytes, self._ssl_context, _proxy_of(url))
         try:
-            path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
-            found = there.request("GET", path, deadline)
+            there = Http(url, None, self._http.max_bytes, self._ssl_context, _proxy_of(url))
         except ValueError as error:
             raise bad_config(f"{self.url} redirects to no address: {error}") from error
+        try:
+            found = there.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")), deadline)
         finally:
             there.close()
         if found.status != 200:
@@ -192,7 +192,7 @@ class Api:
         texts = [text for text in (body.get("error"), body.get("message")) if isinstance(text, str)]
         shown = texts[0][:4096] if texts else f"{self.url} answered {answer.status}"
         route = path.partition("?")[0]
-        if code not in CODES:
+        if not isinstance(code, str) or not is_code(code):
             if answer.status == 404:
                 return bad_config(f"{self.url} has no {route}: is it the url of the API?")
             code = _OF_STATUS.get(answer.status, "bad_request" if answer.status < 500 else "internal")

@@ -29,6 +29,11 @@ CODES: Dict[str, Tuple[int, bool]] = {
 }
 
 
+def is_code(code: Any) -> bool:
+    """Whether a value of JSON is one of the codes."""
+    return isinstance(code, str) and code in CODES
+
+
 class ServingError(Exception):
     """A call or a record that failed.
 
@@ -40,7 +45,7 @@ class ServingError(Exception):
     def __init__(self, code: str, message: str, uri: Optional[str] = None,
                  retry_after: Optional[float] = None) -> None:
         super().__init__(message)
-        self.code = code if code in CODES else "internal"
+        self.code = code if is_code(code) else "internal"
         self.message = message
         self.uri = uri
         self.retry_after = retry_after

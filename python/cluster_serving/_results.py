@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 import numpy
 
-from ._errors import CODES, ServingError
+from ._errors import ServingError
 
 # Of /v2, by which it names the dtypes of a model.
 _DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
@@ -87,8 +87,7 @@ def result_of(answer: Any) -> Result:
         raise _malformed("a result has no uri")
     uri, identity = answer["uri"], str(answer.get("identity") or "")
     if answer.get("status") != "succeeded":
-        code = answer.get("code")
-        raise ServingError(code if code in CODES else "internal", str(answer.get("error", "the record failed")), uri)
+        raise ServingError(answer.get("code", ""), str(answer.get("error", "the record failed")), uri)
     value = answer.get("filtered", answer.get("value"))
     outputs: Dict[str, Any] = {}
     for output in _list(answer.get("outputs", []), "outputs"):
@@ -128,7 +127,7 @@ def declared_outputs(metadata: Any) -> List[Output]:
 
 def _array_of(tensor: Mapping[str, Any], dtype: Any) -> Any:
     data, shape = _list(tensor.get("data"), "data"), _list(tensor.get("shape"), "shape")
-    if dtype not in _DTYPES:
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
         raise _malformed(f"unknown dtype {dtype!r:.40}: update the client")
     if not all(isinstance(dim, int) and dim >= 0 for dim in shape) or math.prod(shape) != len(data):
         raise _malformed(f"{len(data)} elements are not of shape {shape!r:.80}")

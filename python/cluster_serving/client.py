@@ -285,7 +285,8 @@ class Client:
             try:
                 metadata = self._over_http.json("GET", f"/v2/models/{quote(self._name)}", deadline)
                 # Another one if the model has just changed: then JSON alone says the dtypes.
-                is_same = isinstance(metadata, dict) and model in metadata.get("versions", [])
+                versions = metadata.get("versions") if isinstance(metadata, dict) else None
+                is_same = isinstance(versions, list) and model in versions
                 declared = {model: declared_outputs(metadata) if is_same else None}
             except ServingError as error:
                 # For who may call /predict alone, and for a job of another name.

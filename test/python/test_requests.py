@@ -122,6 +122,27 @@ class Answers(unittest.TestCase):
                 error = error_of(lambda: Client(url, timeout=600).query_and_delete("u"))
                 self.assertEqual((error.code, str(pickle.loads(pickle.dumps(error)))), (code, str(error)))
 
+    def test_no_JSON_makes_another_error_than_that_of_the_service(self):
+        outputs = [1, [1], [{}], [{"name": "y", "dtype": [], "shape": [1], "data": [1]}],
+                   *([{"name": "y", "dtype": "float32", "shape": shape, "data": data}]
+                     for shape, data in ((1, [1]), ([-1], []), ([1], [[1]]), ([1], ["x"]), ([2**70], []), ([None], [1])))]
+        texts = ["", 1, "{value=}", "{value=[}", '{value={"data":1,"shape":[1]}}', '{value={"data":[[]],"shape":[1]}}',
+                 '{value={"data":[1e999],"shape":[1]}}', "{value=" + "[" * 10**5 + "}"]
+        bodies = [None, 1, "x", [], {}, {"code": [], "error": {}}, {"uri": 1}, {"uri": "u", "status": [], "code": {}},
+                  {"results": 1}, {"results": [1], "more": 1}, {"status": {}}, b"[" * 10**5, b'{"x":' + b"9" * 10**5 + b"}",
+                  b'{"x":NaN}', b"\xff", *({"predictions": [text]} for text in texts),
+                  *({"uri": "u", "status": "succeeded", "finishedAt": 1, "outputs": each} for each in outputs)]
+        calls = (lambda c: c.query("u"), lambda c: c.predict({"x": 1}), lambda c: c.dequeue(), lambda c: c.status("u"))
+        given = []
+        with servers.api(lambda request: given[0]) as (url, _):
+            client = Client(url, timeout=600)
+            for status in (200, 400):
+                for body in bodies:
+                    given[:] = [(status, body)]
+                    # Another exception would end the test.
+                    found = [error_of(lambda: call(client)) for call in calls]
+                    self.assertIsInstance(found[0], ServingError, body)
+
     def test_a_failed_record_raises_its_error_with_its_uri_and_another_identity_is_no_result(self):
         failed = (200, {"uri": "u", "status": "failed", "error": "no", "code": "bad_input"})
         with servers.api(answers(failed)) as (url, _):
