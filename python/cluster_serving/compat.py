@@ -54,9 +54,10 @@ class API:
         if self.client is not None:
             raise bad_config("this queue does not use Redis")
         if self._redis is None:
+            # Without retries of its own: an XADD whose answer was lost would be two records.
             self._redis = extra("redis", "zoo").StrictRedis(host=self.host, port=int(self.port), db=0,
                                                             socket_connect_timeout=self.timeout,
-                                                            socket_timeout=self.timeout)
+                                                            socket_timeout=self.timeout, retry=None)
         return self._redis
 
     def _ask(self, call: Callable[[Any], _T], seconds: Optional[float] = None) -> _T:
