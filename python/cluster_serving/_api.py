@@ -38,10 +38,10 @@ _WHO_CALLS = ("say who calls, with AWS credentials that may execute-api:Invoke (
 
 
 class Call:
-    """A call that another thread may cancel: since when it waits, and its present deadline."""
+    """A call that another thread may cancel: since when it waits (None: its limits count from now), and its deadline."""
 
     def __init__(self) -> None:
-        self.begun = time.monotonic()
+        self.begun: Optional[float] = time.monotonic()
         self._lock = threading.Lock()
         self._deadline: Optional[Deadline] = None
         self._is_cancelled = False

@@ -14,7 +14,7 @@ from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mappin
 from wkr_serving.client.deadline import Deadline
 
 from ._access import Access
-from ._api import Api, check_timeout, deadline_of
+from ._api import CALL, Api, check_timeout, deadline_of
 from ._errors import ServingError, bad_config, bad_request
 from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
 from ._many import MOST_ERRORS, EnqueueError, Record, in_order
@@ -356,6 +356,10 @@ class Client:
 
     def _outcome(self, record: Uri, take: bool, end: float) -> Outcome:
         uri, identity = named(record, None)
+        control = CALL.get()
+        if control is not None:
+            # What is left is counted from now, and not from when this began to wait for a thread.
+            control.begun = None
         try:
             if take and identity is None:
                 raise bad_request("take: expected what enqueue returned, because a uri alone may be another's")

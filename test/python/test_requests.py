@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import time
 import unittest
 from datetime import datetime, timezone
 
@@ -223,6 +224,17 @@ class Answers(unittest.TestCase):
             outcomes = list(Client(url, timeout=600).results([Enqueued("u", "i")], take=True))
             self.assertEqual([(request.method, request.path) for request in seen],
                              [("GET", "/predictions?uri=u&identity=i"), ("DELETE", "/predictions?uri=u&identity=i")])
+
+    def test_a_record_that_waits_for_a_thread_has_what_is_left_of_the_limit(self):
+        from cluster_serving._api import CALL, Call
+
+        with servers.api(answers(FOUND)) as (url, _):
+            client = Client(url, timeout=600)
+            control = Call()
+            control.begun -= 1000
+            CALL.set(control)
+            self.addCleanup(CALL.set, None)
+            self.assertEqual(client._outcome("u", False, time.monotonic() + 600).error, None)
 
     def test_asyncio_reads_iterables_of_both_kinds(self):
         async def records():
