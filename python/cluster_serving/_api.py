@@ -6,6 +6,7 @@ and whose answer was lost cannot be taken again.
 from __future__ import annotations
 
 import contextvars
+import hashlib
 import json
 import math
 import random
@@ -22,9 +23,12 @@ from wkr_serving.client.transport import Answer, Http, WKRError
 from ._access import Access
 from ._errors import ServingError, bad_config, bad_request, is_code
 from ._results import parse
+from ._sigv4 import quote
 
 # Of an answer. An endless one is read so far.
 MAX_BYTES = 64 * 1024 * 1024
+# Of a large result, which says its size.
+_LARGE_BYTES = 256 * 1024 * 1024
 _MAX_TIMEOUT = 24 * 60 * 60.0
 _TRIES = 3
 _FIRST_PAUSE = 0.2
@@ -110,7 +114,7 @@ class Api:
         try:
             answer = self._tried(method, path, deadline, body, headers or {})
             if answer.status == 303 and method != "POST":
-                answer = self._followed(answer, deadline)
+                answer = self._large(answer, method, path, deadline)
         except TimeoutError as error:
             raise ServingError("timeout", f"{self.url}: {error}") from error
         except WKRError as error:
@@ -164,18 +168,38 @@ class Api:
                 break
         return answer
 
-    def _followed(self, answer: Answer, deadline: Deadline) -> Answer:
-        """Reads a large result where the service says it is. The address itself is the permission to read it."""
+    def _large(self, answer: Answer, method: str, path: str, deadline: Deadline) -> Answer:
+        """Reads a large result where the service says it is. What takes it deletes it when it is here, and not before."""
+        pointer = _pointer_of(answer)
+        size = pointer.get("bytes")
+        if isinstance(size, int) and size > _LARGE_BYTES:
+            raise ServingError("too_large", f"the result has {size} bytes, over the limit of {_LARGE_BYTES}")
+        found = self._followed(answer, size if isinstance(size, int) else self._http.max_bytes, deadline)
+        if "sha256" in pointer and hashlib.sha256(found.body).hexdigest() != pointer["sha256"]:
+            raise ServingError("results_unavailable", f"{self.url} leads to something else than the result")
+        if method == "DELETE" and isinstance(pointer.get("id"), str):
+            deleted = self._tried("DELETE", f"{path}&fetched={quote(pointer['id'])}", deadline, None, {})
+            if deleted.status != 200:
+                # Another client has it.
+                return deleted
+        return found
+
+    def _followed(self, answer: Answer, max_bytes: int, deadline: Deadline) -> Answer:
+        """Another address is itself the permission to read it: nothing that says who calls is sent there."""
         parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.url}/", answer.headers.get("Location", "")))
         if not parts.hostname or (parts.scheme != "https" and self.url.startswith("https:")):
             raise bad_config(f"{self.url} redirects to an address that is not https: is it the url of the API?")
         url = f"{parts.scheme}://{parts.netloc}"
+        path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         try:
-            there = Http(url, None, self._http.max_bytes, self._ssl_context, _proxy_of(url))
+            there = Http(url, None, max_bytes, self._ssl_context, _proxy_of(url))
         except ValueError as error:
             raise bad_config(f"{self.url} redirects to no address: {error}") from error
+        is_own = self.url == url or self.url.startswith(f"{url}/")
+        headers = {"Host": there.host}
         try:
-            found = there.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")), deadline)
+            added = self._access.headers("GET", path, headers, b"", deadline) if is_own else {}
+            found = there.request("GET", path, deadline, headers={**headers, **added})
         finally:
             there.close()
         if found.status != 200:
@@ -208,6 +232,16 @@ def _network_error(error: WKRError) -> ServingError:
     if error.code == "closed":
         return bad_request("this client was closed")
     return ServingError("internal" if error.code == "malformed_answer" else "queue_unavailable", error.message)
+
+
+def _pointer_of(answer: Answer) -> Dict[str, Any]:
+    """What a redirect says of the large result; nothing where it does not."""
+    try:
+        body = parse(answer.body, "the redirect")
+    except ServingError:
+        return {}
+    pointer = body.get("large") if isinstance(body, dict) else None
+    return pointer if isinstance(pointer, dict) else {}
 
 
 def _retry_after(answer: Answer) -> Optional[float]:

@@ -186,7 +186,8 @@ class Client:
     def drain(self, *, timeout: Optional[float] = None) -> Iterator[Outcome]:
         """Takes all finished results of the job, also those of other programs, and yields them one by one.
 
-        A yielded result is gone from the service. The next `drain` of this client gives what an interrupted one left.
+        A yielded result is gone from the service, except for a large one: its outcome is the error too_large, and
+        `query_and_delete` takes it. The next `drain` of this client gives what an interrupted one left.
         `timeout` is for each question to the service. Raises results_unavailable.
         """
         return self._drained(lambda: self._limit(timeout))

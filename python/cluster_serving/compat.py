@@ -201,8 +201,14 @@ class OutputQueue(API):
     def dequeue(self) -> Dict[str, Any]:
         """Takes all results of the job, also those of other programs, by uri."""
         if self.client is not None:
-            found = self.client.dequeue().items()
-            return {uri: _nan_of(each) if isinstance(each, ServingError) else _former(each) for uri, each in found}
+            found: Dict[str, Any] = {}
+            for uri, each in self.client.dequeue().items():
+                found[uri] = _nan_of(each) if isinstance(each, ServingError) else _former(each)
+                if isinstance(each, ServingError) and each.code == "too_large":
+                    # A large result stays under its uri; a record that failed because it was too large does not.
+                    large = self.query_and_delete(uri)
+                    found[uri] = "NaN" if isinstance(large, str) and large == "[]" else large
+            return found
         prefix = f"{RESULT_PREFIX}{self.name}:"
 
         def take(db: Any) -> Dict[bytes, Any]:

@@ -1,5 +1,6 @@
 """What is sent: inputs, retries, identities, redirects, and who calls."""
 import asyncio
+import hashlib
 import io
 import json
 import os
@@ -207,6 +208,39 @@ class Answers(unittest.TestCase):
         with servers.api(lambda request: (303, b"", {"Location": "/again"})) as (url, seen):
             self.assertEqual(error_of(lambda: Client(url, timeout=600, api_key="k").query("u")).code, "results_unavailable")
             self.assertEqual([request.path for request in seen], ["/predictions?uri=u", "/again"])
+
+    def test_a_large_result_is_deleted_when_it_is_here_and_only_if_it_is_whole(self):
+        body = json.dumps(FOUND[1]).encode()
+        pointer = {"id": "i/d", "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+
+        def answer(request):
+            if request.path.startswith("/large"):
+                return 200, body
+            if "fetched=" in request.path:
+                return 200, {"uri": "u"}
+            return 303, {"uri": "u", "large": pointer}, {"Location": "/large"}
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, token=TOKEN)
+            self.assertEqual(client.query_and_delete("u").output.dtype, np.int64)
+            self.assertEqual([(each.method, each.path) for each in seen],
+                             [("DELETE", "/predictions?uri=u"), ("GET", "/large"),
+                              ("DELETE", "/predictions?uri=u&fetched=i%2Fd")])
+            # On a single machine, the address is one of the API itself.
+            self.assertEqual({each.headers["authorization"] for each in seen}, {f"Bearer {TOKEN}"})
+            for wrong, code in (({"sha256": "0"}, "results_unavailable"), ({"bytes": 5}, "too_large"),
+                                ({"bytes": 2**40}, "too_large")):
+                seen.clear()
+                pointer.update(wrong)
+                self.assertEqual(error_of(lambda: client.query_and_delete("u")).code, code)
+                self.assertFalse([each for each in seen if "fetched" in each.path])
+
+    def test_a_large_result_in_a_page_is_an_error_that_says_how_to_take_it(self):
+        page = {"results": [{"uri": "u", "status": "succeeded", "large": {"id": "i"}, "location": "/x"}], "more": False}
+        with servers.api(answers((200, page))) as (url, _):
+            (outcome,) = Client(url, timeout=600).drain()
+        self.assertEqual((outcome.uri, outcome.error.code, "query_and_delete" in outcome.error.message),
+                         ("u", "too_large", True))
 
     def test_a_drain_that_was_left_goes_on_with_the_next(self):
         pages = [{"results": [{**FOUND[1], "uri": each} for each in "ab"], "more": True},
