@@ -5,8 +5,10 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { deployerPolicies, type PolicyRequest } from '../../../infra/deployer-policy.ts';
 import { isInstalled } from '../../../local/redis/installed.ts';
-import { CHANGED, DIGIT, type Life, live, STACK } from './life.ts';
+import { withoutSandbox } from './functions.ts';
+import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, STACK } from './life.ts';
 import { REGION, type Role } from './moto.ts';
 import { type Call, callOf, refusedCalls, unusedRights } from './policies.ts';
 import { pythonTools, runtimeClient } from './tools.ts';
@@ -79,6 +81,14 @@ for (const variant of DEPLOYED) {
       assert.deepEqual([submitted, large.status, deleted, letters.length], [202, 'succeeded', 200, 1]);
     });
 
+    test('each of its six functions answered under the runtime client of AWS, in a place as bare as Lambda', (t) => {
+      const { answered } = life.first;
+      assert.equal(Object.keys(answered).length, 6);
+      for (const [name, count] of Object.entries(answered)) assert.ok(count > 0, name);
+      const why = withoutSandbox(client);
+      if (why !== undefined) t.skip(`they ran in processes that Node restricts: ${why}`);
+    });
+
     test('an update with other parameters changes what they name and keeps the data', () => {
       const { created, changed } = life;
       assert.deepEqual(changed.buckets, created.buckets);
@@ -108,6 +118,25 @@ for (const variant of DEPLOYED) {
           role.RoleName,
         );
       }
+    });
+
+    test('every call of serverless itself is one that the policy of who deploys allows', () => {
+      const { recorded, template } = life;
+      const policies = deployerPolicies({
+        kind: 'deployer',
+        template: template as PolicyRequest['template'],
+        service: 'cluster-serving',
+        stage: 'dev',
+        queueName: `${STACK}-queue`,
+        account: '123456789012',
+        region: REGION,
+        partition: 'aws',
+        deploymentRole: null,
+      });
+      const calls = recorded.filter(({ key }) => key === DEPLOYER_KEY).map((one) => callOf(one, REGION));
+      assert.ok(calls.length > 50, `${calls.length} calls`);
+      const Statements = policies.flatMap(({ Statement }) => Statement);
+      assert.deepEqual(refusedCalls({ Statements }, calls), []);
     });
 
     test('remove leaves nothing', () => {

@@ -34,6 +34,8 @@ export interface FunctionRequest {
 export interface RunningFunction {
   readonly name: string;
   invoke(event: unknown): Promise<unknown>;
+  /** How many events it has answered. */
+  answered(): number;
   output(): string;
   close(): Promise<void>;
 }
@@ -90,7 +92,7 @@ export async function startFunction(request: FunctionRequest): Promise<RunningFu
       },
       readable: [certificate],
     });
-    return { name, ...artifact };
+    return counted({ name, ...artifact });
   }
   await chmod(task, 0o755);
   const root = await mkdtemp(join(folder, 'root-'));
@@ -102,7 +104,7 @@ export async function startFunction(request: FunctionRequest): Promise<RunningFu
     environment: { ...environment, NODE_EXTRA_CA_CERTS: CERTIFICATE_INSIDE },
     within: sandboxed(places),
   });
-  return {
+  return counted({
     name,
     invoke: async (event) => {
       const answer = await runtime.invoke(event, deployed.Timeout * 1_000);
@@ -111,7 +113,17 @@ export async function startFunction(request: FunctionRequest): Promise<RunningFu
     },
     output: runtime.output,
     close: runtime.close,
+  });
+}
+
+function counted(running: Omit<RunningFunction, 'answered'>): RunningFunction {
+  let count = 0;
+  const invoke = async (event: unknown) => {
+    const answer = await running.invoke(event);
+    count++;
+    return answer;
   };
+  return { ...running, invoke, answered: () => count };
 }
 
 function environmentOf({ deployed, role, endpoint }: FunctionRequest): Record<string, string> {

@@ -10,7 +10,7 @@ import { authorizedFetch } from '../../../sdk/access.ts';
 import { type CliAnswer, cli, cliJson, IMAGES } from '../../cli/cli.ts';
 import { useAws } from '../../support/environment.ts';
 import { smallJpeg } from '../../support/jpegs.ts';
-import { copyProject, runServerless } from '../../support/packaging.ts';
+import { copyProject, packagedIn, runServerless } from '../../support/packaging.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { SIGNED_ENVIRONMENT } from '../../support/signed-api.ts';
 import { startTlsProxy, type TlsProxy } from '../../support/tls.ts';
@@ -21,6 +21,7 @@ import type { Tool } from './tools.ts';
 import { type DeployedVariant, params } from './variants.ts';
 
 export const STACK = 'cluster-serving-dev';
+export const DEPLOYER_KEY = 'AKIDDEPLOYER';
 export const DIGIT = 7;
 const CONFIG = 'examples/digits/config.yaml';
 const PASSWORD = 'a/secret+of=redis';
@@ -42,15 +43,17 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   const redis = await startProtectedRedis(t, folder, variant, moto);
   const project = await copyProject();
   t.after(() => rm(project, { recursive: true, force: true }));
-  const environment = {
-    ...SIGNED_ENVIRONMENT,
-    AWS_ENDPOINT_URL: moto.url,
+  const environment = { ...SIGNED_ENVIRONMENT, AWS_ENDPOINT_URL: moto.url };
+  const ofDeployer = {
+    ...environment,
+    AWS_ACCESS_KEY_ID: DEPLOYER_KEY,
+    // Between two looks at the stack's events; osls's default is 5000.
     SLS_AWS_MONITORING_FREQUENCY: '50',
   };
   useAws(environment);
   const options = params({ config: CONFIG, ...variant.parameters(`localhost:${redis.port}`) });
   const serverless = async (command: string, ...more: readonly string[]) => {
-    const run = await runServerless(project, [command, ...options, ...more], environment);
+    const run = await runServerless(project, [command, ...options, ...more], ofDeployer);
     assert.equal(run.exitCode, 0, `${command}: ${run.output}\n${moto.output().slice(-4_000)}`);
     return run.output;
   };
@@ -80,10 +83,13 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   const published = await serverless('publish');
   const first = await using(async (hooks) => {
     const stack = await startStack(hooks, await running());
-    return { ...(await use(moto, stack, environment)), ...(await strain(moto, stack, bucket)) };
+    const seen = { ...(await use(stack, environment)), ...(await strain(moto, stack, bucket)) };
+    const answered = [...stack.functions.values()].map((one) => [one.name, one.answered()] as const);
+    return { ...seen, answered: Object.fromEntries(answered) };
   });
   const updated = await serverless('deploy', ...params(CHANGED));
   const changed = await look();
+  const template = await packagedIn(project).template();
   const second = await using(async (hooks) => respondLater(await startStack(hooks, await running())));
   const recorded = await moto.recorded();
   for (const name of created.buckets) if (name === bucket) await empty(s3, name);
@@ -93,6 +99,8 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     outputs: { deployed, info, published, updated, removed },
     created,
     changed,
+    /** Of the update, as it was packaged. */
+    template,
     left,
     first,
     second,
@@ -167,7 +175,7 @@ async function withoutModel(
 }
 
 /** What a user types, with nothing but the name of the stack. */
-async function use(moto: Moto, { api }: RunningStack, env: Readonly<Record<string, string>>) {
+async function use({ api }: RunningStack, env: Readonly<Record<string, string>>) {
   const image = join(IMAGES, `digit-${DIGIT}.png`);
   const at = ['--stack', STACK];
   const enqueued = await cli(['enqueue', `a digit=${image}`, ...at], { env });
@@ -175,7 +183,7 @@ async function use(moto: Moto, { api }: RunningStack, env: Readonly<Record<strin
   const predicted = await cli(['predict', image, ...at], { env });
   const status = await cli(['status', ...at], { env });
   const unsigned = await fetch(`${api.url}/ready`);
-  return { enqueued, queried, predicted, status, unsigned: unsigned.status, refused: [...api.refused], moto };
+  return { enqueued, queried, predicted, status, unsigned: unsigned.status, refused: [...api.refused] };
 }
 
 /** A record over the limit of a message, and one that was delivered too often. */

@@ -41,7 +41,7 @@ export interface Mapping {
   readonly EventSourceArn: string;
   readonly FunctionArn: string;
   readonly BatchSize: number;
-  readonly MaximumBatchingWindowInSeconds: number;
+  readonly MaximumBatchingWindowInSeconds?: number;
 }
 
 export interface Role {

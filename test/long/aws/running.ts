@@ -81,7 +81,7 @@ export async function startStack(t: Hooks, options: RunningOptions): Promise<Run
       functionName: deployed.FunctionName,
       handler: (event: SQSEvent) => invoke(functions, FunctionArn, event) as Promise<SQSBatchResponse>,
       batchSize: mapping.BatchSize,
-      windowSeconds: mapping.MaximumBatchingWindowInSeconds,
+      windowSeconds: mapping.MaximumBatchingWindowInSeconds ?? 0,
       maximumConcurrency: 1,
       functionTimeoutMs: deployed.Timeout * 1_000,
       waitSeconds: WAIT_SECONDS,

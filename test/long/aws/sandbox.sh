@@ -15,6 +15,9 @@ for place in bin sbin lib lib64; do
 done
 mount --bind /usr usr
 mount --bind /etc etc
+# As on Lambda the user has a name, and a home that is not there.
+echo sbx_user1051:x:993:990::/home/sbx_user1051:/sbin/nologin > var/lang/passwd
+mount --bind var/lang/passwd etc/passwd
 mount --bind /dev dev
 mount --rbind /proc proc
 mount --bind "$client" var/runtime
@@ -22,7 +25,7 @@ mount --bind "$task" var/task
 mount --bind "$node" var/lang/bin/node
 mount --bind "$certificate" var/lang/ca.pem
 mount -t tmpfs -o mode=1777,size=512m none tmp
-for place in usr etc dev var/runtime var/task var/lang/bin/node var/lang/ca.pem .; do
+for place in usr etc etc/passwd dev var/runtime var/task var/lang/bin/node var/lang/ca.pem .; do
   mount -o remount,bind,ro "$place"
 done
 exec chroot --userspec=993:990 --groups= . env --chdir=/var/task "$@"
