@@ -21,7 +21,6 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 REGION = "eu-west-1"
-MAX_RECORDED_BYTES = 64 * 1024
 places = {"redis": ["redis.invalid", 6379], "api": None}
 
 
@@ -44,37 +43,27 @@ class Quiet(MotoRequestHandler):
 
 
 def wrapped(application, record):
+    writing = threading.Lock()
+
     def respond(environ, start_response):
-        path = environ["PATH_INFO"]
-        if path.startswith("/-/"):
+        if environ["PATH_INFO"].startswith("/-/"):
             return own(environ, start_response)
-        record.write(json.dumps(seen(environ)) + "\n")
-        record.flush()
-        body = b"".join(application(environ, start_response_later := Later(start_response)))
+        line = json.dumps(seen(environ)) + "\n"
+        with writing:
+            record.write(line)
+            record.flush()
+        began = []
+        body = b"".join(application(environ, lambda status, headers, exc_info=None: began.extend([status, headers])))
+        status, headers = began
         # API Gateway chooses the address of an API, and the test has its gateway elsewhere.
         if places["api"] and b"<DescribeStacksResult" in body:
             body = re.sub(rb"https://[a-z0-9]+\.execute-api\.[a-z0-9.-]+", places["api"].encode(), body)
-        start_response_later.start(len(body))
+            headers = [one for one in headers if one[0].lower() != "content-length"]
+            headers.append(("Content-Length", str(len(body))))
+        start_response(status, headers)
         return [body]
 
     return respond
-
-
-class Later:
-    """Starts the response when the length of its body is known."""
-
-    def __init__(self, start_response):
-        self.start_response = start_response
-
-    def __call__(self, status, headers, exc_info=None):
-        self.status, self.headers = status, headers
-
-    def start(self, length):
-        headers = [(name, value) for name, value in self.headers if name.lower() != "content-length"]
-        isHead = self.status.startswith("204") or self.status.startswith("304")
-        kept = [(name, value) for name, value in self.headers if name.lower() == "content-length"]
-        # The length in the answer to HEAD is that of the object.
-        self.start_response(self.status, headers + (kept if length == 0 or isHead else [("Content-Length", str(length))]))
 
 
 def seen(environ):
@@ -84,7 +73,7 @@ def seen(environ):
     if service != "s3":
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = BytesIO(body)
-        text = body[:MAX_RECORDED_BYTES].decode("utf-8", "replace")
+        text = body.decode("utf-8", "replace")
     return {
         "key": key,
         "service": service,

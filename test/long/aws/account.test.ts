@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { deployerPolicies, type PolicyRequest } from '../../../infra/deployer-policy.ts';
+import { deployerPolicies } from '../../../infra/deployer-policy.ts';
 import { isInstalled } from '../../../local/redis/installed.ts';
 import { withoutSandbox } from './functions.ts';
 import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, STACK } from './life.ts';
@@ -124,7 +124,7 @@ for (const variant of DEPLOYED) {
       const { recorded, template } = life;
       const policies = deployerPolicies({
         kind: 'deployer',
-        template: template as PolicyRequest['template'],
+        template,
         service: 'cluster-serving',
         stage: 'dev',
         queueName: `${STACK}-queue`,

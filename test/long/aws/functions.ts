@@ -111,8 +111,8 @@ export async function startFunction(request: FunctionRequest): Promise<RunningFu
       if (answer.kind === 'response') return answer.value;
       throw new Error(`${name}: ${JSON.stringify(answer)}\n${runtime.output()}`);
     },
-    output: runtime.output,
-    close: runtime.close,
+    output: () => runtime.output(),
+    close: () => runtime.close(),
   });
 }
 

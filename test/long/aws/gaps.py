@@ -162,12 +162,21 @@ GAPS = {
     ),
 }
 
+# What moto's CloudFormation creates and cannot update.
+UPDATES = {
+    "AWS::Logs::LogGroup": (
+        "logs",
+        lambda ref, p: [("PutRetentionPolicy", {"logGroupName": ref, "retentionInDays": p["RetentionInDays"]})],
+    ),
+}
+
 
 def fill(endpoint, redis):
     """Makes moto know the types. `endpoint()` is its own address, `redis()` host and port of the Redis of a stack."""
     for type_name, gap in GAPS.items():
         model(type_name, gap, endpoint, redis)
     parsing.clean_json = with_nested_attributes(parsing.clean_json)
+    parsing.parse_and_update_resource = with_updates(parsing.parse_and_update_resource, endpoint)
     backend = models.CloudFormationBackend
     backend.execute_change_set = with_outputs(backend.execute_change_set)
 
@@ -183,6 +192,23 @@ def with_nested_attributes(clean_json):
         return clean_json(part, resources)
 
     return clean
+
+
+def with_updates(parse_and_update_resource, endpoint):
+    """moto forgets a resource that it cannot update."""
+
+    def update(logical_id, resource_json, resources_map, account_id, region_name):
+        updated = parse_and_update_resource(logical_id, resource_json, resources_map, account_id, region_name)
+        if updated is not None:
+            return updated
+        service, calls = UPDATES[resource_json["Type"]]
+        resource = resources_map[logical_id]
+        properties = parsing.clean_json(resource_json["Properties"], resources_map)
+        for operation, parameters in calls(resource.physical_resource_id, properties):
+            call(service, operation, parameters, region_name, endpoint())
+        return resource
+
+    return update
 
 
 def with_outputs(execute_change_set):

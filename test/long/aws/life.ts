@@ -170,7 +170,7 @@ async function withoutModel(
       status: http('GET', '/ready'),
       batch: { Records: [message] },
     };
-    for (const { name, invoke } of functions.values()) if (name in events) await invoke(events[name]);
+    for (const one of functions.values()) if (one.name in events) await one.invoke(events[one.name]);
   });
 }
 

@@ -34,7 +34,7 @@ export interface RunningStack {
   readonly api: SignedApi;
 }
 
-/** For clients of this test: whoever deploys and calls. */
+/** For clients of this test: who deploys and calls. */
 export function clientsOf({ url: endpoint }: Moto, credentials = KEYS): { s3: S3Client; sqs: SQSClient } {
   const common = { endpoint, region: REGION, credentials };
   return {
@@ -77,7 +77,7 @@ export async function startStack(t: Hooks, options: RunningOptions): Promise<Run
     const [, , , , , queue] = EventSourceArn.split(':');
     const poller = await startPoller({
       sqs: clientsOf(moto, keys).sqs,
-      queueUrl: String(state.queues.find((url) => String(url).endsWith(`/${queue}`))),
+      queueUrl: String(state.queues.find((url) => url.endsWith(`/${queue}`))),
       functionName: deployed.FunctionName,
       handler: (event: SQSEvent) => invoke(functions, FunctionArn, event) as Promise<SQSBatchResponse>,
       batchSize: mapping.BatchSize,
@@ -127,9 +127,9 @@ async function download(
   { FunctionName }: DeployedFunction,
   folder: string,
 ): Promise<string> {
-  const [, location] = (state.codes as [string, string][]).find(([name]) => name === FunctionName) ?? [];
+  const [, location] = state.codes.find(([name]) => name === FunctionName) ?? [];
   const Key = decodeURIComponent(new URL(String(location)).pathname.slice(1));
-  const Bucket = String(state.buckets.find((name) => String(name).includes('serverlessdeploymentbucket')));
+  const Bucket = String(state.buckets.find((name) => name.includes('serverlessdeploymentbucket')));
   const { Body } = await clientsOf(moto).s3.send(new GetObjectCommand({ Bucket, Key }));
   const path = join(folder, `${FunctionName}-${basename(Key)}`);
   await writeFile(path, (await Body?.transformToByteArray()) as Uint8Array);
