@@ -23,10 +23,23 @@ const SKIP =
       ? false
       : 'no redis-server is installed';
 
+const BY_LAMBDA =
+  'Lambda itself does this with the role of the function, and nothing here does it in its place.';
+
 /** Rights that no call of the run made use of, by statement and action. One that is used, or gone, fails. */
 const UNUSED: Readonly<Record<string, string>> = {
-  'WriteLogs logs:CreateLogStream': 'Lambda writes the log of a function with the role of the function.',
-  'WriteLogs logs:PutLogEvents': 'Lambda writes the log of a function with the role of the function.',
+  'WriteLogs logs:CreateLogStream': BY_LAMBDA,
+  'WriteLogs logs:PutLogEvents': BY_LAMBDA,
+  'AttachToVpc ec2:CreateNetworkInterface': BY_LAMBDA,
+  'AttachToVpc ec2:DescribeNetworkInterfaces': BY_LAMBDA,
+  'AttachToVpc ec2:DescribeSubnets': BY_LAMBDA,
+  'AttachToVpc ec2:DeleteNetworkInterface': BY_LAMBDA,
+  'AttachToVpc ec2:AssignPrivateIpAddresses': BY_LAMBDA,
+  'AttachToVpc ec2:UnassignPrivateIpAddresses': BY_LAMBDA,
+  'ArchiveMessagesAsBefore s3:PutObject':
+    'The function of an earlier version archives there, until an update has replaced it.',
+  'DecryptPassword kms:Decrypt':
+    'Systems Manager does this for the caller, with a key of the account that AWS or its user keeps.',
 };
 
 const seen = new Set<string>();

@@ -110,9 +110,7 @@ GAPS = {
     "AWS::ElastiCache::ParameterGroup": of_cache(
         "CacheParameterGroup", "CacheParameterGroupName", "DeleteCacheParameterGroup", dropped=("Properties",)
     ),
-    "AWS::ElastiCache::ReplicationGroup": of_cache(
-        "ReplicationGroup", "ReplicationGroupId", "DeleteReplicationGroup"
-    ),
+    "AWS::ElastiCache::ReplicationGroup": of_cache("ReplicationGroup", "ReplicationGroupId", "DeleteReplicationGroup"),
     "AWS::ElastiCache::SubnetGroup": of_cache(
         "CacheSubnetGroup",
         "CacheSubnetGroupName",
@@ -122,10 +120,7 @@ GAPS = {
     "AWS::ElastiCache::User": of_cache("User", "UserId", "DeleteUser"),
     "AWS::ElastiCache::UserGroup": of_cache("UserGroup", "UserGroupId", "DeleteUserGroup"),
     "AWS::IAM::RolePolicy": policy_of(
-        "iam",
-        "PutRolePolicy",
-        lambda p: [p],
-        lambda p, text: {"RoleName": p["RoleName"], "PolicyName": p["PolicyName"], "PolicyDocument": text},
+        "iam", "PutRolePolicy", lambda p: [p], lambda p, text: {**p, "PolicyDocument": text}
     ),
     "AWS::Lambda::Alias": Gap(
         "lambda",

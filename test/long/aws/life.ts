@@ -1,6 +1,6 @@
 /** The life of a stack in an emulated account, from the first deploy to `remove`, with what was seen of it on the way. */
 import assert from 'node:assert/strict';
-import { appendFile, readFile, rm } from 'node:fs/promises';
+import { appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DeleteObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
@@ -189,10 +189,8 @@ async function use({ api }: RunningStack, env: Readonly<Record<string, string>>)
 /** A record over the limit of a message, and one that was delivered too often. */
 async function strain(moto: Moto, { api }: RunningStack, bucket: string) {
   const signed = authorizedFetch(api.url, { auth: 'iam', region: REGION });
-  // Whatever follows the end of a JPEG is no part of the picture.
-  const picture = Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(LARGE_BYTES)]);
   const headers = { 'content-type': 'application/json' };
-  const body = JSON.stringify({ uri: 'large', instances: [{ image: picture.toString('base64') }] });
+  const body = JSON.stringify({ uri: 'large', instances: [{ image: largePicture() }] });
   const submitted = await signed(`${api.url}/predictions`, { method: 'POST', headers, body });
   const large = await signed(`${api.url}/predictions/large`, {
     method: 'GET',
@@ -216,11 +214,10 @@ async function strain(moto: Moto, { api }: RunningStack, bucket: string) {
 /** With respondAsync=on, after the update. */
 async function respondLater({ api }: RunningStack) {
   const signed = authorizedFetch(api.url, { auth: 'iam', region: REGION });
-  const image = (await readFile(join(IMAGES, `digit-${DIGIT}.png`))).toString('base64');
   const accepted = await signed(`${api.url}/predict`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', prefer: 'respond-async' },
-    body: JSON.stringify({ uri: 'later', instances: [{ image }] }),
+    body: JSON.stringify({ uri: 'later', instances: [{ image: largePicture() }] }),
   });
   const text = await accepted.text();
   const location = accepted.headers.get('location');
@@ -234,6 +231,11 @@ async function respondLater({ api }: RunningStack) {
     location,
     answer: (await answer.json()) as { readonly status?: string },
   };
+}
+
+/** In base64. Whatever follows the end of a JPEG is no part of the picture. */
+function largePicture(): string {
+  return Buffer.concat([smallJpeg('baseline420').bytes, Buffer.alloc(LARGE_BYTES)]).toString('base64');
 }
 
 async function keysIn(s3: S3Client, Bucket: string): Promise<string[]> {
