@@ -143,7 +143,12 @@ def state():
         "alarms": every("cloudwatch", "describe_alarms", "MetricAlarms"),
         "dashboards": every("cloudwatch", "list_dashboards", "DashboardEntries"),
         "topics": every("sns", "list_topics", "Topics"),
-        "caches": aws("elasticache").describe_replication_groups().get("ReplicationGroups", []),
+        # moto never gets further than "deleting".
+        "caches": [
+            one
+            for one in aws("elasticache").describe_replication_groups().get("ReplicationGroups", [])
+            if one["Status"] != "deleting"
+        ],
         "vpcs": [one for one in aws("ec2").describe_vpcs()["Vpcs"] if not one["IsDefault"]],
         "stacks": aws("cloudformation").describe_stacks()["Stacks"],
     }

@@ -8,6 +8,7 @@ import json
 import re
 
 import boto3
+from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 from moto.cloudformation import models, parsing
 from moto.core.common_models import CloudFormationModel
@@ -172,6 +173,7 @@ def fill(endpoint, redis):
         model(type_name, gap, endpoint, redis)
     parsing.clean_json = with_nested_attributes(parsing.clean_json)
     parsing.parse_and_update_resource = with_updates(parsing.parse_and_update_resource, endpoint)
+    parsing.parse_and_delete_resource = with_deletion(parsing.parse_and_delete_resource, endpoint)
     backend = models.CloudFormationBackend
     backend.execute_change_set = with_outputs(backend.execute_change_set)
 
@@ -187,6 +189,22 @@ def with_nested_attributes(clean_json):
         return clean_json(part, resources)
 
     return clean
+
+
+def with_deletion(parse_and_delete_resource, endpoint):
+    """moto's CloudFormation leaves a route table where it is, and then cannot delete the VPC."""
+
+    def delete(ref, resource_json, account_id, region_name):
+        parse_and_delete_resource(ref, resource_json, account_id, region_name)
+        if resource_json["Type"] != "AWS::EC2::RouteTable":
+            return
+        ec2 = client("ec2", region_name, endpoint())
+        [table] = ec2.describe_route_tables(RouteTableIds=[ref])["RouteTables"]
+        for one in table["Associations"]:
+            ec2.disassociate_route_table(AssociationId=one["RouteTableAssociationId"])
+        ec2.delete_route_table(RouteTableId=ref)
+
+    return delete
 
 
 def with_updates(parse_and_update_resource, endpoint):
@@ -214,6 +232,7 @@ def with_outputs(execute_change_set):
         for stack in backend.stacks.values():
             stack._parse_template()
             stack.output_map = stack._create_output_map()
+            backend.exports.update({export.name: export for export in stack.exports})
 
     return execute
 
@@ -251,17 +270,26 @@ def model(type_name, gap, endpoint, redis):
             return cls(gap.ref(properties, resource_name, answer), properties, region_name)
 
         @classmethod
-        def update_from_cloudformation_json(cls, original_resource, new_resource_name, cloudformation_json, *where):
+        def update_from_cloudformation_json(
+            cls, original_resource, new_resource_name, cloudformation_json, account_id, region_name
+        ):
             if gap.update is None:
-                original_resource.delete(*where)
-                return cls.create_from_cloudformation_json(new_resource_name, cloudformation_json, *where)
+                original_resource.delete(account_id, region_name)
+                return cls.create_from_cloudformation_json(
+                    new_resource_name, cloudformation_json, account_id, region_name
+                )
             original_resource.properties = cloudformation_json["Properties"]
             ref = original_resource.physical_resource_id
             run(gap.update(ref, original_resource.properties), original_resource.region)
             return original_resource
 
         def delete(self, account_id, region_name):
-            run(gap.delete(self.physical_resource_id, self.properties), region_name)
+            try:
+                run(gap.delete(self.physical_resource_id, self.properties), region_name)
+            except ClientError as error:
+                # It went with its owner: moto deletes in any order.
+                if "NotFound" not in error.response["Error"]["Code"]:
+                    raise
 
         def get_cfn_attribute(self, attribute):
             host, port = redis()
