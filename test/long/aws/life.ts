@@ -84,6 +84,8 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   const first = await using(async (hooks) => {
     const stack = await startStack(hooks, await running());
     const seen = { ...(await use(stack, environment)), ...(await strain(moto, stack, bucket)) };
+    // The last one writes its letter before it answers.
+    await until(() => [...stack.functions.values()].every((one) => one.answered() > 0));
     const answered = [...stack.functions.values()].map((one) => [one.name, one.answered()] as const);
     return { ...seen, answered: Object.fromEntries(answered) };
   });
