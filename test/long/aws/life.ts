@@ -31,7 +31,15 @@ const LARGE_BYTES = 1024 * 1024;
 export const CHANGED = { logDays: '30', requestsPerSecond: '50', respondAsync: 'on' } as const;
 
 interface Queried {
-  readonly results: readonly { readonly uri: string; readonly status: string; readonly value?: unknown }[];
+  readonly results: readonly {
+    readonly status: string;
+    readonly outputs?: readonly { readonly data: readonly number[] }[];
+  }[];
+}
+
+/** Texts of the contract: `{value={"data":[…],"shape":[10]}}`. */
+interface Predicted {
+  readonly predictions: readonly string[];
 }
 
 export type Life = Awaited<ReturnType<typeof live>>;
@@ -182,7 +190,7 @@ async function use({ api }: RunningStack, env: Readonly<Record<string, string>>)
   const at = ['--stack', STACK];
   const enqueued = await cli(['enqueue', `a digit=${image}`, ...at], { env });
   const queried = (await cliJson(['query', 'a digit', '--wait', '60', ...at], { env })) as CliAnswer<Queried>;
-  const predicted = await cli(['predict', image, ...at], { env });
+  const predicted = (await cliJson(['predict', image, ...at], { env })) as CliAnswer<Predicted>;
   const status = await cli(['status', ...at], { env });
   const unsigned = await fetch(`${api.url}/ready`);
   return { enqueued, queried, predicted, status, unsigned: unsigned.status, refused: [...api.refused] };
