@@ -143,6 +143,7 @@ for (const variant of DEPLOYED) {
         service: 'cluster-serving',
         stage: 'dev',
         queueName: `${STACK}-queue`,
+        redisStack: undefined,
         account: '123456789012',
         region: REGION,
         partition: 'aws',
