@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { type LocalAws, startAws } from '../local/aws/aws.ts';
 import { type BenchModel, type ModelName, makeModel } from './models.ts';
 import { type InstalledPeer, pinsOf } from './peers/installed.ts';
@@ -94,6 +95,13 @@ export class Bench {
   redis(): Promise<RunningRedis> {
     this.#redis ??= this.#startRedis();
     return this.#redis;
+  }
+
+  /** Results that one scenario left would be wrong answers to the next, whose uris may be the same. */
+  async emptyRedis(): Promise<void> {
+    if (!this.#redis) return;
+    const client = new Redis((await this.#redis).url);
+    await client.flushall().finally(() => client.disconnect());
   }
 
   async #startRedis(): Promise<RunningRedis> {

@@ -91,6 +91,7 @@ async function runAll(bench: Bench, scenarios: readonly Scenario[], seconds: () 
     const { name, about } = scenario;
     process.stderr.write(`${seconds().toFixed(0).padStart(4)} s  ${name}: ${about}\n`);
     try {
+      await bench.emptyRedis();
       lines.push(...(await scenario.run(bench)));
     } catch (error) {
       failures++;

@@ -30,10 +30,11 @@ export async function accountAnswers(
     import('../infra/doctor/queue-rules.ts'),
   ]);
   const { settings, stage, template, job, model } = facts;
-  const { jobName, queueName, deadLetterQueueName, provisioned, files, zones } = settings;
+  const { jobName, queueName, deadLetterQueueName, provisioned, files, zones, sharedRedis } = settings;
   const request: AccountRequest = {
     region,
     template,
+    sharedRedis,
     planned: {
       stackName: `${readService(root, config)}-${stage}`,
       jobName,

@@ -8,8 +8,8 @@ import { dirname, join, relative, sep } from 'node:path';
 import { ServingError } from '../lib/contract/errors.ts';
 import { installation } from '../local/installation.ts';
 
-/** @param folder absolute. @throws bad_config where the package is not installed for that folder */
-export async function deploymentText(folder: string): Promise<string> {
+/** @param folder absolute. @param file of the package. @throws bad_config where the package is not installed for that folder */
+export async function deploymentText(folder: string, file: string): Promise<string> {
   const { folder: source, name, version } = installation();
   const installed = installedFor(folder, name, source);
   if (installed === undefined)
@@ -18,8 +18,8 @@ export async function deploymentText(folder: string): Promise<string> {
       `a deployment from ${folder} needs ${name} installed there: npm install ${name}`,
     );
   const path = relative(folder, installed).replaceAll(sep, '/');
-  const text = await readFile(join(source, 'serverless.yml'), 'utf8');
-  return `# Written by \`cluster-serving init --deploy\` of ${name} ${version}. After an update of the package write it anew
+  const text = await readFile(join(source, file), 'utf8');
+  return `# Written by \`cluster-serving init\` of ${name} ${version}. After an update of the package write it anew
 # with --force, or compare it with that package's own serverless.yml.
 ${rewritten(text, name, path)}`;
 }

@@ -28,6 +28,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     () => import('./commands/predict.ts'),
   ),
   enqueue: entry('put records into the queue', () => import('./commands/enqueue.ts')),
+  bridge: entry(
+    'move the records of old clients from a Redis stream into the queue',
+    () => import('./commands/bridge.ts'),
+  ),
   query: entry('print results', () => import('./commands/query.ts')),
   model: entry('convert a model to ONNX; upload, list, roll back versions', () => import('./model/model.ts')),
   tune: entry('measure a model: speed, memory and cost by setting', () => import('./tune/tune.ts')),

@@ -9,7 +9,10 @@ import type { BatchAxes } from '../lib/contract/verification.ts';
  * @param shapeless inputs of unknown rank; of them nothing is proposed
  * @returns only axes other than the first; empty when records fit without any
  */
-export function proposedAxes(inputs: readonly TensorSpec[], shapeless: readonly string[]): BatchAxes {
+export function proposedAxes(
+  inputs: readonly Pick<TensorSpec, 'name' | 'shape'>[],
+  shapeless: readonly string[],
+): BatchAxes {
   const declared = inputs.filter(({ name }) => !shapeless.includes(name));
   const firsts = new Set(declared.map(({ shape }) => shape[0]).filter((size) => size !== undefined));
   const free = new Set([...firsts].filter((size) => typeof size === 'string'));

@@ -11,6 +11,7 @@ import type { ConvertOptions } from './conversion.ts';
 import type { ImageReading } from './image-reading.ts';
 import { KINDS, type ModelKind } from './kinds.ts';
 import { type LambdaFit, lambdaText } from './lambda-fit.ts';
+import type { machineFacts } from './machine.ts';
 import { originText, type PortOrigin } from './origin.ts';
 import { type SampleRequest, sampleLines } from './sample-text.ts';
 import { verificationNotes } from './verify/text.ts';
@@ -87,17 +88,9 @@ export interface ImportReport {
     readonly referenceMaxError?: Readonly<Record<string, number | null>>;
     /** The prediction for the sample. */
     readonly sampleAnswer?: string;
-    readonly machine: MachineFacts;
+    readonly machine: ReturnType<typeof machineFacts>;
     readonly lambda: LambdaFit;
   };
-}
-
-export interface MachineFacts {
-  readonly cpu: string;
-  readonly threads: number;
-  readonly memoryBytes: number;
-  readonly platform: string;
-  readonly node: string;
 }
 
 export function portFacts({ name, dtype, shape }: TensorSpec, shapeless: readonly string[]): PortFacts {

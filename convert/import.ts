@@ -76,14 +76,12 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   const start = performance.now();
   options.signal?.throwIfAborted();
   const folder = await temporaryBeside(options.out);
-  const own = new ModelProcess();
-  const process = options.process ?? own;
+  const { process = new ModelProcess() } = options;
   try {
     const make = isOnnx(found.kind) ? passThrough : convert;
-    // The check comes first, because what a model leaves in memory would be measured as the next one's.
-    const checked = { ...options, sizes: sizesOf(found, options), process };
-    const made = await make(found, folder, checked);
-    const importReport = await importReportOf(found, folder, made, checked, start);
+    const given = { ...options, sizes: sizesOf(found, options), process };
+    const made = await make(found, folder, given);
+    const importReport = await importReportOf(found, folder, made, given, start);
     // Those that were recorded in the output stay.
     await copyGolden(options.out, folder);
     await copyGolden(found.home, folder);
@@ -91,7 +89,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
     const job = withAxes(options.job ?? DEFAULT_JOB, verification);
     const file = join(folder, MODEL_FILE);
     const sample = { pictures: picturesOf(importReport, job) };
-    const gate = { gate: true, sizes: checked.sizes, sample };
+    const gate = { gate: true, sizes: given.sizes, sample };
     const asked = await assertGolden(folder, { file, job, verification, ...gate, signal, process });
     const full = withSample(importReport, asked.sample);
     await writeFile(join(folder, REPORT_FILE), `${JSON.stringify(full, undefined, 2)}\n`);
@@ -101,7 +99,7 @@ export async function importInto(found: FoundModel, options: ImportOptions): Pro
   } catch (error) {
     throw withoutFolder(ServingError.from(error), folder, found);
   } finally {
-    own.close();
+    if (!options.process) process.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -128,14 +126,15 @@ async function convert(found: FoundModel, folder: string, options: ImportOptions
   const shapeless = graph.inputs.filter(({ shape }) => shape === undefined).map(({ name }) => name);
   const outputs = graph.outputs.filter(({ value }) => value.shape === undefined).map(({ name }) => name);
   const facts = await write(graph, folder, options);
-  const report = await check(folder, shapeless, options);
+  const checked = await check(folder, shapeless, options);
+  const { report } = checked;
   const isOpen = hasFreeSizes(report.inputs) || shapeless.length > 0 || report.reference !== undefined;
   if (report.notRun !== undefined && !isOpen) {
     throw badModel(`the model was converted but does not run: ${report.notRun}`);
   }
   return {
     facts,
-    report,
+    ...checked,
     shapeless: { inputs: shapeless, outputs },
     sources: files,
     notes: [

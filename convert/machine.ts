@@ -1,8 +1,7 @@
 /** Describes the machine of a measurement. */
 import { cpus, totalmem } from 'node:os';
-import type { MachineFacts } from './import-report.ts';
 
-export function machineFacts(threads: number): MachineFacts {
+export function machineFacts(threads: number) {
   return {
     cpu: cpus()[0]?.model.trim() || process.arch,
     threads,

@@ -2,6 +2,9 @@
 import { dirname, join } from 'node:path';
 import { badModel } from '../lib/contract/errors.ts';
 import type { ModelNames } from '../lib/contract/values.ts';
+import type { BatchAxes } from '../lib/contract/verification.ts';
+import { proposedAxes } from './axis-proposal.ts';
+import { readModel } from './batching/model.ts';
 import { type ProofOptions, prove } from './batching/verdict.ts';
 import { type CheckOptions, checkOnnx } from './check/check.ts';
 import type { CheckReport } from './check/run.ts';
@@ -14,6 +17,8 @@ import { rewriteOnnx } from './onnx/rewrite/rewrite.ts';
 import { writeParts } from './onnx/write.ts';
 import { copySource } from './sources.ts';
 import { type ImportedText, importText } from './text/import.ts';
+import type { RewritesReport } from './verify/rewrites.ts';
+import { findRewrites } from './verify/verify.ts';
 
 export const MODEL_FILE = 'model.onnx';
 
@@ -33,6 +38,10 @@ export interface Shapeless {
 export interface MadeModel {
   readonly facts: FileSays;
   readonly report: CheckReport;
+  /** Which rewrites of onnxruntime were off in the check, and stay off. */
+  readonly rewrites: RewritesReport;
+  /** The batch axes without which no record reaches the model, as they are proposed. */
+  readonly proposed: BatchAxes;
   readonly shapeless: Shapeless;
   readonly sources: readonly string[];
   readonly notes: readonly string[];
@@ -59,13 +68,14 @@ export async function passThrough(
   for (const path of externalFiles) await copySource(found, join(dirname(file), path), join(folder, path));
   if (rewritten.model) await writeParts(join(folder, MODEL_FILE), rewritten.model.parts);
   else await copySource(found, file, join(folder, MODEL_FILE));
-  const report = await check(folder, shapelessInputs, options);
+  const checked = await check(folder, shapelessInputs, options);
+  const { report } = checked;
   const isText = found.kind === 'hugging_face';
   const text = isText ? await importText(found.directory, folder, report) : undefined;
   return {
     text,
     facts,
-    report,
+    ...checked,
     shapeless: { inputs: shapelessInputs, outputs: shapelessOutputs },
     sources: isText ? found.files : [file, ...externalFiles],
     names: { columns: {}, labels: rewritten.labels },
@@ -80,16 +90,27 @@ export async function passThrough(
   };
 }
 
+/** Finds the rewrites that have to be off first, because all else is to be found out without them. @throws bad_model */
 export async function check(
   folder: string,
   shapeless: readonly string[],
   options: MakeOptions,
-): Promise<CheckReport> {
+): Promise<Pick<MadeModel, 'report' | 'rewrites' | 'proposed'>> {
   options.onStage?.('checking');
+  const { sizes, signal, process } = options;
   const file = join(folder, MODEL_FILE);
-  const sharesRuns = prove(file, options.proof).verdict.verdict === 'proven';
-  const report = await checkOnnx(file, { ...options, shapeless, sharesRuns });
+  const inputs = readModel(file).graph.inputs.map(({ name, shape = [] }) => ({ name, shape }));
+  const proposed = proposedAxes(inputs, shapeless);
+  const batchAxes = { ...proposed, ...options.proof?.batchAxes };
+  const sharesRuns = prove(file, { ...options.proof, batchAxes }).verdict.verdict === 'proven';
+  const rewrites = await findRewrites(file, { batchAxes, sizes, signal, process });
+  const report = await checkOnnx(file, {
+    ...options,
+    shapeless,
+    sharesRuns,
+    optimization: rewrites.runtime,
+  });
   const problem = referenceProblem(report);
   if (problem) throw badModel(problem);
-  return report;
+  return { report, rewrites, proposed };
 }

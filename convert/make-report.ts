@@ -1,7 +1,7 @@
 /** Gathers what an import found out into its report. */
 import { join } from 'node:path';
 import { NAMES_FILE } from '../lib/registry/names.ts';
-import { axisLines, proposedAxes } from './axis-proposal.ts';
+import { axisLines } from './axis-proposal.ts';
 import type { ProofOptions } from './batching/verdict.ts';
 import type { GivenShapes } from './check/given-sizes.ts';
 import { hasFreeSizes } from './check/inputs.ts';
@@ -15,10 +15,13 @@ import { lambdaFit } from './lambda-fit.ts';
 import { machineFacts } from './machine.ts';
 import { type MadeModel, MODEL_FILE, type Shapeless } from './made-model.ts';
 import { writeNames } from './names.ts';
+import { readOnnx } from './onnx/facts.ts';
+import { onnxLabels } from './onnx/labels.ts';
 import { type Origins, originOf } from './origin.ts';
 import { saidPreprocessing } from './preprocessing.ts';
 import { fileFacts } from './sources.ts';
 import { verifyModel } from './verify/verify.ts';
+import type { Message } from './wire/table.ts';
 
 interface ReportOptions {
   readonly version: string;
@@ -35,27 +38,29 @@ interface ReportOptions {
 export async function importReportOf(
   found: FoundModel,
   folder: string,
-  { facts, report, shapeless, sources, notes, image, names, isFreed, text }: MadeModel,
+  { facts, report, rewrites, proposed, shapeless, sources, notes, image, names, isFreed, text }: MadeModel,
   options: ReportOptions,
   start: number,
 ): Promise<ImportReport> {
-  const named = await writeNames(found, join(folder, MODEL_FILE), names, seenByCallers(report, text));
+  const file = join(folder, MODEL_FILE);
+  const model = readOnnx(file);
+  const seen = seenByCallers(report, text);
+  const named = await writeNames(found, folder, onnxLabels(model), names, seen);
   const files = await fileFacts(folder, [
     MODEL_FILE,
     ...facts.externalFiles,
     ...(text?.files ?? []),
     ...(named.isWritten ? [NAMES_FILE] : []),
   ]);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const bytes = files.reduce((sum, one) => sum + one.bytes, 0);
   const reading = readImages(report.inputs, image);
-  const images = await Promise.all(reading.images.map((one) => withSaid(one, found, folder)));
+  const images = await Promise.all(reading.images.map((one) => withSaid(one, found, model)));
   options.onStage?.('verifying');
   const { proof = {}, sizes, signal, process } = options;
-  const proposed = proposedAxes(report.inputs, shapeless.inputs);
   // No record reaches such a model without these axes, so the verdict is about them.
   const batchAxes = { ...proposed, ...proof.batchAxes };
-  const verify = { ...proof, batchAxes, sizes, signal, process };
-  const verification = await verifyModel(join(folder, MODEL_FILE), verify);
+  const verify = { ...proof, batchAxes, rewrites, sizes, signal, process };
+  const verification = await verifyModel(file, verify);
   return {
     version: 1,
     converter: { name: 'cluster-serving', version: options.version },
@@ -102,10 +107,9 @@ function nanOf({ produced }: CheckReport): Readonly<Record<string, number>> {
 async function withSaid(
   image: ImageReading,
   { directory }: FoundModel,
-  folder: string,
+  model: Message,
 ): Promise<ImageReading> {
-  const file = join(folder, MODEL_FILE);
-  const said = image.numbers ? undefined : await saidPreprocessing(directory, file, image);
+  const said = image.numbers ? undefined : await saidPreprocessing(directory, model, image);
   return said ? { ...image, said } : image;
 }
 

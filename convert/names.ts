@@ -14,7 +14,7 @@ import {
 import type { CheckReport } from './check/run.ts';
 import type { FoundModel } from './detect.ts';
 import { signedColumns } from './mlflow.ts';
-import { onnxLabels } from './onnx/labels.ts';
+import type { OnnxLabels } from './onnx/labels.ts';
 
 const SHOWN_NAMES = 5;
 /** What exporters of TensorFlow call the list of classes in the assets of a SavedModel. */
@@ -26,16 +26,16 @@ export interface WrittenNames {
   readonly notes: readonly string[];
 }
 
-/** Writes what the source and the files beside it call columns and classes. @param file the ONNX model */
+/** Writes what the source and the files beside it call columns and classes. @param folder that of the ONNX model */
 export async function writeNames(
   found: FoundModel,
-  file: string,
+  folder: string,
+  inFile: OnnxLabels,
   own: ModelNames,
   report: CheckReport,
 ): Promise<WrittenNames> {
   const outputs = producedOutputs(report);
   const stored = await readNames(found.home, []);
-  const inFile = onnxLabels(file);
   // What a person put beside the model counts before what is in it.
   const lists = [await labelsBeside(found.home), await assetLabels(found), inFile.labels];
   const labels = new Map<string, FoundLabels>();
@@ -61,7 +61,7 @@ export async function writeNames(
   ];
   if (notes.length > 0) {
     const text = JSON.stringify({ columns, labels: asList }, undefined, 1);
-    await writeFile(join(dirname(file), NAMES_FILE), `${text}\n`);
+    await writeFile(join(folder, NAMES_FILE), `${text}\n`);
   }
   return { isWritten: notes.length > 0, notes: [...notes, ...unfit] };
 }

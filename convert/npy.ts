@@ -3,14 +3,8 @@
  * against limits before anything is allocated.
  */
 import { badModel, type ServingError } from '../lib/contract/errors.ts';
-import {
-  allocate,
-  elementCount,
-  type NumericDType,
-  type Tensor,
-  type TypedArray,
-  viewBytes,
-} from '../lib/contract/tensor.ts';
+import { elementCount, type NumericDType, type Tensor, viewBytes } from '../lib/contract/tensor.ts';
+import { transposed } from './graph/fold-moves.ts';
 import { readPickle } from './pytorch/files/pickle.ts';
 import { PickledCall, PickledTuple } from './pytorch/files/pickled.ts';
 import { isZip, openArchive } from './zip.ts';
@@ -51,7 +45,9 @@ export function readNpy(bytes: Uint8Array, name: string): Tensor {
   const shape = (dims.match(/\d+/g) ?? []).map(Number);
   const data = new Uint8Array(file.subarray(start + length));
   const tensor = elementsOf(type, shape, data, name);
-  return order === 'True' && shape.length > 1 ? rowMajor(tensor) : tensor;
+  // Of Fortran, whose first dimension is innermost, it is the transposed array.
+  if (order === 'True' && shape.length > 1) return transposed({ ...tensor, shape: shape.toReversed() });
+  return tensor;
 }
 
 function elementsOf(type: RegExpExecArray, shape: number[], data: Uint8Array, name: string): Tensor {
@@ -108,28 +104,6 @@ function objectTexts(data: Uint8Array, count: number, name: string): string[] {
     if (item instanceof Uint8Array) return Buffer.from(item).toString('utf8');
     throw bad(name, 'its elements are objects; expected numbers or texts');
   });
-}
-
-/** Reorders Fortran data, whose first dimension is innermost. */
-function rowMajor({ dtype, shape, data }: Tensor): Tensor {
-  const count = data.length;
-  const index = new Int32Array(count);
-  const strides = shape.map((_, axis) => shape.slice(0, axis).reduce((product, dim) => product * dim, 1));
-  const at = new Array<number>(shape.length).fill(0);
-  for (let i = 0; i < count; i++) {
-    index[i] = at.reduce((sum, position, axis) => sum + position * (strides[axis] as number), 0);
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      at[axis] = (at[axis] as number) + 1;
-      if ((at[axis] as number) < (shape[axis] as number)) break;
-      at[axis] = 0;
-    }
-  }
-  if (dtype === 'string') {
-    return { dtype, shape, data: Array.from(index, (from) => (data as readonly string[])[from] as string) };
-  }
-  const moved = allocate(dtype, count);
-  for (let i = 0; i < count; i++) moved[i] = (data as TypedArray)[index[i] as number] as never;
-  return { dtype, shape, data: moved };
 }
 
 /** Tensors by entry name, without `.npy`. @throws bad_model */

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { badConfig, type ServingError } from '../lib/contract/errors.ts';
+import { badConfig } from '../lib/contract/errors.ts';
 import { isAlive } from '../lib/registry/download-folder.ts';
 import { GOLDEN_FOLDER } from '../lib/registry/golden.ts';
 import { unreadable } from '../lib/registry/onnx-file.ts';
@@ -19,15 +19,15 @@ import { isReport, isReportFile, reportPath } from './report-file.ts';
 export async function assertOutput(out: string, source: string, force: boolean): Promise<void> {
   const target = resolve(out);
   if (isWithin(target, source) || isWithin(source, target)) {
-    throw wrong(`--out ${target}: expected a directory apart from the model's own, ${source}`);
+    throw badConfig(`--out ${target}: expected a directory apart from the model's own, ${source}`);
   }
   const names = await namesIn(target);
   const foreign = await foreignFiles(target, names);
   if (foreign.length === 0) return;
   const models = foreign.filter((name) => name.endsWith('.onnx') && name !== 'model.onnx');
-  if (models.length > 0) throw wrong(`--out ${target} holds another model, ${models.join(', ')}`);
+  if (models.length > 0) throw badConfig(`--out ${target} holds another model, ${models.join(', ')}`);
   if (!force) {
-    throw wrong(
+    throw badConfig(
       `--out ${target} is not empty, and not of an import: ${foreign.slice(0, 5).join(', ')}; --force adds the model to it`,
     );
   }
@@ -41,7 +41,7 @@ async function namesIn(target: string): Promise<string[]> {
     if (code === 'ENOENT') return [];
     const file = code === 'ENOTDIR' ? await fileAbove(target) : undefined;
     const why = file === undefined ? unreadable(error, target) : `${file} is a file`;
-    throw wrong(`--out ${target} cannot be used: ${why}`);
+    throw badConfig(`--out ${target} cannot be used: ${why}`);
   }
 }
 
@@ -95,7 +95,7 @@ export async function temporaryBeside(out: string): Promise<string> {
     const { code, path = target } = error as NodeJS.ErrnoException;
     const inTheWay = code === 'ENOTDIR' || code === 'EEXIST' ? await fileAbove(path) : undefined;
     const why = inTheWay === undefined ? unreadable(error, target) : `${inTheWay} is a file`;
-    throw wrong(`--out ${target} cannot be made: ${why}`);
+    throw badConfig(`--out ${target} cannot be made: ${why}`);
   }
 }
 
@@ -150,8 +150,4 @@ async function replace(from: string, to: string): Promise<void> {
   const isFolder = (await stat(from)).isDirectory();
   if (isFolder) await rm(to, { recursive: true, force: true });
   await rename(from, to);
-}
-
-function wrong(message: string): ServingError {
-  return badConfig(message);
 }

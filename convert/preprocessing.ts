@@ -8,6 +8,7 @@ import { textOf } from '../lib/registry/names.ts';
 import type { ImageReading, SaidPreprocessing } from './image-reading.ts';
 import { type OnnxLabels, onnxLabels } from './onnx/labels.ts';
 import { rescalingOf } from './onnx/rescaling.ts';
+import type { Message } from './wire/table.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -20,18 +21,18 @@ const MAX_NUMBER = 1e6;
 
 /**
  * What is said of the input's pictures; undefined when nothing is. Fields that are not what the format says are ignored.
- * @param file the ONNX model
+ * @param model the ONNX file
  */
 export async function saidPreprocessing(
   directory: string,
-  file: string,
+  model: Message,
   reading: ImageReading,
 ): Promise<SaidPreprocessing | undefined> {
   return (
     (await ofFile(directory, PREPROCESSOR, huggingFace, reading)) ??
     (await ofFile(directory, CONFIG, timm, reading)) ??
-    ofMetadata(onnxLabels(file).metadata) ??
-    ofGraph(file, reading)
+    ofMetadata(onnxLabels(model).metadata) ??
+    ofGraph(model, reading)
   );
 }
 
@@ -191,8 +192,8 @@ function ofMetadata(metadata: OnnxLabels['metadata']): SaidPreprocessing | undef
   return { source: 'the metadata of the model file, which name Ultralytics', image, notes };
 }
 
-function ofGraph(file: string, reading: ImageReading): SaidPreprocessing | undefined {
-  const range = rescalingOf(file, reading.input);
+function ofGraph(model: Message, reading: ImageReading): SaidPreprocessing | undefined {
+  const range = rescalingOf(model, reading.input);
   if (!range) return undefined;
   const grey = reading.channels === 'grey';
   return {

@@ -1,13 +1,6 @@
 /** Lists the layers, operations and objectives that are converted, from the converters' own tables. */
-interface SupportedOps {
-  readonly bigdl: readonly string[];
-  readonly caffe: readonly string[];
-  readonly openvino: readonly string[];
-  readonly tensorflow: readonly string[];
-  readonly pytorch: readonly string[];
-  readonly xgboost: readonly string[];
-  readonly lightgbm: readonly string[];
-}
+type Framework = 'bigdl' | 'caffe' | 'openvino' | 'tensorflow' | 'pytorch' | 'xgboost' | 'lightgbm';
+type SupportedOps = Readonly<Record<Framework, readonly string[]>>;
 
 export async function supportedOps(): Promise<SupportedOps> {
   const [bigdl, caffe, data, openvino, tensorflow, pytorch, xgboost, lightgbm] = await Promise.all([
@@ -31,44 +24,23 @@ export async function supportedOps(): Promise<SupportedOps> {
   };
 }
 
-export function supportedOpsText({
-  bigdl,
-  caffe,
-  openvino,
-  tensorflow,
-  pytorch,
-  xgboost,
-  lightgbm,
-}: SupportedOps): string {
-  return [
-    `BigDL, ${bigdl.length} modules of nn, and the layers in Keras's style that are made of them:`,
-    '',
-    wrapped(bigdl),
-    '',
-    `Caffe, ${caffe.length} layers:`,
-    '',
-    wrapped(caffe),
-    '',
-    `OpenVINO, ${openvino.length} operations and layers:`,
-    '',
-    wrapped(openvino),
-    '',
-    `TensorFlow, ${tensorflow.length} operations:`,
-    '',
-    wrapped(tensorflow),
-    '',
-    `PyTorch, ${pytorch.length} operators:`,
-    '',
-    wrapped(pytorch),
-    '',
-    `XGBoost, ${xgboost.length} objectives:`,
-    '',
-    wrapped(xgboost),
-    '',
-    `LightGBM, ${lightgbm.length} objectives:`,
-    '',
-    wrapped(lightgbm),
-  ].join('\n');
+/** How each is introduced, in the order of the text. */
+const TITLES: Readonly<Record<Framework, readonly [title: string, what: string]>> = {
+  bigdl: ['BigDL', "modules of nn, and the layers in Keras's style that are made of them"],
+  caffe: ['Caffe', 'layers'],
+  openvino: ['OpenVINO', 'operations and layers'],
+  tensorflow: ['TensorFlow', 'operations'],
+  pytorch: ['PyTorch', 'operators'],
+  xgboost: ['XGBoost', 'objectives'],
+  lightgbm: ['LightGBM', 'objectives'],
+};
+
+export function supportedOpsText(supported: SupportedOps): string {
+  const parts = Object.entries(TITLES).map(([framework, [title, what]]) => {
+    const names = supported[framework as Framework];
+    return `${title}, ${names.length} ${what}:\n\n${wrapped(names)}`;
+  });
+  return parts.join('\n\n');
 }
 
 const COLUMNS = 120;

@@ -13,6 +13,7 @@ import { SERVER_COMMANDS, SERVER_VERSION } from './commands/server.ts';
 import { SESSION_COMMANDS } from './commands/sessions.ts';
 import { SET_COMMANDS } from './commands/sets.ts';
 import { SORTED_SET_COMMANDS } from './commands/sorted-sets.ts';
+import { STREAM_COMMANDS } from './commands/streams.ts';
 import { STRING_COMMANDS } from './commands/strings.ts';
 import { type Bytes, type Reply, ReplyError } from './replies.ts';
 import { LuaScripts } from './scripting.ts';
@@ -44,6 +45,7 @@ const TABLE: ReadonlyMap<string, Command> = new Map(
     ...SORTED_SET_COMMANDS,
     ...SET_COMMANDS,
     ...LIST_COMMANDS,
+    ...STREAM_COMMANDS,
     ...SERVER_COMMANDS,
     ...SESSION_COMMANDS,
   } satisfies CommandTable),

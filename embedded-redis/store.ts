@@ -4,8 +4,9 @@
  */
 import { type Bytes, doubleText, ERRORS, ReplyError } from './replies.ts';
 import { type ScoredMember, SortedSet } from './sorted-set.ts';
+import { Stream } from './stream.ts';
 
-type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[];
+type Value = Bytes | Map<Bytes, Bytes> | SortedSet | Set<Bytes> | Bytes[] | Stream;
 
 interface Entry {
   value: Value;
@@ -29,11 +30,12 @@ export function typeName(value: Value): string {
   if (typeof value === 'string') return 'string';
   if (value instanceof Map) return 'hash';
   if (value instanceof SortedSet) return 'zset';
+  if (value instanceof Stream) return 'stream';
   return value instanceof Set ? 'set' : 'list';
 }
 
 function isEmpty(value: Value): boolean {
-  if (typeof value === 'string') return false;
+  if (typeof value === 'string' || value instanceof Stream) return false;
   return (Array.isArray(value) ? value.length : value.size) === 0;
 }
 
@@ -72,6 +74,7 @@ export class Store {
   readonly hash = this.#typed((value): value is Map<Bytes, Bytes> => value instanceof Map);
   readonly sortedSet = this.#typed((value): value is SortedSet => value instanceof SortedSet);
   readonly set = this.#typed((value): value is Set<Bytes> => value instanceof Set);
+  readonly stream = this.#typed((value): value is Stream => value instanceof Stream);
   readonly list = this.#typed((value): value is Bytes[] => Array.isArray(value));
 
   /** Stores a new or changed value and keeps the expiry. An empty value deletes its key. */
@@ -170,7 +173,11 @@ export class Store {
           .flatMap(([member, score]: ScoredMember) => [doubleText(score), member]);
         yield* pieces('ZADD', key, flat, 2 * DUMP_ELEMENTS);
       } else if (value instanceof Set) yield* pieces('SADD', key, [...value], DUMP_ELEMENTS);
-      else yield* pieces('RPUSH', key, value, DUMP_ELEMENTS);
+      else if (value instanceof Stream) {
+        for (const [id, fields] of value.entries) yield ['XADD', key, id, ...fields];
+        for (const [name, { firstId }] of value.groups)
+          yield ['XGROUP', 'CREATE', key, name, firstId, 'MKSTREAM'];
+      } else yield* pieces('RPUSH', key, value, DUMP_ELEMENTS);
       const atMs = this.#expiries.get(key);
       if (atMs !== undefined) yield ['PEXPIREAT', key, String(atMs)];
     }

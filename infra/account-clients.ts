@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { presign } from '../lib/codecs/sigv4.ts';
 import { ServingError } from '../lib/contract/errors.ts';
 import { type Variables, variables } from '../lib/contract/variables.ts';
-import { presign } from '../lib/redis/sigv4.ts';
 import type { Ask, Service } from './account.ts';
 
 const CALL_MS = 10_000;

@@ -5,6 +5,8 @@
 import { ServingError } from '../lib/contract/errors.ts';
 import { assertDeployable, COUNTS, messagesIn, outputsIn, type Planned } from './deployed-stack.ts';
 import { listOf, numberOf, recordOf, resourcesOf, type Template, textOf } from './doctor/template.ts';
+import type { SharedRedis } from './resources.ts';
+import { assertSharedRedis } from './shared-redis.ts';
 
 /** ok: asked, and nothing is in the way. note: could not be asked. */
 export type AnswerKind = 'ok' | 'note' | 'warning' | 'error';
@@ -29,6 +31,8 @@ export type Service = 'sts' | 'lambda' | 'ec2' | 'cloudformation' | 'sqs' | 's3'
 export interface AccountRequest {
   readonly region: string;
   readonly planned: Planned;
+  /** Undefined unless another stack has the Redis. */
+  readonly sharedRedis: SharedRedis | undefined;
   /** For the names in it. Undefined if nothing is packaged. */
   readonly template: Template | undefined;
   /** Of the parameter `zones`. */
@@ -170,7 +174,7 @@ async function stackOf(ask: Ask, StackName: string): Promise<StackState> {
 async function stackAnswer(
   ask: Ask,
   { isThere, status, outputs }: StackState,
-  { planned }: AccountRequest,
+  { planned, sharedRedis }: AccountRequest,
 ): Promise<Answered> {
   const { stackName } = planned;
   if (status === 'ROLLBACK_COMPLETE' || status === 'ROLLBACK_FAILED' || status === 'DELETE_FAILED')
@@ -190,6 +194,7 @@ async function stackAnswer(
   try {
     const count = async (QueueUrl: string) =>
       messagesIn(await ask('sqs', 'GetQueueAttributes', { QueueUrl, AttributeNames: COUNTS }), QueueUrl);
+    if (sharedRedis) assertSharedRedis((await stackOf(ask, sharedRedis.stack)).outputs, sharedRedis);
     await assertDeployable(isThere ? outputs : undefined, planned, count);
   } catch (error) {
     if (!(error instanceof ServingError)) throw error;

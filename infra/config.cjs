@@ -5,11 +5,12 @@
  */
 const { configOf, importModule, serviceFolder } = require('./load.cjs');
 
-let loading;
+const modules = new Map();
 
-async function load() {
-  loading ??= importModule('config');
-  return loading;
+/** Each once: the checkout bundles it first. */
+async function load(name) {
+  if (!modules.has(name)) modules.set(name, importModule(name));
+  return modules.get(name);
 }
 
 async function explained(work) {
@@ -22,26 +23,37 @@ async function explained(work) {
   }
 }
 
-async function requestOf({ options, resolveVariable }) {
-  const { PARAMETER_NAMES } = await load();
+async function requestOf({ options, resolveVariable }, names) {
   const stage = await resolveVariable('sls:stage');
-  const values = await Promise.all(PARAMETER_NAMES.map((name) => resolveVariable(`param:${name}`)));
+  const values = await Promise.all(names.map((name) => resolveVariable(`param:${name}`)));
   return {
     stage,
-    config: configOf(options),
-    parameters: Object.fromEntries(PARAMETER_NAMES.map((name, i) => [name, values[i]])),
+    parameters: Object.fromEntries(names.map((name, i) => [name, values[i]])),
     named: [options.param ?? []].flat().map((text) => text.slice(0, text.indexOf('='))),
   };
 }
 
 module.exports = {
   async service({ options }) {
-    const { readService } = await load();
+    const { readService } = await load('config');
     return explained(async () => readService(serviceFolder, configOf(options)));
   },
 
   async settings(resolving) {
-    const { readSettings } = await load();
-    return explained(async () => readSettings(serviceFolder, await requestOf(resolving)));
+    const { PARAMETER_NAMES, readSettings } = await load('config');
+    return explained(async () => {
+      const request = await requestOf(resolving, PARAMETER_NAMES);
+      return readSettings(serviceFolder, { ...request, config: configOf(resolving.options) });
+    });
+  },
+
+  /** Of shared-redis.yml. */
+  async sharedRedis(resolving) {
+    const { SHARED_PARAMETER_NAMES, readSharedRedis } = await load('shared-redis');
+    // `remove` and `info` find the stack by its name alone.
+    const needsJobs = process.argv.some((word) => word === 'deploy' || word === 'package');
+    return explained(async () =>
+      readSharedRedis({ ...(await requestOf(resolving, SHARED_PARAMETER_NAMES)), needsJobs }),
+    );
   },
 };

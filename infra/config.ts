@@ -15,6 +15,7 @@ import { ServingError } from '../lib/contract/errors.ts';
 import {
   deadLetterPrefix,
   formerDeadLetterPrefix,
+  largeResultPrefix,
   modelPrefix,
   payloadPrefix,
 } from '../lib/contract/names.ts';
@@ -29,7 +30,8 @@ import {
   readDeployment,
   unknownParameters,
 } from './parameters.ts';
-import { alarmActions, redisUser, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import type { MonitoringRequest } from './watched.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
 
 export { PARAMETER_NAMES, type Parameters, serviceName };
@@ -45,13 +47,11 @@ export interface Request {
 
 type OfDeployment =
   | 'requestsPerSecond'
-  | 'redisNodes'
   | 'redisMaxGB'
   | 'redisMaxECPU'
   | 'redisPassword'
   | 'logDays'
   | 'tmpMB'
-  | 'alarmEmail'
   | 'domain'
   | 'certificateArn';
 
@@ -64,12 +64,8 @@ export interface Settings
     Pick<Deployment, OfDeployment> {
   /** JSON for CLUSTER_SERVING_CONFIG. */
   readonly job: string;
-  readonly redisFailover: boolean;
   /** 80 % of redisMaxGB. */
   readonly redisAlarmBytes: number;
-  readonly redisUser: string;
-  /** For osls: null means the credentials of the command. */
-  readonly deploymentRole: string | null;
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
@@ -96,35 +92,32 @@ export function readSettings(root: string, { stage, config, parameters, named = 
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
+  const { jobName } = job;
+  const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed });
   return {
     ...settingsOfJob(job),
-    ...settingsOfResources(deployment, { service, stage, job: deployed }),
+    ...resources,
     ...workerCode(deployment, { service, stage, language }),
     job: deployed,
     requestsPerSecond: deployment.requestsPerSecond,
-    redisNodes: deployment.redisNodes,
     redisMaxGB: deployment.redisMaxGB,
     redisAlarmBytes: Math.round(deployment.redisMaxGB * 2 ** 30 * 0.8),
     redisMaxECPU: deployment.redisMaxECPU,
     redisPassword: deployment.redisPassword,
-    redisFailover: deployment.redisNodes > 1,
-    redisUser: redisUser(service, stage),
     logDays: deployment.logDays,
     tmpMB: deployment.tmpMB,
-    deploymentRole: deployment.deploymentRole || null,
     ...queueNames(job, deployment.queueName === 'job' ? undefined : stage),
-    alarmEmail: deployment.alarmEmail,
     domain: deployment.domain,
     certificateArn: deployment.certificateArn,
     files: filesOf(deployment),
-    monitoring: monitoringOf(deployment, job, { service, stage }),
+    monitoring: monitoringOf(deployment, job, { service, stage, alarmActions: resources.alarmActions }),
   };
 }
 
 function monitoringOf(
   deployment: Deployment,
   job: JobConfig,
-  names: { readonly service: string; readonly stage: string },
+  names: Pick<MonitoringRequest, 'service' | 'stage' | 'alarmActions'>,
 ): Monitoring {
   if (deployment.monitoring === 'basic') return { Resources: {} };
   return fullMonitoring({
@@ -133,7 +126,6 @@ function monitoringOf(
     timeoutSeconds: job.function.timeoutSeconds,
     predictTimeoutSeconds: predictTimeoutSeconds(job),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
-    alarmActions: alarmActions(deployment),
   });
 }
 
@@ -148,6 +140,9 @@ function settingsOfJob(job: JobConfig) {
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     formerDeadLetterPrefix: formerDeadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
+    largeResultPrefix: largeResultPrefix(job.jobName),
+    // S3 counts whole days, from the midnight after.
+    largeResultDays: Math.ceil(job.resultTtlSeconds / 86_400) + 1,
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };
@@ -159,27 +154,25 @@ function queueNames({ jobName }: JobConfig, stage: string | undefined) {
 }
 
 function filesOf(deployment: Deployment) {
-  const { redis, respondAsync, vpcId, routeTableIds, securityGroup, alarmEmail, alarmTopic, domain } =
-    deployment;
+  const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
   const isInVpc = redis !== 'url';
+  const hasRedis = redis === 'node' || redis === 'serverless';
+  const { network, alarmTopic } = filesOfRedis(deployment);
   return {
     respondAsync: respondAsync === 'off' ? 'off' : 'on',
     sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
-    network: isInVpc ? networkOf(vpcId, routeTableIds) : 'none',
+    network: isInVpc && redis !== 'shared' ? network : 'none',
     functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
     interfaces: isInVpc ? 'on' : 'off',
     redis,
-    redisAuth:
-      redis === 'serverless' && deployment.redisAuth === 'iam' ? 'iam-serverless' : deployment.redisAuth,
-    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
+    redisGroup: hasRedis ? 'own' : 'none',
+    // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
+    redisAuth: hasRedis ? redisAuth : 'none',
+    redisUsers: hasRedis && redisAuth === 'iam' ? redis : 'none',
+    alarmTopic,
     tracing: deployment.tracing,
     domain: domain === '' ? 'off' : 'on',
   };
-}
-
-function networkOf(vpcId: string, routeTableIds: readonly string[]) {
-  if (vpcId === '') return 'own';
-  return routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
 }
 
 /** Name of the stack, without the stage. @throws bad_config */

@@ -20,6 +20,8 @@ export interface PolicyRequest {
   readonly service: string;
   readonly stage: string;
   readonly queueName: string;
+  /** The stack that has the Redis, if it is another. */
+  readonly redisStack: string | undefined;
   /** Default any: `*`. */
   readonly account: string | undefined;
   readonly region: string | undefined;
@@ -73,7 +75,7 @@ type Scope = Readonly<Record<string, readonly string[]>>;
 
 /** The resources of each statement: as narrow as names are known before the stack is. */
 function scopesOf(request: PolicyRequest): Scope {
-  const { partition, service, stage, queueName, region = '*', account = '*' } = request;
+  const { partition, service, stage, queueName, redisStack = '', region = '*', account = '*' } = request;
   const stack = `${service}-${stage}`;
   const made = stack.slice(0, NAME_PART);
   const arn = (product: string, rest: string, at = region, of = account) =>
@@ -93,6 +95,7 @@ function scopesOf(request: PolicyRequest): Scope {
     alarms: [arn('cloudwatch', `alarm:${made}*`), arn('cloudwatch', `dashboard/${stack}`, '')],
     topics: [arn('sns', `${made}*`)],
     stack: [arn('cloudformation', `stack/${stack}/*`)],
+    redisStack: [arn('cloudformation', `stack/${redisStack}/*`)],
     images: [arn('ecr', `repository/serverless-${stack}`)],
   };
 }
@@ -132,7 +135,8 @@ function commandStatements(request: PolicyRequest): Statement[] {
   const isImage = resourcesOf(request.template, 'AWS::Lambda::Function').some(
     ([, { PackageType }]) => textOf(PackageType) === 'Image',
   );
-  return statementsOf(isImage ? [...OF_COMMAND, ...OF_IMAGES] : OF_COMMAND, request);
+  const ofRedis = request.redisStack === undefined ? [] : [OF_SHARED_REDIS];
+  return statementsOf([...OF_COMMAND, ...ofRedis, ...(isImage ? OF_IMAGES : [])], request);
 }
 
 const OF_COMMAND: readonly Rights[] = [
@@ -153,6 +157,12 @@ const OF_COMMAND: readonly Rights[] = [
   { service: 'lambda', on: 'lambda', actions: 'GetFunction' },
   { service: 'sqs', on: 'queues', actions: 'GetQueueAttributes' },
 ];
+
+const OF_SHARED_REDIS: Rights = {
+  service: 'cloudformation',
+  on: 'redisStack',
+  actions: 'DescribeStacks',
+};
 
 const OF_IMAGES: readonly Rights[] = [
   { service: 'ecr', on: 'any', actions: 'GetAuthorizationToken' },

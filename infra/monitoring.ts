@@ -32,12 +32,22 @@ export function fullMonitoring(request: MonitoringRequest): Monitoring {
     ...queueAlarms(request),
     ...redisAlarms(request),
   ];
-  const actions = request.alarmActions;
+  return { Resources: { ...alarmResources(alarms, request), Dashboard: dashboard(request) } };
+}
+
+/** Of a Redis without a job. */
+export function redisMonitoring(request: RedisMonitoring): Monitoring {
+  return { Resources: alarmResources(redisAlarms(request), request) };
+}
+
+type RedisMonitoring = Pick<MonitoringRequest, 'redisNodes' | 'alarmActions'>;
+
+function alarmResources(alarms: readonly Alarm[], { alarmActions: actions }: RedisMonitoring) {
   const resources = alarms.map(([name, properties]) => {
     const told = actions.length > 0 ? { AlarmActions: actions, OKActions: actions } : {};
     return [name, { Type: 'AWS::CloudWatch::Alarm', Properties: { ...properties, ...told } }] as const;
   });
-  return { Resources: { ...Object.fromEntries(resources), Dashboard: dashboard(request) } };
+  return Object.fromEntries(resources);
 }
 
 function metricOf(namespace: string, name: string, dimensions: Readonly<Record<string, unknown>>) {
@@ -161,7 +171,7 @@ function queueAlarms({ service, stage, jobName }: MonitoringRequest): Alarm[] {
   ];
 }
 
-function redisAlarms({ redisNodes }: MonitoringRequest): Alarm[] {
+function redisAlarms({ redisNodes }: Pick<MonitoringRequest, 'redisNodes'>): Alarm[] {
   if (redisNodes === 0) return [];
   const on = (says: string, name: string, statistic: string, from: number) => {
     const metrics = Array.from({ length: redisNodes }, (_, i) =>

@@ -3,6 +3,7 @@
  * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
 import { suggest } from '../lib/config/suggest.ts';
+import { Checks } from './parameter-checks.ts';
 
 export const PARAMETER_NAMES = [
   /** "x86_64" or "arm64". */
@@ -17,8 +18,13 @@ export const PARAMETER_NAMES = [
   'requestsPerSecond',
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
-  /** Where results are: "node" or "serverless" (a Redis of this stack in a VPC), or "url" (one at an address, without a VPC). */
+  /**
+   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "shared" (that of another stack) or "url" (one
+   * at an address, without a VPC).
+   */
   'redis',
+  /** With redis=shared: the name of the stack of shared-redis.yml. */
+  'redisStack',
   /** With redis=url: its address, as rediss://user@host:6379, without the password. */
   'redisUrl',
   /** With redis=url: the parameter of Systems Manager, a SecureString, that holds the password. */
@@ -72,7 +78,6 @@ export const PARAMETER_NAMES = [
   'workerImage',
 ] as const;
 
-/** Texts from the command line; values from serverless.yml may be numbers. */
 export type Parameters = Readonly<Record<(typeof PARAMETER_NAMES)[number], string | number>>;
 
 /** Retentions that CloudWatch accepts; any other number fails in the middle of a deployment. */
@@ -82,7 +87,6 @@ const RETENTION_DAYS = [
 
 /** Ids of EC2 are a prefix and 8 or 17 hexadecimal digits. */
 const idOf = (prefix: string) => new RegExp(`^${prefix}-[0-9a-f]{8,17}$`);
-const TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$/;
 const CERTIFICATE = /^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate\/[A-Za-z0-9-]+$/;
 const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,512}$/;
 const ZONE = /^[a-z]{2}(-[a-z]+)+-\d+(-[a-z]+-\d+)?[a-z]$/;
@@ -92,6 +96,8 @@ const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}
 /** Encrypted, as it crosses the internet. The password would be readable in the template and in each function. */
 const REDIS_URL = /^rediss:\/\/([A-Za-z0-9._~%-]{1,128}@)?[A-Za-z0-9.-]{1,253}(:\d{1,5})?\/?(\?cluster=on)?$/;
 const PARAMETER = /^(?!\/(aws|ssm)(\/|$))(\/[A-Za-z0-9_.-]+){1,15}$/i;
+/** Of a stack of shared-redis.yml: its service and the stage. */
+const REDIS_STACK = /^shared-redis-[A-Za-z0-9-]{1,15}$/;
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
 export type Deployment = ReturnType<typeof readValues>;
@@ -103,36 +109,17 @@ export function readDeployment(given: Parameters, problems: string[]): Deploymen
   return read;
 }
 
-function readValues(check: Checks) {
+export type RedisDeployment = ReturnType<typeof readRedis>;
+
+/** What a stack with a Redis takes, whether other stacks use it or not. */
+export function readRedis(check: Checks) {
   check.matches('redisNodeType', /^cache\.[a-z0-9]+\.[a-z0-9]+$/, 'a node type, as cache.t4g.micro');
   return {
-    arch: check.oneOf('arch', ['x86_64', 'arm64']),
-    auth: check.oneOf('auth', ['iam', 'jwt', 'none']),
-    jwtIssuer: check.matches('jwtIssuer', /^https:\/\/\S+$/, 'an https address'),
-    jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
-    requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
-    respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
-    redis: check.oneOf('redis', ['node', 'serverless', 'url']),
-    redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
-    redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
-    redisUrl: check.matches(
-      'redisUrl',
-      REDIS_URL,
-      'rediss://host:port or rediss://user@host:port, without a password; with ?cluster=on after it for cluster mode',
-    ),
-    redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
     redisNodes: check.whole('redisNodes', 1, 6),
-    redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
-    queueName: check.oneOf('queueName', ['stage', 'job']),
-    tmpMB: check.whole('tmpMB', 512, 10_240),
-    logDays: check.among('logDays', RETENTION_DAYS),
     keepData: check.oneOf('keepData', ['on', 'off']),
     monitoring: check.oneOf('monitoring', ['basic', 'full']),
-    metrics: check.oneOf('metrics', ['on', 'off']),
     alarmEmail: check.matches('alarmEmail', EMAIL, 'an e-mail address'),
     alarmTopic: check.alarmTopic(),
-    tracing: check.oneOf('tracing', ['on', 'off']),
-    provisioned: check.whole('provisioned', 0, 1_000),
     zones: check.list('zones', ZONE, 'two zones of the region, as us-east-1a,us-east-1c'),
     vpcId: check.matches('vpcId', idOf('vpc'), 'an id, as vpc-0123456789abcdef0'),
     subnetIds: check.list(
@@ -145,10 +132,39 @@ function readValues(check: Checks) {
       idOf('rtb'),
       'ids separated by commas, as rtb-0123456789abcdef0',
     ),
+    deploymentRole: check.matches('deploymentRole', ROLE, 'the ARN of a role of IAM'),
+  };
+}
+
+function readValues(check: Checks) {
+  return {
+    ...readRedis(check),
+    arch: check.oneOf('arch', ['x86_64', 'arm64']),
+    auth: check.oneOf('auth', ['iam', 'jwt', 'none']),
+    jwtIssuer: check.matches('jwtIssuer', /^https:\/\/\S+$/, 'an https address'),
+    jwtAudience: check.list('jwtAudience', /^\S+$/, 'names separated by commas'),
+    requestsPerSecond: check.whole('requestsPerSecond', 1, 10_000),
+    respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
+    redis: check.oneOf('redis', ['node', 'serverless', 'shared', 'url']),
+    redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
+    redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
+    redisStack: check.matches('redisStack', REDIS_STACK, 'the name of a stack, as shared-redis-dev'),
+    redisUrl: check.matches(
+      'redisUrl',
+      REDIS_URL,
+      'rediss://host:port or rediss://user@host:port, without a password; with ?cluster=on after it for cluster mode',
+    ),
+    redisPassword: check.matches('redisPassword', PARAMETER, 'the name of a parameter, as /my-job/redis'),
+    redisAuth: check.oneOf('redisAuth', ['iam', 'none']),
+    queueName: check.oneOf('queueName', ['stage', 'job']),
+    tmpMB: check.whole('tmpMB', 512, 10_240),
+    logDays: check.among('logDays', RETENTION_DAYS),
+    metrics: check.oneOf('metrics', ['on', 'off']),
+    tracing: check.oneOf('tracing', ['on', 'off']),
+    provisioned: check.whole('provisioned', 0, 1_000),
     securityGroup: check.matches('securityGroup', idOf('sg'), 'an id, as sg-0123456789abcdef0'),
     domain: check.matches('domain', DOMAIN, 'a name in small letters, as api.example.com'),
     certificateArn: check.matches('certificateArn', CERTIFICATE, 'the ARN of a certificate in ACM'),
-    deploymentRole: check.matches('deploymentRole', ROLE, 'the ARN of a role of IAM'),
     workerImage: check.matches(
       'workerImage',
       IMAGE,
@@ -157,11 +173,43 @@ function readValues(check: Checks) {
   };
 }
 
-/** Parameters that contradict each other. */
+/** Whether parameters contradict each other, and how that is said. */
+export type Rule = readonly [isBroken: boolean, problem: string];
+
+export function broken(rules: readonly Rule[]): string[] {
+  return rules.filter(([is]) => is).map(([, problem]) => problem);
+}
+
+export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment): Rule[] {
+  return [
+    [
+      vpcId !== '' && subnetIds.length < 2,
+      'param vpcId needs two or more subnetIds, in different zones of the VPC',
+    ],
+    [
+      vpcId === '' && (subnetIds.length > 0 || read.routeTableIds.length > 0),
+      'params subnetIds and routeTableIds belong to a vpcId',
+    ],
+    [
+      zones.length !== 0 && zones.length !== 2,
+      `param zones ${JSON.stringify(zones.join())}: expected two zones, one for each subnet`,
+    ],
+    [
+      vpcId !== '' && zones.length > 0,
+      'param zones belongs to the VPC of the stack; with a vpcId the subnetIds decide',
+    ],
+    [
+      read.alarmEmail !== '' && read.alarmTopic.startsWith('arn:'),
+      'params alarmEmail and alarmTopic: with a topic of your own, subscribe the address there',
+    ],
+  ];
+}
+
 function contradictions(read: Deployment): string[] {
-  const { auth, vpcId, subnetIds, redis } = read;
+  const { auth, vpcId, zones, redis, respondAsync } = read;
   const jwt = auth === 'jwt';
-  const broken: readonly (readonly [boolean, string])[] = [
+  return broken([
+    ...stackRules(read),
     [
       jwt && (read.jwtIssuer === '' || read.jwtAudience.length === 0),
       'param auth=jwt needs jwtIssuer and jwtAudience',
@@ -180,27 +228,20 @@ function contradictions(read: Deployment): string[] {
     ],
     [
       redis === 'url' &&
-        (vpcId !== '' || read.zones.length > 0 || read.respondAsync === 'routed' || read.redisAuth === 'iam'),
+        (vpcId !== '' || zones.length > 0 || respondAsync === 'routed' || read.redisAuth === 'iam'),
       'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
     ],
     [
-      vpcId !== '' && subnetIds.length < 2,
-      'param vpcId needs two or more subnetIds, in different zones of the VPC',
+      (redis === 'shared') !== (read.redisStack !== ''),
+      'params redis=shared and redisStack belong together: redisStack names the stack of shared-redis.yml',
     ],
     [
-      vpcId === '' && (subnetIds.length > 0 || read.routeTableIds.length > 0 || read.securityGroup !== ''),
-      'params subnetIds, routeTableIds and securityGroup belong to a vpcId',
+      redis === 'shared' && (vpcId !== '' || zones.length > 0 || respondAsync === 'on'),
+      'param redis=shared uses the network of redisStack: leave out vpcId, zones and respondAsync=on',
     ],
+    [vpcId === '' && read.securityGroup !== '', 'param securityGroup belongs to a vpcId'],
     [
-      read.zones.length !== 0 && read.zones.length !== 2,
-      `param zones ${JSON.stringify(read.zones.join())}: expected two zones, one for each subnet`,
-    ],
-    [
-      vpcId !== '' && read.zones.length > 0,
-      'param zones belongs to the VPC of the stack; with a vpcId the subnetIds decide',
-    ],
-    [
-      vpcId === '' && read.respondAsync === 'routed',
+      redis !== 'shared' && vpcId === '' && respondAsync === 'routed',
       'param respondAsync=routed needs a vpcId: the VPC of this stack has no way to SQS',
     ],
     [
@@ -211,77 +252,14 @@ function contradictions(read: Deployment): string[] {
       read.monitoring === 'full' && read.metrics === 'off',
       'param monitoring=full needs metrics=on: one of its alarms looks at them',
     ],
-    [
-      read.alarmEmail !== '' && read.alarmTopic.startsWith('arn:'),
-      'params alarmEmail and alarmTopic: with a topic of your own, subscribe the address there',
-    ],
-  ];
-  return broken.filter(([is]) => is).map(([, problem]) => problem);
-}
-
-class Checks {
-  readonly #given: Parameters;
-  readonly #problems: string[];
-
-  constructor(given: Parameters, problems: string[]) {
-    this.#given = given;
-    this.#problems = problems;
-  }
-
-  oneOf<T extends string>(name: keyof Parameters, allowed: readonly T[]): T {
-    const found = allowed.find((value) => value === this.#given[name]);
-    if (found === undefined) this.#refuse(name, allowed.map((value) => `"${value}"`).join(', '));
-    return found ?? (allowed[0] as T);
-  }
-
-  whole(name: keyof Parameters, min: number, max: number): number {
-    const number = this.#number(name);
-    if (!Number.isInteger(number) || number < min || number > max)
-      this.#refuse(name, `a whole number from ${min} to ${max}`);
-    return number;
-  }
-
-  among(name: keyof Parameters, allowed: readonly number[]): number {
-    const number = this.#number(name);
-    if (!allowed.includes(number)) this.#refuse(name, `one of ${allowed.join(', ')}`);
-    return number;
-  }
-
-  /** Empty is allowed and means not given. */
-  matches(name: keyof Parameters, pattern: RegExp, expected: string): string {
-    const text = String(this.#given[name]);
-    if (text !== '' && !pattern.test(text)) this.#refuse(name, expected);
-    return text;
-  }
-
-  list(name: keyof Parameters, pattern: RegExp, expected: string): string[] {
-    const text = String(this.#given[name]);
-    const parts = text === '' ? [] : text.split(',').map((part) => part.trim());
-    if (!parts.every((part) => pattern.test(part)) || new Set(parts).size < parts.length)
-      this.#refuse(name, expected);
-    return parts;
-  }
-
-  alarmTopic(): string {
-    const text = String(this.#given.alarmTopic);
-    if (text !== 'none' && text !== 'own' && !TOPIC.test(text))
-      this.#refuse('alarmTopic', '"none", "own" or the ARN of an SNS topic');
-    return text;
-  }
-
-  #number(name: keyof Parameters): number {
-    const given = this.#given[name];
-    return given === '' ? Number.NaN : Number(given);
-  }
-
-  #refuse(name: keyof Parameters, expected: string): void {
-    this.#problems.push(`param ${name} ${JSON.stringify(this.#given[name])}: expected ${expected}`);
-  }
+  ]);
 }
 
 /** One problem for each name on the command line that is not a parameter. infra/load.cjs reads `config` and `sample`. */
-export function unknownParameters(names: readonly string[]): string[] {
-  const known: readonly string[] = ['config', 'sample', ...PARAMETER_NAMES];
+export function unknownParameters(
+  names: readonly string[],
+  known: readonly string[] = ['config', 'sample', ...PARAMETER_NAMES],
+): string[] {
   return names
     .filter((name) => !known.includes(name))
     .map((name) => {

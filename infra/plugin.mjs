@@ -97,7 +97,7 @@ class BundlePlugin {
   async assertDeployable() {
     this.isLookedAt = true;
     const provider = this.serverless.getProvider('aws');
-    const { jobName, queueName, deadLetterQueueName } = this.serverless.service.custom.settings;
+    const { jobName, queueName, deadLetterQueueName, sharedRedis } = this.serverless.service.custom.settings;
     const planned = {
       stackName: provider.naming.getStackName(),
       jobName,
@@ -108,7 +108,12 @@ class BundlePlugin {
     };
     const { assertDeployable, outputsOf, messageCounter } = await importModule('deployed-stack');
     const cloudFormation = await provider.getCloudFormationClient();
-    const deployed = await outputsOf((command) => cloudFormation.send(command), planned.stackName, ofOsls);
+    const outputs = (stack) => outputsOf((command) => cloudFormation.send(command), stack, ofOsls);
+    const deployed = await outputs(planned.stackName);
+    if (sharedRedis) {
+      const { assertSharedRedis } = await importModule('shared-redis');
+      assertSharedRedis(await outputs(sharedRedis.stack), sharedRedis);
+    }
     await assertDeployable(deployed, planned, messageCounter(await provider.getAwsSdkV3Config()));
   }
 

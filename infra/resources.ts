@@ -2,12 +2,19 @@
  * Computes the values that several resources share from the parameters: network, variables, authorization. All
  * variables of a function are built here, because `extensions` in osls would replace them instead of adding one.
  */
-import { createHash } from 'node:crypto';
 import { ROUTES, type RoutedFunction } from '../lib/http/routes.ts';
-import type { Deployment } from './parameters.ts';
+import type { Deployment, RedisDeployment } from './parameters.ts';
+import { accessRules, redisUser } from './redis-access.ts';
 
 /** A text or a CloudFormation reference. */
-export type CfnValue = string | { readonly Ref: string } | { readonly 'Fn::Sub': string };
+export type CfnValue =
+  | string
+  | { readonly Ref: string }
+  | { readonly 'Fn::Sub': string }
+  | { readonly 'Fn::ImportValue': string };
+
+/** One, or several in a list that another stack exports. */
+type CfnList = readonly CfnValue[] | { readonly 'Fn::Split': readonly [string, CfnValue] };
 
 /** A zone by its name, or by its place in the region's list. */
 type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::GetAZs': '' }] };
@@ -36,17 +43,19 @@ const ACCESS_LOG = {
 const FUNCTIONS = ['predict', 'batch', 'submit', 'predictions', 'status', 'deadLetter'] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
-export interface SettingsOfResources {
-  readonly vpcId: CfnValue;
-  readonly subnetIds: readonly CfnValue[];
-  /** Of the two subnets of an own VPC. */
-  readonly zones: readonly Zone[];
-  readonly routeTableIds: readonly string[];
+export interface SettingsOfResources extends ReturnType<typeof settingsOfRedis> {
   readonly functionGroup: CfnValue;
+  /** The security group of Redis. */
+  readonly redisGroup: CfnValue;
+  /** Undefined unless another stack has the Redis. */
+  readonly sharedRedis: SharedRedis | undefined;
+  readonly redisUser: string;
+  /** The rules of the user with redisAuth=iam. */
+  readonly redisAccess: string;
   /** For functions that use Redis. Null: they are in no VPC. */
   readonly vpc: {
     readonly securityGroupIds: readonly CfnValue[];
-    readonly subnetIds: readonly CfnValue[];
+    readonly subnetIds: CfnList;
   } | null;
   /** What must be there before a function in the VPC. */
   readonly vpcDependencies: readonly string[];
@@ -58,13 +67,9 @@ export interface SettingsOfResources {
   readonly httpEvents: Readonly<Record<RoutedFunction, readonly HttpEvent[]>>;
   /** One line of JSON for each request to the HTTP API. */
   readonly accessLogFormat: string;
-  readonly alarmActions: readonly CfnValue[];
   readonly tracingMode: 'Active' | 'PassThrough';
   readonly provisioned: number;
   readonly bucketDeletionPolicy: 'Retain' | 'Delete';
-  readonly redisDeletionPolicy: 'Snapshot' | 'Delete';
-  /** Number of daily snapshots of Redis to keep; 0 disables them. */
-  readonly redisSnapshots: number;
   /** As in an ARN. */
   readonly redisResource: string;
 }
@@ -75,64 +80,116 @@ interface HttpEvent {
   readonly httpApi: { readonly method: string; readonly path: string; readonly authorizer?: Authorizer };
 }
 
+/** What the stack of a job needs of another stack: its Redis. */
+export interface SharedRedis {
+  readonly stack: string;
+  /** What stands for the job in its keys there. */
+  readonly keyspace: string;
+}
+
 interface Names {
   readonly service: string;
   readonly stage: string;
+  readonly jobName: string;
   /** JSON of the job's settings. */
   readonly job: string;
 }
 
-export function settingsOfResources(deployment: Deployment, names: Names): SettingsOfResources {
-  const { vpcId, subnetIds, securityGroup, routeTableIds, provisioned } = deployment;
+/** What infra/stack/redis/node.yml and infra/stack/network/ read, in a stack of a job or of a shared Redis. */
+export function settingsOfRedis(deployment: RedisDeployment) {
+  const { vpcId, subnetIds, routeTableIds, redisNodes } = deployment;
   const keeps = deployment.keepData === 'on';
-  const { authorizer, authorizers } = authorizerOf(deployment);
-  const network = {
-    subnetIds: vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }],
-    functionGroup: securityGroup || { Ref: 'FunctionSecurityGroup' },
-  };
-  const isInVpc = deployment.redis !== 'url';
   return {
-    ...network,
-    vpc: isInVpc ? { securityGroupIds: [network.functionGroup], subnetIds: network.subnetIds } : null,
-    vpcDependencies: isInVpc ? ['InterfacesPolicy'] : [],
-    vpcId: vpcId || { Ref: 'Vpc' },
+    vpcId: (vpcId || { Ref: 'Vpc' }) as CfnValue,
+    subnetIds: (vpcId ? subnetIds : [{ Ref: 'SubnetA' }, { Ref: 'SubnetB' }]) as CfnList,
+    /** Of the two subnets of an own VPC. */
     zones: zonesOf(deployment),
     routeTableIds,
-    variables: variablesOf(deployment, names),
+    alarmActions: alarmActions(deployment),
+    alarmEmail: deployment.alarmEmail,
+    redisNodes,
+    redisFailover: redisNodes > 1,
+    redisDeletionPolicy: keeps ? ('Snapshot' as const) : ('Delete' as const),
+    /** Number of daily snapshots of Redis to keep; 0 disables them. */
+    redisSnapshots: keeps ? 7 : 0,
+    /** For osls: null means the credentials of the command. */
+    deploymentRole: deployment.deploymentRole || null,
+  };
+}
+
+/** The alternatives of a stack with a Redis, as infra/stack/<part>/<value>.yml. */
+export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: RedisDeployment) {
+  const existing = routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
+  return {
+    network: vpcId === '' ? 'own' : existing,
+    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
+  };
+}
+
+/** What the stack `stack` of shared-redis.yml exports under this name. */
+function exported(stack: string, name: string) {
+  return { 'Fn::ImportValue': `${stack}:${name}` } as const;
+}
+
+/** The Redis of this stack, or that of the stack that was named, and the network that it is in. */
+function redisOf(deployment: Deployment, { service, stage, jobName }: Names) {
+  const { redis, redisStack: stack } = deployment;
+  if (redis !== 'shared')
+    return {
+      ...settingsOfRedis(deployment),
+      redisGroup: { Ref: 'RedisSecurityGroup' },
+      sharedRedis: undefined,
+      redisUser: redisUser(service, stage),
+      redisAccess: accessRules(jobName, redis === 'serverless').join(' '),
+    };
+  const keyspace = `${jobName}@${stage}`;
+  return {
+    ...settingsOfRedis(deployment),
+    vpcId: exported(stack, 'Vpc'),
+    subnetIds: { 'Fn::Split': [',', exported(stack, 'Subnets')] } as const,
+    redisGroup: exported(stack, 'Group'),
+    sharedRedis: { stack, keyspace },
+    redisUser: redisUser(stack, keyspace),
+    redisAccess: '',
+  };
+}
+
+export function settingsOfResources(deployment: Deployment, names: Names): SettingsOfResources {
+  const { authorizer, authorizers } = authorizerOf(deployment);
+  const redis = redisOf(deployment, names);
+  const functionGroup = deployment.securityGroup || { Ref: 'FunctionSecurityGroup' };
+  const isInVpc = deployment.redis !== 'url';
+  return {
+    ...redis,
+    functionGroup,
+    vpc: isInVpc ? { securityGroupIds: [functionGroup], subnetIds: redis.subnetIds } : null,
+    vpcDependencies: isInVpc ? ['InterfacesPolicy'] : [],
+    variables: variablesOf(deployment, names, redisVariables(deployment, redis)),
     authorizer,
     authorizers,
     httpEvents: httpEventsOf(authorizer),
     accessLogFormat: JSON.stringify(ACCESS_LOG),
-    alarmActions: alarmActions(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
-    provisioned,
-    bucketDeletionPolicy: keeps ? 'Retain' : 'Delete',
-    redisDeletionPolicy: keeps ? 'Snapshot' : 'Delete',
-    redisSnapshots: keeps ? 7 : 0,
+    provisioned: deployment.provisioned,
+    bucketDeletionPolicy: deployment.keepData === 'on' ? 'Retain' : 'Delete',
     redisResource:
       deployment.redis === 'serverless' ? 'serverlesscache:${RedisServerless}' : 'replicationgroup:${Redis}',
   };
 }
 
 /** Some accounts have zones that Lambda or a node type refuses; infra/advice.ts then says so. */
-function zonesOf({ zones }: Deployment): readonly Zone[] {
+function zonesOf({ zones }: RedisDeployment): readonly Zone[] {
   if (zones.length > 0) return zones;
   return [0, 1].map((place) => ({ 'Fn::Select': [place, { 'Fn::GetAZs': '' }] }) as const);
 }
 
 /** The topics that an alarm notifies. */
-export function alarmActions({ alarmTopic, alarmEmail }: Deployment): readonly CfnValue[] {
+function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly CfnValue[] {
   if (alarmTopic === 'own' || alarmEmail !== '') return [{ Ref: 'AlarmTopic' }];
   return alarmTopic === 'none' ? [] : [alarmTopic];
 }
 
-/** Unique in the account; ElastiCache accepts 40 lower case letters, digits and "-". */
-export function redisUser(service: string, stage: string): string {
-  const digest = createHash('sha256').update(`${service}/${stage}`).digest('hex');
-  return `cluster-serving-${digest.slice(0, 12)}`;
-}
-
-function variablesOf(deployment: Deployment, names: Names) {
+function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
   const { respondAsync, metrics } = deployment;
   const config: Variables = {
     CLUSTER_SERVING_CONFIG: names.job,
@@ -140,18 +197,27 @@ function variablesOf(deployment: Deployment, names: Names) {
   };
   const bucket = { CLUSTER_SERVING_BUCKET: { Ref: 'Bucket' } };
   const queue = { CLUSTER_SERVING_QUEUE_URL: { Ref: 'Queue' } };
-  const redis = redisVariables(deployment, names);
   return {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
     submit: { ...config, ...bucket, ...queue },
-    predictions: { ...config, ...redis },
+    predictions: { ...config, ...bucket, ...redis },
     status: { ...config, ...bucket, ...redis },
     deadLetter: { ...config, ...bucket, ...redis },
   };
 }
 
-function redisVariables({ redis, redisAuth, redisUrl, redisPassword }: Deployment, names: Names): Variables {
+function redisVariables(
+  { redis, redisAuth, redisUrl, redisPassword }: Deployment,
+  { sharedRedis, redisUser: user }: ReturnType<typeof redisOf>,
+): Variables {
+  if (sharedRedis)
+    return {
+      CLUSTER_SERVING_REDIS_URL: exported(sharedRedis.stack, 'Url'),
+      CLUSTER_SERVING_REDIS_USER: user,
+      CLUSTER_SERVING_REDIS_CACHE: exported(sharedRedis.stack, 'Cache'),
+      CLUSTER_SERVING_REDIS_KEYSPACE: sharedRedis.keyspace,
+    };
   if (redis === 'url')
     return {
       CLUSTER_SERVING_REDIS_URL: withoutUser(redisUrl),
@@ -169,7 +235,7 @@ function redisVariables({ redis, redisAuth, redisUrl, redisPassword }: Deploymen
   if (redisAuth === 'none') return address;
   return {
     ...address,
-    CLUSTER_SERVING_REDIS_USER: redisUser(names.service, names.stage),
+    CLUSTER_SERVING_REDIS_USER: user,
     CLUSTER_SERVING_REDIS_CACHE: { Ref: isServerless ? 'RedisServerless' : 'Redis' },
   };
 }

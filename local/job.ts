@@ -24,10 +24,12 @@ import { logError } from '../lib/contract/log.ts';
 import { corsRules } from '../lib/http/cors.ts';
 import { queueName } from '../lib/queue/names.ts';
 import type { LocalAws } from './aws/aws.ts';
+import { bridgeOfJob } from './bridge/own.ts';
 import { makeToken, newToken } from './decentral/token.ts';
 import { startPoller } from './event-source/poller.ts';
 import { type GatewayOptions, startGateway } from './gateway/gateway.ts';
 import { jobRoutes } from './job-routes.ts';
+import { largeResultsRoute, localLocation, sweepLargeResults } from './large-results.ts';
 import {
   type JobServices,
   processRuns,
@@ -74,6 +76,8 @@ export async function openJob(
     scope.get(sqsClient).destroy();
   });
   onClose(() => scope.get(results).close());
+  const { jobName, resultTtlSeconds: ttlSeconds } = job;
+  onClose(sweepLargeResults(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: jobName, ttlSeconds }));
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses.runs)
     : serveWorker(served, services, scope, onClose, onBatch));
@@ -81,6 +85,8 @@ export async function openJob(
   parts.statistics.follow(runs.load);
   onClose(() => parts.idle(runs.stopMs ?? STOP_MS));
   await openEventSources(scope, services, { runs, parts, deadLetterUrl }, onClose);
+  const bridge = await bridgeOfJob(scope, services.log);
+  onClose(() => bridge.close());
   const options = await gatewayOptions(scope, services, runs, parts);
   const gateway = await startGateway(options);
   onClose(() => gateway.close());
@@ -141,6 +147,8 @@ function environmentOf(
     redisUrl,
     hasRedis: true,
     redisSignIn: undefined,
+    keyspace: job.jobName,
+    role: { region: aws.region, credentials: { ...aws.credentials, sessionToken: undefined } },
     aws: { endpoint: aws.url, region: aws.region, credentials: aws.credentials },
     memoryMB: job.function.memoryMB,
     cpus: availableParallelism(),
@@ -204,7 +212,7 @@ async function gatewayOptions(
       model: parts.counted(deps.model),
       encode: parts.encode,
     }),
-    predictions: predictions(await composePredictions(scope)),
+    predictions: predictions({ ...(await composePredictions(scope)), locate: localLocation }),
     status: status({ ...(await composeStatus(scope)), ...(version ? { modelVersion: version } : {}) }),
   };
   return {
@@ -216,11 +224,10 @@ async function gatewayOptions(
     ...access,
     allowedHosts: [...access.allowedHosts, ...job.http.allowedHosts],
     routes: parts.count(
-      jobRoutes(
-        handlers,
-        { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() },
-        parts.routes,
-      ),
+      jobRoutes(handlers, { timeoutMs: predictTimeoutSeconds(job) * 1000, refuses: () => runs.refuses() }, [
+        ...parts.routes,
+        largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
+      ]),
     ),
   };
 }

@@ -9,6 +9,7 @@ import { logError } from '../lib/contract/log.ts';
 import { type Access, readAccess } from './access.ts';
 import { type LocalAws, startAws } from './aws/aws.ts';
 import type { LocalLog } from './aws/lambda.ts';
+import { warnOfUnreadStreams } from './bridge/own.ts';
 import { credentialsOf, protectFolder } from './data-folder.ts';
 import { type JobAddresses, LOCAL_BUCKET, openJob } from './job.ts';
 import { holdFolder } from './lock.ts';
@@ -117,6 +118,7 @@ async function openStack(
       await openJob({ ...job, modelDirectory }, { ...services, port: httpPorts[i] as number }, onClose),
     );
   }
+  await warnOfUnreadStreams(redis.url, opened, log);
   return {
     ...(opened[0] as JobAddresses),
     jobs: opened,

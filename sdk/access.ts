@@ -1,6 +1,6 @@
 /**
  * Says who calls: signs each request with AWS credentials, or sends a token or an API key, and never two of these.
- * What says who calls goes to the API alone; a redirect is an error.
+ * What says who calls goes to the API alone; a redirect is an error, except for a 303 that the caller asks to see.
  */
 import { badConfig, ServingError } from '../lib/contract/errors.ts';
 import { variables } from '../lib/contract/variables.ts';
@@ -50,7 +50,7 @@ export function authorizedFetch(url: string, options: AccessOptions = {}): Fetch
   const { origin } = new URL(url);
   const own: Fetch = async (to, init) => {
     if (new URL(to).origin !== origin) throw badConfig(`credentials of ${origin} are not sent to ${to}`);
-    return refusingRedirects(await send(to, { ...init, redirect: 'manual' }), to);
+    return refusingRedirects(await send(to, { ...init, redirect: 'manual' }), to, init.redirect === 'manual');
   };
   if (kind === 'iam') return signing(own, options, { url, isGuess });
   const [name, value] = kind === 'jwt' ? ['authorization', `Bearer ${secret}`] : ['x-api-key', `${secret}`];
@@ -153,9 +153,9 @@ function signing(send: Fetch, options: AccessOptions, { url, isGuess }: Guess): 
   };
 }
 
-function refusingRedirects(response: Response, url: string): Response {
+function refusingRedirects(response: Response, url: string, seesOther: boolean): Response {
   const isRedirect = response.type === 'opaqueredirect' || /^30[12378]$/.test(String(response.status));
-  if (!isRedirect) return response;
+  if (!isRedirect || (seesOther && response.status === 303)) return response;
   discard(response);
   const target = response.headers.get('location') ?? 'another address';
   throw badConfig(`${url} redirects to ${target}, where credentials are not sent: is it the url of the API?`);

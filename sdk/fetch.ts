@@ -10,6 +10,8 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  /** Of a redirect with 303. */
+  readonly location?: string | undefined;
 }
 
 /**
@@ -39,7 +41,10 @@ export async function postJson(
   return (await request(url, init, timeoutMs, undefined, send)).body;
 }
 
-/** @throws as postJson; `not_found` is one of the codes */
+/**
+ * @param init.redirect `manual` returns a 303 as an answer, and follows other redirects
+ * @throws as postJson; `not_found` is one of the codes
+ */
 export async function request(
   url: string,
   init: RequestInit,
@@ -49,7 +54,12 @@ export async function request(
 ): Promise<Answer> {
   const answer = await requestBytes(url, init, { timeoutMs, signal, send, maxBytes: MAX_ANSWER_BYTES });
   const body = parse(answer.bytes);
-  if (answer.ok) return { status: answer.status, body };
+  const { status, location } = answer;
+  if (answer.ok) return { status, body };
+  if (init.redirect === 'manual' && location !== undefined) {
+    if (status === 303) return { status, body, location };
+    return request(url, { ...init, redirect: 'follow' }, timeoutMs, signal, send);
+  }
   const { code } = (body ?? {}) as { code?: unknown };
   if (answer.status === 404 && errorCodeOf(code) === undefined) {
     throw badConfig(`${new URL(url).origin} has no ${new URL(url).pathname}: is it the url of the API?`);
@@ -61,6 +71,8 @@ export interface BytesAnswer {
   readonly status: number;
   /** 2xx. */
   readonly ok: boolean;
+  /** Of a redirect that was not followed. */
+  readonly location?: string | undefined;
   /** Without its parameters. */
   readonly mediaType: string;
   readonly bytes: Uint8Array;
@@ -72,6 +84,8 @@ export interface RequestOptions {
   readonly send?: Fetch | undefined;
   /** No more of the answer is read. */
   readonly maxBytes: number;
+  /** The url in errors. Default: as it is. */
+  readonly shown?: string | undefined;
 }
 
 /**
@@ -81,7 +95,7 @@ export interface RequestOptions {
 export async function requestBytes(
   url: string,
   init: RequestInit,
-  { timeoutMs, signal, send = fetch, maxBytes }: RequestOptions,
+  { timeoutMs, signal, send = fetch, maxBytes, shown = url }: RequestOptions,
 ): Promise<BytesAnswer> {
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
@@ -90,14 +104,16 @@ export async function requestBytes(
       signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
     });
     const [mediaType = ''] = (response.headers.get('content-type') ?? '').split(';');
-    const bytes = await readUpTo(maxBytes, response, url);
-    return { status: response.status, ok: response.ok, mediaType: mediaType.trim(), bytes };
+    const bytes = await readUpTo(maxBytes, response, shown);
+    const isRedirect = response.status >= 300 && response.status < 400;
+    const location = isRedirect ? (response.headers.get('location') ?? undefined) : undefined;
+    return { status: response.status, ok: response.ok, mediaType: mediaType.trim(), bytes, location };
   } catch (error) {
     if (error instanceof ServingError) throw error;
     if (timeout.aborted)
-      throw new ServingError('timeout', `${url} did not answer in ${timeoutMs} ms`, { cause: error });
+      throw new ServingError('timeout', `${shown} did not answer in ${timeoutMs} ms`, { cause: error });
     if (signal?.aborted) throw error;
-    throw new ServingError('queue_unavailable', `${url} cannot be reached: ${reason(error)}`, {
+    throw new ServingError('queue_unavailable', `${shown} cannot be reached: ${reason(error)}`, {
       cause: error,
     });
   }

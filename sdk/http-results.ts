@@ -2,9 +2,16 @@
  * Reads results through the HTTPS API, with the interface of ResultStore, for clients outside the VPC. The server
  * waits: `Prefer: wait=20` holds the request until there is a result, so no client polls in a loop.
  */
-import type { EnqueueQuery } from '../lib/contract/enqueue.ts';
-import { errorCodeOf, ServingError } from '../lib/contract/errors.ts';
-import { type Dequeued, isRecordStatus, type RecordStatus, type Result } from '../lib/contract/result.ts';
+import type { EnqueueQuery, TakeQuery } from '../lib/contract/enqueue.ts';
+import { badConfig, errorCodeOf, ServingError } from '../lib/contract/errors.ts';
+import {
+  type Dequeued,
+  isRecordStatus,
+  type LargePointer,
+  type ObjectDigest,
+  type RecordStatus,
+  type Result,
+} from '../lib/contract/result.ts';
 import { allocate, type DType } from '../lib/contract/tensor.ts';
 import type { NamedTensor } from '../lib/contract/values.ts';
 import type { WorkerValue } from '../lib/contract/worker-values.ts';
@@ -12,6 +19,7 @@ import { float16Bits } from '../lib/pipeline/cast.ts';
 import type { WaitOptions } from '../lib/redis/results.ts';
 import { assertWaitMs } from '../lib/redis/wait-deadline.ts';
 import { type Answer, type Fetch, request } from './fetch.ts';
+import { fetchRedirect, type Redirect } from './large-results.ts';
 
 const ANSWER_MS = 30_000;
 /** Below the gateway's 30 s. */
@@ -32,6 +40,8 @@ export class HttpResults {
   readonly #send: Fetch;
   /** Taken from the server but not yielded yet. If a drain is interrupted, the next one returns them. */
   readonly #left: ResultJson[] = [];
+  /** Where large results are. */
+  readonly #redirects = new WeakMap<Result, Redirect>();
 
   constructor(url: string, send: Fetch) {
     this.#send = send;
@@ -66,8 +76,22 @@ export class HttpResults {
     return this.#read(uri, query, 'GET');
   }
 
-  take(uri: string, query: EnqueueQuery = {}): Promise<Result | undefined> {
+  take(uri: string, query: TakeQuery = {}): Promise<Result | undefined> {
     return this.#read(uri, query, 'DELETE');
+  }
+
+  /**
+   * A large result, from where the API redirects to; it is asked again for those of a page.
+   * @throws not_found when another client took it; and as `fetchRedirect`
+   */
+  async whole(result: Result, large: LargePointer, signal?: AbortSignal): Promise<Result> {
+    const { uri, identity } = result;
+    const known = this.#redirects.has(result) ? result : await this.get(uri, identity ? { identity } : {});
+    const redirect = known && this.#redirects.get(known);
+    if (redirect === undefined || known?.large?.key !== large.key)
+      throw new ServingError('not_found', 'the result was taken or replaced meanwhile', { uri });
+    const bytes = await fetchRedirect(redirect, { api: this.#url, send: this.#send, signal });
+    return resultOf(JSON.parse(new TextDecoder().decode(bytes)) as ResultJson);
   }
 
   async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
@@ -121,21 +145,25 @@ export class HttpResults {
 
   async #read(
     uri: string,
-    query: EnqueueQuery,
+    query: TakeQuery,
     method: string,
     { headers = {}, ...asking }: AskOptions & { readonly headers?: Record<string, string> } = {},
   ) {
     try {
-      const { body } = await this.#request(
+      const { body, location } = await this.#request(
         `${this.#url}?${parameters(uri, query)}`,
-        { method, headers },
+        { method, headers, redirect: 'manual' },
         asking,
       );
       const json = body as ResultJson;
+      if (location !== undefined && !json?.large)
+        throw badConfig(`${this.#root} redirects: is it the url of the API?`);
       // The first release passes the parameter over and answers with whatever result the uri has.
       if (query.identity !== undefined && json.identity !== query.identity) return undefined;
       if (json.status !== 'succeeded') throw failureOf(json);
-      return resultOf(json);
+      const result = resultOf(json);
+      if (location !== undefined && json.large) this.#redirects.set(result, { ...json.large, location });
+      return result;
     } catch (error) {
       if (error instanceof ServingError && error.code === 'not_found' && error.uri === undefined)
         return undefined;
@@ -151,8 +179,9 @@ function noResult(uri: string, timeoutMs: number, cause?: unknown): ServingError
 }
 
 /** The uri is in the query: in the path, API Gateway would take its `?` and `/` for its own. */
-function parameters(uri: string, { identity }: EnqueueQuery): string {
-  return `uri=${encodeURIComponent(uri)}${identity === undefined ? '' : `&identity=${identity}`}`;
+function parameters(uri: string, { identity, fetched }: TakeQuery): string {
+  const more = Object.entries({ identity, fetched }).map(([name, value]) => value && `&${name}=${value}`);
+  return `uri=${encodeURIComponent(uri)}${more.join('')}`;
 }
 
 interface ResultJson {
@@ -165,6 +194,8 @@ interface ResultJson {
   readonly finishedAt?: string;
   readonly filtered?: unknown;
   readonly value?: WorkerValue;
+  /** In place of the values, of an object in S3. */
+  readonly large?: ObjectDigest & { readonly id: string };
   readonly outputs?: readonly {
     name: string;
     dtype: DType;
@@ -178,11 +209,17 @@ function failureOf({ uri, code, error }: ResultJson): ServingError {
 }
 
 function resultOf(json: ResultJson): Result {
-  const { uri, model = '', filtered, value, outputs = [], identity = '' } = json;
+  const { uri, model = '', filtered, value, large, outputs = [], identity = '' } = json;
   const finishedAt = Date.parse(json.finishedAt ?? '');
   const result = { uri, model, filtered, outputs: outputs.map(tensorOf), finishedAt, identity };
+  if (large) return { ...result, large: pointerOf(large, finishedAt) };
   // Over HTTP it is plain JSON: bytes are base64, arrays are lists.
   return value === undefined ? result : { ...result, value };
+}
+
+/** Over HTTP only the id and the digest are known. */
+function pointerOf({ id, ...digest }: NonNullable<ResultJson['large']>, finishedAt: number): LargePointer {
+  return { ...digest, json: digest, key: id, bucket: '', form: 'text', finishedAt };
 }
 
 function tensorOf({

@@ -104,13 +104,25 @@ export class InputQueue {
       const identity = assertIdentity(options.identity ?? randomUUID());
       const tenant = options.tenant === undefined ? undefined : this.#checkedTenant(options.tenant);
       const message = encodeMessage(uri, await toInputs(inputs));
-      const record = { uri, identity, message, ...(tenant === undefined ? {} : { groupId: tenant }) };
-      await sendAnnounced(this.#states, [record], (one) => this.#send(one));
+      await this.enqueueMessage({
+        uri,
+        identity,
+        message,
+        ...(tenant === undefined ? {} : { groupId: tenant }),
+      });
       return { uri, identity };
     } catch (error) {
       const { code, message } = ServingError.from(error);
       throw new ServingError(code, message, { uri, cause: error });
     }
+  }
+
+  /**
+   * Enqueues a record whose message was made elsewhere.
+   * @throws as `enqueue`
+   */
+  enqueueMessage(record: SentRecord): Promise<void> {
+    return sendAnnounced(this.#states, [record], (one) => this.#send(one));
   }
 
   async #send(record: SentRecord): Promise<void> {

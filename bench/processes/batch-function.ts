@@ -30,10 +30,10 @@ const methods = {
     opened = { served: serve(work.model, redisUrl, { batchSize }), work, redisUrl, bodies };
   },
 
-  /** Every drain has new uris, because the first result of a uri stays. @throws when a result is missing or wrong */
+  /** Every drain of every process has new uris, because a message whose result was taken gets no other one. @throws when a result is missing or wrong */
   async drain({ records, eventRecords }: { readonly records: number; readonly eventRecords: number }) {
     const { served, bodies, ...rest } = opened as Opened;
-    const prefix = `drain-${drains++}`;
+    const prefix = `drain-${process.pid}-${drains++}`;
     const all = Array.from({ length: records }, (_, i) =>
       (bodies[i % bodies.length] as string).replace(URI, `${prefix}-${i}`),
     );

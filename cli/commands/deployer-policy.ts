@@ -5,6 +5,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { serviceName } from '../../lib/queue/names.ts';
 import { defineCommand, unexpected, wrongUse } from '../command.ts';
 import { DEPLOYMENT_OPTIONS, deploymentRequest } from '../deployment-options.ts';
 import { EXIT } from '../output.ts';
@@ -39,27 +40,28 @@ Run \`npx serverless package\` first, with the same stage and parameters.
     if (account !== undefined && !ACCOUNT.test(account)) throw unexpected('account', '12 digits', account);
     if (region !== undefined && !REGION.test(region))
       throw unexpected('region', 'a region, as us-east-1', region);
-    const [{ readFacts }, { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf }, { readService }] =
-      await Promise.all([
-        import('../../infra/doctor/facts.ts'),
-        import('../../infra/deployer-policy.ts'),
-        import('../../infra/config.ts'),
-      ]);
+    const { readFacts } = await import('../../infra/doctor/facts.ts');
+    const { deployerPolicies, MAX_POLICY_CHARACTERS, partitionOf } = await import(
+      '../../infra/deployer-policy.ts'
+    );
+    const { sharedStackOf } = await import('../../infra/doctor/template.ts');
     const request = deploymentRequest('deployer-policy', values);
     const { facts } = await readFacts(request);
-    const { template, settings, stage } = facts;
+    const { template } = facts;
     if (template === undefined)
       throw wrongUse(
         'deployer-policy: there is no packaged template here; `npx serverless package` makes one',
       );
-    const service = readService(request.root, request.config);
-    const { queueName, deploymentRole } = settings;
+    const { queueName, deploymentRole, sharedRedis } = facts.settings;
+    const shared = sharedStackOf(template);
+    const { service, stage } = shared ?? { service: serviceName(facts.job.jobName), stage: facts.stage };
     const policies = deployerPolicies({
       kind,
       template,
       service,
       stage,
       queueName,
+      redisStack: sharedRedis?.stack,
       account,
       region,
       partition: partitionOf(region),

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import type { FactsRequest } from '../../infra/doctor/facts.ts';
+import { sharedStackOf } from '../../infra/doctor/template.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { accountAnswers, accountText, deploymentRegion } from '../account.ts';
@@ -69,21 +70,27 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const { reportText } = await import('../../infra/doctor/report.ts');
   const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
-  const examination = examine(facts);
+  const shared = facts.template && sharedStackOf(facts.template);
+  if (shared && region !== undefined)
+    throw wrongUse(
+      'doctor: --account asks about the stack of a job; the packaged one is of shared-redis.yml',
+    );
+  // The rules are about the stack of a job.
+  const examination = examine(facts, shared && []);
   const account = region === undefined ? null : await accountAnswers(facts, request, region);
   const count = (kind: 'error' | 'warning') =>
     examination.counts[kind] + (account ?? []).filter((answer) => answer.kind === kind).length;
   const ok = count('error') === 0 && (!strict || count('warning') === 0);
-  const { stage } = facts;
+  const stage = shared?.stage ?? facts.stage;
   const archives = facts.archives?.size ?? 0;
   const places = { config: configFile ?? null, template: templateFile ?? null };
   const title = [
-    `stage ${stage}`,
+    `${shared ? 'shared Redis, ' : ''}stage ${stage}`,
     configFile ? shown(configFile) : 'all defaults, no config.yaml',
     templateFile
       ? shown(templateFile)
       : 'NO TEMPLATE: settings only; `npx serverless package` or --package-now makes one',
-    ...(templateFile && archives === 0 ? ['NO ARCHIVES beside it'] : []),
+    ...(templateFile && archives === 0 && !shared ? ['NO ARCHIVES beside it'] : []),
   ].join('; ');
   const idle = facts.template ? idlePrice(facts.template) : null;
   const colours = process.stdout.isTTY && !variables['NO_COLOR'];

@@ -1,7 +1,8 @@
 /**
  * `cluster-serving init` writes a config.yaml with every key, its meaning and its default or, with --deploy, the
- * serverless.yml of a deployment from this folder. All settings are commented out, so that the file never contradicts
- * the defaults of a later version; sections are not, so that uncommenting one line is enough.
+ * serverless.yml of a deployment from this folder; with --shared-redis, the file of a Redis for several of them. All
+ * settings are commented out, so that the file never contradicts the defaults of a later version; sections are not, so
+ * that uncommenting one line is enough.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -14,22 +15,23 @@ import { deploymentText } from '../deployment.ts';
 import { EXIT, type Output } from '../output.ts';
 
 const CONFIG = 'config.yaml';
-const DEPLOYMENT = 'serverless.yml';
 
 export const command = defineCommand({
   name: 'init',
   about: `Writes a config.yaml with every setting, its meaning and its default, all commented out. With --deploy it writes a
-serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says.`,
+serverless.yml instead: then \`npx serverless deploy\` in this folder deploys to AWS what its config.yaml says. With
+--shared-redis it writes shared-redis.yml, for the stack of a Redis that several jobs and stages share.`,
   options: {
     config: { short: 'c', value: 'file', about: `file to write (default ${CONFIG})` },
     deploy: { about: 'write serverless.yml, and no config.yaml' },
+    'shared-redis': { about: 'write shared-redis.yml, and no config.yaml' },
     force: { about: 'replace an existing file' },
   },
-  async run({ config, deploy = false, force = false }, output) {
-    if (!deploy) return writeConfig(config ?? CONFIG, force, output);
-    if (config !== undefined)
-      throw wrongUse(`init --deploy writes ${DEPLOYMENT}; serverless takes \`--param config=${config}\``);
-    return writeDeployment(force, output);
+  async run({ config, deploy = false, 'shared-redis': isShared = false, force = false }, output) {
+    if (!deploy && !isShared) return writeConfig(config ?? CONFIG, force, output);
+    if (config !== undefined || (deploy && isShared))
+      throw wrongUse('init writes one file: give one of --config, --deploy and --shared-redis');
+    return writeDeployment(isShared, force, output);
   },
 });
 
@@ -42,12 +44,13 @@ async function writeConfig(file: string, force: boolean, output: Output): Promis
   return EXIT.ok;
 }
 
-async function writeDeployment(force: boolean, output: Output): Promise<number> {
-  const serverless = await write(DEPLOYMENT, await deploymentText(process.cwd()), force);
-  output.answer(
-    { serverless },
-    `wrote ${DEPLOYMENT}; next: npx serverless package, which needs no AWS account, then npx serverless deploy`,
-  );
+async function writeDeployment(isShared: boolean, force: boolean, output: Output): Promise<number> {
+  const file = isShared ? 'shared-redis.yml' : 'serverless.yml';
+  const serverless = await write(file, await deploymentText(process.cwd(), file), force);
+  const next = isShared
+    ? `npx serverless deploy --config ${file} --param jobs=<job>@<stage>,<job>@<stage>`
+    : 'npx serverless package, which needs no AWS account, then npx serverless deploy';
+  output.answer({ serverless }, `wrote ${file}; next: ${next}`);
   return EXIT.ok;
 }
 

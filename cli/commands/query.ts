@@ -4,7 +4,8 @@
  * call.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { failureBody, resultText } from '../../lib/http/predictions.ts';
+import { failureBody } from '../../lib/http/predictions.ts';
+import { resultText } from '../../lib/pipeline/result-text.ts';
 import type { Result } from '../../sdk/index.ts';
 import { OutputQueue } from '../../sdk/output-queue.ts';
 import { defineCommand, wrongUse } from '../command.ts';

@@ -9,8 +9,10 @@ import type { Outcome } from '../../lib/contract/values.ts';
 import { type Filter, parseFilter } from '../../lib/pipeline/postprocess.ts';
 import { runMessages } from '../../lib/pipeline/serve.ts';
 import type { ReplacedRecord, Replacement } from '../../lib/redis/replace-result.ts';
-import { serializeResult } from '../../lib/redis/result/fields.ts';
+import { type StoredFields, serializeOutcome } from '../../lib/redis/result/fields.ts';
+import { serializeResults } from '../../lib/redis/result/large.ts';
 import type { DeadLetterEntry } from '../../lib/s3/dead-letters.ts';
+import { LargeResults } from '../../lib/s3/large-results.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
 import type { DlqPlace, ReplayRunner } from './place.ts';
 import { withRunner } from './runner.ts';
@@ -134,8 +136,8 @@ class Replay {
   async #replace(record: ReplacedRecord, sent: string, outcome: Outcome): Promise<boolean> {
     const { uri, messageId } = record;
     if (!outcome.ok) return this.#fail(messageId, uri, outcome.error);
-    const fields = serializeResult(outcome, this.#filter);
-    if (fields.status === 'failed') {
+    const fields = await this.#serialize(record, outcome);
+    if (fields?.status === 'failed') {
       const { code, message } = JSON.parse(fields.error) as ServingError;
       return this.#fail(messageId, uri, new ServingError(code, message));
     }
@@ -149,14 +151,31 @@ class Replay {
     return true;
   }
 
-  async #store(
-    record: ReplacedRecord,
-    sent: string,
-    fields: ReturnType<typeof serializeResult>,
-  ): Promise<Replacement> {
+  /**
+   * @returns undefined for a large result that is not to be stored
+   * @throws results_unavailable when S3 does not take one that is
+   */
+  async #serialize(record: ReplacedRecord, outcome: Outcome): Promise<StoredFields | undefined> {
+    const filter = this.#filter;
+    if (this.#options.dryRun || this.#options.send) {
+      const made = serializeOutcome(outcome, filter);
+      return 'fields' in made ? made.fields : undefined;
+    }
+    const { s3, bucket, job } = this.#place;
+    const large = new LargeResults(s3, { bucket, job: job.jobName, now: Date.now });
+    const serialized = await serializeResults([{ ...record, outcome }], this.#runner.version, {
+      filter,
+      large,
+    });
+    const [fields] = serialized;
+    if (fields instanceof ServingError) throw fields;
+    return fields;
+  }
+
+  async #store(record: ReplacedRecord, sent: string, fields: StoredFields | undefined): Promise<Replacement> {
     const { results } = this.#place;
     const { send } = this.#options;
-    if (!send) return results ? results.store(record, fields, this.#runner.version) : 'conflict';
+    if (!send) return results && fields ? results.store(record, fields, this.#runner.version) : 'conflict';
     const freed = results ? await results.free(record) : 'replaced';
     if (freed === 'replaced') await send(sent, record.enqueue);
     return freed;

@@ -107,7 +107,7 @@ async function ofReference(folder: string, path: string, { job, convert }: Setti
 }
 
 async function run(directory: string, { job, convert }: Settings, output: Output): Promise<number> {
-  const { goldenResults, goldenText, isFailure } = await import('../../convert/golden/check.ts');
+  const { goldenAnswer, goldenText, isFailure } = await import('../../convert/golden/check.ts');
   const { proofOptions } = await import('../../convert/verify/options.ts');
   const { verifyModel } = await import('../../convert/verify/verify.ts');
   const { ModelProcess } = await import('../../convert/check/model-process.ts');
@@ -116,7 +116,7 @@ async function run(directory: string, { job, convert }: Settings, output: Output
   return interruptible('the golden requests', output, (signal) =>
     withModel(folder, { convert, process }, output, async (file) => {
       const verification = await verifyModel(file, { ...proofOptions(job), signal, process });
-      const results = await goldenResults(folder, { file, job, verification, signal, process });
+      const { results } = await goldenAnswer(folder, { file, job, verification, signal, process });
       output.answer({ results }, results.map(goldenText).join('\n') || `no golden request in ${directory}`);
       return results.some(isFailure) ? EXIT.failed : EXIT.ok;
     }),

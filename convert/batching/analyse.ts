@@ -49,14 +49,12 @@ class Scope {
   }
 }
 
-export interface Analysed {
-  /** Of the graph's outputs, in order. */
-  readonly outputs: readonly Value[];
-}
-
-/** @param inputs by name: what each input of the model is */
-export function analyse(model: Model, inputs: ReadonlyMap<string, Value>, n: Size, names: Names): Analysed {
-  return { outputs: new Analyser(model, n, names).run(inputs) };
+/**
+ * @param inputs by name: what each input of the model is
+ * @returns the graph's outputs, in order
+ */
+export function analyse(model: Model, inputs: ReadonlyMap<string, Value>, n: Size, names: Names): Value[] {
+  return new Analyser(model, n, names).run(inputs);
 }
 
 class Analyser implements Analysis {

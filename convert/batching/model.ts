@@ -3,8 +3,7 @@
  * elements; large ones, and those in other files, have a shape.
  */
 import { badModel } from '../../lib/contract/errors.ts';
-import { MODEL } from '../onnx/tables.ts';
-import { readMessage } from '../wire/binary.ts';
+import { readOnnx } from '../onnx/facts.ts';
 import {
   byteStringsOf,
   bytesOf,
@@ -18,7 +17,6 @@ import {
 } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 import { size } from './size.ts';
-import { skimMessage } from './skim.ts';
 import { type Fixed, MAX_ELEMENTS } from './value.ts';
 
 export interface GraphInput {
@@ -53,7 +51,7 @@ export interface Attribute {
   readonly ints: readonly number[];
   /** As far as they are few. */
   readonly floats: readonly number[];
-  /** How many numbers or texts a list has; of texts at most MOST_TEXTS are counted. */
+  /** How many numbers or texts a list has; 0 for one that skim.ts leaves out, of texts at most MOST_TEXTS. */
   readonly count: number;
   readonly tensor: Fixed | undefined;
   readonly graph: Graph | undefined;
@@ -81,7 +79,7 @@ export interface Model {
 
 /** @throws bad_model when the file is no ONNX model */
 export function readModel(path: string): Model {
-  const message = readMessage(skimMessage(path, MODEL), MODEL, { what: path });
+  const message = readOnnx(path);
   const graph = messageOf(message, 'graph');
   if (!graph) throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
   return {

@@ -4,7 +4,8 @@
  */
 import { allocate, elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
-import { type FreeSizes, randomNumbers } from '../check/inputs.ts';
+import { FREE_SIZES, type FreeSizes, possibleSpecs, randomNumbers } from '../check/inputs.ts';
+import { messageOf } from '../check/reference.ts';
 
 /** Of a made-up row. */
 const MAX_ELEMENTS = 2 ** 26;
@@ -35,6 +36,37 @@ interface RowChoice {
   /** Of the row, and of the input. */
   readonly row: number;
   readonly input: number;
+}
+
+/** Shapes, whole numbers and free sizes to make up rows with, the likeliest first. @param fit changes the inputs */
+export function* waysToMakeUp(
+  inputs: readonly TensorSpec[],
+  shapeless: readonly string[],
+  fit: (specs: readonly TensorSpec[]) => readonly TensorSpec[] = (specs) => specs,
+) {
+  const hasIntegers = inputs.some(({ dtype }) => dtype.includes('int'));
+  for (const specs of possibleSpecs(inputs, shapeless).map(fit)) {
+    const isFree = specs.some(({ shape }) => shape.some((dim) => typeof dim === 'string'));
+    for (const integers of hasIntegers ? INTEGER_RANGES : INTEGER_RANGES.slice(0, 1)) {
+      for (const sizes of isFree ? FREE_SIZES : FREE_SIZES.slice(0, 1)) yield { specs, integers, sizes };
+    }
+  }
+}
+
+/** What the first way gives that does not fail; else the first reason, which is about the likeliest. */
+export async function firstTaken<Way, Made extends object>(
+  ways: Iterable<Way>,
+  attempt: (way: Way) => Promise<Made>,
+): Promise<Made | string> {
+  let reason: string | undefined;
+  for (const way of ways) {
+    try {
+      return await attempt(way);
+    } catch (error) {
+      reason ??= messageOf(error);
+    }
+  }
+  return reason ?? 'no size fits';
 }
 
 /** One row of an input. @throws too_large */

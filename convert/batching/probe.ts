@@ -3,20 +3,24 @@
  * kernel that is wrong shows here. The model may never have run before, so this runs in a process of its own.
  */
 import { availableParallelism } from 'node:os';
-import { elementCount, type Tensor, type TypedArray } from '../../lib/contract/tensor.ts';
+import { elementCount, type Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
+import { feedBytes } from '../../lib/pipeline/batch.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
 import { FREE_SIZES } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
 import { valuesOf } from '../tensor-values.ts';
 import { isSameBytes } from '../verify/difference.ts';
-import { INTEGER_RANGES, madeUpRow } from './probe-values.ts';
+import { firstTaken, INTEGER_RANGES, madeUpRow } from './probe-values.ts';
 import { rowAt, stackRows } from './rows.ts';
 
 export interface ProbeRequest {
   readonly file: string;
+  /** Default: as the model is written. */
+  readonly optimization?: Optimization | undefined;
   /** By input name; 0 for those that are missing. */
   readonly inputAxes: readonly (readonly [name: string, axis: number | 'none'])[];
   /** By output name; 0 for those that are missing. */
@@ -54,7 +58,8 @@ const LEAST_ROWS = 4;
 const SIZES = FREE_SIZES.toSorted((a, b) => a.spatial - b.spatial);
 
 export async function probeModel(request: ProbeRequest): Promise<ProbeReport> {
-  const session = await openSession(request.file, { threads: availableParallelism() });
+  const { file, optimization = AS_WRITTEN } = request;
+  const session = await openSession(file, { threads: availableParallelism(), optimization });
   try {
     return await new Probe(session, request).run();
   } finally {
@@ -109,24 +114,16 @@ class Probe {
 
   /** Rows that the model takes, of the first sizes and values that it takes, with what they give alone. */
   async #takenRows(): Promise<Taken | string> {
-    let reason: string | undefined;
     const { inputs } = withGivenSizes(this.#session.inputs, [], this.#request.sizes);
-    for (const integers of INTEGER_RANGES) {
-      for (const sizes of SIZES) {
-        const rowOf = (number: number): Row =>
-          inputs.map((spec, i) => {
-            const axis = this.#inputAxes[i] ?? 0;
-            return madeUpRow(spec, { axis, sizes, integers, row: axis === 'none' ? 0 : number, input: i });
-          });
-        try {
-          return await this.#answersOf(rowOf);
-        } catch (error) {
-          // Of several reasons the first: it is about the likeliest sizes.
-          reason ??= messageOf(error);
-        }
-      }
-    }
-    return reason ?? 'no size fits';
+    const ways = INTEGER_RANGES.flatMap((integers) => SIZES.map((sizes) => ({ integers, sizes })));
+    return firstTaken(ways, (way) =>
+      this.#answersOf((number) =>
+        inputs.map((spec, input) => {
+          const axis = this.#inputAxes[input] ?? 0;
+          return madeUpRow(spec, { ...way, axis, row: axis === 'none' ? 0 : number, input });
+        }),
+      ),
+    );
   }
 
   /** As many rows as runs of all of them fit into the time. @throws where the model does not take one of them */
@@ -194,11 +191,7 @@ class Probe {
 
 /** Rows whose inputs fit into one run. */
 function rowsWithin(row: Row): number {
-  const bytes = row.reduce(
-    (sum, { dtype, data }) => sum + (dtype === 'string' ? data.length * 16 : (data as TypedArray).byteLength),
-    0,
-  );
-  return Math.max(2, Math.floor(RUN_BYTES / Math.max(1, bytes)));
+  return Math.max(2, Math.floor(RUN_BYTES / Math.max(1, feedBytes({ tensors: row }))));
 }
 
 /** At each place of an output: how far apart the rows' values are, and the largest of them. */

@@ -26,7 +26,7 @@ export function proofOf(model: Model, axes: InputAxes, onAnyAxis = false): Proof
   // One row has no neighbours.
   if (numberOf(n) === 1) return { end: undefined, outputAxes: new Map(), fixedRows: 1 };
   const inputs = new Map(graph.inputs.map((input) => [input.name, valueOf(input, axes, n, names)]));
-  const { outputs } = analyse(model, inputs, n, names);
+  const outputs = analyse(model, inputs, n, names);
   const found = graph.outputs.map((name, i) => ({ name, value: outputs[i] as Value }));
   const ends = found.map(({ name, value }) => endOf(graph, name, value, n, onAnyAxis));
   return {

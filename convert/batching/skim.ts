@@ -72,7 +72,8 @@ class Skimmer {
       const tag = this.varint(end);
       const field = table[Math.floor(tag / 8)];
       const stop = this.endOf(tag % 8, end);
-      const isLong = stop - this.at > (this.kept < ENOUGH_BYTES ? LONG_BYTES : SHORT_BYTES);
+      const most = this.kept < ENOUGH_BYTES ? LONG_BYTES : SHORT_BYTES;
+      const isLong = stop - this.at > Math.min(field?.most ?? most, most);
       const isText = field?.type === 'bytes' && field.repeated === true;
       const isSurplus = isText && ++texts > MOST_TEXTS;
       if (field !== undefined && !isLong && !isSurplus) {

@@ -2,13 +2,15 @@
  * Checks an ONNX file by running it: it loads, no NaN, latency and memory. The model runs in a separate process with a
  * time limit.
  */
-import { badModel, isErrorCode } from '../../lib/contract/errors.ts';
+import { AS_WRITTEN, type Optimization } from '../../lib/contract/verification.ts';
 import type { Tolerance } from './compare.ts';
 import type { GivenShapes } from './given-sizes.ts';
 import { inModelProcess, type ModelProcess } from './model-process.ts';
-import type { CheckReport, CheckRequest } from './run.ts';
+import type { CheckReport } from './run.ts';
 
 export interface CheckOptions {
+  /** Default: as the model is written. */
+  readonly optimization?: Optimization | undefined;
   /** A directory with in*.npy and out*.npy, or an .npz file. */
   readonly reference?: string | undefined;
   /** The tolerance for the reference. Default: 1e-4 absolute and 1e-3 relative. */
@@ -25,7 +27,7 @@ export interface CheckOptions {
   readonly sharesRuns?: boolean | undefined;
   /** Ends the checking process. */
   readonly signal?: AbortSignal | undefined;
-  /** Where the model runs; what ran there before counts as its memory. Default: a process of its own. */
+  /** Where the model runs. Default: a process of its own. */
   readonly process?: ModelProcess | undefined;
 }
 
@@ -39,16 +41,8 @@ const MEASURE_MS = 1_000;
  */
 export async function checkOnnx(file: string, options: CheckOptions = {}): Promise<CheckReport> {
   const { reference, tolerance = REFERENCE_TOLERANCE, limitMs = LIMIT_MS, shapeless = [], signal } = options;
-  const { sharesRuns = false, process, sizes } = options;
+  const { optimization = AS_WRITTEN, sharesRuns = false, process, sizes } = options;
   const measureMs = options.measure === false ? 0 : MEASURE_MS;
-  const request: CheckRequest = { file, shapeless, sizes, reference, tolerance, measureMs, sharesRuns };
-  signal?.throwIfAborted();
-  const answer = await inModelProcess({ check: request }, { ms: limitMs, signal }, process);
-  signal?.throwIfAborted();
-  if ('report' in answer) return answer.report;
-  const { code, message } =
-    'failed' in answer ? answer.failed : { code: 'internal', message: 'it gave no report' };
-  // Any other failure also means that the model cannot be served.
-  const isOurs = isErrorCode(code) && code !== 'internal';
-  throw badModel(isOurs ? message : `the check failed: ${message}`);
+  const request = { file, optimization, shapeless, sizes, reference, tolerance, measureMs, sharesRuns };
+  return inModelProcess('check', request, { ms: limitMs, signal }, process);
 }

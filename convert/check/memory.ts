@@ -4,9 +4,10 @@
  * straight line.
  */
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
-import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
+import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
+import { feedBytes } from '../../lib/pipeline/batch.ts';
 
 export interface MemoryPoint {
   readonly rows: number;
@@ -78,13 +79,8 @@ export async function measureMemory(session: Session, ran: Ran): Promise<MemoryR
 
 /** The rows of a run in lib/pipeline/batch.ts with the default settings. */
 function rowsOfARun(feeds: readonly Tensor[]): number {
-  const rowBytes = feeds.reduce((sum, tensor) => sum + bytesOf(tensor), 0);
-  return Math.max(1, Math.min(DEFAULT_JOB.batchSize, Math.floor(RUN_BYTES / Math.max(1, rowBytes))));
-}
-
-/** As boundBytes of lib/pipeline/batch.ts, which counts 16 bytes per text. */
-function bytesOf({ dtype, data }: Tensor): number {
-  return dtype === 'string' ? data.length * 16 : (data as TypedArray).byteLength;
+  const rowBytes = Math.max(1, feedBytes({ tensors: feeds }));
+  return Math.max(1, Math.min(DEFAULT_JOB.batchSize, Math.floor(RUN_BYTES / rowBytes)));
 }
 
 function hasRoom(bytes: number): boolean {

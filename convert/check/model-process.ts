@@ -5,11 +5,20 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { type Variables, variables } from '../../lib/contract/variables.ts';
-import { answerOf, type ModelAnswer, type ModelRequest, SCRIPT } from './process.ts';
+import {
+  type AnswerOf,
+  answerOf,
+  type ModelAnswer,
+  type ModelRequest,
+  type RequestOf,
+  SCRIPT,
+  type Work,
+} from './process.ts';
 
 const MAX_STDERR = 4_096;
-/** After a model that takes more, the next request gets a process of its own. */
+/** Of a model that takes more, each request gets a process of its own. */
 const LARGE_BYTES = 64 * 1024 * 1024;
 /**
  * Once glibc has freed a large block, it keeps such blocks, and each session adds to those before it. With a threshold it
@@ -27,20 +36,40 @@ export interface Limits {
 export class ModelProcess {
   readonly #script = processScript();
   #child: ChildProcess | undefined;
+  #isLarge = false;
 
-  /** Starts the process if none runs. One that exceeds the limit, fails or is called off is killed. */
-  async ask(request: ModelRequest, { ms, signal }: Limits): Promise<ModelAnswer> {
-    if (this.#script === undefined) return answerOf(request);
-    this.#child ??= start(this.#script, 'check' in request ? {} : GIVE_BACK);
+  /**
+   * Starts the process if none runs. One that exceeds the limit, fails or is called off is killed.
+   * @throws what failed, as the process says it; the signal's reason
+   */
+  async ask<Kind extends Work>(
+    work: Kind,
+    request: RequestOf<Kind>,
+    { ms, signal }: Limits,
+  ): Promise<AnswerOf<Kind>> {
+    signal?.throwIfAborted();
     const close = () => this.close();
     signal?.addEventListener('abort', close, { once: true });
     try {
-      const answer = await answerWithin(this.#child, request, ms);
-      if (!answer.isAlive || isLarge(answer.answer)) this.close();
-      return answer.answer;
+      const answer = await this.#answer({ work, request }, ms);
+      signal?.throwIfAborted();
+      if ('failed' in answer) throw new ServingError(answer.failed.code, answer.failed.message);
+      return answer.done as AnswerOf<Kind>;
     } finally {
       signal?.removeEventListener('abort', close);
     }
+  }
+
+  async #answer(request: ModelRequest, ms: number): Promise<ModelAnswer> {
+    if (this.#script === undefined) return answerOf(request);
+    const isMeasured = 'measureMs' in request.request && request.request.measureMs > 0;
+    // What ran before would count as its memory.
+    if (isMeasured) this.close();
+    this.#child ??= start(this.#script, isMeasured ? {} : GIVE_BACK);
+    const { answer, isAlive } = await answerWithin(this.#child, request, ms);
+    this.#isLarge ||= isLarge(answer);
+    if (!isAlive || this.#isLarge) this.close();
+    return answer;
   }
 
   close(): void {
@@ -49,18 +78,35 @@ export class ModelProcess {
   }
 }
 
-/** The answer of the process that is given, or of one of its own, which ends with it. */
-export async function inModelProcess(
-  request: ModelRequest,
+/**
+ * Asks the process that is given, or one of its own.
+ * @throws bad_model with the reason when there is none: whatever failed, the model cannot be served; the signal's reason
+ */
+export async function inModelProcess<Kind extends Work>(
+  work: Kind,
+  request: RequestOf<Kind>,
   limits: Limits,
   given?: ModelProcess,
-): Promise<ModelAnswer> {
-  if (given) return given.ask(request, limits);
-  const process = new ModelProcess();
+): Promise<AnswerOf<Kind>> {
   try {
-    return await process.ask(request, limits);
+    return await withModelProcess(given, (process) => process.ask(work, request, limits));
+  } catch (error) {
+    limits.signal?.throwIfAborted();
+    const { code, message } = ServingError.from(error);
+    throw badModel(code === 'internal' ? `the check failed: ${message}` : message);
+  }
+}
+
+/** Calls `work` with the process that is given, or with one of its own, which ends with it. */
+export async function withModelProcess<T>(
+  given: ModelProcess | undefined,
+  work: (process: ModelProcess) => Promise<T>,
+): Promise<T> {
+  const process = given ?? new ModelProcess();
+  try {
+    return await work(process);
   } finally {
-    process.close();
+    if (!given) process.close();
   }
 }
 
@@ -77,7 +123,7 @@ function processScript(): string | undefined {
 }
 
 function isLarge(answer: ModelAnswer): boolean {
-  return 'report' in answer && answer.report.measured.memoryPeakBytes > LARGE_BYTES;
+  return 'done' in answer && 'measured' in answer.done && answer.done.measured.memoryPeakBytes > LARGE_BYTES;
 }
 
 function start(script: string, more: Variables): ChildProcess {

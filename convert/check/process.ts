@@ -5,66 +5,43 @@
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
-import type { ProbeReport, ProbeRequest } from '../batching/probe.ts';
-import type { GoldenAnswer, GoldenRun } from '../golden/run.ts';
-import type { PaddingReport } from '../text/probe.ts';
-import type { RewritesReport, RewritesRequest } from '../verify/rewrites.ts';
-import type { CheckReport, CheckRequest } from './run.ts';
+import type { ProbeRequest } from '../batching/probe.ts';
+import type { GoldenRun } from '../golden/run.ts';
+import type { PaddingRequest } from '../text/probe.ts';
+import type { RewritesRequest } from '../verify/rewrites.ts';
+import type { CheckRequest } from './run.ts';
 
-/** What is undefined is not done. */
-interface VerifyRequest {
-  /** The file of a model of texts. */
-  readonly padding: string | undefined;
-  readonly probe: ProbeRequest | undefined;
-  readonly rewrites: RewritesRequest | undefined;
+/** What it does with a model. Loaded on demand, because the parent process needs no onnxruntime. */
+const WORK = {
+  rewrites: async (request: RewritesRequest) =>
+    (await import('../verify/rewrites.ts')).compareRewrites(request),
+  check: async (request: CheckRequest) => (await import('./run.ts')).checkModel(request),
+  probe: async (request: ProbeRequest) => (await import('../batching/probe.ts')).probeModel(request),
+  padding: async (request: PaddingRequest) => (await import('../text/probe.ts')).probePadding(request),
+  golden: async (request: GoldenRun) => (await import('../golden/run.ts')).runGolden(request),
+};
+
+export type Work = keyof typeof WORK;
+export type RequestOf<Kind extends Work> = Parameters<(typeof WORK)[Kind]>[0];
+export type AnswerOf<Kind extends Work> = Awaited<ReturnType<(typeof WORK)[Kind]>>;
+
+export interface ModelRequest {
+  readonly work: Work;
+  readonly request: RequestOf<Work>;
 }
 
-export type ModelRequest =
-  | { readonly check: CheckRequest }
-  | { readonly verify: VerifyRequest }
-  | { readonly golden: GoldenRun };
-export type ModelAnswer =
-  | { readonly report: CheckReport }
-  | {
-      readonly verified: {
-        readonly probe: ProbeReport | undefined;
-        readonly rewrites: RewritesReport | undefined;
-        readonly padding: PaddingReport | undefined;
-      };
-    }
-  | { readonly golden: GoldenAnswer }
-  | { readonly failed: ErrorRecord };
+export type ModelAnswer = { readonly done: AnswerOf<Work> } | { readonly failed: ErrorRecord };
 
 /** The script to start. */
 export const SCRIPT = import.meta.url;
 
-export async function answerOf(request: ModelRequest): Promise<ModelAnswer> {
+export async function answerOf({ work, request }: ModelRequest): Promise<ModelAnswer> {
   try {
-    // Loaded on demand, because the parent process needs no onnxruntime.
-    if ('verify' in request) return { verified: await verified(request.verify) };
-    if ('golden' in request) {
-      const { runGolden } = await import('../golden/run.ts');
-      return { golden: await runGolden(request.golden) };
-    }
-    const { checkModel } = await import('./run.ts');
-    return { report: await checkModel(request.check) };
+    return { done: await WORK[work](request as never) };
   } catch (error) {
     const { code, message } = ServingError.from(error);
     return { failed: { code, message } };
   }
-}
-
-async function verified({ probe, rewrites, padding }: VerifyRequest) {
-  const [{ probeModel }, { probePadding }, { compareRewrites }] = await Promise.all([
-    import('../batching/probe.ts'),
-    import('../text/probe.ts'),
-    import('../verify/rewrites.ts'),
-  ]);
-  return {
-    probe: probe && (await probeModel(probe)),
-    rewrites: rewrites && (await compareRewrites(rewrites)),
-    padding: padding === undefined ? undefined : await probePadding(padding),
-  };
 }
 
 if (import.meta.main && process.send) {

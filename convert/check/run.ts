@@ -6,15 +6,18 @@ import { availableParallelism } from 'node:os';
 import { setImmediate as afterIo } from 'node:timers/promises';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../../lib/contract/values.ts';
+import type { Optimization } from '../../lib/contract/verification.ts';
 import { openSession, type Session } from '../../lib/inference/session.ts';
+import { firstTaken } from '../batching/probe-values.ts';
 import { countNaN, type Tolerance } from './compare.ts';
 import { type GivenShapes, withGivenSizes } from './given-sizes.ts';
-import { FILLINGS, FREE_SIZES, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
+import { FILLINGS, FREE_SIZES, hasFreeSizes, isBatchFree, madeUpInputs, possibleSpecs } from './inputs.ts';
 import { type MemoryReport, measureMemory, peakNow } from './memory.ts';
-import { messageOf, type ReferenceReport, referenceTensors, runReference } from './reference.ts';
+import { type ReferenceReport, referenceTensors, runReference } from './reference.ts';
 
 export interface CheckRequest {
   readonly file: string;
+  readonly optimization: Optimization;
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
   readonly shapeless: readonly string[];
   readonly sizes?: GivenShapes;
@@ -64,7 +67,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const references = request.reference === undefined ? undefined : await referenceTensors(request.reference);
   const before = process.memoryUsage.rss();
   const start = performance.now();
-  const session = await openSession(request.file, { threads });
+  const session = await openSession(request.file, { threads, optimization: request.optimization });
   const loadMs = performance.now() - start;
   try {
     const first = await firstRun(session, request);
@@ -122,27 +125,16 @@ async function firstRun(
   request: Pick<CheckRequest, 'shapeless' | 'sizes'>,
 ): Promise<Taken | string> {
   const { inputs, shapeless } = withGivenSizes(session.inputs, request.shapeless, request.sizes);
-  const tried = new Set<string>();
-  let reason: string | undefined;
   const ways = FILLINGS.flatMap((filling) =>
     possibleSpecs(inputs, shapeless).flatMap((specs) =>
-      FREE_SIZES.map((sizes) => ({ specs, sizes, filling })),
+      (hasFreeSizes(specs) ? FREE_SIZES : FREE_SIZES.slice(0, 1)).map((sizes) => ({ specs, sizes, filling })),
     ),
   );
-  for (const { specs, sizes, filling } of ways) {
-    try {
-      const inputsOf = (rows: readonly number[]) => madeUpInputs(specs, rows, sizes, filling);
-      const feeds = inputsOf([0]);
-      const signature = `${filling} ${feeds.map(({ shape }) => shape.join('x')).join()}`;
-      if (tried.has(signature)) continue;
-      tried.add(signature);
-      return { outputs: await session.run(feeds), feeds, isFree: isBatchFree(specs), inputsOf };
-    } catch (error) {
-      // The first of several reasons belongs to the likeliest sizes.
-      reason ??= messageOf(error);
-    }
-  }
-  return reason ?? 'no size fits';
+  return firstTaken(ways, async ({ specs, sizes, filling }) => {
+    const inputsOf = (rows: readonly number[]) => madeUpInputs(specs, rows, sizes, filling);
+    const feeds = inputsOf([0]);
+    return { outputs: await session.run(feeds), feeds, isFree: isBatchFree(specs), inputsOf };
+  });
 }
 
 /** The first run is not counted: it was the warm-up. */

@@ -24,17 +24,10 @@ interface GoldenOptions extends GoldenSettings {
 }
 
 /**
- * One result for each golden request of `directory`, in the order of their names.
+ * One result for each golden request of `directory`, in the order of their names, and the sample that was asked for.
  * @throws bad_model when a file is no golden request, or the model does not run; the signal's reason
  */
-export async function goldenResults(
-  directory: string,
-  options: GoldenOptions,
-): Promise<readonly GoldenResult[]> {
-  return (await goldenAnswer(directory, options)).results;
-}
-
-async function goldenAnswer(
+export async function goldenAnswer(
   directory: string,
   { file, job, verification, gate: isAsked = false, sizes, sample, signal, process }: GoldenOptions,
 ): Promise<GoldenAnswer> {
@@ -43,12 +36,8 @@ async function goldenAnswer(
   const gate = isAsked
     ? { shapeless: (await readOnnxFacts(file)).shapelessInputs, sizes, sample }
     : undefined;
-  const request = { golden: { file, requests, gate, job, verification } };
-  const limits = { ms: LIMIT_MS, signal };
-  const answer = await inModelProcess(request, limits, process);
-  signal?.throwIfAborted();
-  if ('golden' in answer) return answer.golden;
-  throw badModel('failed' in answer ? answer.failed.message : `${file}: the golden requests got no answer`);
+  const run = { file, requests, gate, job, verification };
+  return inModelProcess('golden', run, { ms: LIMIT_MS, signal }, process);
 }
 
 /** @returns how many there are, and the sample. @throws bad_model with what was expected and what came */

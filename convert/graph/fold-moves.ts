@@ -72,22 +72,13 @@ export function spread(x: Tensor, shape: readonly number[]): (i: number) => numb
   );
 }
 
-const transpose: Fold = ([x], attributes) => {
-  const { shape } = x as Tensor;
-  const order = ints(attributes.perm) ?? [...shape.keys()].reverse();
-  const strides = stridesOf(shape);
-  const result = order.map((axis) => shape[axisOf(axis, shape.length)] as number);
-  return [
-    pick(
-      x as Tensor,
-      result,
-      walker(
-        result,
-        order.map((axis) => strides[axis] as number),
-      ),
-    ),
-  ];
-};
+/** With the axes in another order, by default the opposite one. */
+export function transposed(x: Tensor, order: readonly number[] = [...x.shape.keys()].reverse()): Tensor {
+  const strides = stridesOf(x.shape);
+  const shape = order.map((axis) => x.shape[axisOf(axis, x.shape.length)] as number);
+  const steps = order.map((axis) => strides[axis] as number);
+  return pick(x, shape, walker(shape, steps));
+}
 
 const expand: Fold = ([x, target]) => {
   const wanted = numbersOf(target as Tensor);
@@ -214,7 +205,7 @@ const tile: Fold = ([x, repeats]) => {
 
 export const FOLD_MOVES: Readonly<Record<string, Fold>> = {
   Identity: ([x]) => [x as Tensor],
-  Transpose: transpose,
+  Transpose: ([x], { perm }) => [transposed(x as Tensor, ints(perm))],
   Reshape: reshape,
   Squeeze: squeeze,
   Unsqueeze: unsqueeze,

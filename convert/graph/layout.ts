@@ -82,24 +82,6 @@ function sizeOf(node: Maker, value: Value, dim: string): Value {
   return node.g.one('Gather', [node.g.one('Shape', [value]), node.g.ints([axis])]);
 }
 
-/** Divides the product of `from` by `others`. Returns undefined when the result is unknown. */
-export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
-  const rest = [...from];
-  const numbers: number[] = [];
-  for (const dim of others) {
-    const at = typeof dim === 'string' ? rest.indexOf(dim) : -1;
-    if (at >= 0) rest.splice(at, 1);
-    else if (typeof dim === 'number') numbers.push(dim);
-    else return undefined;
-  }
-  const free = rest.filter((dim) => typeof dim === 'string');
-  const whole = rest.reduce<number>((all, dim) => (typeof dim === 'number' ? all * dim : all), 1);
-  const part = numbers.reduce((all, dim) => all * dim, 1);
-  if (part === 0 || whole % part !== 0) return undefined;
-  if (free.length === 0) return whole / part;
-  return free.length === 1 && whole === part ? free[0] : undefined;
-}
-
 /** Merges the dimensions `from` to `to`. A product without a name becomes a new free dimension. */
 export function merged(node: Maker, value: Value, from: number, to: number): Shape {
   const shape = known(value);

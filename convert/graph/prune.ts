@@ -29,6 +29,17 @@ export function bodyOf(attribute: Attribute | undefined): Body | undefined {
   return typeof attribute === 'object' && 'body' in attribute ? attribute.body : undefined;
 }
 
+/** Those of the bodies too. */
+export function* allNodes(body: Body): Generator<Node> {
+  for (const node of body.nodes) {
+    yield node;
+    for (const attribute of Object.values(node.attributes)) {
+      const inner = bodyOf(attribute);
+      if (inner) yield* allNodes(inner);
+    }
+  }
+}
+
 /** Gives each output's value the output's name. An inner value with that name is renamed. */
 function rename(body: Body): Body {
   const names = new Map<string, string>();

@@ -71,6 +71,25 @@ export function product(dims: readonly (Dim | undefined)[]): Dim | undefined {
   return number === 1 ? free : undefined;
 }
 
+/** Divides the product of `from` by `others`. Returns undefined when the result is unknown. */
+export function quotient(from: Shape, others: readonly Dim[]): Dim | undefined {
+  const rest = [...from];
+  const numbers: number[] = [];
+  for (const dim of others) {
+    const at = typeof dim === 'string' ? rest.indexOf(dim) : -1;
+    if (at >= 0) rest.splice(at, 1);
+    else if (typeof dim === 'number') numbers.push(dim);
+    else return undefined;
+  }
+  const free = rest.filter((dim) => typeof dim === 'string');
+  const whole = rest.reduce<number>((all, dim) => (typeof dim === 'number' ? all * dim : all), 1);
+  const part = numbers.reduce((all, dim) => all * dim, 1);
+  if (part === 0 || whole % part !== 0) return undefined;
+  // (N, 7, 7, 64) as (-1, 3136): the numbers cancel out and N remains.
+  if (free.length === 0 || whole === 0) return whole / part;
+  return free.length === 1 && whole === part ? free[0] : undefined;
+}
+
 /** Whether two dimensions are certainly equal. */
 export function sameDim(a: Dim | undefined, b: Dim | undefined): boolean {
   return a !== undefined && a === b;

@@ -57,7 +57,7 @@ export function packedFloats(number: number, values: readonly number[]): Chunk {
   return bytes(number, { parts: [encoded], length: encoded.byteLength });
 }
 
-const PIECE_BYTES = 1024 * 1024;
+const PIECE_BYTES = 64 * 1024;
 
 /** The content of a long list, which grows in pieces so that it is in memory once. */
 export class Growing {
@@ -81,15 +81,10 @@ export class Growing {
     this.#at += dtype === 'float32' ? 4 : 8;
   }
 
-  /** @param field of at most 1 MB */
-  field({ parts, length }: Chunk): void {
-    this.#makeRoom(length);
-    for (const part of parts) for (const byte of part) this.#piece.setUint8(this.#at++, byte);
-  }
-
   done(): Chunk {
-    this.#makeRoom(PIECE_BYTES);
-    return { parts: this.#parts, length: this.#done };
+    // The last piece becomes as long as what is in it.
+    const last = new Uint8Array(this.#piece.buffer.slice(0, this.#at));
+    return { parts: [...this.#parts, last], length: this.#done + this.#at };
   }
 
   #makeRoom(count: number): void {

@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { badModel, DAMAGED, ServingError } from '../../lib/contract/errors.ts';
 import { skimMessage } from '../batching/skim.ts';
 import { readMessage } from '../wire/binary.ts';
-import { has, messageOf, messagesOf, numberOf, textOf } from '../wire/message.ts';
+import { has, messageOf, messagesOf, numberOf, textOf, textsOf } from '../wire/message.ts';
 import type { Message } from '../wire/table.ts';
 import { MODEL } from './tables.ts';
 
@@ -24,7 +24,7 @@ export interface OnnxFacts {
 /** @throws bad_model when the file is not an ONNX model, or names a file outside its directory */
 export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   const name = basename(path);
-  const model = parsed(path);
+  const model = readOnnx(path);
   const graph = messageOf(model, 'graph');
   if (!graph || !has(model, 'opsets')) {
     throw badModel(`${path}: expected an ONNX model, found a file without a graph`);
@@ -45,8 +45,8 @@ export async function readOnnxFacts(path: string): Promise<OnnxFacts> {
   };
 }
 
-function parsed(path: string): Message {
-  // Its weights say nothing, and may be large.
+/** The file without its large weights, which say nothing. @throws bad_model when it is damaged */
+export function readOnnx(path: string): Message {
   const bytes = skimMessage(path, MODEL);
   try {
     return readMessage(bytes, MODEL, { what: 'protobuf' });
@@ -89,6 +89,17 @@ function visitTensors(graph: Message, visit: (tensor: Message) => void): void {
         visitTensors(inner, visit);
     }
   }
+}
+
+/** Constants by name: tensors, and attributes of `Constant` that hold a list themselves. */
+export function constantsOf(graph: Message): (readonly [name: string, constant: Message])[] {
+  const weights = messagesOf(graph, 'tensors').map((tensor) => [textOf(tensor, 'name'), tensor] as const);
+  const made = messagesOf(graph, 'nodes').flatMap((node) => {
+    if (textOf(node, 'operator') !== 'Constant') return [];
+    const [name = ''] = textsOf(node, 'outputs');
+    return messagesOf(node, 'attributes').map((item) => [name, messageOf(item, 'tensor') ?? item] as const);
+  });
+  return [...weights, ...made];
 }
 
 function collectLocation(tensor: Message, name: string, files: Set<string>): void {

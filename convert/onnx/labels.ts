@@ -3,27 +3,15 @@
  * classifiers write them, and in tables of texts from which the best class is looked up.
  */
 import type { FoundLabels } from '../../lib/registry/names.ts';
-import {
-  byteStringsOf,
-  messageOf,
-  messagesOf,
-  numberOf,
-  plainNumbersOf,
-  textOf,
-  textsOf,
-} from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
-import { readSmallParts } from './small-parts.ts';
-
-const TEXTS: Table = { 6: { name: 'texts', type: 'bytes', repeated: true } };
+import { messageOf, messagesOf, plainNumbersOf, textOf, textsOf, utf8TextsOf } from '../wire/message.ts';
+import type { Message } from '../wire/table.ts';
+import { constantsOf } from './facts.ts';
 
 /** What exporters call the list: `names` is that of YOLO. The first that is there counts. */
 const LABEL_KEYS = ['id2label', 'names', 'class_names', 'classes', 'labels'];
 /** Operators that keep which class is which. */
 const PASSING = new Set(['Identity', 'Softmax', 'LogSoftmax', 'Sigmoid', 'Normalizer', 'Cast']);
 const MAX_METADATA = 1_000;
-/** The element type of texts in ONNX. */
-const TEXT = 8;
 
 export interface OnnxLabels {
   /** Of outputs whose best class is looked up in a table. */
@@ -33,9 +21,7 @@ export interface OnnxLabels {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** @throws bad_model when the file is damaged */
-export function onnxLabels(path: string): OnnxLabels {
-  const model = readSmallParts(path, TEXTS);
+export function onnxLabels(model: Message): OnnxLabels {
   const entries = messagesOf(model, 'metadata').slice(0, MAX_METADATA);
   const metadata = new Map(entries.map((entry) => [textOf(entry, 'key'), textOf(entry, 'value')]));
   const graph = messageOf(model, 'graph');
@@ -80,7 +66,7 @@ function lookedUp(graph: Message): Record<string, readonly string[]> {
     nodes.flatMap((node) => textsOf(node, 'outputs').map((name) => [name, node] as const)),
   );
   const outputs = new Set(messagesOf(graph, 'outputs').map((output) => textOf(output, 'name')));
-  const tables = tablesOf(graph, nodes);
+  const tables = new Map(constantsOf(graph).map(([name, item]) => [name, utf8TextsOf(item, 'texts')]));
   const found: Record<string, readonly string[]> = {};
   for (const node of nodes) {
     const [first = '', second = ''] = textsOf(node, 'inputs');
@@ -114,35 +100,11 @@ function through(name: string, makers: ReadonlyMap<string, Message>, passing: Re
   return at;
 }
 
-/** Constant texts, by name. */
-function tablesOf(graph: Message, nodes: readonly Message[]): ReadonlyMap<string, readonly string[]> {
-  const tables = new Map<string, readonly string[]>();
-  for (const tensor of messagesOf(graph, 'tensors')) {
-    if (numberOf(tensor, 'type') === TEXT) tables.set(textOf(tensor, 'name'), textsIn(tensor));
-  }
-  for (const node of nodes) {
-    if (textOf(node, 'operator') !== 'Constant') continue;
-    for (const attribute of messagesOf(node, 'attributes')) {
-      const texts = textsIn(messageOf(attribute, 'tensor') ?? attribute);
-      if (texts.length > 0) tables.set(textsOf(node, 'outputs')[0] ?? '', texts);
-    }
-  }
-  return tables;
-}
-
-function textsIn(message: Message): string[] {
-  return byteStringsOf(message, 'texts').map(utf8);
-}
-
 /** Of whole numbers 0, 1, … in order. */
 function encoded(node: Message): string[] {
   const attributes = new Map(messagesOf(node, 'attributes').map((item) => [textOf(item, 'name'), item]));
   const [keys, values] = [attributes.get('keys_int64s'), attributes.get('values_strings')];
   const places = keys ? plainNumbersOf(keys, 'ints') : [];
-  const texts = values ? byteStringsOf(values, 'texts').map(utf8) : [];
+  const texts = values ? utf8TextsOf(values, 'texts') : [];
   return places.length === texts.length && places.every((place, i) => place === i) ? texts : [];
-}
-
-function utf8(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString();
 }

@@ -3,7 +3,7 @@
  * reductions take their axes as an input and Split says how many parts it makes.
  */
 import { tensorOf } from '../graph/numbers.ts';
-import { bodyOf } from '../graph/prune.ts';
+import { allNodes, bodyOf } from '../graph/prune.ts';
 import type { Body, Node, Value } from '../graph/value.ts';
 
 interface Raised {
@@ -20,20 +20,21 @@ const NEEDS_TEXTS = new Set(['StringConcat', 'StringSplit', 'RegexFullMatch']);
 /** ReduceSum takes its axes as an input since opset 13. */
 const REDUCTION = /^Reduce(?!Sum$)/;
 
-/** LabelEncoder takes tensors from version 4 on; trees of float64 begin with 3, which more runtimes know. */
-const LABELS = 'ai.onnx.ml:LabelEncoder';
+/** In ai.onnx.ml, LabelEncoder takes tensors from version 4 on, and TreeEnsemble begins with 5, which came with IR 10. */
+const TREES = 'ai.onnx.ml:TreeEnsemble';
+const TREES_IR_VERSION = 10;
 
 export function withOpsets(body: Body): Raised {
   const nodes = [...allNodes(body)];
   const { opset, irVersion } = nodes.some(needsTexts) ? TEXTS : USUAL;
   const domains = new Set(nodes.map(({ op }) => splitOperator(op).domain));
-  const ml = nodes.some(({ op }) => op === LABELS) ? 4 : 3;
+  const hasTrees = nodes.some(({ op }) => op === TREES);
   return {
     body: opset === USUAL.opset ? body : raised(body),
-    irVersion,
+    irVersion: hasTrees ? TREES_IR_VERSION : irVersion,
     opsets: {
       '': opset,
-      ...(domains.has('ai.onnx.ml') ? { 'ai.onnx.ml': ml } : {}),
+      ...(domains.has('ai.onnx.ml') ? { 'ai.onnx.ml': hasTrees ? 5 : 4 } : {}),
       ...(domains.has('com.microsoft') ? { 'com.microsoft': 1 } : {}),
     },
   };
@@ -47,16 +48,6 @@ export function splitOperator(op: string): { domain: string; name: string } {
 
 function needsTexts({ op, inputs }: Node): boolean {
   return NEEDS_TEXTS.has(op) || (op === 'Equal' && inputs[0]?.dtype === 'string');
-}
-
-function* allNodes(body: Body): Generator<Node> {
-  for (const node of body.nodes) {
-    yield node;
-    for (const attribute of Object.values(node.attributes)) {
-      const inner = bodyOf(attribute);
-      if (inner) yield* allNodes(inner);
-    }
-  }
 }
 
 function raised(body: Body): Body {

@@ -8,13 +8,8 @@ import {
   textOf,
   textsOf,
 } from '../wire/message.ts';
-import type { Message, Table } from '../wire/table.ts';
-import { readSmallParts } from './small-parts.ts';
-
-const NUMBERS: Table = {
-  4: { name: 'floats', type: 'float', repeated: true },
-  9: { name: 'raw', type: 'bytes' },
-};
+import type { Message } from '../wire/table.ts';
+import { constantsOf } from './facts.ts';
 
 export interface Rescaling {
   /** The largest value of a pixel that goes in. */
@@ -30,11 +25,13 @@ const MOST_AFTER = 10;
 const MAX_STEPS = 12;
 
 /** Undefined when the graph does not rescale this input, or not in a way that shows what goes in. */
-export function rescalingOf(path: string, input: string): Rescaling | undefined {
-  const graph = messageOf(readSmallParts(path, NUMBERS), 'graph');
+export function rescalingOf(model: Message, input: string): Rescaling | undefined {
+  const graph = messageOf(model, 'graph');
   if (!graph) return undefined;
   const nodes = messagesOf(graph, 'nodes');
-  const constants = constantsOf(graph, nodes);
+  // One number, or one for each channel.
+  const numbers = constantsOf(graph).map(([name, constant]) => [name, floatsOf(constant)] as const);
+  const constants = new Map(numbers.filter(([, list]) => list.length === 1 || list.length === 3));
   let [at, factor, offset] = [input, 1, 0];
   for (let step = 0; step < MAX_STEPS; step++) {
     const users = nodes.filter((node) => textsOf(node, 'inputs').includes(at));
@@ -65,20 +62,6 @@ function rangeOf(factor: number, offset: number): 255 | 1 | undefined {
   if (factor !== 1 && isSmall(255)) return 255;
   if (factor === 1) return offset < -50 && offset > -200 ? 255 : undefined;
   return factor > 1 && offset < 0 && isSmall(1) ? 1 : undefined;
-}
-
-/** One number, or one for each channel, by name. */
-function constantsOf(graph: Message, nodes: readonly Message[]): ReadonlyMap<string, readonly number[]> {
-  const named = messagesOf(graph, 'tensors').map((tensor) => [textOf(tensor, 'name'), tensor] as const);
-  const made = nodes.flatMap((node) => {
-    const attributes = textOf(node, 'operator') === 'Constant' ? messagesOf(node, 'attributes') : [];
-    const tensors = attributes.map((attribute) => messageOf(attribute, 'tensor'));
-    return tensors.flatMap((tensor) =>
-      tensor ? [[textsOf(node, 'outputs')[0] ?? '', tensor] as const] : [],
-    );
-  });
-  const numbers = [...named, ...made].map(([name, tensor]) => [name, floatsOf(tensor)] as const);
-  return new Map(numbers.filter(([, list]) => list.length === 1 || list.length === 3));
 }
 
 function floatsOf(tensor: Message): readonly number[] {

@@ -1,6 +1,9 @@
 /** The fields of ONNX's messages that the converters read, as onnx.proto numbers them. */
 import type { Table } from '../wire/table.ts';
 
+/** Shapes and axes are short; longer lists of integers are trees. */
+const LIST_BYTES = 8_192;
+
 const text = (name: string) => ({ name, type: 'string' as const });
 const ENTRY: Table = { 1: text('key'), 2: text('value') };
 const TENSOR: Table = {
@@ -8,6 +11,7 @@ const TENSOR: Table = {
   2: { name: 'type', type: 'int32' },
   4: { name: 'floats', type: 'float', repeated: true },
   5: { name: 'ints', type: 'int32', repeated: true },
+  6: { name: 'texts', type: 'bytes', repeated: true },
   7: { name: 'longs', type: 'int64', repeated: true },
   8: text('name'),
   9: { name: 'raw', type: 'bytes' },
@@ -29,7 +33,7 @@ export const ATTRIBUTE: Table = {
   5: { name: 'tensor', type: () => TENSOR },
   6: { name: 'graph', type: () => GRAPH },
   7: { name: 'floats', type: 'float', repeated: true },
-  8: { name: 'ints', type: 'int64', repeated: true },
+  8: { name: 'ints', type: 'int64', repeated: true, most: LIST_BYTES },
   9: { name: 'texts', type: 'bytes', repeated: true },
   10: { name: 'tensors', type: () => TENSOR, repeated: true },
   11: { name: 'graphs', type: () => GRAPH, repeated: true },
@@ -45,7 +49,10 @@ export const PLAIN_NODE: Table = {
   4: text('operator'),
   7: text('domain'),
 };
-const NODE: Table = { ...PLAIN_NODE, 5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true } };
+const NODE: Table = {
+  ...PLAIN_NODE,
+  5: { name: 'attributes', type: () => ATTRIBUTE, repeated: true, most: LIST_BYTES },
+};
 const DIMENSION: Table = { 1: { name: 'value', type: 'int64' }, 2: text('name') };
 const SHAPE: Table = { 1: { name: 'dims', type: () => DIMENSION, repeated: true } };
 const TENSOR_TYPE: Table = { 2: { name: 'shape', type: () => SHAPE } };
@@ -72,5 +79,6 @@ export const MODEL: Table = {
   1: { name: 'irVersion', type: 'int64' },
   7: { name: 'graph', type: () => GRAPH },
   8: { name: 'opsets', type: () => OPSET, repeated: true },
+  14: { name: 'metadata', type: () => ENTRY, repeated: true },
   25: { name: 'functions', type: () => FUNCTION, repeated: true },
 };

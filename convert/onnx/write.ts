@@ -8,7 +8,7 @@ import { basename } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
-import { bodyOf } from '../graph/prune.ts';
+import { allNodes } from '../graph/prune.ts';
 import type { Attribute, Body, Node, Value, ValueType } from '../graph/value.ts';
 import { bytes, type Chunk, float, integer, message, packedFloats, text } from './chunk.ts';
 import { splitOperator, withOpsets } from './opset.ts';
@@ -102,18 +102,8 @@ class ExternalWeights {
 
 /** All constants of the nodes and bodies, which become initializers of the outermost graph. */
 function constantsOf(body: Body): Map<string, Value> {
-  const found = new Map<string, Value>();
-  const visit = (graph: Body) => {
-    for (const node of graph.nodes) {
-      for (const input of node.inputs) if (input?.constant) found.set(input.name, input);
-      for (const attribute of Object.values(node.attributes)) {
-        const inner = bodyOf(attribute);
-        if (inner) visit(inner);
-      }
-    }
-  };
-  visit(body);
-  return found;
+  const inputs = [...allNodes(body)].flatMap((node) => node.inputs);
+  return new Map(inputs.flatMap((input) => (input?.constant ? [[input.name, input] as const] : [])));
 }
 
 function modelChunk(given: Body, external: ExternalWeights | undefined, version: string): Chunk {

@@ -7,7 +7,9 @@ import { dirname } from 'node:path';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import { tokensText } from '../../lib/contract/texts.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
-import { openTensorRunner } from '../../lib/inference/runner.ts';
+import type { Optimization } from '../../lib/contract/verification.ts';
+import { tensorRunner } from '../../lib/inference/runner.ts';
+import { openSession } from '../../lib/inference/session.ts';
 import { readTextModel } from '../../lib/text/files.ts';
 import { textRunner } from '../../lib/text/runner.ts';
 import { fill } from '../../lib/text/template.ts';
@@ -15,6 +17,11 @@ import { differenceOf, spreadOf } from '../batching/probe.ts';
 import { rowAt } from '../batching/rows.ts';
 import { randomNumbers } from '../check/inputs.ts';
 import { messageOf } from '../check/reference.ts';
+
+export interface PaddingRequest {
+  readonly file: string;
+  readonly optimization: Optimization;
+}
 
 export interface PaddingReport {
   readonly padding: 'agrees' | 'differs';
@@ -29,10 +36,10 @@ const LENGTHS = [
 ];
 const ROUNDS = 3;
 
-export async function probePadding(file: string): Promise<PaddingReport> {
-  const options = { threads: availableParallelism(), image: {}, batching: 'always' } as const;
-  const model = await openTensorRunner(file, options);
+export async function probePadding({ file, optimization }: PaddingRequest): Promise<PaddingReport> {
+  const session = await openSession(file, { threads: availableParallelism(), optimization });
   try {
+    const model = await tensorRunner(session, { image: {}, batching: 'always' });
     const text = await readTextModel(dirname(file));
     const { settings, tokenizer } = text;
     if (settings.padding === null)
@@ -72,6 +79,6 @@ export async function probePadding(file: string): Promise<PaddingReport> {
     }
     return { padding: 'differs' };
   } finally {
-    await model.close();
+    await session.close();
   }
 }

@@ -5,10 +5,11 @@
  * [rows], or [rows, classes].
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import { GraphBuilder } from '../graph/builder.ts';
 import { tensorOf } from '../graph/numbers.ts';
 import type { Body, Value } from '../graph/value.ts';
-import { type Ensemble, treeAttributes } from './ensemble.ts';
+import { type Ensemble, treeParts } from './ensemble.ts';
 import { type Link, linked } from './links.ts';
 
 /** What a table and its answers may have of columns. */
@@ -29,6 +30,7 @@ export const ZERO = Math.fround(1e-35);
 export const INPUT = 'features';
 export const OUTPUT = 'prediction';
 const ROWS = 'N';
+const { float32: FLOAT32, float64: FLOAT64 } = ELEMENT_TYPES;
 
 /** How the numbers of a column are prepared for its comparisons. */
 export interface Columns {
@@ -51,14 +53,28 @@ export interface LinearModel {
 export function treeGraph(ensemble: Ensemble, columns: () => Columns, link: Link): Body {
   const { features, targets, dtype } = ensemble;
   const g = new GraphBuilder();
-  const attributes = treeAttributes(ensemble);
+  const parts = [...treeParts(ensemble)];
   const table = prepared(g, g.input(INPUT, dtype, [ROWS, features]), columns(), ensemble);
-  const results = [{ dtype: 'float32', shape: [ROWS, targets] }] as const;
-  const [sums] = g.add('ai.onnx.ml:TreeEnsembleRegressor', [table], attributes, {
-    results,
-    hint: 'sums',
-  });
-  return finished(g, sums as Value, targets, link);
+  const results = [{ dtype, shape: [ROWS, targets] }] as const;
+  const sums = parts.map(
+    (attributes) =>
+      g.add('ai.onnx.ml:TreeEnsemble', [table], attributes, { results, hint: 'sums' })[0] as Value,
+  );
+  const sum = added(g, sums);
+  const { base } = ensemble;
+  const based = base.some((value) => value !== 0)
+    ? g.one('Add', [sum, g.floats(base, [targets], 'base')])
+    : sum;
+  return finished(g, based, targets, link);
+}
+
+/** The sum of all parts, in float64 so that their number makes no difference, as float32. */
+function added(g: GraphBuilder, sums: readonly Value[]): Value {
+  const [first] = sums as readonly [Value];
+  if (sums.length === 1 && first.dtype === 'float32') return first;
+  const wide = sums.map((sum) => (sum.dtype === 'float64' ? sum : g.one('Cast', [sum], { to: FLOAT64 })));
+  const total = wide.length === 1 ? first : g.one('Sum', wide);
+  return g.one('Cast', [total], { to: FLOAT32 });
 }
 
 /** A missing value adds nothing. */

@@ -1,11 +1,12 @@
 /**
- * Trees as both libraries have them, and the node of ONNX (ai.onnx.ml 3, TreeEnsembleRegressor) that they become. A set of
- * categories becomes a chain of comparisons whose true branches are one node: the form in which onnxruntime reads sets.
+ * Trees as both libraries have them, and the nodes of ONNX (ai.onnx.ml 5, TreeEnsemble) that they become. onnxruntime copies
+ * the lists of a node several times while it opens it, so a large ensemble becomes several nodes, whose answers are added.
  */
 import { badModel } from '../../lib/contract/errors.ts';
+import type { DType } from '../../lib/contract/tensor.ts';
 import { ELEMENT_TYPES } from '../graph/attributes.ts';
 import type { Attributes } from '../graph/value.ts';
-import { bytes, type Chunk, Growing, integer, message, text } from '../onnx/chunk.ts';
+import { bytes, Growing, integer, message } from '../onnx/chunk.ts';
 
 /** One tree. Node 0 is its root; a node without a left child is a leaf. */
 export interface Tree {
@@ -20,8 +21,10 @@ export interface Tree {
   /** The splits by category: numbers in the set go to this child, others to the other one. */
   readonly categories: ReadonlyMap<number, readonly number[]>;
   readonly setGoes: 'left' | 'right';
-  /** Calls `add` with each output and what a leaf adds to it. */
-  readonly leaf: (node: number, add: (target: number, value: number) => void) => void;
+  /** The output that its leaves add to. */
+  readonly target: number;
+  /** What a leaf adds. */
+  readonly leaf: (node: number) => number;
 }
 
 export interface Ensemble {
@@ -32,7 +35,7 @@ export interface Ensemble {
   readonly mode: 'BRANCH_LT' | 'BRANCH_LEQ';
   /** Of the thresholds and of the input: float32 for XGBoost, float64 for LightGBM. */
   readonly dtype: 'float32' | 'float64';
-  /** What is added to each output. */
+  /** What is added to each output; float32. */
   readonly base: readonly number[];
 }
 
@@ -40,179 +43,162 @@ export interface Ensemble {
 const MAX_NODES = 20_000_000;
 /** onnxruntime follows a tree by recursion while it loads. */
 const MAX_DEPTH = 5_000;
-const EQUAL = 'BRANCH_EQ';
-const LEAF = 'LEAF';
+/** A part ends with the tree that reaches one of these. Smaller parts would hardly take less memory. */
+const PART_SPLITS = 30_000;
+/** onnxruntime goes through the nodes of a part once for each of its trees. */
+const PART_TREES = 1_000;
 
-/** The attributes of the node. @throws bad_model for a tree that is none, or is too large */
-export function treeAttributes(ensemble: Ensemble): Attributes {
-  const { targets, dtype, base } = ensemble;
-  const writer = new TreeWriter(ensemble);
-  for (const tree of ensemble.trees) writer.add(tree);
-  const data = dtype === 'float64' ? Float64Array.from(base) : Float32Array.from(base);
-  return {
-    n_targets: targets,
-    post_transform: 'NONE',
-    aggregate_function: 'SUM',
-    ...(base.some((value) => value !== 0)
-      ? { base_values_as_tensor: { tensor: { dtype, shape: [base.length], data } } }
-      : {}),
-    ...writer.done(),
-  };
+/**
+ * The attributes of each node: the ensemble's answer, without `base`, is the sum of theirs.
+ * @throws bad_model for a tree that is none, or is too large
+ */
+export function* treeParts(ensemble: Ensemble): Generator<Attributes> {
+  let part = new Part(ensemble);
+  let trees = 0;
+  let nodes = 0;
+  for (const tree of ensemble.trees) {
+    nodes += tree.left.length;
+    if (nodes > MAX_NODES) throw badModel(`the trees have more than ${MAX_NODES} nodes`);
+    part.add(tree, trees);
+    trees += 1;
+    if (part.splits < PART_SPLITS && part.trees < PART_TREES) continue;
+    yield part.done();
+    part = new Part(ensemble);
+  }
+  if (trees === 0) throw badModel('the model has no trees');
+  if (part.trees > 0) yield part.done();
 }
 
-/** A node as it is written; its children are known when they are. */
-interface Written {
-  readonly mode: Chunk;
-  readonly feature: number;
-  readonly value: number;
-  readonly missingTrue: number;
-  whenTrue: number;
-  whenFalse: number;
-}
+/** Where a split leads to: the number of a split, or of a leaf, in its part. */
+type Place = readonly [id: number, isLeaf: boolean];
+type Fail = (problem: string) => Error;
 
-type Side = 'whenTrue' | 'whenFalse';
+const MODES = { BRANCH_LEQ: 0, BRANCH_LT: 1, BRANCH_EQ: 4, BRANCH_MEMBER: 6 } as const;
+const SUM = 1;
 const INTS = 7;
-const TEXTS = 8;
 const TENSOR = 4;
-const MODES = ['BRANCH_LT', 'BRANCH_LEQ', EQUAL, LEAF] as const;
-const MODE_FIELDS = Object.fromEntries(MODES.map((mode) => [mode, text(9, mode)]));
 
-class TreeWriter {
-  readonly #features: number;
-  readonly #targets: number;
-  readonly #mode: Ensemble['mode'];
-  readonly #dtype: Ensemble['dtype'];
-  readonly #modes = new Growing();
+/** Trees that are written as the lists of one node. Splits and leaves have numbers of their own. */
+class Part {
+  readonly #ensemble: Ensemble;
   readonly #ints = {
-    nodes_treeids: new Growing(),
-    nodes_nodeids: new Growing(),
+    tree_roots: new Growing(),
     nodes_featureids: new Growing(),
     nodes_truenodeids: new Growing(),
+    nodes_trueleafs: new Growing(),
     nodes_falsenodeids: new Growing(),
+    nodes_falseleafs: new Growing(),
     nodes_missing_value_tracks_true: new Growing(),
-    target_treeids: new Growing(),
-    target_nodeids: new Growing(),
-    target_ids: new Growing(),
+    leaf_targetids: new Growing(),
   };
-  readonly #values = { nodes_values: new Growing(), target_weights: new Growing() };
-  #trees = 0;
-  /** Nodes of all trees that are written, and leaves. */
-  #count = 0;
-  #weights = 0;
-  /** The nodes of the tree that is being written. */
-  #nodes: Written[] = [];
+  readonly #modes = new Growing();
+  readonly #values = {
+    nodes_splits: new Growing(),
+    leaf_weights: new Growing(),
+    membership_values: new Growing(),
+  };
+  trees = 0;
+  splits = 0;
+  #leaves = 0;
+  #members = 0;
 
-  constructor({ features, targets, mode, dtype }: Ensemble) {
-    this.#features = features;
-    this.#targets = targets;
-    this.#mode = mode;
-    this.#dtype = dtype;
+  constructor(ensemble: Ensemble) {
+    this.#ensemble = ensemble;
   }
 
-  /** Each node of the tree is written once, its children after it. */
-  add(tree: Tree): void {
-    this.#nodes = [];
+  /** Level by level, so that a split has its number before it is written. @param number of the tree, for errors */
+  add(tree: Tree, number: number): void {
+    const fail = (problem: string) => badModel(`tree ${number} ${problem}`);
     const seen = new Uint8Array(tree.left.length);
-    // Where the id of a node is to be written, once it has one.
-    const open: { node: number; depth: number; side: Side; at: readonly Written[] }[] = [
-      { node: 0, depth: 0, side: 'whenTrue', at: [] },
-    ];
-    for (let next = open.pop(); next; next = open.pop()) {
-      const { node, depth, side, at } = next;
+    const open: { node: number; depth: number }[] = [];
+    const placeOf = (node: number, depth: number): Place => {
       if (!(node >= 0 && node < seen.length) || seen[node] === 1) {
-        throw badModel(`tree ${this.#trees} is no tree: node ${node} is not there, or is reached twice`);
+        throw fail(`is no tree: node ${node} is not there, or is reached twice`);
       }
       seen[node] = 1;
-      for (const place of at) place[side] = this.#nodes.length;
-      if ((tree.left[node] as number) < 0) this.#leaf(tree, node);
-      else open.push(...this.#split(tree, node, depth));
+      if ((tree.left[node] as number) < 0) return [this.#leaf(tree, node, fail), true];
+      if (depth > MAX_DEPTH) throw fail(`is deeper than ${MAX_DEPTH} comparisons`);
+      open.push({ node, depth });
+      return [this.splits + open.length - 1, false];
+    };
+    this.trees += 1;
+    this.#ints.tree_roots.varint(this.splits);
+    const root = placeOf(0, 1);
+    // The root is a split: one leaf alone is on both its sides.
+    if (root[1]) this.#split('BRANCH_LEQ', 0, 0, false, [root, root]);
+    for (const { node, depth } of open) {
+      const left = placeOf(tree.left[node] as number, depth + 1);
+      const right = placeOf(tree.right[node] as number, depth + 1);
+      this.#branch(tree, node, [left, right], fail);
     }
-    this.#encode();
-    this.#trees += 1;
+    this.splits += Math.max(1, open.length);
   }
 
-  #encode(): void {
-    const ints = this.#ints;
-    for (const [id, node] of this.#nodes.entries()) {
-      this.#modes.field(node.mode);
-      ints.nodes_treeids.varint(this.#trees);
-      ints.nodes_nodeids.varint(id);
-      ints.nodes_featureids.varint(node.feature);
-      ints.nodes_truenodeids.varint(node.whenTrue);
-      ints.nodes_falsenodeids.varint(node.whenFalse);
-      ints.nodes_missing_value_tracks_true.varint(node.missingTrue);
-      this.#values.nodes_values.number(this.#dtype, node.value);
-    }
-    this.#count += this.#nodes.length;
+  #leaf(tree: Tree, node: number, fail: Fail): number {
+    const value = tree.leaf(node);
+    if (Number.isNaN(value)) throw fail('has a leaf that is NaN');
+    this.#ints.leaf_targetids.varint(tree.target);
+    this.#values.leaf_weights.number(this.#ensemble.dtype, value);
+    return this.#leaves++;
   }
 
-  #leaf(tree: Tree, node: number): void {
-    const id = this.#nodes.length;
-    this.#node(LEAF, 0, 0, 0);
-    tree.leaf(node, (target, value) => {
-      if (!(target >= 0 && target < this.#targets)) {
-        throw badModel(`tree ${this.#trees} adds to output ${target}, the model has ${this.#targets}`);
-      }
-      if (Number.isNaN(value)) throw badModel(`tree ${this.#trees} has a leaf that is NaN`);
-      this.#ints.target_treeids.varint(this.#trees);
-      this.#ints.target_nodeids.varint(id);
-      this.#ints.target_ids.varint(target);
-      this.#values.target_weights.number(this.#dtype, value);
-      this.#weights += 1;
-    });
-  }
-
-  /** Writes an inner node, and returns its children with the places that point to them. */
-  #split(tree: Tree, node: number, depth: number) {
+  #branch(tree: Tree, node: number, sides: readonly [Place, Place], fail: Fail): void {
+    const { features, mode, dtype } = this.#ensemble;
     const feature = tree.feature[node] as number;
-    if (!(feature >= 0 && feature < this.#features)) {
-      throw badModel(`tree ${this.#trees} asks for feature ${feature}, the model has ${this.#features}`);
+    if (!(feature >= 0 && feature < features)) {
+      throw fail(`asks for feature ${feature}, the model has ${features}`);
     }
+    const missingLeft = tree.missingLeft[node] === 1;
     const set = tree.categories.get(node);
-    const isNumber = set === undefined;
-    if (isNumber && Number.isNaN(tree.threshold[node]))
-      throw badModel(`tree ${this.#trees} compares with NaN`);
-    const goesLeft = isNumber || tree.setGoes === 'left';
-    const children = [tree.left[node] as number, tree.right[node] as number] as const;
-    const [chosen, other] = goesLeft ? children : [children[1], children[0]];
-    const missingLeft = tree.missingLeft[node] as number;
-    const missingTrue = goesLeft ? missingLeft : 1 - missingLeft;
-    // Nothing equals NaN: of an empty set, only missing values can be.
-    const values = isNumber ? [tree.threshold[node] as number] : set.length > 0 ? set : [Number.NaN];
-    const to = depth + values.length;
-    if (to > MAX_DEPTH) throw badModel(`tree ${this.#trees} is deeper than ${MAX_DEPTH} comparisons`);
-    const first = this.#nodes.length;
-    // The next comparison of the chain; the last one's is set with the child.
-    for (const [i, value] of values.entries()) {
-      this.#node(isNumber ? this.#mode : EQUAL, feature, value, missingTrue, first + i + 1);
-    }
-    const chain = this.#nodes.slice(first);
-    return [
-      { node: chosen, depth: to, side: 'whenTrue', at: chain },
-      { node: other, depth: to, side: 'whenFalse', at: chain.slice(-1) },
-    ] as const;
+    const threshold = tree.threshold[node] as number;
+    if ((set ?? [threshold]).some(Number.isNaN)) throw fail('compares with NaN');
+    if (set === undefined) return this.#split(mode, feature, threshold, missingLeft, sides);
+    const isLeft = tree.setGoes === 'left';
+    const isTrue = missingLeft === isLeft;
+    const ordered = isLeft ? sides : ([sides[1], sides[0]] as const);
+    // Nothing equals NaN: of an empty set, which onnxruntime does not take, only missing values can be.
+    if (set.length === 0) return this.#split('BRANCH_EQ', feature, Number.NaN, isTrue, ordered);
+    for (const value of [...set, Number.NaN]) this.#values.membership_values.number(dtype, value);
+    this.#members += set.length + 1;
+    this.#split('BRANCH_MEMBER', feature, 0, isTrue, ordered);
   }
 
-  #node(mode: string, feature: number, value: number, missingTrue: number, whenFalse = 0): void {
-    const field = MODE_FIELDS[mode] as Chunk;
-    const all = this.#nodes.push({ mode: field, feature, value, missingTrue, whenTrue: 0, whenFalse });
-    if (this.#count + all > MAX_NODES) throw badModel(`the trees have more than ${MAX_NODES} nodes`);
+  #split(
+    mode: keyof typeof MODES,
+    feature: number,
+    value: number,
+    isMissingTrue: boolean,
+    [whenTrue, whenFalse]: readonly [Place, Place],
+  ): void {
+    const ints = this.#ints;
+    this.#modes.varint(MODES[mode]);
+    this.#values.nodes_splits.number(this.#ensemble.dtype, value);
+    ints.nodes_featureids.varint(feature);
+    ints.nodes_missing_value_tracks_true.varint(Number(isMissingTrue));
+    ints.nodes_truenodeids.varint(whenTrue[0]);
+    ints.nodes_trueleafs.varint(Number(whenTrue[1]));
+    ints.nodes_falsenodeids.varint(whenFalse[0]);
+    ints.nodes_falseleafs.varint(Number(whenFalse[1]));
   }
 
   done(): Attributes {
-    if (this.#trees === 0) throw badModel('the model has no trees');
+    const { targets, dtype } = this.#ensemble;
     const ints = Object.entries(this.#ints).map(
       ([name, list]) => [name, { type: INTS, encoded: bytes(8, list.done()) }] as const,
     );
-    const tensor = (count: number, values: Growing) => {
-      const head = [integer(1, count), integer(2, ELEMENT_TYPES[this.#dtype])];
+    const tensor = (count: number, values: Growing, type: DType = dtype) => {
+      const head = [integer(1, count), integer(2, ELEMENT_TYPES[type])];
       return { type: TENSOR, encoded: bytes(5, message([...head, bytes(9, values.done())])) };
     };
+    const { nodes_splits, leaf_weights, membership_values } = this.#values;
     return {
+      n_targets: targets,
+      aggregate_function: SUM,
       ...Object.fromEntries(ints),
-      nodes_modes: { type: TEXTS, encoded: this.#modes.done() },
-      nodes_values_as_tensor: tensor(this.#count, this.#values.nodes_values),
-      target_weights_as_tensor: tensor(this.#weights, this.#values.target_weights),
+      nodes_modes: tensor(this.splits, this.#modes, 'uint8'),
+      nodes_splits: tensor(this.splits, nodes_splits),
+      leaf_weights: tensor(this.#leaves, leaf_weights),
+      ...(this.#members > 0 ? { membership_values: tensor(this.#members, membership_values) } : {}),
     };
   }
 }

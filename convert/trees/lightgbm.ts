@@ -224,7 +224,8 @@ function treeOf(lines: Lines, target: number, share: number, kinds: ColumnKinds)
     missingLeft,
     categories,
     setGoes: 'left',
-    leaf: (node, add) => add(target, (values[node - inner] as number) * share),
+    target,
+    leaf: (node) => (values[node - inner] as number) * share,
   };
 }
 

@@ -224,9 +224,9 @@ function treeOf(of: Plain, place: Place, index: number): Tree {
 }
 
 function readTree(tree: Plain, { group, weight, targets }: Place): Tree {
-  const left = Int32Array.from(numbersAt(tree, 'left_children'));
+  const left = new Int32Array(numbersAt(tree, 'left_children'));
   const nodes = left.length;
-  const thresholds = Float64Array.from(numbersAt(tree, 'split_conditions', nodes), Math.fround);
+  const thresholds = new Float64Array(new Float32Array(numbersAt(tree, 'split_conditions', nodes)));
   const size = countAt(objectAt(tree, 'tree_param'), 'size_leaf_vector', 1);
   if (size > 1) {
     throw badModel(
@@ -237,13 +237,14 @@ function readTree(tree: Plain, { group, weight, targets }: Place): Tree {
     throw badModel(`adds to output ${group} of ${formatShape([targets])}`);
   return {
     left,
-    right: Int32Array.from(numbersAt(tree, 'right_children', nodes)),
-    feature: Int32Array.from(numbersAt(tree, 'split_indices', nodes)),
+    right: new Int32Array(numbersAt(tree, 'right_children', nodes)),
+    feature: new Int32Array(numbersAt(tree, 'split_indices', nodes)),
     threshold: thresholds,
-    missingLeft: Uint8Array.from(numbersAt(tree, 'default_left', nodes)),
+    missingLeft: new Uint8Array(numbersAt(tree, 'default_left', nodes)),
     categories: categoriesOf(tree, nodes),
     setGoes: 'right',
-    leaf: (node, add) => add(group, Math.fround(weight) * (thresholds[node] as number)),
+    target: group,
+    leaf: (node) => Math.fround(weight) * (thresholds[node] as number),
   };
 }
 

@@ -10,6 +10,7 @@ import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { badModel, type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, Inputs, Model, TensorSpec } from '../../lib/contract/values.ts';
+import { encodePng } from '../../lib/http/worker/png.ts';
 import { Reporter } from '../../lib/metrics/reporter.ts';
 import { batchAxisOf } from '../../lib/pipeline/batch-axes.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
@@ -94,6 +95,11 @@ function bodyOf(specs: readonly TensorSpec[], feeds: readonly Tensor[], alreadyB
 /** A value as a record gives it. */
 export function recordValue(spec: TensorSpec, tensor: Tensor, alreadyBatched: boolean): unknown {
   return recordOf(nestedValues(tensor, jsonValue), alreadyBatched ? 'none' : batchAxisOf(spec));
+}
+
+/** A picture as PNG, which every choice of channels takes. */
+export function greyPicture(width: number, height: number): Promise<Uint8Array> {
+  return encodePng({ width, height, data: new Uint8Array(width * height).fill(128) }, 1);
 }
 
 function portOf(name: string, tensor: Tensor) {

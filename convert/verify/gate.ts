@@ -4,17 +4,16 @@ import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
 import type { TensorSpec, Value } from '../../lib/contract/values.ts';
-import { encodePng } from '../../lib/http/worker/png.ts';
+import { AS_WRITTEN } from '../../lib/contract/verification.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize } from '../../lib/pipeline/batch-axes.ts';
 import type { ImageChoice } from '../../lib/pipeline/image-choice.ts';
 import type { Filter } from '../../lib/pipeline/postprocess.ts';
 import { axisLines, proposedAxes } from '../axis-proposal.ts';
-import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
 import { takesImages } from '../image-reading.ts';
-import { endpointsOf, recordValue } from './endpoints.ts';
+import { endpointsOf, greyPicture, recordValue } from './endpoints.ts';
 
 export interface GateOptions {
   /** Inputs of unknown rank, which onnxruntime reports as scalars. */
@@ -85,9 +84,7 @@ async function assertPictures(
   { image, inputAlreadyBatched }: GateOptions,
 ): Promise<void> {
   if (Object.keys(image).length === 0 || inputAlreadyBatched) return;
-  const [width, height] = [PICTURE_SIDE, PICTURE_SIDE];
-  // Every choice of channels takes a grey one.
-  const bytes = await encodePng({ width, height, data: new Uint8Array(width * height).fill(128) }, 1);
+  const bytes = await greyPicture(PICTURE_SIDE, PICTURE_SIDE);
   const values = runner.inputs.map((spec, i): [string, Value] => {
     const tensor = feeds[i] as Tensor;
     if (takesImages(spec, undefined)) return [spec.name, { kind: 'image', bytes }];
@@ -112,15 +109,8 @@ function* candidates(
   options: Pick<GateOptions, 'shapeless' | 'sizes'>,
 ): Generator<readonly Tensor[]> {
   const { inputs, shapeless } = withGivenSizes(declared, options.shapeless, options.sizes);
-  const hasIntegers = inputs.some(({ dtype }) => dtype.includes('int'));
-  for (const possible of possibleSpecs(inputs, shapeless)) {
-    const specs = withOneRow(possible);
-    const isFree = specs.some(({ shape }) => shape.some((dim) => typeof dim === 'string'));
-    for (const integers of hasIntegers ? INTEGER_RANGES : INTEGER_RANGES.slice(0, 1)) {
-      for (const sizes of isFree ? FREE_SIZES : FREE_SIZES.slice(0, 1)) {
-        yield specs.map((spec, input) => madeUpRow(spec, { axis: 'none', sizes, integers, row: 0, input }));
-      }
-    }
+  for (const { specs, ...way } of waysToMakeUp(inputs, shapeless, withOneRow)) {
+    yield specs.map((spec, input) => madeUpRow(spec, { ...way, axis: 'none', row: 0, input }));
   }
 }
 
@@ -135,7 +125,7 @@ function withOneRow(specs: readonly TensorSpec[]): TensorSpec[] {
 }
 
 async function runsAtAll(file: string, feedsToTry: Iterable<readonly Tensor[]>): Promise<boolean> {
-  const session = await openSession(file, { threads: 1 });
+  const session = await openSession(file, { threads: 1, optimization: AS_WRITTEN });
   const endMs = performance.now() + SEARCH_MS;
   try {
     for (const feeds of feedsToTry) {

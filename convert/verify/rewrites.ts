@@ -5,13 +5,17 @@
 import { availableParallelism } from 'node:os';
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
 import type { BatchAxis, TensorSpec } from '../../lib/contract/values.ts';
-import type { BatchAxes, Optimization, Verification } from '../../lib/contract/verification.ts';
+import {
+  ALL_REWRITES,
+  AS_WRITTEN,
+  type BatchAxes,
+  type Optimization,
+  type Verification,
+} from '../../lib/contract/verification.ts';
 import { openSession, RUNTIME, type Session } from '../../lib/inference/session.ts';
 import { batchAxisOf, batchSize, withInputAxes } from '../../lib/pipeline/batch-axes.ts';
-import { INTEGER_RANGES, madeUpRow } from '../batching/probe-values.ts';
+import { firstTaken, madeUpRow, waysToMakeUp } from '../batching/probe-values.ts';
 import { type GivenShapes, withGivenSizes } from '../check/given-sizes.ts';
-import { FREE_SIZES, possibleSpecs } from '../check/inputs.ts';
-import { messageOf } from '../check/reference.ts';
 import { agree, NO_NOISE, type Noise, noiseOf } from './difference.ts';
 import { OPTIMIZERS } from './optimizers.ts';
 import { shownOutputAxes } from './output-axes.ts';
@@ -24,8 +28,6 @@ export interface RewritesRequest {
   readonly sizes?: GivenShapes;
   /** Of inputs, by name; 0 for those that are missing. */
   readonly batchAxes?: BatchAxes | undefined;
-  /** About how long to search, in ms. After it the lowest level is taken that is known to be right. */
-  readonly limitMs: number;
 }
 
 export type RewritesReport = Pick<Verification, 'runtime' | 'comparison' | 'reason'> & {
@@ -39,6 +41,10 @@ interface Sample {
   readonly noise: Noise;
 }
 
+/** About how long to search. After it the lowest level is taken that is known to be right. */
+const SEARCH_MS = 60_000;
+/** Of it, for the answers of the model as it is written. */
+const PLAIN_MS = SEARCH_MS / 20;
 /** Rows of all the kinds that `madeUpRow` makes. */
 const MOST_ROWS = 14;
 /** More harmful rewrites than this: a lower level costs less time to find. */
@@ -47,17 +53,15 @@ const MOST_HARMFUL = 6;
 const ROUNDING = 2 ** -22;
 
 export async function compareRewrites(request: RewritesRequest): Promise<RewritesReport> {
-  const until = performance.now() + request.limitMs;
+  const until = performance.now() + SEARCH_MS;
   const plain = await plainAnswers(request);
-  const all: Optimization = { level: 'all', disabledOptimizers: [] };
-  if (typeof plain === 'string') {
-    const reason = `no made-up input was accepted (${plain})`;
-    return { runtime: { ...RUNTIME, ...all }, comparison: 'skipped', reason, outputAxes: {} };
-  }
-  const { samples, outputAxes } = plain;
+  // Without a sample it has to open.
+  const { samples, outputAxes } = typeof plain === 'string' ? { samples: [], outputAxes: {} } : plain;
   const agrees = (optimization: Optimization) => answersAgree(request.file, optimization, samples);
   const runtime = { ...RUNTIME, ...(await rightOptimization(agrees, until)) };
-  return { runtime, comparison: 'agrees', outputAxes };
+  if (typeof plain !== 'string') return { runtime, comparison: 'agrees', outputAxes };
+  const reason = `no made-up input was accepted (${plain})`;
+  return { runtime, comparison: 'skipped', reason, outputAxes };
 }
 
 interface PlainAnswers {
@@ -67,32 +71,19 @@ interface PlainAnswers {
 
 /** What the model answers as it was written, or the reason why it takes nothing made up. */
 async function plainAnswers(request: RewritesRequest): Promise<PlainAnswers | string> {
-  const { file, batchAxes, limitMs } = request;
+  const { file, batchAxes } = request;
   const threads = availableParallelism();
-  const optimization: Optimization = { level: 'disabled', disabledOptimizers: [] };
-  const session = await openSession(file, { threads, optimization });
-  let reason: string | undefined;
+  const session = await openSession(file, { threads, optimization: AS_WRITTEN });
   try {
     const inputs = withInputAxes(session.inputs, batchAxes);
     const sized = withGivenSizes(inputs, request.shapeless, request.sizes);
-    for (const specs of possibleSpecs(sized.inputs, sized.shapeless)) {
-      for (const integers of INTEGER_RANGES) {
-        for (const sizes of FREE_SIZES) {
-          const rowOf = (row: number) =>
-            specs.map((spec, input) =>
-              madeUpRow(spec, { axis: freeBatchAxis(spec), sizes, integers, row, input }),
-            );
-          try {
-            const samples = await samplesOf(session, rowOf, limitMs / 20);
-            const answers = samples.map(({ answer }) => answer);
-            return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
-          } catch (error) {
-            reason ??= messageOf(error);
-          }
-        }
-      }
-    }
-    return reason ?? 'no size fits';
+    return await firstTaken(waysToMakeUp(sized.inputs, sized.shapeless), async ({ specs, ...way }) => {
+      const samples = await samplesOf(session, (row) =>
+        specs.map((spec, input) => madeUpRow(spec, { ...way, axis: freeBatchAxis(spec), row, input })),
+      );
+      const answers = samples.map(({ answer }) => answer);
+      return { samples, outputAxes: shownOutputAxes({ inputs, outputs: session.outputs }, answers) };
+    });
   } finally {
     await session.close();
   }
@@ -104,11 +95,7 @@ function freeBatchAxis(spec: TensorSpec): BatchAxis {
 }
 
 /** @throws where the model does not take the first row; others that it does not take are left out */
-async function samplesOf(
-  session: Session,
-  rowOf: (row: number) => Tensor[],
-  limitMs: number,
-): Promise<Sample[]> {
+async function samplesOf(session: Session, rowOf: (row: number) => Tensor[]): Promise<Sample[]> {
   const start = performance.now();
   const samples: Sample[] = [];
   for (let row = 0; row < MOST_ROWS; row++) {
@@ -121,7 +108,7 @@ async function samplesOf(
     } catch (error) {
       if (row === 0) throw error;
     }
-    if (samples.length >= 4 && performance.now() - start > limitMs) break;
+    if (samples.length >= 4 && performance.now() - start > PLAIN_MS) break;
   }
   return samples;
 }
@@ -160,11 +147,8 @@ export async function rightOptimization(
   agrees: (optimization: Optimization) => Promise<boolean>,
   until: number,
 ): Promise<Optimization> {
-  const without = (disabledOptimizers: readonly string[]): Optimization => ({
-    level: 'all',
-    disabledOptimizers,
-  });
-  if (await agrees(without([]))) return without([]);
+  const without = (disabledOptimizers: readonly string[]) => ({ ...ALL_REWRITES, disabledOptimizers });
+  if (await agrees(ALL_REWRITES)) return ALL_REWRITES;
   if (await agrees(without(OPTIMIZERS))) {
     const harmful: string[] = [];
     while (harmful.length < MOST_HARMFUL && performance.now() < until) {
@@ -176,7 +160,7 @@ export async function rightOptimization(
     const lower = { level, disabledOptimizers: [] };
     if (performance.now() < until && (await agrees(lower))) return lower;
   }
-  return { level: 'disabled', disabledOptimizers: [] };
+  return AS_WRITTEN;
 }
 
 /** The last of the shortest beginning of the list that mends the answers when it is off, besides `known`. */

@@ -7,13 +7,12 @@ import type { OnnxRunner } from '../../lib/compose/onnx.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import type { Tensor, TypedArray } from '../../lib/contract/tensor.ts';
 import type { TensorSpec } from '../../lib/contract/values.ts';
-import { encodePng } from '../../lib/http/worker/png.ts';
 import { batchAxisOf, rowShape, withoutAxis } from '../../lib/pipeline/batch-axes.ts';
 import { isColumn } from '../../lib/pipeline/columns.ts';
 import { imageSettings } from '../../lib/pipeline/image-choice.ts';
 import type { SampleRequest } from '../sample-text.ts';
 import { valuesOf } from '../tensor-values.ts';
-import { type Endpoints, endpointsOf, recordValue } from './endpoints.ts';
+import { type Endpoints, endpointsOf, greyPicture, recordValue } from './endpoints.ts';
 import type { GateOptions } from './gate.ts';
 
 export interface AnsweredSample {
@@ -183,14 +182,9 @@ async function picturesOf(
     const row = withoutAxis((feeds[i] as Tensor).shape, Number(batchAxisOf(spec)));
     const [rows, columns] = layout === 'chw' ? row.slice(1) : row;
     const size = height === undefined || width === undefined ? { height: rows, width: columns } : undefined;
-    const b64 = await greyPicture(size?.width ?? SIDE, size?.height ?? SIDE);
+    const picture = await greyPicture(size?.width ?? SIDE, size?.height ?? SIDE);
+    const b64 = Buffer.from(picture).toString('base64');
     made.set(i, { value: { b64 }, code: JSON.stringify({ b64 }) });
   }
   return made;
-}
-
-/** Every choice of channels takes a grey one. */
-async function greyPicture(width: number, height: number): Promise<string> {
-  const png = await encodePng({ width, height, data: new Uint8Array(width * height).fill(128) }, 1);
-  return Buffer.from(png).toString('base64');
 }

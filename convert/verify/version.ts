@@ -4,9 +4,9 @@
  */
 import { dirname } from 'node:path';
 import type { JobConfig } from '../../lib/config/job.ts';
-import { badModel } from '../../lib/contract/errors.ts';
+import { badModel, ServingError } from '../../lib/contract/errors.ts';
 import type { Verification } from '../../lib/contract/verification.ts';
-import { ModelProcess } from '../check/model-process.ts';
+import { type ModelProcess, withModelProcess } from '../check/model-process.ts';
 import { assertGolden } from '../golden/check.ts';
 import { proofOptions } from './options.ts';
 import { isKnown, type VerifyOptions, verifyModel } from './verify.ts';
@@ -25,17 +25,13 @@ const READY_MS = 60_000;
 /** @param file the model; golden requests are beside it. @throws bad_model with the reason; the signal's reason */
 export async function verifyVersion(file: string, options: VersionOptions): Promise<Verification> {
   const { job, gate = true, signal } = options;
-  const own = new ModelProcess();
-  const process = options.process ?? own;
-  try {
+  return withModelProcess(options.process, async (process) => {
     const proof = { ...proofOptions(job), ...options, process };
     if (gate || !(await isKnown(proof))) await assertOpens(file, process, options);
     const verification = await verifyModel(file, proof);
     await assertGolden(dirname(file), { file, job, verification, gate, signal, process });
     return verification;
-  } finally {
-    own.close();
-  }
+  });
 }
 
 /** Opening runs the model, which may never end: in INIT of a function it would hang there. */
@@ -44,18 +40,14 @@ async function assertOpens(
   process: ModelProcess,
   { job, known, signal, readyMs: ms = READY_MS }: VersionOptions,
 ): Promise<void> {
-  const nothing = { requests: [], gate: undefined };
-  const answer = await process.ask(
-    { golden: { file, job, verification: known, ...nothing } },
-    { ms, signal },
-  );
-  signal?.throwIfAborted();
-  if (!('failed' in answer)) return;
-  const { code, message } = answer.failed;
-  if (code === 'timeout') {
-    throw badModel(
-      `${file}: the model was not ready after ${ms / 1000} s; loading it, or a run on zeros, may never end`,
-    );
+  const run = { file, job, verification: known, requests: [], gate: undefined };
+  try {
+    await process.ask('golden', run, { ms, signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    const { code, message } = ServingError.from(error);
+    const slow = `the model was not ready after ${ms / 1000} s; loading it, or a run on zeros, may never end`;
+    const why = code === 'timeout' ? slow : message;
+    throw badModel(why.includes(file) ? why : `${file}: ${why}`);
   }
-  throw badModel(message.includes(file) ? message : `${file}: ${message}`);
 }

@@ -69,6 +69,11 @@ export function byteStringsOf(message: Message, name: string): readonly Uint8Arr
   return field<readonly Uint8Array[]>(message, name, 'byte strings', Array.isArray, []);
 }
 
+/** Texts that lie in the file as bytes. */
+export function utf8TextsOf(message: Message, name: string): string[] {
+  return byteStringsOf(message, name).map((bytes) => Buffer.from(bytes).toString());
+}
+
 /** A repeated number of any type; undefined when the file has none. */
 export function numbersOf(message: Message, name: string): NumberArray | undefined {
   return field<NumberArray | undefined>(message, name, 'numbers', isNumbers, undefined);

@@ -30,6 +30,8 @@ export interface Field {
   /** A function for a message, so that tables may refer to one another. */
   readonly type: ScalarType | (() => Table);
   readonly repeated?: true;
+  /** In bytes: a longer value is left out by skim.ts, of a longer message what is longer in it. */
+  readonly most?: number;
   /** A protobuf map: `type` is the table of its entries, 1 the key (string or number), 2 the value. Becomes a Map. */
   readonly map?: true;
   /** The enum's numbers by name, for text. Both encodings return numbers. */

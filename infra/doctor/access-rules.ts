@@ -12,7 +12,8 @@ const redisAccess = settingsRule({
   why: 'Anybody who can connect to Redis can read and write every result. Without IAM, the security group is the only protection.',
   fix: '--param redisAuth=iam',
   check: ({ settings, parameters: { securityGroup } }) => {
-    if (settings.files.redis === 'url' || settings.files.redisAuth !== 'none') return [];
+    const { files, sharedRedis } = settings;
+    if (files.redis === 'url' || sharedRedis || files.redisAuth !== 'none') return [];
     const admitted = securityGroup ? `everything in ${securityGroup}` : 'the functions of this stack';
     const found = `no authentication; its security group admits ${admitted}`;
     return [{ severity: 'info', where: '--param redisAuth', found, expected: 'iam' }];
@@ -26,8 +27,8 @@ const redisNodes = settingsRule({
   why: 'With one node, a failure or an update of it loses all results, and every request that needs them fails for minutes.',
   fix: '--param redisNodes=2',
   check: (facts) => {
-    const { redisNodes: count } = facts.settings;
-    if (facts.settings.files.redis !== 'node' || !isProduction(facts) || count > 1) return [];
+    const { redisNodes: count, files } = facts.settings;
+    if (files.redis !== 'node' || !isProduction(facts) || count > 1) return [];
     const expected = 'at least 2, one of which takes over';
     const found = `${count} node in stage ${facts.stage}`;
     return [{ severity: 'warning', where: '--param redisNodes', found, expected }];

@@ -6,6 +6,7 @@ export type Properties = Readonly<Record<string, unknown>>;
 
 export interface Template {
   readonly Resources: Readonly<Record<string, { readonly Type: string; readonly Properties?: Properties }>>;
+  readonly Outputs?: Properties;
 }
 
 export interface DeployedFunction {
@@ -83,6 +84,15 @@ export function stageOf(template: Template): string | undefined {
   return resourcesOf(template, 'AWS::Lambda::Function')
     .map(([, properties]) => /^serverless\/[^/]+\/([^/]+)\//.exec(archiveKey(properties))?.[1])
     .find((stage) => stage !== undefined);
+}
+
+/** Of a template of shared-redis.yml: the exports of its users begin with the name of the stack. */
+export function sharedStackOf({ Outputs }: Template): { service: string; stage: string } | undefined {
+  const exported = Object.values(Outputs ?? {}).map((one) =>
+    textOf(recordOf(recordOf(one)['Export'])['Name']),
+  );
+  const [, service, stage] = /^(shared-redis)-([^:]+):/m.exec(exported.join('\n')) ?? [];
+  return service && stage ? { service, stage } : undefined;
 }
 
 function archiveKey({ Code }: Properties): string {

@@ -36,6 +36,7 @@ const LOADED = [
   'config',
   'deployed-stack',
   'publish',
+  'shared-redis',
   'build/prebuilt',
   'build/sizes',
   'build/worker',
@@ -59,6 +60,7 @@ const COPIED = [
   'infra/stack',
   // `init --deploy` adapts it to the user's folder, and doctor reads the default parameters from it.
   'serverless.yml',
+  'shared-redis.yml',
 ];
 
 export async function buildCli({

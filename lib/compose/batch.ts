@@ -4,7 +4,7 @@ import { parseFilter } from '../pipeline/postprocess.ts';
 import { resultSink } from '../redis/result/sink.ts';
 import { results, runningReports } from './redis.ts';
 import { reporter } from './reporter.ts';
-import { payloads } from './s3.ts';
+import { largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
 import { readyRunner } from './served.ts';
 
@@ -16,7 +16,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const store = scope.get(results);
   return {
     model: await scope.get(served),
-    sink: resultSink(store, { filter, timers }),
+    sink: resultSink(store, { filter, timers, large: scope.get(largeResults) }),
     running: scope.get(runningReports),
     payloads: scope.get(payloads),
     reporter: scope.get(reporter),

@@ -3,6 +3,7 @@
  * two; loading the other would be half of a cold start.
  */
 import { badConfig } from '../contract/errors.ts';
+import { presignedUrl } from '../s3/presign.ts';
 import { reporter } from './reporter.ts';
 import type { Scope } from './scope.ts';
 
@@ -23,6 +24,10 @@ export async function composePredictions(scope: Scope) {
     reporter: () => {
       parts();
       return scope.get(reporter);
+    },
+    locate: (key: string) => {
+      const { bucket, role, aws } = scope.environment;
+      return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());
     },
     states: () => scope.get(parts().recordStates),
   };

@@ -36,9 +36,9 @@ function signInOf(environment: Environment): SignIn | undefined {
 }
 
 export function results(scope: Scope): ResultStore {
-  const { job } = scope.environment;
+  const { job, keyspace } = scope.environment;
   return new ResultStore(scope.get(connection), {
-    job: job.jobName,
+    job: keyspace,
     ttlSeconds: job.resultTtlSeconds,
     retentionSeconds: job.queue.retentionSeconds,
     // A message whose deletion failed is delivered again after its visibility timeout, and stays for another one.
@@ -48,7 +48,7 @@ export function results(scope: Scope): ResultStore {
 }
 
 export function recordStates(scope: Scope): RecordStates {
-  return new RecordStates(scope.get(connection), { job: scope.environment.job.jobName, now: Date.now });
+  return new RecordStates(scope.get(connection), { job: scope.environment.keyspace, now: Date.now });
 }
 
 export function runningReports(scope: Scope): RunningReports {
@@ -58,10 +58,10 @@ export function runningReports(scope: Scope): RunningReports {
 
 /** Undefined when the job has no limit. */
 export function limiter(scope: Scope): RateLimiter | undefined {
-  const { jobName, http } = scope.environment.job;
+  const { http } = scope.environment.job;
   if (!http.tokenBucketEnabled) return undefined;
   return new RateLimiter(scope.get(connection), {
-    job: jobName,
+    job: scope.environment.keyspace,
     tokensPerSecond: http.tokensPerSecond,
     acquireTimeoutMs: http.tokenAcquireTimeoutMs,
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

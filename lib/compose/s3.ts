@@ -1,6 +1,7 @@
 /** Composes what uses S3: its client, large records, dead letters. Nothing is requested from S3 here. */
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
 import type { ModelLocation } from '../registry/download.ts';
+import { LargeResults } from '../s3/large-results.ts';
 import { openS3, putText, type S3Client } from '../s3/objects.ts';
 import { PayloadStore } from '../s3/payloads.ts';
 import type { Scope } from './scope.ts';
@@ -12,6 +13,11 @@ export function s3Client({ environment }: Scope): S3Client {
 export function payloads(scope: Scope): PayloadStore {
   const { bucket, job } = scope.environment;
   return new PayloadStore(scope.get(s3Client), bucket, job.jobName);
+}
+
+export function largeResults(scope: Scope): LargeResults {
+  const { bucket, job } = scope.environment;
+  return new LargeResults(scope.get(s3Client), { bucket, job: job.jobName, now: Date.now });
 }
 
 export function modelLocation({ environment }: Scope): ModelLocation {

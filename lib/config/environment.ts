@@ -12,7 +12,7 @@ import { DEFAULT_JOB, type JobConfig } from './job.ts';
 export interface Environment {
   /** The job's settings as JSON, from a config.yaml that was checked: CLUSTER_SERVING_CONFIG. Without it, the defaults. */
   readonly job: JobConfig;
-  /** Bucket of models, large records and dead letters: CLUSTER_SERVING_BUCKET. */
+  /** Bucket of models, large records and results, and dead letters: CLUSTER_SERVING_BUCKET. */
   readonly bucket: string;
   /** URL of the job's queue: CLUSTER_SERVING_QUEUE_URL. */
   readonly queueUrl: string;
@@ -27,6 +27,10 @@ export interface Environment {
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
    */
   readonly redisSignIn: RedisSignIn | undefined;
+  /** What stands for the job in the keys of Redis: CLUSTER_SERVING_REDIS_KEYSPACE. Without it, the job's name. */
+  readonly keyspace: string;
+  /** Of the function, to sign with; read it anew each time, because Lambda renews it. */
+  readonly role: Role;
   /** Another endpoint than AWS's, as of an emulator: AWS_ENDPOINT_URL. */
   readonly aws: AwsAccess;
   readonly memoryMB: number;
@@ -94,12 +98,18 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get redisSignIn() {
       return readRedisSignIn(variables);
     },
+    get keyspace() {
+      return variables['CLUSTER_SERVING_REDIS_KEYSPACE'] ?? this.job.jobName;
+    },
+    get role() {
+      return role(variables);
+    },
     aws: { endpoint: variables['AWS_ENDPOINT_URL'] },
     inLambda: variables['AWS_LAMBDA_RUNTIME_API'] !== undefined,
     memoryMB: Number(variables['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 1769),
     hasMetrics: variables['CLUSTER_SERVING_METRICS'] !== 'off',
     get service() {
-      return variables['POWERTOOLS_SERVICE_NAME'] ?? readJob(variables['CLUSTER_SERVING_CONFIG']).jobName;
+      return variables['POWERTOOLS_SERVICE_NAME'] ?? this.job.jobName;
     },
     functionName: variables['AWS_LAMBDA_FUNCTION_NAME'] ?? '',
     isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',

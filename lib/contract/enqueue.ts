@@ -20,6 +20,12 @@ export interface EnqueueQuery {
   readonly identity?: string | undefined;
 }
 
+/** What to take. */
+export interface TakeQuery extends EnqueueQuery {
+  /** The id of a large result that the caller has fetched; without it, large results stay. */
+  readonly fetched?: string | undefined;
+}
+
 /**
  * A UUID, a message id, or whatever else names one enqueue. Identities are kept in lists separated by spaces, and `~`
  * must sort after all of them (lib/redis/order.ts).

@@ -46,7 +46,7 @@ export const ERRORS = {
   cancelled: { status: 409, retryable: false },
   /** No model is loaded, or not yet. Try again after `Retry-After` seconds; if it stays, the log says why. */
   model_unavailable: { status: 503, retryable: true, shown: 'no model is loaded (yet); the log says why' },
-  /** Redis cannot be reached, or refuses. Try again; if it stays, the log says why. */
+  /** Redis cannot be reached, or refuses, or S3 neither takes nor gives a large result. Try again; if it stays, the log says why. */
   results_unavailable: {
     status: 503,
     retryable: true,

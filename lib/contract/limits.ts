@@ -12,8 +12,15 @@ export const LIMITS = {
   messageBytes: MiB,
   /** A record that travels through S3. */
   payloadBytes: 32 * MiB,
-  /** One result in Redis, as base64. The record fails with `too_large`. */
-  resultBytes: 32 * MiB,
+  // As JSON it has at most about twice that, so that every answer and every page of them stays far below 6 MiB; and a
+  // thousand results at the limit fill a small Redis, which larger ones no longer do.
+  /** One result in Redis, as text. A larger one goes to S3, where the function knows the bucket. */
+  resultBytes: MiB,
+  // 16,777,216 numbers of float32, whose JSON always fits into the limit below, and that into one text of V8.
+  /** One result in S3, as bytes. The record fails with `too_large`. */
+  largeResultBytes: 64 * MiB,
+  /** The JSON of one result in S3, for readers over HTTPS. The record fails with `too_large`. */
+  largeAnswerBytes: 256 * MiB,
   /** Entries of one SendMessageBatch call. More are sent in several calls. */
   sendEntries: 10,
   /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */

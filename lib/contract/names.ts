@@ -119,3 +119,8 @@ export function formerDeadLetterPrefix(job: string): string {
 export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }
+
+/** Results that are too large for Redis: `<id>` as they are, `<id>.json` as HTTPS answers them. */
+export function largeResultPrefix(job: string): string {
+  return `results/${job}/`;
+}

@@ -17,6 +17,29 @@ export function isRecordStatus(value: unknown): value is RecordStatus {
   return (STATUSES as readonly unknown[]).includes(value);
 }
 
+/** Size in bytes and SHA-256 in hex of an object. */
+export interface ObjectDigest {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Where a result is that is too large for Redis: two objects in S3, which no other result ever has. */
+export interface LargePointer extends ObjectDigest {
+  readonly bucket: string;
+  /** Of the object with the exact values, as safetensors, a frame of a worker's value, bytes or text. Ends in a UUID. */
+  readonly key: string;
+  readonly form: 'tensors' | 'value' | 'bytes' | 'text';
+  /** The object under `<key>.json`: the answer of GET /predictions/{uri}. */
+  readonly json: ObjectDigest;
+  /** As in Result. */
+  readonly finishedAt: number;
+}
+
+/** What a client names when it has fetched a large result, so that it is deleted, and no later one. */
+export function idOfLarge({ key }: Pick<LargePointer, 'key'>): string {
+  return key.slice(key.lastIndexOf('/') + 1);
+}
+
 /** A finished result. */
 export interface Result {
   readonly uri: string;
@@ -32,6 +55,8 @@ export interface Result {
   readonly finishedAt: number;
   /** Which enqueue of the uri it answers; "" in a result of the first release, which did not say. */
   readonly identity: string;
+  /** Set where the values are in S3 and not here. The client fetches them: `query` and the like never return such a result. */
+  readonly large?: LargePointer;
 }
 
 /** The outcome that `dequeue` found for one uri. */

@@ -16,6 +16,9 @@ export interface Optimization {
   readonly disabledOptimizers: readonly string[];
 }
 
+export const ALL_REWRITES: Optimization = { level: 'all', disabledOptimizers: [] };
+export const AS_WRITTEN: Optimization = { level: 'disabled', disabledOptimizers: [] };
+
 /** By name: the axis of the rows, or `none` for an input that all rows of a run share. 0 for names that are missing. */
 export type BatchAxes = Readonly<Record<string, number | 'none'>>;
 

@@ -11,7 +11,7 @@ import {
   sendAnnounced,
   submit,
 } from '../pipeline/submit.ts';
-import { readSubmissions, type Submission } from './predictions.ts';
+import { locationOf, readSubmissions, type Submission } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
 
@@ -44,11 +44,6 @@ function identified(submissions: readonly Submission[], key: string | undefined)
     if (key === undefined) return { ...submission, identity: randomUUID() };
     return { ...submission, identity: assertIdentity(submissions.length === 1 ? key : `${key}-${i}`) };
   });
-}
-
-/** API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
-function locationOf(uri: string): string {
-  return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }
 
 /** `Prefer: respond-async` (RFC 7240). */

@@ -1,6 +1,5 @@
 /**
- * Reads the body of POST /predictions into queue messages and writes the JSON of GET /predictions/{uri}. JSON numbers
- * are doubles, so an int64 beyond 2^53 is written as a string to stay exact.
+ * Reads the body of POST /predictions into queue messages and writes the JSON of what failed and of pages.
  */
 import { randomUUID } from 'node:crypto';
 import { inInstance, instancesOf, instanceText, isObject, readJson } from '../codecs/instances.ts';
@@ -10,9 +9,9 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
-import type { DType } from '../contract/tensor.ts';
-import type { NamedTensor, Outcome } from '../contract/values.ts';
-import { type Filter, filterText, needsTensors, numberText, outputsText } from '../pipeline/postprocess.ts';
+import type { Outcome } from '../contract/values.ts';
+import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/postprocess.ts';
+import { largeText, resultText } from '../pipeline/result-text.ts';
 import { valueText } from '../pipeline/value-text.ts';
 
 export interface Submission {
@@ -95,35 +94,6 @@ function assertElements(outcomes: readonly Outcome[]): void {
   );
 }
 
-/** JSON text of a finished result; built by hand so that float32 values keep their short form. */
-export function resultText(result: Result): string {
-  const { uri, model, finishedAt, filtered, value, identity } = result;
-  const time = new Date(finishedAt).toISOString();
-  // A result of the first release does not say which enqueue it answers.
-  const head = { uri, ...(identity && { identity }), status: 'succeeded', model, finishedAt: time };
-  const tail =
-    value !== undefined
-      ? `"value":${valueText(value)}`
-      : filtered === undefined
-        ? `"outputs":[${result.outputs.map(outputText).join(',')}]`
-        : `"filtered":${JSON.stringify(filtered)}`;
-  return `${JSON.stringify(head).slice(0, -1)},${tail}}`;
-}
-
-function outputText({ name, dtype, shape, data }: NamedTensor): string {
-  const texts = Array.from(data as ArrayLike<number | bigint | string>, (element) =>
-    elementText(element, dtype),
-  );
-  return `{"name":${JSON.stringify(name)},"dtype":"${dtype}","shape":[${shape.join(',')}],"data":[${texts.join(',')}]}`;
-}
-
-/** As in every answer, except that an integer beyond 2^53 is a string to stay exact. */
-function elementText(element: number | bigint | string, dtype: DType): string {
-  if (typeof element === 'string') return JSON.stringify(element);
-  if (typeof element === 'bigint' && !Number.isSafeInteger(Number(element))) return `"${element}"`;
-  return numberText(element, dtype);
-}
-
 /**
  * JSON of a record whose outcome is a failure, or that was cancelled.
  * @param identity of the enqueue, where one was asked for
@@ -136,9 +106,20 @@ export function failureBody(error: ServingError, identity?: string): Record<stri
 /** The JSON text of a page of DELETE /predictions; undefined: none are left. */
 export function pageText(page: readonly Dequeued[] | undefined): string {
   const texts = (page ?? []).map((item) =>
-    'error' in item ? JSON.stringify(failureBody(item.error)) : resultText(item.result),
+    'error' in item ? JSON.stringify(failureBody(item.error)) : pageItem(item.result),
   );
   return `{"results":[${texts.join(',')}],"more":${page !== undefined}}`;
+}
+
+/** What is in S3 is asked for by its uri. */
+function pageItem(result: Result): string {
+  const { uri, large } = result;
+  return large ? largeText(result, large.json, locationOf(uri)) : resultText(result);
+}
+
+/** API Gateway would interpret `?`, `/` and `..` of the uri in a path. */
+export function locationOf(uri: string): string {
+  return /^[\w-]+$/.test(uri) ? `/predictions/${uri}` : `/predictions?uri=${encodeURIComponent(uri)}`;
 }
 
 /** An answer must fit into Lambda's 6 MiB. @throws too_large, before anything is deleted */
@@ -147,7 +128,7 @@ export function assertAnswer(text: string): string {
   if (bytes > LIMITS.httpBodyBytes) {
     throw new ServingError(
       'too_large',
-      `the answer is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes}; ask for less at a time, read it from Redis, or keep less of it with postProcessing`,
+      `the answer is ${bytes} bytes, over the limit of ${LIMITS.httpBodyBytes}; ask for less at a time, enqueue it (POST /predictions), or keep less of it with postProcessing`,
     );
   }
   return text;

@@ -22,6 +22,8 @@ export interface HttpRequest {
   uri(): string;
   /** The parameter `identity`, where there is one. @throws bad_request for what is none */
   identity(): string | undefined;
+  /** The parameter `fetched`, where there is one: the id of a large result. @throws bad_request for what is none */
+  fetched(): string | undefined;
   /** Decoded and unzipped. @throws too_large, unsupported_media_type, bad_request */
   body(options?: BodyOptions): Uint8Array | string;
 }
@@ -53,8 +55,15 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
     },
     identity: () =>
       parameters['identity'] === undefined ? undefined : assertIdentity(parameters['identity']),
+    fetched: () => (parameters['fetched'] === undefined ? undefined : assertLargeId(parameters['fetched'])),
     body: (options = {}) => readBody(event, options),
   };
+}
+
+/** @throws bad_request */
+function assertLargeId(id: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id;
+  throw badRequest(`fetched: expected the id of a large result, got ${quoteName(id)}`);
 }
 
 /**

@@ -1,13 +1,15 @@
 /**
  * GET and DELETE /predictions/{uri}, and DELETE /predictions, which takes a page of finished results. A result is taken
- * only when it can be answered; one that is too large for an answer stays.
+ * only when it can be answered; one that is too large for an answer stays. A large one is answered with 303 to its object
+ * in S3, also to DELETE, and is deleted when the client says that it has fetched it (`fetched=<id>`).
  */
 import { encodeBase64 } from '../codecs/base64.ts';
-import type { EnqueueQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { Reporter } from '../metrics/reporter.ts';
-import { assertAnswer, failureBody, pageText, preferredWaitMs, resultText } from './predictions.ts';
+import { largeText, resultText } from '../pipeline/result-text.ts';
+import { assertAnswer, failureBody, pageText, preferredWaitMs } from './predictions.ts';
 import type { HttpRequest } from './request.ts';
 import { binary, type HttpResponse, json, jsonText } from './response.ts';
 
@@ -17,7 +19,7 @@ export interface Results {
   /** @param query.use called with the result; if it throws, the result stays */
   take(
     uri: string,
-    query: EnqueueQuery & { readonly use: (result: Result) => void },
+    query: TakeQuery & { readonly use: (result: Result) => void },
   ): Promise<Result | undefined>;
   /** @returns undefined when there are none left */
   takePage(count: number, maxBytes: number): Promise<readonly Dequeued[] | undefined>;
@@ -26,6 +28,8 @@ export interface Results {
 export interface ResultsDeps {
   readonly results: () => Results;
   readonly reporter: () => Reporter;
+  /** @returns where the object of a large result can be fetched for a while, by all who have this address */
+  readonly locate: (key: string) => string;
 }
 
 /** Results of one `DELETE /predictions`. The answer says that there are more. */
@@ -44,14 +48,18 @@ export async function answerResults(request: HttpRequest, deps: ResultsDeps): Pr
   const stop = reporter.start('zoo.serving.redis.get');
   try {
     const waitMs = method === 'DELETE' ? 0 : preferredWaitMs(headers['prefer']);
-    const asked = { uri, identity, isRaw: accepts(headers['accept'], 'application/octet-stream') };
-    const seen = await answerWith(asked, async (use) => {
-      use(await results.getWithin(uri, waitMs, { identity }));
-    });
-    if (method !== 'DELETE') return seen;
+    const fetched = method === 'DELETE' ? request.fetched() : undefined;
+    const isRaw = accepts(headers['accept'], 'application/octet-stream');
+    const asked = { uri, identity, isRaw, fetched, locate: deps.locate };
+    if (fetched === undefined) {
+      const seen = await answerWith(asked, async (use) => {
+        use(await results.getWithin(uri, waitMs, { identity }));
+      });
+      if (method !== 'DELETE') return seen;
+    }
     // The result fits into an answer, so it may be deleted. It may have changed since, so the answer is what was
-    // taken.
-    return await answerWith(asked, (use) => results.take(uri, { identity, use }));
+    // taken. A large one stays unless it was fetched.
+    return await answerWith(asked, (use) => results.take(uri, { identity, fetched, use }));
   } finally {
     stop();
     await reporter.flushWhenDue();
@@ -63,20 +71,22 @@ function accepts(header: string | undefined, type: string): boolean {
   return (header ?? '').split(',').some((part) => part.split(';', 1)[0]?.trim().toLowerCase() === type);
 }
 
+interface Asked extends TakeQuery {
+  readonly uri: string;
+  readonly isRaw: boolean;
+  readonly locate: ResultsDeps['locate'];
+}
+
 /** @param read passes a result to `use`, which throws if it does not fit into an answer */
 async function answerWith(
-  { uri, identity, isRaw }: EnqueueQuery & { readonly uri: string; readonly isRaw: boolean },
+  asked: Asked,
   read: (use: (result: Result | undefined) => void) => Promise<unknown>,
 ): Promise<HttpResponse> {
+  const { uri, identity } = asked;
   let answer: HttpResponse | undefined;
   try {
     await read((result) => {
-      if (!result) return;
-      const { value } = result;
-      answer =
-        isRaw && value instanceof Uint8Array
-          ? binary(200, assertAnswer(encodeBase64(value)))
-          : jsonText(200, assertAnswer(resultText(result)));
+      if (result) answer = answerOf(result, asked);
     });
   } catch (error) {
     // A record's own failure has its uri and is a successful answer.
@@ -85,4 +95,19 @@ async function answerWith(
   }
   if (!answer) throw new ServingError('not_found', 'no result under this uri (yet, or any more)');
   return answer;
+}
+
+function answerOf(result: Result, { isRaw, fetched, locate }: Asked): HttpResponse {
+  const { value, large } = result;
+  if (!large) {
+    return isRaw && value instanceof Uint8Array
+      ? binary(200, assertAnswer(encodeBase64(value)))
+      : jsonText(200, assertAnswer(resultText(result)));
+  }
+  const isBytes = isRaw && large.form === 'bytes';
+  const text = largeText(result, isBytes ? large : large.json);
+  if (fetched !== undefined) return jsonText(200, text);
+  // All who have the address can read the object, so nothing in between may keep it.
+  const location = locate(isBytes ? large.key : `${large.key}.json`);
+  return jsonText(303, text, { location, 'cache-control': 'no-store' });
 }

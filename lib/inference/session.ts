@@ -8,7 +8,7 @@ import { DAMAGED, modelUnavailable } from '../contract/errors.ts';
 import { type DType, isNumericDType, type Tensor } from '../contract/tensor.ts';
 import type { NamedTensor, TensorSpec } from '../contract/values.ts';
 import { refuseTelemetry } from '../contract/variables.ts';
-import type { Optimization, Runtime } from '../contract/verification.ts';
+import { ALL_REWRITES, AS_WRITTEN, type Optimization, type Runtime } from '../contract/verification.ts';
 
 export interface Session {
   readonly inputs: readonly TensorSpec[];
@@ -21,7 +21,7 @@ export interface Session {
 interface SessionOptions {
   /** Threads of one run; see `threadsForMemory`. */
   readonly threads: number;
-  /** Default: all rewrites except those that are known to be wrong. */
+  /** Undefined for a model that nobody verified: all but wrong rewrites, or none where it does not open with them. */
   readonly optimization?: Optimization | undefined;
 }
 
@@ -62,16 +62,12 @@ export async function openSession(path: string, options: SessionOptions): Promis
   };
 }
 
-/**
- * A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). A verification names that
- * rewrite; without one the model opens as it was written.
- */
+/** A rewrite may break a valid model ("Invalid model. Node input ... is not a graph input"). */
 async function create(path: string, { threads, optimization }: SessionOptions): Promise<InferenceSession> {
   try {
-    return await createAt(path, threads, optimization ?? { level: 'all', disabledOptimizers: [] });
+    return await createAt(path, threads, optimization ?? ALL_REWRITES);
   } catch (error) {
-    const asWritten = { level: 'disabled', disabledOptimizers: [] } as const;
-    const other = optimization ? undefined : await createAt(path, threads, asWritten).catch(() => undefined);
+    const other = optimization ? undefined : await createAt(path, threads, AS_WRITTEN).catch(() => undefined);
     if (other) return other;
     throw modelUnavailable(`onnxruntime cannot load the model: ${reason(error)}${hint(error)}`, {
       cause: error,

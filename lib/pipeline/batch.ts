@@ -123,7 +123,7 @@ function bytesOf({ data }: Tensor): Buffer {
 }
 
 /** The bytes of a record's tensors, with 16 per text. */
-export function feedBytes(bound: Feeds): number {
+export function feedBytes(bound: Pick<Feeds, 'tensors'>): number {
   let bytes = 0;
   for (const tensor of bound.tensors) {
     bytes += tensor.dtype === 'string' ? tensor.data.length * 16 : (tensor.data as TypedArray).byteLength;

@@ -11,10 +11,10 @@ import { elementTexts, nest } from './postprocess.ts';
 
 /** @throws too_large for arrays that no answer can hold; they are not written */
 export function valueText(value: WorkerValue): string {
-  return textOf(value, { elements: LIMITS.resultBytes / 2 });
+  return textOf(value, { elements: LIMITS.largeResultBytes / 4 });
 }
 
-/** Elements that may still be written, each of which takes at least two characters. */
+/** Elements that may still be written, at up to sixteen characters each. */
 interface Budget {
   elements: number;
 }
@@ -38,7 +38,11 @@ function objectText(value: WorkerValue & object, left: Budget): string {
   if (isEncodedImage(value)) return JSON.stringify(encodeBase64(value.bytes));
   if (isTensorLike(value)) {
     left.elements -= value.data.length;
-    if (left.elements < 0) throw overLimit('resultBytes', 'the arrays of the value are', 'bytes');
+    if (left.elements < 0)
+      throw overLimit(
+        'largeResultBytes',
+        `the arrays of the value have more than ${LIMITS.largeResultBytes / 4} elements, which are`,
+      );
     return nest(elementTexts(value), value.shape);
   }
   if (Array.isArray(value) || value instanceof Set) {

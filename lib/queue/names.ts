@@ -1,7 +1,7 @@
 /** The names of a job's stack and of its queues, by which clients find them. */
 import { createHash } from 'node:crypto';
 import { badConfig } from '../contract/errors.ts';
-import { DEFAULT_JOB_NAME } from '../contract/names.ts';
+import { assertJobName, DEFAULT_JOB_NAME } from '../contract/names.ts';
 
 // With the stage and "-dead-letter", a service of 36 characters keeps a function's name within 64 and a queue's within 80.
 const MAX_SERVICE_LENGTH = 36;
@@ -13,6 +13,14 @@ const SERVICE = 'cluster-serving';
 export function assertStage(stage: string): string {
   if (new RegExp(`^[A-Za-z0-9-]{1,${MAX_STAGE_LENGTH}}$`).test(stage)) return stage;
   throw badConfig(`stage ${JSON.stringify(stage)}: expected 1 to ${MAX_STAGE_LENGTH} letters, digits or "-"`);
+}
+
+/** What stands for a job in the keys of Redis: its name, or `job@stage` in one of several. @throws bad_config for any other */
+export function assertKeyspace(name: string): string {
+  const [job, stage] = name.split(/@(.*)/s);
+  assertJobName(job as string);
+  if (stage !== undefined) assertStage(stage);
+  return name;
 }
 
 /**

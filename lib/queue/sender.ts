@@ -23,14 +23,24 @@ const PARALLEL_CALLS = 16;
 /** Attempts for an entry that SQS refused temporarily, besides the SDK's own retries of the call. */
 const MAX_ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 50;
+/** SQS answers in some 20 ms. With the attempts of the AWS SDK, a silent endpoint is given up after four times that. */
+const CALL_TIMEOUT_MS = 7_000;
 
+/** @param options.timeoutMs of one attempt of a call, which the AWS SDK would wait for without end */
 export function openSqs(options: {
   endpoint?: string | undefined;
   region?: string | undefined;
   credentials?: { accessKeyId: string; secretAccessKey: string } | undefined;
+  timeoutMs?: number;
 }): SQSClient {
+  const { timeoutMs = CALL_TIMEOUT_MS } = options;
   return new SQSClient({
     maxAttempts: 4,
+    requestHandler: {
+      connectionTimeout: timeoutMs,
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
+    },
     ...(options.region ? { region: options.region } : {}),
     ...(options.credentials ? { credentials: options.credentials } : {}),
     // The host in the queue's URL may not be reachable (an emulator in a container); the endpoint is.

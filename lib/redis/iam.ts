@@ -3,7 +3,7 @@
  * request, without its scheme. It is valid for 15 minutes and for new connections only, so each connection gets its own.
  * Signing sends nothing, so it works in a subnet from which no other AWS service can be reached.
  */
-import { type Credentials, presign, sha256 } from './sigv4.ts';
+import { type Credentials, presign, sha256 } from '../codecs/sigv4.ts';
 
 interface CacheSignIn {
   /** Id of the replication group, or name of the serverless cache. */

@@ -11,10 +11,12 @@ const LEFT_FIELD = 'left';
 /**
  * Moves each result from its own key to a lease key, without copying it. A client whose answer was lost asks again with
  * the same lease key and finds the result there. A cancellation is not moved, because it keeps a record that is still in
- * the queue from getting a result.
+ * the queue from getting a result. Nor is a large result, whose client has yet to fetch it from S3: it is moved when the
+ * client asks for it by its id (idOfLarge), having fetched it.
  * KEYS: index, then for each record its result, its state, its idempotency record and its lease key. ARGV: time to live
  * of a lease in ms, prefix of taken messages, limit in bytes of all results together, limit of one result, time to live
- * of idempotency records in ms; then for each record its uri and the wanted identity ('': any).
+ * of idempotency records in ms, what large results do ('list': stay and leave the index; '': stay; an id: only the
+ * result with it is moved); then for each record its uri and the wanted identity ('': any).
  * Returns for each record: whether it was in the index; the fields of a result that was not moved, or the text of an error;
  * the time to live it had left, in ms. Returns fewer records than asked for when the next one would exceed the limit of
  * all. A first result that exceeds the limit of one is only removed from the index.
@@ -24,7 +26,7 @@ const LEFT_FIELD = 'left';
  */
 export const TAKE = `${ORDER}
 local call, pcall = redis.call, redis.pcall${TODAY}
-local hold, seen, budget, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local hold, seen, budget, limit, fetched = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[6]
 local function bytes(key)
   return call('HSTRLEN', key, 'value') + call('HSTRLEN', key, 'exact') + call('HSTRLEN', key, 'error')
 end
@@ -33,18 +35,23 @@ local function isWanted(facts, wanted)
   if facts[1] == 'cancelled' then return has(facts[5] or '', wanted) end
   return facts[4] == wanted
 end
+local function isFetched(large)
+  return fetched == '' or fetched == 'list' or string.find(large, fetched, 1, true)
+end
 local replies = {}
-for i = 1, (#ARGV - 5) / 2 do
+for i = 1, (#ARGV - 6) / 2 do
   local result, state, newest, held = KEYS[i * 4 - 2], KEYS[i * 4 - 1], KEYS[i * 4], KEYS[i * 4 + 1]
-  local uri, wanted = ARGV[i * 2 + 4], ARGV[i * 2 + 5]
+  local uri, wanted = ARGV[i * 2 + 5], ARGV[i * 2 + 6]
   if call('EXISTS', held) == 1 then
     replies[i] = {1, {}, tonumber(call('HGET', held, '${LEFT_FIELD}') or call('PTTL', held))}
   else
-    local facts = pcall('HMGET', result, 'status', 'message', 'until', 'identity', 'cancelled')
+    local facts = pcall('HMGET', result, 'status', 'message', 'until', 'identity', 'cancelled', 'large')
     if facts.err then
       replies[i] = {call('ZREM', KEYS[1], uri), facts.err, 0}
-    elseif not isWanted(facts, wanted) then
+    elseif not (isWanted(facts, wanted) and isFetched(facts[6] or '')) then
       replies[i] = {0, {}, 0}
+    elseif facts[6] and fetched == '' then
+      replies[i] = {0, call('HGETALL', result), call('PTTL', result)}
     else
       local size = bytes(result)
       if size > limit and i == 1 then
@@ -54,7 +61,7 @@ for i = 1, (#ARGV - 5) / 2 do
       if size > budget and i > 1 then break end
       budget = budget - size
       local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)
-      if facts[1] == 'cancelled' then
+      if facts[1] == 'cancelled' or facts[6] and fetched == 'list' then
         replies[i] = {listed, call('HGETALL', result), left}
       else
         if left ~= -2 then
@@ -76,7 +83,7 @@ return replies`;
 
 /**
  * Moves leased results that were not used back to their own keys, unless a later enqueue of the uri has had its outcome
- * since. A cancellation was never moved, and only returns to the index.
+ * since. A cancellation and a large result were never moved, and only return to the index.
  * KEYS: index, then for each record its result, its idempotency record and its lease key. ARGV: for each record its uri and
  * its time to live in ms (-1: none).
  */
@@ -92,7 +99,8 @@ for i = 1, #ARGV / 2 do
   local _, identity, replays = orderOf(order or '')
   local isNewest = not order or identity == (was[1] or was[2] or '') and replays == (tonumber(was[3] or '') or 0)
   if redis.call('EXISTS', held) == 0 then
-    if redis.pcall('HGET', result, 'status') == 'cancelled' then
+    local facts = redis.pcall('HMGET', result, 'status', 'large')
+    if facts[1] == 'cancelled' or facts[2] then
       list(ARGV[i * 2 - 1], redis.call('PTTL', result))
     end
   elseif not isNewest or redis.call('RENAMENX', held, result) == 0 then

@@ -46,6 +46,8 @@ export interface TakeLimits {
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
+  /** What large results do, see TAKE. Default ''. */
+  readonly large?: string | undefined;
 }
 
 /** The reply of TAKE for one uri (lease-scripts.ts). */
@@ -78,7 +80,7 @@ export class ResultLeases {
    */
   async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
-    const { identity } = limits;
+    const { identity, large = '' } = limits;
     const leaseIds = uris.map((uri) => this.#unanswered.get(askedKey(uri, identity)) ?? fresh);
     const acknowledged = this.#acknowledged.splice(0, MAX_ACKNOWLEDGED);
     let taken: LeasedResult[];
@@ -86,7 +88,8 @@ export class ResultLeases {
       taken = await this.#ask(uris, leaseIds, acknowledged, limits);
     } catch (error) {
       this.#acknowledged.push(...acknowledged);
-      for (const uri of uris) this.#remember(askedKey(uri, identity), fresh);
+      // A large result that was fetched is not asked for again.
+      for (const uri of isId(large) ? [] : uris) this.#remember(askedKey(uri, identity), fresh);
       throw error;
     }
     for (const { lease, fields } of taken) {
@@ -146,13 +149,13 @@ export class ResultLeases {
     home: string,
     asked: readonly Omit<Lease, 'leftMs'>[],
     acknowledged: readonly Lease[],
-    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '' }: TakeLimits,
+    { maxBytes = MAX_BYTES, maxBytesOfOne = Number.MAX_SAFE_INTEGER, identity = '', large = '' }: TakeLimits,
   ): Promise<LeasedResult[]> {
     const held = asked.map((one) => leaseKeyOf(home, one));
     const keys = asked.flatMap(({ uri }, i) => {
       return [resultKey(this.#job, uri), stateKey(home, uri), newestKey(home, uri), held[i] as string];
     });
-    const values = [LEASE_MS, takenMessagePrefix(home), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS];
+    const values = [LEASE_MS, takenMessagePrefix(home), maxBytes, maxBytesOfOne, OUTLASTS_QUEUE_MS, large];
     for (const { uri } of asked) values.push(uri, identity);
     const run = async (redis: Redis) => {
       // Not in a transaction, which a full Redis refuses. Only this client knows the keys.
@@ -195,6 +198,10 @@ export class ResultLeases {
 
 function leaseKeyOf(home: string, { leaseId, uri }: Omit<Lease, 'leftMs'>): string {
   return leaseKey(home, leaseId, uri);
+}
+
+function isId(large: string): boolean {
+  return large !== '' && large !== 'list';
 }
 
 /** A line feed, which no uri contains. */

@@ -17,7 +17,7 @@ import { script, TODAY } from './scripts.ts';
 /**
  * KEYS: result, state, index, idempotency record. ARGV: the 10 values that were read of them ('': absent; see
  * StoredState); then uri, now ms, ttl ms, model, channel, ttl ms of state and idempotency record, payload, order, identity, and
- * the 5 texts of the new result. With status '' the failure is deleted and the enqueue announced. Returns 0 when a stored
+ * the 6 texts of the new result. With status '' the failure is deleted and the enqueue announced. Returns 0 when a stored
  * value has changed since it was read.
  */
 const REPLACE = `${ORDER}
@@ -47,6 +47,7 @@ redis.call('HSET', KEYS[1], 'status', status, 'value', ARGV[21], 'model', model,
 if ARGV[22] ~= '' then redis.call('HSET', KEYS[1], 'error', ARGV[22]) end
 if ARGV[23] ~= '' then redis.call('HSET', KEYS[1], 'outputs', ARGV[23]) end
 if ARGV[24] ~= '' then redis.call('HSET', KEYS[1], 'exact', ARGV[24]) end
+if ARGV[25] ~= '' then redis.call('HSET', KEYS[1], 'large', ARGV[25]) end
 redis.call('PEXPIRE', KEYS[1], ttl)${TODAY}
 redis.call('SET', KEYS[4], order, 'PX', math.max(tonumber(ttl), tonumber(keep)))
 redis.call('ZADD', KEYS[3], today + ttl, uri)
@@ -167,12 +168,12 @@ export class ResultReplacer {
       if (held === undefined) return 'conflict';
       const verdict = decide(held, record, payload);
       if (verdict !== 'replaced') return verdict;
-      const { status, value, error, outputs, exact } = fields;
+      const { status, value, error, outputs, exact, large = '' } = fields;
       const asRead = held.map((field) => field ?? '');
       const ttlMs = ttlSeconds * 1000;
       const facts = [uri, now(), ttlMs, model, doneChannel(job, uri), OUTLASTS_QUEUE_MS, payload];
       const order = [serializeOrder(enqueue), enqueue.identity];
-      const texts = [status, value, error, outputs, exact];
+      const texts = [status, value, error, outputs, exact, large];
       const run = (redis: Redis) =>
         replaceResult(redis)(keys.length, ...keys, ...asRead, ...facts, ...order, ...texts);
       await this.#index.announce([home], ttlMs);

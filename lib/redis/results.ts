@@ -2,7 +2,7 @@
  * The results of a job in Redis, one hash each: saves, reads, awaits and takes them. Taking deletes a result, but the client
  * can ask for it again for a while, so a lost answer loses nothing (leases.ts).
  */
-import type { EnqueueQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery, TakeQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
@@ -23,7 +23,7 @@ export interface WaitOptions extends EnqueueQuery {
   readonly signal?: AbortSignal;
 }
 
-interface TakeQuery extends EnqueueQuery {
+interface UseQuery extends TakeQuery {
   readonly use?: (result: Result) => void;
 }
 
@@ -66,12 +66,13 @@ export class ResultStore {
   }
 
   /**
-   * Gets a result and deletes it, also when it is a failure; a cancellation stays.
+   * Gets a result and deletes it, also when it is a failure; a cancellation stays, and so does a large result until it is
+   * taken as fetched.
    * After results_unavailable this store can ask for it again for 10 minutes.
    * @param query.use uses the result; when it throws, the result is released
    */
-  async take(uri: string, { identity, use }: TakeQuery = {}): Promise<Result | undefined> {
-    const [taken] = await this.#leases.take([uri], { identity });
+  async take(uri: string, { identity, fetched, use }: UseQuery = {}): Promise<Result | undefined> {
+    const [taken] = await this.#leases.take([uri], { identity, large: fetched });
     if (taken?.error) throw taken.error;
     const result = parseResult(uri, taken?.fields ?? {});
     if (!use || !taken || !result) return result;
@@ -125,7 +126,8 @@ export class ResultStore {
   }
 
   /**
-   * Takes every finished result of the job, page by page, in constant memory. When the caller stops, the results that were
+   * Takes every finished result of the job, page by page, in constant memory. A large one leaves the index and stays under
+   * its uri until it is taken as fetched. When the caller stops, the results that were
    * taken and not yielded are released.
    */
   async *drain(): AsyncGenerator<Dequeued> {
@@ -150,7 +152,7 @@ export class ResultStore {
   /**
    * Takes up to `count` finished results, the oldest first; undefined when none is left.
    * @param maxBytes size limit of all stored values together. A single result above it is reported as `too_large`; it
-   *   stays under its uri and leaves the index.
+   *   stays under its uri and leaves the index, as large results do.
    */
   async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
     const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
@@ -167,7 +169,7 @@ export class ResultStore {
     const again = this.#leases.unanswered(count);
     const uris = again.length > 0 ? again : (await pages.next()).value;
     if (!uris) return undefined;
-    return (await this.#leases.take(uris, limits)).filter(({ wasListed }) => wasListed);
+    return (await this.#leases.take(uris, { ...limits, large: 'list' })).filter(({ wasListed }) => wasListed);
   }
 
   /** GET /metrics: every timer of the contract, over all environments of the job. */

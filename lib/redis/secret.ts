@@ -4,8 +4,8 @@
  */
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
+import { type Credentials, signedPost } from '../codecs/sigv4.ts';
 import { ServingError } from '../contract/errors.ts';
-import { type Credentials, signedPost } from './sigv4.ts';
 
 export interface ParameterSecret {
   /** Name of the parameter, as "/my-job/redis". */

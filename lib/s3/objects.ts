@@ -136,6 +136,17 @@ export async function putText(s3: S3Client, { bucket, key }: ObjectAddress, body
   await s3.send(put);
 }
 
+/** Not to be kept by what is in between, because a presigned URL of it is for one reader. */
+export async function putBytes(
+  s3: S3Client,
+  { bucket, key }: ObjectAddress,
+  body: Uint8Array,
+  { type, abortSignal }: { readonly type: string; readonly abortSignal: AbortSignal },
+): Promise<void> {
+  const about = { ContentType: type, CacheControl: 'no-store' };
+  await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ...about }), { abortSignal });
+}
+
 export interface ObjectFacts {
   readonly bytes: number;
   readonly etag: string;

@@ -22,16 +22,22 @@ const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 const TEXTS = ['lib/text', 'convert/text'];
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 18_280, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 18_980, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
-  { folders: ['sdk'], lines: 2_100, planned: 1_500 },
-  { folders: ['local'], without: ['local/decentral', 'local/worker'], lines: 4_940, planned: 4_500 },
+  { folders: ['sdk'], lines: 2_300, planned: 1_500 },
+  {
+    folders: ['local'],
+    without: ['local/bridge', 'local/decentral', 'local/worker'],
+    lines: 5_020,
+    planned: 4_500,
+  },
+  { folders: ['local/bridge'], lines: 290, planned: 290 },
   { folders: ['local/worker'], lines: 1_330, planned: 350 },
   { folders: ['cli/wkr', 'local/decentral'], lines: 1_800, planned: 900 },
   { folders: ['embedded-redis'], lines: 3_300, planned: 3_300 },
-  { folders: ['cli'], without: ['cli/wkr'], lines: 6_500, planned: 5_500 },
-  { folders: ['infra'], lines: 5_190, planned: 3_500 },
+  { folders: ['cli'], without: ['cli/wkr'], lines: 6_620, planned: 5_500 },
+  { folders: ['infra'], lines: 5_580, planned: 3_500 },
   { folders: ['bench'], lines: 5_500, planned: 5_500 },
   { folders: ['convert/tensorflow'], lines: 11_290, planned: 10_500 },
   { folders: ['convert/caffe'], lines: 3_270, planned: 3_600 },
@@ -50,7 +56,7 @@ const BUDGETS: readonly Budget[] = [
       'convert/trees',
       'convert/text',
     ],
-    lines: 13_320,
+    lines: 13_130,
     planned: 4_500,
   },
 ];

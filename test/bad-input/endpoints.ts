@@ -16,7 +16,7 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import type { PayloadStore } from '../../lib/s3/payloads.ts';
-import { redisUrl } from '../support/redis.ts';
+import { PATIENT, redisUrl } from '../support/redis.ts';
 import { quietReporter } from '../support/reporter.ts';
 import type { Refusal } from './cases.ts';
 
@@ -82,7 +82,7 @@ export interface Store {
 
 /** A Redis of its own for one test. */
 export async function openStore(t: TestContext): Promise<Store> {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   const job = 'bad-input';
   const results = new ResultStore(connection, { job, ttlSeconds: 600, now: Date.now });
   t.after(() => results.close());
@@ -112,6 +112,7 @@ export function predictionsEndpoint(store?: Store): PredictionsEndpoint {
     }),
     results: () => store?.results ?? none(),
     states: () => states ?? none(),
+    locate: none,
     reporter: quietReporter,
   });
   const endpoint: Endpoint = async (body, envelope = {}) =>

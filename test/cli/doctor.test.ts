@@ -93,6 +93,28 @@ test('a warning is exit code 0, and 1 with --strict', async (t) => {
   }
 });
 
+test('of a template of shared-redis.yml it says the idle price, and checks no rule of a job', async (t) => {
+  const cwd = await folderWith(t);
+  const Redis = resource('AWS::ElastiCache::ReplicationGroup', {
+    CacheNodeType: 'cache.t4g.micro',
+    NumCacheClusters: 1,
+  });
+  const Outputs = { User1: { Value: 'arn', Export: { Name: 'shared-redis-team:cluster-serving-1' } } };
+  await writeFile(join(cwd, 'shared.json'), JSON.stringify({ Resources: { Redis }, Outputs }));
+  const ran = await warmCli(['doctor', '--template', 'shared.json'], { cwd });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(
+    ran.stdout,
+    /^shared Redis, stage team;.*0 rules checked[^]*idle: 9\.34 dollars a month: Redis 9\.34/s,
+  );
+  const account = await warmCli(['doctor', '--template', 'shared.json', '--account'], { cwd });
+  assert.match(account.stderr, /--account asks about the stack of a job/);
+  const policy = await warmCli(['deployer-policy', '--template', 'shared.json'], { cwd });
+  assert.match(policy.stdout, /:stack\/shared-redis-team\/\*"/, policy.stderr);
+  const both = await warmCli(['init', '--deploy', '--shared-redis'], { cwd });
+  assert.deepEqual([both.code, /give one of --config, --deploy and/.test(both.stderr)], [2, true]);
+});
+
 test('the template of .serverless is found, and another one is taken when it is named', async (t) => {
   const cwd = await folderWith(t);
   const path = await writeTemplate(cwd, {

@@ -7,6 +7,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type Result } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
+import { PATIENT } from '../support/redis.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -25,7 +26,7 @@ after(async () => {
 /** Tests without a config of their own share a service, and start with an empty Redis. */
 async function clients(t: TestContext, config?: string) {
   const stack = config === undefined ? shared : await testStack(t, { config });
-  const connection = new RedisConnection(stack.redisUrl);
+  const connection = new RedisConnection(stack.redisUrl, PATIENT);
   await connection.use((redis) => redis.flushall(), false);
   await connection.close();
   const options = clientOptions(stack);
@@ -517,7 +518,7 @@ test('dequeue over HTTPS goes on past a page whose results others have deleted',
   const uris = Array.from({ length: 130 }, (_, i) => `gone-${i}`);
   await input.enqueueMany(uris.map((uri) => ({ uri, inputs: { image: [1] } })));
   for (const uri of uris) await assert.rejects(output.wait(uri));
-  const connection = new RedisConnection(stack.redisUrl);
+  const connection = new RedisConnection(stack.redisUrl, PATIENT);
   t.after(() => connection.close());
   const oldest = await connection.use(
     (redis) => redis.zrange('cluster-serving-index_serving_stream', '0', '99'),

@@ -6,6 +6,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
+import { encodeRefusal } from '../../lib/codecs/arrow/refusal.ts';
+import { encodeBase64 } from '../../lib/codecs/base64.ts';
+import { RedisConnection } from '../../lib/redis/connection.ts';
 import { OutputQueue } from '../../sdk/index.ts';
 import { clientOptions, SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
@@ -43,4 +46,11 @@ test('a record that pyarrow wrote is answered, and redis-py and pyarrow read the
   }
   await assert.rejects(output.wait('wrong'), { code: 'bad_input' });
   assert.equal(await read('wrong'), 'NaN');
+
+  // What Redis holds of a large result: an error that names the size, and no numbers.
+  const refusal = encodeBase64(encodeRefusal('the result has 12000000 bytes and is in S3'));
+  const redis = new RedisConnection(stack.redisUrl);
+  t.after(() => redis.close());
+  await redis.use((client) => client.hset('cluster-serving_serving_stream:large', 'value', refusal), true);
+  await assert.rejects(read('large'), /the result has 12000000 bytes and is in S3/);
 });

@@ -12,7 +12,7 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { resultSink } from '../../lib/redis/result/sink.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningReports } from '../../lib/redis/running.ts';
-import { redisUrl } from '../support/redis.ts';
+import { PATIENT, redisUrl } from '../support/redis.ts';
 
 const NOW = 1_800_000_000_000;
 const INPUTS: Inputs = new Map([
@@ -30,7 +30,7 @@ function eventOf(messages: readonly (readonly [body: string, ageMs: number])[]):
 }
 
 test('a record older than the time to live fails with record_expired and is not run; younger ones run', async (t) => {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   const results = new ResultStore(connection, {
     job: 'job',
     ttlSeconds: 60,

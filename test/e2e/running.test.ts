@@ -12,7 +12,7 @@ import { ResultStore } from '../../lib/redis/results.ts';
 import { RunningReports } from '../../lib/redis/running.ts';
 import { startRedisProxy } from '../faults/support/redis/proxy.ts';
 import { enqueued } from '../support/enqueue.ts';
-import { redisUrl } from '../support/redis.ts';
+import { PATIENT, redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
 const JOB = { job: 'job', now: Date.now };
@@ -40,7 +40,7 @@ function eventOf(bodies: readonly string[]): SQSEvent {
 }
 
 test('a record is running while the model has it, and a record that cannot be read never is', async (t) => {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60 });
   t.after(() => results.close());
   const states = new RecordStates(connection, JOB);

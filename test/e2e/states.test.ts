@@ -13,6 +13,7 @@ import { RedisConnection } from '../../lib/redis/connection.ts';
 import type { Stack } from '../../local/stack.ts';
 import { InputQueue, OutputQueue, type ServingError } from '../../sdk/index.ts';
 import { identityModel } from '../support/onnx.ts';
+import { PATIENT } from '../support/redis.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
@@ -40,7 +41,7 @@ async function openStack(t: TestContext, preferEmbeddedRedis: boolean) {
   const stack = stacks.get(preferEmbeddedRedis);
   assert.ok(stack);
   await drained(stack);
-  const connection = new RedisConnection(stack.redisUrl);
+  const connection = new RedisConnection(stack.redisUrl, PATIENT);
   await connection.use((redis) => redis.flushall(), false);
   await connection.close();
   // Its own, because what was received from it and not deleted is visible again later.

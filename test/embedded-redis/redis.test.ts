@@ -50,6 +50,8 @@ async function reply(client: Redis, command: string): Promise<unknown> {
 
 const WRONG = '!WRONGTYPE Operation against a key holding the wrong kind of value';
 const SYNTAX = '!ERR syntax error';
+const NO_STREAM =
+  '!ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.';
 const INTEGER = '!ERR value is not an integer or out of range';
 
 /** Title, then command and reply in turn; each starts without keys. */
@@ -93,6 +95,54 @@ const SCENARIOS: Record<string, readonly (readonly [string, unknown])[]> = {
     ['PERSIST k', 0],
     ['TTL none', -2],
     ['PTTL k', -1],
+  ],
+  'entries of a stream have growing ids, and are counted, trimmed and deleted': [
+    ['XADD s 5-1 uri a', '5-1'],
+    ['XADD s 5-2 uri b data x', '5-2'],
+    ['XADD s 5-2 uri c', '!ERR The ID specified in XADD is equal or smaller than the target stream top item'],
+    ['XADD s x uri c', '!ERR Invalid stream ID specified as stream command argument'],
+    ['XADD s 6-1 uri', "!ERR wrong number of arguments for 'xadd' command"],
+    ['XADD none NOMKSTREAM * uri a', null],
+    ['XADD s 7 uri c', '7-0'],
+    ['XLEN s', 3],
+    ['XRANGE s 5-2 + COUNT 1', [['5-2', ['uri', 'b', 'data', 'x']]]],
+    ['XDEL s 5-2 9-9', 1],
+    [
+      'XRANGE s - +',
+      [
+        ['5-1', ['uri', 'a']],
+        ['7-0', ['uri', 'c']],
+      ],
+    ],
+    ['XADD s MAXLEN 2 8-0 uri d', '8-0'],
+    ['XRANGE s - 7', [['7-0', ['uri', 'c']]]],
+    ['TYPE s', 'stream'],
+    ['GET s', WRONG],
+    ['XDEL s 7-0 8-0', 2],
+    ['EXISTS s', 1],
+  ],
+  'a group reads each entry once, and what was not acknowledged is claimed': [
+    ['XGROUP CREATE s g 0', NO_STREAM],
+    ['XGROUP CREATE s g 0 MKSTREAM', 'OK'],
+    ['XGROUP CREATE s g 0', '!BUSYGROUP Consumer Group name already exists'],
+    ['XADD s 1-1 uri a', '1-1'],
+    ['XADD s 1-2 uri b', '1-2'],
+    ['XREADGROUP GROUP g one COUNT 1 STREAMS s >', [['s', [['1-1', ['uri', 'a']]]]]],
+    ['XREADGROUP GROUP g two BLOCK 1 STREAMS s >', [['s', [['1-2', ['uri', 'b']]]]]],
+    ['XREADGROUP GROUP g one BLOCK 1 STREAMS s >', null],
+    ['XREADGROUP GROUP g', "!ERR wrong number of arguments for 'xreadgroup' command"],
+    ['XACK s g 1-1 1-9', 1],
+    ['XAUTOCLAIM s g one 0 0', ['0-0', [['1-2', ['uri', 'b']]], []]],
+    ['XAUTOCLAIM s g one 600000 0', ['0-0', [], []]],
+    ['XACK s g 1-2', 1],
+    ['XGROUP DELCONSUMER s g two', 0],
+    ['XGROUP CREATE s new $', 'OK'],
+    ['XADD s 2-1 uri c', '2-1'],
+    ['XREADGROUP GROUP new one STREAMS s >', [['s', [['2-1', ['uri', 'c']]]]]],
+    ['XGROUP DELCONSUMER s new one', 1],
+    ['XINFO CONSUMERS s new', []],
+    ['XINFO GROUPS none', '!ERR no such key'],
+    ['DEL s', 1],
   ],
   'EXPIRE obeys NX, XX, GT and LT': [
     ['SET k v', 'OK'],

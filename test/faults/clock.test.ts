@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { resultKey } from '../../lib/contract/names.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
 import { RecordStates } from '../../lib/redis/record-states.ts';
-import { redisUrl } from '../support/redis.ts';
+import { PATIENT, redisUrl } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { eventOf, sqsRecord } from './support/events.ts';
 import { History, takeAll } from './support/history.ts';
@@ -54,7 +54,7 @@ test('F10: messages that were sent in the future or at no time are served as any
 test('F10: dequeue returns a cancellation by a client whose clock is a year behind', async (t) => {
   quietLog(t);
   const url = await redisUrl(t);
-  const connection = new RedisConnection(url);
+  const connection = new RedisConnection(url, PATIENT);
   t.after(() => connection.close());
   const states = new RecordStates(connection, { job: JOB, now: () => Date.now() - 365 * 24 * HOUR_MS });
   const event = await eventOf([0, 1]);
@@ -103,7 +103,7 @@ test('F10: expired results are not dequeued, and do not keep those that came lat
 
 test('F10: an announced uri is expired, and not unknown, for as long again as its result lived', async (t) => {
   const { url, redis, worker } = await shortLived(t);
-  const connection = new RedisConnection(url);
+  const connection = new RedisConnection(url, PATIENT);
   t.after(() => connection.close());
   const states = new RecordStates(connection, { job: JOB, now: Date.now });
   await states.announce({ uri: 'r-0', identity: 'm-0', message: 'm' });

@@ -30,6 +30,7 @@ const REQUEST: AccountRequest = {
     },
   },
   zones: [],
+  sharedRedis: undefined,
   ownNetwork: true,
   memoryMB: 1769,
   environments: 12,

@@ -57,12 +57,12 @@ function readEntry(bytes: Buffer, at: number, nameBytes: number): Entry {
   };
 }
 
-/** Writes every entry below `folder`. */
+/** Writes every entry below `folder`, with its rights: on Lambda the files belong to another user than the function's. */
 export async function extract(entries: readonly Entry[], folder: string): Promise<void> {
   for (const entry of entries) {
     const path = join(folder, entry.name);
     if (!path.startsWith(folder + sep)) throw new Error(`entry ${entry.name} leaves the folder`);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, entry.read());
+    await writeFile(path, entry.read(), { mode: entry.mode & 0o777 });
   }
 }

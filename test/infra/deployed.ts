@@ -24,6 +24,7 @@ export interface Deployed {
   readonly url: string;
   readonly aws: LocalAws;
   readonly bucket: string;
+  readonly queueUrl: string;
   readonly deadLetterUrl: string;
   /** Undefined where no certificate could be made: then Redis is reached without TLS. */
   readonly tls: TlsProxy | undefined;
@@ -52,6 +53,14 @@ export interface Prepared {
   readonly functions: readonly Unpacked[];
 }
 
+/** A Redis of another stack. */
+export interface OtherRedis {
+  /** What stands for the exports of that stack. */
+  readonly exports: Readonly<Record<string, string>>;
+  /** More variables of a function with these. */
+  readonly variables: (template: Readonly<Record<string, string>>) => Readonly<Record<string, string>>;
+}
+
 export const BUCKET = 'deployed-bucket';
 const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -63,13 +72,18 @@ type Attribute = { readonly 'Fn::GetAtt': readonly [string, string] };
 export async function deployLocally(
   packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
+  otherRedis?: OtherRedis,
 ): Promise<Deployed> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {
     for (const closeOne of closers.splice(0).reverse()) await closeOne();
   };
   try {
-    return { ...(await deploy(packaged, prepare, (closer) => closers.push(closer))), close };
+    const onClose = (closer: () => Promise<unknown>) => closers.push(closer);
+    return {
+      ...(await deploy(await prepareDeployment(packaged, prepare, onClose, otherRedis), onClose)),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -81,14 +95,14 @@ export async function prepareDeployment(
   packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
   onClose: (close: () => Promise<unknown>) => void,
+  otherRedis?: OtherRedis,
 ): Promise<Prepared> {
   const template = await packaged.template();
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
   onClose(() => rm(folder, { recursive: true, force: true }));
-  const redis = await startRedis({ dataDir: join(folder, 'redis'), port: 0, log: () => undefined });
-  onClose(() => redis.close());
-  const tls = await startTlsProxy(Number(new URL(redis.url).port), folder);
-  onClose(async () => tls?.close());
+  const { tls, values: ofRedis } = otherRedis
+    ? { tls: undefined, values: otherRedis.exports }
+    : await ownRedis(folder, onClose);
   const aws = await startAws({ port: 0, log: QUIET });
   onClose(() => aws.close());
   await aws.createBucket(BUCKET);
@@ -97,17 +111,18 @@ export async function prepareDeployment(
   const values: Readonly<Record<string, string>> = {
     Bucket: BUCKET,
     Queue: queues.Queue,
-    'Redis.PrimaryEndPoint.Address': 'localhost',
-    'Redis.PrimaryEndPoint.Port': String(tls?.port ?? new URL(redis.url).port),
+    ...ofRedis,
   };
   const functions = await Promise.all(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
       const name = functionName(properties);
       const target = join(folder, name, 'archive');
       await extract(await readArchive(packaged.archive(name)), target);
+      const variables = environmentOf(properties, values, tls);
       const environment = {
         ...aws.environment,
-        ...environmentOf(properties, values, tls),
+        ...variables,
+        ...otherRedis?.variables(variables),
         // As with respondAsync=on; what the template says of that is tested with the parameters.
         ...(name === 'predict' ? { CLUSTER_SERVING_QUEUE_URL: queues.Queue } : {}),
         AWS_LAMBDA_FUNCTION_NAME: String(properties['FunctionName']),
@@ -119,12 +134,22 @@ export async function prepareDeployment(
   return { template, aws, queues, tls, functions };
 }
 
+async function ownRedis(folder: string, onClose: (close: () => Promise<unknown>) => void) {
+  const redis = await startRedis({ dataDir: join(folder, 'redis'), port: 0, log: () => undefined });
+  onClose(() => redis.close());
+  const tls = await startTlsProxy(Number(new URL(redis.url).port), folder);
+  onClose(async () => tls?.close());
+  const values = {
+    'Redis.PrimaryEndPoint.Address': 'localhost',
+    'Redis.PrimaryEndPoint.Port': String(tls?.port ?? new URL(redis.url).port),
+  };
+  return { tls, values };
+}
+
 async function deploy(
-  packaged: Artifacts,
-  prepare: (aws: LocalAws) => Promise<void>,
+  { template, aws, queues, tls, functions }: Prepared,
   onClose: (close: () => Promise<unknown>) => void,
 ): Promise<Omit<Deployed, 'close'>> {
-  const { template, aws, queues, tls, functions } = await prepareDeployment(packaged, prepare, onClose);
   const artifacts = new Map<string, Artifact>();
   onClose(() => Promise.all([...artifacts.values()].map((artifact) => artifact.close())));
   const starts = await Promise.allSettled(
@@ -136,7 +161,8 @@ async function deploy(
   onClose(() => Promise.all(pollers.map((poller) => poller.close())));
   const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
   onClose(() => gateway.close());
-  return { url: gateway.url, aws, bucket: BUCKET, deadLetterUrl: queues.DeadLetterQueue, tls, artifacts };
+  const { Queue: queueUrl, DeadLetterQueue: deadLetterUrl } = queues;
+  return { url: gateway.url, aws, bucket: BUCKET, queueUrl, deadLetterUrl, tls, artifacts };
 }
 
 async function createQueues(aws: LocalAws, template: Template) {
@@ -174,6 +200,8 @@ function environmentOf(
   const { Variables } = Environment as { Variables: Properties };
   const value = (variable: unknown) => {
     if (typeof variable === 'string') return variable;
+    if ('Fn::ImportValue' in (variable as object))
+      return valueOf((variable as { 'Fn::ImportValue': string })['Fn::ImportValue'], values);
     if ('Ref' in (variable as object)) return valueOf((variable as Reference).Ref, values);
     const { 'Fn::Sub': text } = variable as { 'Fn::Sub': string };
     const filled = text.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => valueOf(name, values));

@@ -25,6 +25,7 @@ describe('the settings of a deployment', () => {
     requestsPerSecond: '1000',
     respondAsync: 'off',
     redis: 'node',
+    redisStack: '',
     redisUrl: '',
     redisPassword: '',
     redisMaxGB: 1,
@@ -179,7 +180,7 @@ describe('the settings of a deployment', () => {
       'Fn::Sub': 'rediss://${RedisServerless.Endpoint.Address}:${RedisServerless.Endpoint.Port}?cluster=on',
     });
     assert.deepEqual(variables.batch['CLUSTER_SERVING_REDIS_CACHE'], { Ref: 'RedisServerless' });
-    assert.deepEqual([files.redis, files.redisAuth, files.network], ['serverless', 'iam-serverless', 'own']);
+    assert.deepEqual([files.redis, files.redisAuth, files.network], ['serverless', 'iam', 'own']);
     assert.deepEqual([vpc?.securityGroupIds.length, redisAlarmBytes], [1, 1_717_986_918]);
     for (const [name, wrong] of [
       ['redisMaxGB', 0],

@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { type TestContext, test } from 'node:test';
-import { Redis } from 'ioredis';
-import { parse } from 'yaml';
+import { test } from 'node:test';
+import { accessRules } from '../../infra/redis-access.ts';
+import { presign } from '../../lib/codecs/sigv4.ts';
 import { connection as openConnection } from '../../lib/compose/redis.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import type { NamedTensor } from '../../lib/contract/values.ts';
-import { Timers } from '../../lib/metrics/timers.ts';
 import { RedisConnection, type SignIn } from '../../lib/redis/connection.ts';
 import { cachePassword } from '../../lib/redis/iam.ts';
-import { RateLimiter } from '../../lib/redis/rate-limiter.ts';
-import { RecordStates } from '../../lib/redis/record-states.ts';
-import { serializeResult } from '../../lib/redis/result/fields.ts';
-import { ResultStore } from '../../lib/redis/results.ts';
-import { presign } from '../../lib/redis/sigv4.ts';
-import { startRedis } from '../../local/redis/start.ts';
-import { enqueued } from '../support/enqueue.ts';
-import { temporaryFolder } from '../support/runner.ts';
+import { protectedRedis } from '../support/protected-redis.ts';
 import { until } from '../support/until.ts';
 
 const EXAMPLE = {
@@ -47,8 +37,6 @@ test("a presigned address has the signature of AWS's published example", () => {
       '&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404',
   );
 });
-
-const OUTPUT: NamedTensor = { name: 'y', dtype: 'float32', shape: [1], data: new Float32Array(1) };
 
 interface Signer {
   presign(request: object, options: object): Promise<{ query: Record<string, string> }>;
@@ -140,7 +128,8 @@ test('a connection presents the password that its environment signs', async (t) 
   t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-11-21T16:00:00Z') });
   const { redisSignIn } = environment;
   assert.ok(redisSignIn && 'cache' in redisSignIn);
-  await server.setPassword(cachePassword({ ...redisSignIn, isServerless: false }, Date.now()));
+  const password = cachePassword({ ...redisSignIn, isServerless: false }, Date.now());
+  await server.setUser('functions', accessRules('job'), password);
   const connection = new Scope(environment).get(openConnection);
   t.after(() => connection.close());
   assert.equal(await connection.use((redis) => redis.ping(), true), 'PONG');
@@ -160,7 +149,7 @@ test('a connection that was lost is made anew with a new password, and so is the
   const signIn: SignIn = { username: 'functions', password: () => (made++, password) };
   const renew = async () => {
     password = `password-${made}-${process.hrtime.bigint()}`;
-    await server.setPassword(password);
+    await server.setUser('functions', accessRules('job'), password);
   };
   await renew();
   const connection = new RedisConnection(server.url, { signIn });
@@ -181,88 +170,3 @@ test('a connection that was lost is made anew with a new password, and so is the
   });
   assert.ok(made >= before + 2, `${made} passwords`);
 });
-
-test('what the template lets the user do is enough for all that the service does in Redis, and for no other key', async (t) => {
-  const server = await protectedRedis(t);
-  if (!server) return t.skip('no redis-server on this machine');
-  await server.setPassword('password');
-  const signIn: SignIn = { username: 'functions', password: () => 'password' };
-  const connection = new RedisConnection(server.url, { signIn });
-  const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
-  t.after(() => results.close());
-  const states = new RecordStates(connection, { job: 'job', now: Date.now });
-  const limiter = new RateLimiter(connection, {
-    job: 'job',
-    tokensPerSecond: 1000,
-    acquireTimeoutMs: 1000,
-    sleep: async () => undefined,
-    onError: (error) => {
-      throw error;
-    },
-  });
-  await limiter.acquire();
-  await results.ping();
-  await states.announce({ uri: 'u', identity: 'one', message: 'm' });
-  await states.markRunning([{ uri: 'u', enqueue: enqueued('one') }], 1000);
-  assert.equal(await states.status('u'), 'running');
-  const waited = results.wait('u', { timeoutMs: 10_000 });
-  const timers = new Timers();
-  timers.record('zoo.serving.redis.put', 1);
-  await results.save(
-    [
-      {
-        uri: 'u',
-        enqueue: enqueued('one'),
-        fields: serializeResult({ ok: true, outputs: [OUTPUT] }, undefined),
-      },
-    ],
-    'v',
-    timers,
-  );
-  assert.equal((await waited).uri, 'u');
-  assert.equal((await results.get('u'))?.uri, 'u');
-  assert.ok((await results.metrics()).length > 0);
-  assert.equal(await states.cancel('never-sent').catch(() => false), true);
-  const page = await results.takePage(10);
-  assert.deepEqual(page?.map(({ uri }) => uri).sort(), ['never-sent', 'u']);
-  await (await states.announce({ uri: 'w', identity: 'two', message: 'm' })).withdraw();
-  for (const refused of [
-    () => connection.use((redis) => redis.get('another-service:key'), false),
-    () => connection.use((redis) => redis.flushall(), false),
-    () => connection.use((redis) => redis.keys('*'), false),
-    () => connection.use((redis) => redis.config('GET', '*'), false),
-  ])
-    await assert.rejects(refused, { message: /NOPERM|permission/ });
-});
-
-interface ProtectedRedis {
-  readonly url: string;
-  readonly admin: Redis;
-  /** Of the user `functions`, the only password from now on. */
-  setPassword(password: string): Promise<void>;
-}
-
-/** A redis-server with only the user and the rules of infra/stack/redis-auth/iam.yml. */
-async function protectedRedis(t: TestContext): Promise<ProtectedRedis | undefined> {
-  const server = await startRedis({ dataDir: await temporaryFolder(t), port: 0, log: () => undefined });
-  t.after(() => server.close());
-  if (server.kind === 'embedded') return undefined;
-  const admin = new Redis(server.url);
-  t.after(() => admin.disconnect());
-  await admin.acl('SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
-  await admin.auth('admin', 'admin');
-  await admin.acl('SETUSER', 'default', 'off');
-  const text = await readFile(new URL('../../infra/stack/redis-auth/iam.yml', import.meta.url), 'utf8');
-  // CloudFormation's !Ref and !Sub are not YAML's; the rules are plain text.
-  const { Resources } = parse(text, { logLevel: 'silent' }) as {
-    Resources: { RedisUser: { Properties: { AccessString: string } } };
-  };
-  const rules = Resources.RedisUser.Properties.AccessString.split(' ');
-  return {
-    url: server.url,
-    admin,
-    async setPassword(password) {
-      await admin.acl('SETUSER', 'functions', 'reset', ...rules, `>${password}`);
-    },
-  };
-}

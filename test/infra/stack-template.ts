@@ -14,7 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Physical id by logical id, and what AWS itself names. */
+/** Physical id by logical id, `export <name>` for those of other stacks, and what AWS itself names. */
 export type Names = (name: string) => string | undefined;
 
 /** @throws Refusal for a text that is no template, or refers to what is not in it */
@@ -63,6 +63,7 @@ export function valueOf(part: unknown, names: Names): string {
   if (typeof part !== 'object' || part === null) return String(part);
   const [[key, value] = ['', undefined]] = Object.entries(part);
   if (key === 'Ref') return named(String(value));
+  if (key === 'Fn::ImportValue') return named(`export ${String(value)}`);
   if (key === 'Fn::GetAtt') return named([value].flat().join('.'));
   if (key === 'Fn::Sub') return String(value).replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => named(name));
   if (key === 'Fn::Join') {

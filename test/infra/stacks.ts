@@ -10,7 +10,7 @@ import {
   HeadObjectCommand,
   type S3Client,
 } from '@aws-sdk/client-s3';
-import type { Resource, Template } from '../support/template.ts';
+import { importsOf, type Resource, type Template } from '../support/template.ts';
 import { changesOf, type Names, parseTemplate, Refusal, valueOf } from './stack-template.ts';
 
 export const ACCOUNT_ID = '123456789012';
@@ -116,6 +116,7 @@ export class Stacks {
 
   async createChangeSet({ stackName, name, type, body, url }: ChangeSetRequest): Promise<Stack> {
     const template = await this.templateOf(body, url);
+    this.#assertImports(stackName, template);
     const stack = type === 'CREATE' ? this.#reserve(stackName, name) : this.get(stackName);
     if (type === 'UPDATE' && !/^(CREATE|UPDATE|UPDATE_ROLLBACK)_COMPLETE$/.test(stack.status)) {
       const message = `Stack:${stack.id} is in ${stack.status} state and can not be updated.`;
@@ -159,6 +160,7 @@ export class Stacks {
     const stack = this.all().find(({ name }) => name === stackName);
     // As AWS: to delete what is not there is no error.
     if (!stack) return;
+    this.#assertUnused(stack, []);
     this.#report(stack, stack.name, 'DELETE_IN_PROGRESS', 'User Initiated');
     stack.work = () => this.#remove(stack);
   }
@@ -166,6 +168,34 @@ export class Stacks {
   outputs(stack: Stack): Readonly<Record<string, string>> {
     const outputs = Object.entries(stack.template?.Outputs ?? {});
     return Object.fromEntries(outputs.map(([key, { Value }]) => [key, valueOf(Value, this.#names(stack))]));
+  }
+
+  /** Values by the names of exports. */
+  #exports(stack: Stack, template = stack.template): ReadonlyMap<string, string> {
+    const outputs = Object.values(template?.Outputs ?? {}).filter(({ Export }) => Export !== undefined);
+    const names = this.#names(stack);
+    return new Map(outputs.map(({ Export, Value }) => [valueOf(Export?.Name, names), valueOf(Value, names)]));
+  }
+
+  #assertImports(stackName: string, template: Template): void {
+    const all = this.all().flatMap((stack) => [...this.#exports(stack).keys()]);
+    const missing = importsOf(template).find((name) => !all.includes(name));
+    if (missing !== undefined) throw new Refusal('ValidationError', `No export named ${missing} found`);
+    const stack = this.all().find(({ name }) => name === stackName);
+    const left = Object.values(template.Outputs ?? {}).map(({ Export }) => Export?.Name);
+    if (stack)
+      this.#assertUnused(
+        stack,
+        left.flatMap((name) => (name === undefined ? [] : [valueOf(name, this.#names(stack))])),
+      );
+  }
+
+  /** @param left exports that stay */
+  #assertUnused(stack: Stack, left: readonly string[]): void {
+    for (const { name, template } of this.all())
+      for (const used of importsOf(template))
+        if (this.#exports(stack).has(used) && !left.includes(used))
+          throw new Refusal('ValidationError', `Export ${used} cannot be deleted as it is in use by ${name}`);
   }
 
   async #fetch(url: string): Promise<string> {
@@ -327,8 +357,19 @@ export class Stacks {
       ['AWS::Region', this.#options.region],
       ['AWS::URLSuffix', 'amazonaws.com'],
       ['AWS::StackName', name],
+      ['AWS::AccountId', ACCOUNT_ID],
+      ['AWS::Partition', 'aws'],
     ]);
-    return (wanted) => resources.get(wanted)?.physicalId ?? own.get(wanted);
+    return (wanted) =>
+      wanted.startsWith('export ')
+        ? this.#exported(wanted.slice('export '.length))
+        : (resources.get(wanted)?.physicalId ?? own.get(wanted));
+  }
+
+  #exported(name: string): string | undefined {
+    return this.all()
+      .map((stack) => (stack.template ? this.#exports(stack).get(name) : undefined))
+      .find((value) => value !== undefined);
   }
 
   #unique(): string {

@@ -54,7 +54,7 @@ const VARIABLES: Readonly<Record<string, readonly string[]>> = {
   batch: [BUCKET, CONFIG, REDIS],
   'dead-letter': [BUCKET, CONFIG, REDIS],
   predict: [BUCKET, CONFIG, REDIS],
-  predictions: [CONFIG, REDIS],
+  predictions: [BUCKET, CONFIG, REDIS],
   status: [BUCKET, CONFIG, REDIS],
   submit: [BUCKET, CONFIG, QUEUE],
 };
@@ -64,6 +64,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     's3:GetObject Bucket models/serving_stream/*',
     's3:GetObject Bucket payloads/serving_stream/*',
     's3:ListBucket Bucket',
+    's3:PutObject Bucket results/serving_stream/*',
     'sqs:DeleteMessage Queue',
     'sqs:GetQueueAttributes Queue',
     'sqs:ReceiveMessage Queue',
@@ -76,7 +77,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     'sqs:ReceiveMessage DeadLetterQueue',
   ],
   PredictRole: ['s3:GetObject Bucket models/serving_stream/*', 's3:ListBucket Bucket'],
-  PredictionsRole: [],
+  PredictionsRole: ['s3:GetObject Bucket results/serving_stream/*'],
   StatusRole: ['s3:GetObject Bucket models/serving_stream/current.json', 's3:ListBucket Bucket'],
   SubmitRole: ['s3:PutObject Bucket payloads/serving_stream/*', 'sqs:SendMessage Queue'],
 };

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { assertPortsFree, listenError, portHolder, portInUse } from '../../local/ports.ts';
+import { freePort } from '../support/free-port.ts';
 
 const onLinux = process.platform === 'linux';
 const servers: Server[] = [];
@@ -15,14 +16,6 @@ async function listening(host: string): Promise<number> {
   const address = server.address();
   assert.ok(typeof address === 'object' && address !== null);
   return address.port;
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const port = await listening('127.0.0.1');
-  const server = servers.pop();
-  server?.close();
-  return port;
 }
 
 after(() => {

@@ -1,6 +1,6 @@
 /**
  * The memory that an import of about 100 MB needs, by kind of model: under four times the model's size and 80 MB in each of
- * its processes. Times are only reported. In the processes that run trees the memory is onnxruntime's, and only reported.
+ * its processes. Times are only reported.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,7 +14,6 @@ import { temporaryFolder } from '../support/runner.ts';
 
 const COMMAND = fileURLToPath(new URL('../../cli/bin/cluster-serving.mjs', import.meta.url));
 const PICKLED = sharedPath('corpus/pytorch/pickled_simple_py310_cp220/model.pt');
-const TREES = ['xgboost json', 'xgboost ubj', 'lightgbm'];
 /** What a file does not say. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   bigdl: ['--input', 'input:N,2560'],
@@ -78,8 +77,6 @@ for (const [kind, write] of Object.entries({ ...LARGE, cloudpickle })) {
     t.diagnostic(`${kind}: ${MB(size)} in ${seconds} s, peaks ${peaks.map(MB).join(', ')}`);
     const limit = 4 * size + 80e6;
     assert.ok(peaks.length > 1, 'the model ran in no process of its own');
-    for (const peak of TREES.includes(kind) ? peaks.slice(0, 1) : peaks) {
-      assert.ok(peak < limit, `${MB(peak)}, the limit is ${MB(limit)}`);
-    }
+    for (const peak of peaks) assert.ok(peak < limit, `${MB(peak)}, the limit is ${MB(limit)}`);
   });
 }

@@ -289,6 +289,17 @@ describe('the packages as they are installed', () => {
     assert.deepEqual(await templateOf(ours), await templateOf(theirs));
     const { stdout } = await cli.npx('cluster-serving', 'doctor', '--json');
     assert.equal((JSON.parse(stdout) as { archives: number }).archives, zips.length);
+
+    const shared = await cli.npx('cluster-serving', 'init', '--shared-redis');
+    assert.match(
+      shared.stdout,
+      /^wrote shared-redis\.yml; next: npx serverless deploy --config shared-redis\.yml/,
+    );
+    await cli.npx('serverless', 'package', '--config', 'shared-redis.yml', '--param', 'jobs=images@dev');
+    assert.match(
+      (await cli.npx('cluster-serving', 'doctor')).stdout,
+      /^shared Redis, stage dev;.*\n[^]*idle: 9\.44/,
+    );
   });
 
   test('init --deploy outside of an installation says what to install', async () => {

@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { NETWORK_CHECKS } from '../infra/every-stack/network.ts';
+import type { Properties } from '../infra/every-stack/parts.ts';
 import { everyStackTests } from '../infra/every-stack/tests.ts';
 import { lintTest } from '../infra/lint.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import {
+  importsOf,
   propertiesOf,
   referencesOf,
   resourcesOf,
@@ -224,6 +227,78 @@ describe('serverless package with a Redis on the internet', () => {
       };
       assert.deepEqual(Object.fromEntries(found), name.startsWith('Submit') ? {} : expected, name);
     }
+  });
+});
+
+describe('serverless package with the Redis of another stack', () => {
+  let packaged: Packaged;
+  let template: Template;
+
+  before(async () => {
+    const parameters = { redis: 'shared', redisStack: 'shared-redis-prod' };
+    packaged = await packageProject({
+      options: [
+        '--stage',
+        'prod',
+        ...Object.entries(parameters).flatMap(([name, value]) => ['--param', `${name}=${value}`]),
+      ],
+    });
+    assert.equal(packaged.exitCode, 0, packaged.output);
+    template = await packaged.template();
+  });
+  after(() => packaged?.remove());
+
+  lintTest(() => packaged);
+  describe('the template, as that of every stack', () => everyStackTests(() => packaged));
+
+  test('there is no Redis, no network and no alarm on them; functions sign in as one user', () => {
+    const types = new Set(Object.values(template.Resources).map(({ Type }) => Type));
+    for (const type of types) assert.doesNotMatch(type, /^AWS::(ElastiCache::|EC2::(VPC|Subnet|Route))/);
+    assert.doesNotMatch(JSON.stringify(template), /AWS\/ElastiCache/);
+    const allowed = roleStatements(template).filter(
+      ({ statement }) => statement.Action === 'elasticache:Connect',
+    );
+    assert.equal(allowed.length, 5);
+    for (const { statement } of allowed)
+      assert.deepEqual(
+        importsOf(statement.Resource).map((name) => name.replace(/-[0-9a-f]{12}$/, '')),
+        ['shared-redis-prod:Arn', 'shared-redis-prod:cluster-serving'],
+      );
+  });
+
+  test('only the group of its functions is let in to the Redis, which it reaches on one port', () => {
+    const [[, rule], ...others] = resourcesOf(template, 'AWS::EC2::SecurityGroupIngress') as [
+      [string, Properties],
+    ];
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      [rule['GroupId'], rule['SourceSecurityGroupId'], rule['FromPort'], rule['ToPort']],
+      [{ 'Fn::ImportValue': 'shared-redis-prod:Group' }, { Ref: 'FunctionSecurityGroup' }, 6379, 6379],
+    );
+  });
+});
+
+describe('serverless package of a Redis for several jobs', () => {
+  let packaged: Packaged;
+
+  before(async () => {
+    packaged = await packageProject({
+      options: ['--config', 'shared-redis.yml', '--stage', 'prod', '--param', 'jobs=images@dev,images@prod'],
+    });
+    assert.equal(packaged.exitCode, 0, packaged.output);
+  });
+  after(() => packaged?.remove());
+
+  lintTest(() => packaged);
+  for (const [title, check] of NETWORK_CHECKS) test(title, async () => check(await packaged.template()));
+
+  test('it has no function and no role, an alarm on its memory, and users in place of nobody', async () => {
+    const template = await packaged.template();
+    const types = Object.values(template.Resources).map(({ Type }) => Type);
+    for (const type of types) assert.doesNotMatch(type, /^AWS::(Lambda|IAM|SQS|ApiGateway)/);
+    assert.ok('RedisMemoryAlarm' in template.Resources);
+    assert.equal(types.filter((type) => type === 'AWS::ElastiCache::User').length, 2);
+    assert.deepEqual(propertiesOf(template, 'Redis')['UserGroupIds'], [{ Ref: 'RedisUserGroup' }]);
   });
 });
 

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
 import { workerService } from '../support/worker-service.ts';
 import { PYTHON, WITH_PYTHON } from '../workers/python.ts';
 
@@ -16,16 +17,22 @@ const WHEELS = join(ROOT, 'dist', 'wheel');
 
 const CLIENT = `import sys
 import numpy as np
+import bigdl.serving.client
 import wkr_serving
+import zoo.serving.client
+from cluster_serving import Client
 from wkr_serving.client import WKRClient
 
 with WKRClient(ip="localhost", port=int(sys.argv[1])) as client:
     answer = client.encode(np.arange(6.0).reshape(2, 3))
     print(wkr_serving.__file__, answer.dtype, answer.shape, answer.sum())
+with Client(sys.argv[2]) as client:
+    print(client.predict({"image": sys.argv[3]}).output.argmax(), zoo.serving.client.OutputQueue(url=sys.argv[2]).query("u"),
+          bigdl.serving.client.InputQueue(url=sys.argv[2]).client is not None)
 `;
 
 test(
-  'npm run build:wheel makes a wheel whose client works in an environment of its own',
+  'npm run build:wheel makes a wheel whose clients work in an environment of its own',
   WITH_PYTHON,
   async (t) => {
     const run = async (command: string, ...args: readonly string[]) => {
@@ -54,9 +61,13 @@ test(
     );
     await writeFile(join(folder, 'client.py'), CLIENT);
     const { port } = await workerService(t, (value) => value);
-    const printed = await run(python, join(folder, 'client.py'), String(port));
-    const [file = '', ...answer] = printed.trim().split(/ (?!\d+\))/);
+    const { url } = await testStack(t);
+    const image = join(SAMPLE, 'images/digit-3.png');
+    const printed = await run(python, join(folder, 'client.py'), String(port), url, image);
+    const [ofWorker = '', ofModel] = printed.trim().split('\n');
+    const [file = '', ...answer] = ofWorker.split(/ (?!\d+\))/);
     assert.ok(file.startsWith(join(folder, 'venv')), file);
     assert.deepEqual(answer, ['float64', '(2, 3)', '15.0']);
+    assert.equal(ofModel, '3 [] True');
   },
 );

@@ -8,6 +8,7 @@ import { CONTRACT } from './areas/contract.ts';
 import { DECENTRAL } from './areas/decentral.ts';
 import { EMBEDDED_REDIS } from './areas/embedded-redis.ts';
 import { HTTP } from './areas/http.ts';
+import { LARGE_RESULTS } from './areas/large-results.ts';
 import { LOCAL } from './areas/local.ts';
 import { PIPELINE } from './areas/pipeline.ts';
 import { REDIS } from './areas/redis.ts';
@@ -29,6 +30,7 @@ export const MUTANTS: readonly Mutant[] = mutantsOf([
   ...REDIS,
   ...AWS,
   ...HTTP,
+  ...LARGE_RESULTS,
   ...LOCAL,
   ...WORKERS,
   ...WORKER_HTTP,

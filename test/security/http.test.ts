@@ -58,6 +58,7 @@ const handle = predictions({
   }),
   states: () => ({ status: async () => 'unknown', cancel: async () => true }),
   reporter: quietReporter,
+  locate: (key) => `/large/${key}`,
 });
 
 function assertHeaders({ headers = {} }: HttpResponse, name: string): void {

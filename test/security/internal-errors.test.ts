@@ -94,6 +94,7 @@ const looking = (
     queue: unused,
     payloads: unused,
     results: unused,
+    locate: unused,
     states: unused,
     reporter: quietReporter,
     ...deps,

@@ -120,6 +120,8 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
     'lib/redis/secret.ts',
     // The pipes between the service and a worker's process.
     'lib/workers/connection.ts',
+    // In the client: the object to which the API redirects.
+    'sdk/large-results.ts',
     // Its method that gives results is called fetch.
     'sdk/worker-client.ts',
   ]);

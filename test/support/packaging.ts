@@ -20,6 +20,7 @@ const COPIED = [
   'package.json',
   'python',
   'serverless.yml',
+  'shared-redis.yml',
 ];
 const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 600;

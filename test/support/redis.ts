@@ -1,6 +1,7 @@
 /**
  * Starts a Redis for a test and returns its url; it ends after the test. Where the variable TEST_REDIS_CLUSTER holds the
  * address of a cluster (test/system/redis-suites.test.ts), that takes the place of the machine's own, emptied for each test.
+ * Also how long a test waits for one.
  */
 import type { TestContext } from 'node:test';
 import { Cluster, type Redis } from 'ioredis';
@@ -10,6 +11,11 @@ import { temporaryFolder } from './runner.ts';
 
 const CLUSTER = process.env['TEST_REDIS_CLUSTER'];
 const JOB = 'job';
+/**
+ * For connections of tests that are not about timeouts. A function waits a second for Redis and then sends its command
+ * again; on a loaded machine the first may have run, and the second finds its result there.
+ */
+export const PATIENT = { connectTimeoutMs: 60_000, commandTimeoutMs: 60_000 } as const;
 
 export async function redisUrl(t: TestContext, preferEmbedded = false): Promise<string> {
   if (CLUSTER !== undefined && !preferEmbedded) {

@@ -16,6 +16,8 @@ export interface RuntimeOptions {
   readonly folder: string;
   readonly handler: string;
   readonly environment: Readonly<Record<string, string>>;
+  /** A command with its parameters that runs Node elsewhere; client and folder are then places in there. Default: this Node. */
+  readonly within?: readonly string[];
 }
 
 export type Answer =
@@ -158,11 +160,12 @@ async function listen(server: Server): Promise<number> {
 }
 
 function spawnClient(
-  { client, folder, handler, environment }: RuntimeOptions,
+  { client, folder, handler, environment, within }: RuntimeOptions,
   port: number,
 ): { child: ChildProcess; output: () => string } {
-  const child = spawn(process.execPath, [join(client, 'index.mjs'), handler], {
-    cwd: folder,
+  const [command, ...parameters] = within ?? [process.execPath];
+  const child = spawn(command as string, [...parameters, join(client, 'index.mjs'), handler], {
+    ...(within ? {} : { cwd: folder }),
     env: {
       PATH: process.env['PATH'],
       ...environment,

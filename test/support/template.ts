@@ -13,7 +13,9 @@ export interface Resource {
 
 export interface Template {
   readonly Resources: Readonly<Record<string, Resource>>;
-  readonly Outputs: Readonly<Record<string, { readonly Value: unknown }>>;
+  readonly Outputs: Readonly<
+    Record<string, { readonly Value: unknown; readonly Export?: { readonly Name: unknown } }>
+  >;
   readonly Parameters?: Readonly<Record<string, unknown>>;
 }
 
@@ -49,6 +51,14 @@ export function referencesOf(part: unknown): string[] {
     if (key === 'DependsOn') return named([value].flat().map(String));
     return referencesOf(value);
   });
+}
+
+/** The names of exports of other stacks that a part of the template imports. */
+export function importsOf(part: unknown): string[] {
+  if (typeof part !== 'object' || part === null) return [];
+  return Object.entries(part).flatMap(([key, value]) =>
+    key === 'Fn::ImportValue' ? [String(value)] : importsOf(value),
+  );
 }
 
 function named(references: readonly string[]): string[] {

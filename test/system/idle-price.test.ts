@@ -10,6 +10,9 @@ import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import type { Template } from '../support/template.ts';
 
+const SHARING = ['--param', 'redis=shared', '--param', 'redisStack=shared-redis-dev'];
+const SHARED = ['--config', 'shared-redis.yml', '--param', 'jobs=a@dev,b@dev,c@dev'];
+
 const STACKS = {
   dev: [],
   prod: ['--stage', 'prod'],
@@ -22,6 +25,10 @@ const STACKS = {
     'domain=api.example.com',
     'certificateArn=arn:aws:acm:us-east-1:123456789012:certificate/0',
   ].flatMap((parameter) => ['--param', parameter]),
+  sharing: SHARING,
+  sharingProd: ['--stage', 'prod', ...SHARING],
+  shared: SHARED,
+  sharedProd: ['--stage', 'prod', ...SHARED],
 } as const;
 
 describe('a packaged stack', () => {
@@ -77,6 +84,27 @@ describe('a packaged stack', () => {
     );
   });
 
+  test('with a shared Redis costs idle what docs/how-to/share-a-redis.md says', async () => {
+    const text = await document('docs/how-to/share-a-redis.md');
+    const dollars = (name: keyof typeof STACKS) => priceOf(name).dollars?.toFixed(2);
+    for (const row of [
+      `| the stack of the Redis | ${dollars('shared')} | ${dollars('sharedProd')} |`,
+      `| each job with it | ${dollars('sharing')} | ${dollars('sharingProd')} |`,
+      `| each job with a Redis of its own, for comparison | ${dollars('dev')} | ${dollars('prod')} |`,
+    ])
+      assert.ok(text.includes(row), row);
+    const [own, sharing, shared] = (['dev', 'sharing', 'shared'] as const).map(
+      (name) => priceOf(name).dollars ?? 0,
+    );
+    const three = [(shared as number) + 3 * (sharing as number), 3 * (own as number)].map((sum) =>
+      sum.toFixed(2),
+    );
+    assert.ok(
+      text.includes(`three jobs in \`dev\` cost ${three[0]} dollars instead of ${three[1]}`),
+      String(three),
+    );
+  });
+
   test('has a right for every type of its resources, no action by wildcard, and documents within the limit of IAM', () => {
     for (const [name, template] of templates)
       for (const kind of POLICY_KINDS) {
@@ -86,6 +114,7 @@ describe('a packaged stack', () => {
           service: 'cluster-serving',
           stage: name === 'prod' ? 'prod' : 'dev',
           queueName: 'cluster-serving-dev-queue',
+          redisStack: undefined,
           account: '123456789012',
           region: 'us-east-1',
           partition: 'aws',

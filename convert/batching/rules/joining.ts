@@ -1,4 +1,5 @@
 /** Operators that join, cut and pad tensors. They must leave the batch axis whole. */
+import { sliceBounds } from '../../graph/elements.ts';
 import type { Call, Rule } from '../call.ts';
 import { dependsOnRows, numberOf, ONE, type Size, same, size } from '../size.ts';
 import {
@@ -109,13 +110,7 @@ function cutsOf(call: Call, shape: Shape): Map<number, Cut> {
 function placesOf({ start, end, step }: Cut, length: number | undefined): number[] | undefined {
   if (length === undefined || start === undefined || end === undefined || step === undefined || step === 0)
     return undefined;
-  const clamp = (value: number, low: number, high: number) => Math.min(Math.max(value, low), high);
-  const from = start < 0 ? start + length : start;
-  const to = end < 0 ? end + length : end;
-  const [first, stop] =
-    step > 0
-      ? [clamp(from, 0, length), clamp(to, 0, length)]
-      : [clamp(from, -1, length - 1), clamp(to, -1, length - 1)];
+  const [first, stop] = sliceBounds(start, end, step, length);
   const places: number[] = [];
   for (let at = first; step > 0 ? at < stop : at > stop; at += step) places.push(at);
   return places;

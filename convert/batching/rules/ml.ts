@@ -39,7 +39,8 @@ const oneHot: Rule = (call) => {
   const x = call.data(0);
   const categories = ['cats_int64s', 'cats_strings'].map((name) => call.attribute(name)?.count ?? 0);
   const count = Math.max(...categories);
-  return call.moved(x, [...call.shape(x), count < MOST_TEXTS ? size(count) : call.dim()]);
+  const isKnown = count > 0 && count < MOST_TEXTS;
+  return call.moved(x, [...call.shape(x), isKnown ? size(count) : call.dim()]);
 };
 
 /**

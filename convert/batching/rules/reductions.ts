@@ -41,32 +41,30 @@ const argument: Rule = (call) => {
   return without(call, x, axes, call.int('keepdims', 1) === 1);
 };
 
-/** Before operator set 13 all axes from the given one on are one. */
-const softmax: Rule = (call) => {
-  const x = call.data(0);
-  const rank = call.shape(x).length;
-  const axis = call.axis(call.int('axis', call.opset < 13 ? 1 : -1), rank);
-  const axes = call.opset < 13 ? Array.from({ length: rank - axis }, (_, i) => axis + i) : [axis];
-  apart(call, x, axes, 'normalizes');
-  return call.moved(x, call.shape(x));
-};
-
-const alongAxis =
-  (fallback: number, what: string): Rule =>
+/** Keeps the shape, and mixes along these axes. */
+const mixing =
+  (what: string, axesOf: (call: Call, rank: number) => readonly number[]): Rule =>
   (call) => {
     const x = call.data(0);
     const shape = call.shape(x);
-    apart(call, x, [call.axis(call.int('axis', fallback), shape.length)], what);
+    apart(call, x, axesOf(call, shape.length), what);
     return call.moved(x, shape);
   };
 
-const cumSum: Rule = (call) => {
-  const x = call.data(0);
-  const shape = call.shape(x);
+/** Before operator set 13 all axes from the given one on are one. */
+const softmax = mixing('normalizes', (call, rank) => {
+  const axis = call.axis(call.int('axis', call.opset < 13 ? 1 : -1), rank);
+  return call.opset < 13 ? Array.from({ length: rank - axis }, (_, i) => axis + i) : [axis];
+});
+
+const cumSum = mixing('adds up', (call, rank) => {
   const [axis] = call.numbers(1, 'axis') ?? [];
-  apart(call, x, [call.axis(axis ?? call.end('it has no axis'), shape.length)], 'adds up');
-  return call.moved(x, shape);
-};
+  return [call.axis(axis ?? call.end('it has no axis'), rank)];
+});
+
+const meanVariance = mixing('normalizes', (call, rank) =>
+  (call.ints('axes') ?? [0, 2, 3]).map((axis) => call.axis(axis, rank)),
+);
 
 const topK: Rule = (call) => {
   const x = call.data(0);
@@ -76,14 +74,6 @@ const topK: Rule = (call) => {
   const count = call.opset < 10 ? call.int('k', 1) : numberOf(call.elements(1)?.[0]);
   const result = call.moved(x, shape.with(axis, call.dimOr(count)));
   return [result, result];
-};
-
-const meanVariance: Rule = (call) => {
-  const x = call.data(0);
-  const shape = call.shape(x);
-  const axes = (call.ints('axes') ?? [0, 2, 3]).map((axis) => call.axis(axis, shape.length));
-  apart(call, x, axes, 'normalizes');
-  return call.moved(x, shape);
 };
 
 /** All axes from the given one on; the mean and the deviation have 1 in their places. */
@@ -119,13 +109,6 @@ const batchNormalization: Rule = (call) => {
   return call.moved(x, call.shape(x));
 };
 
-/** Over neighbouring channels. */
-const localResponse: Rule = (call) => {
-  const x = call.data(0);
-  apart(call, x, [1], 'normalizes');
-  return call.moved(x, call.shape(x));
-};
-
 const REDUCE =
   'ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare';
 
@@ -139,12 +122,13 @@ export const REDUCTIONS: Readonly<Record<string, Rule>> = {
   Hardmax: softmax,
   CumSum: cumSum,
   TopK: topK,
-  LpNormalization: alongAxis(-1, 'normalizes'),
+  LpNormalization: mixing('normalizes', (call, rank) => [call.axis(call.int('axis', -1), rank)]),
   MeanVarianceNormalization: meanVariance,
   LayerNormalization: layerNormalization,
   RMSNormalization: layerNormalization,
   InstanceNormalization: perImage,
   GroupNormalization: perImage,
   BatchNormalization: batchNormalization,
-  LRN: localResponse,
+  // Over neighbouring channels.
+  LRN: mixing('normalizes', () => [1]),
 };

@@ -1,8 +1,7 @@
 /** Modules that change the shape of a tensor, or take parts of it. Dimensions are counted from 1. */
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
-import { quotient } from '../../graph/layout.ts';
-import { fixed, known, product } from '../../graph/shapes.ts';
+import { fixed, known, product, quotient } from '../../graph/shapes.ts';
 import type { Dim, Shape, Value } from '../../graph/value.ts';
 import { type Call, type Rule, rows, rowsOf } from '../call.ts';
 

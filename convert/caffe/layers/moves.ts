@@ -5,17 +5,8 @@
 import { badModel } from '../../../lib/contract/errors.ts';
 import { formatShape } from '../../../lib/contract/tensor.ts';
 import { BATCH } from '../../graph/batch.ts';
-import {
-  axisIn,
-  brief,
-  canEqual,
-  expectRank,
-  fixedProduct,
-  merged,
-  quotient,
-  reshape,
-} from '../../graph/layout.ts';
-import { fixed, known, product } from '../../graph/shapes.ts';
+import { axisIn, brief, canEqual, expectRank, fixedProduct, merged, reshape } from '../../graph/layout.ts';
+import { fixed, known, product, quotient } from '../../graph/shapes.ts';
 import type { Dim, Shape } from '../../graph/value.ts';
 import type { ConvertLayer, LayerNode } from '../node.ts';
 

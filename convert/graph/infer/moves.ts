@@ -4,7 +4,7 @@
  */
 import { dtypeOf, type Infer, type InferInput, int, ints } from '../attributes.ts';
 import { shapeFrom, sliceBounds } from '../elements.ts';
-import { axisOf, product } from '../shapes.ts';
+import { axisOf, product, quotient } from '../shapes.ts';
 import type { Dim, Shape, Value, ValueType } from '../value.ts';
 
 type Types = readonly ValueType[];
@@ -31,29 +31,8 @@ function reshape({ inputs: [x, target], attributes, fresh }: InferInput): Types 
   const keepZero = int(attributes.allowzero, 0) === 0;
   const shape = wanted.map((dim, i) => (dim === 0 && keepZero ? (input.shape?.[i] ?? fresh()) : dim));
   const at = shape.indexOf(-1);
-  if (at >= 0) shape[at] = remainder(input.shape, shape.toSpliced(at, 1)) ?? fresh();
+  if (at >= 0) shape[at] = (input.shape && quotient(input.shape, shape.toSpliced(at, 1))) ?? fresh();
   return [{ dtype: input.dtype, shape }];
-}
-
-/** The size of the -1: the input's size divided by the other dimensions. */
-function remainder(from: Shape | undefined, others: readonly Dim[]): Dim | undefined {
-  if (!from) return undefined;
-  const rest = [...from];
-  const numbers: Dim[] = [];
-  for (const dim of others) {
-    const at = typeof dim === 'string' ? rest.indexOf(dim) : -1;
-    if (at >= 0) rest.splice(at, 1);
-    else numbers.push(dim);
-  }
-  const [whole, part] = [product(rest), product(numbers)];
-  if (typeof whole === 'number' && typeof part === 'number')
-    return part > 0 && whole % part === 0 ? whole / part : undefined;
-  if (part === 1) return whole;
-  // (N, 7, 7, 64) as (-1, 3136): the numbers cancel out and N remains.
-  const free = rest.filter((dim) => typeof dim === 'string');
-  return free.length === 1 && product(rest.filter((dim) => typeof dim === 'number')) === part
-    ? free[0]
-    : undefined;
 }
 
 const transpose = shaped((shape, { attributes }) => {

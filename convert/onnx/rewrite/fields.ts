@@ -50,7 +50,7 @@ export function replaceFields(
   return message(fieldsOf(from).flatMap((item) => replace(item) ?? [asIs(item.raw)]));
 }
 
-function asIs(raw: Uint8Array): Chunk {
+export function asIs(raw: Uint8Array): Chunk {
   return { parts: [raw], length: raw.length };
 }
 

@@ -1,13 +1,13 @@
 /** The parts of an ONNX graph that rewrites look at: its nodes with few attributes, and its outputs. */
 import { readMessage } from '../../wire/binary.ts';
 import {
-  byteStringsOf,
   bytesOf,
   messageOf,
   numberOf,
   plainNumbersOf,
   textOf,
   textsOf,
+  utf8TextsOf,
 } from '../../wire/message.ts';
 import type { Message, Table } from '../../wire/table.ts';
 import { ATTRIBUTE, PLAIN_NODE } from '../tables.ts';
@@ -48,15 +48,11 @@ export function nodeOf(content: Uint8Array): RawNode {
     operator: textOf(message, 'operator'),
     inputs: textsOf(message, 'inputs'),
     outputs: textsOf(message, 'outputs'),
-    text: (name) => of(name, (item) => utf8(bytesOf(item, 'text')), ''),
+    text: (name) => of(name, (item) => Buffer.from(bytesOf(item, 'text')).toString(), ''),
     number: (name) => of(name, (item) => numberOf(item, 'int'), 0),
-    texts: (name) => of(name, (item) => byteStringsOf(item, 'texts').map(utf8), []),
+    texts: (name) => of(name, (item) => utf8TextsOf(item, 'texts'), []),
     numbers: (name) => of(name, (item) => plainNumbersOf(item, 'ints'), []),
   };
-}
-
-function utf8(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString();
 }
 
 export interface RawOutput {

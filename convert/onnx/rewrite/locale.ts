@@ -5,8 +5,8 @@
  * dotted capital I, whose lower case is ASCII, are left as they are.)
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
-import { fieldsOf } from './fields.ts';
+import { bytes, integer, message, text } from '../chunk.ts';
+import { fieldsOf, replaceFields } from './fields.ts';
 import type { RawNode } from './graph.ts';
 
 const WITHOUT = ['C', 'POSIX'];
@@ -19,12 +19,11 @@ export function needsLocale(node: RawNode): boolean {
 
 /** The same node with the locale "C". */
 export function withoutLocale(content: Uint8Array): Uint8Array {
-  const kept = fieldsOf(content).filter(
-    (item) => item.number !== 5 || attributeName(item.content) !== 'locale',
+  const others = replaceFields(content, (item) =>
+    item.number === 5 && attributeName(item.content) === 'locale' ? [] : undefined,
   );
   const locale = bytes(5, message([text(1, 'locale'), text(4, 'C'), integer(20, 3)]));
-  const whole = message([...kept.map(({ raw }): Chunk => ({ parts: [raw], length: raw.length })), locale]);
-  return Buffer.concat(whole.parts);
+  return Buffer.concat(message([others, locale]).parts);
 }
 
 function attributeName(content: Uint8Array): string {

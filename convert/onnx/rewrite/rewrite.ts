@@ -9,7 +9,7 @@ import { skimMessage } from '../../batching/skim.ts';
 import { readMessage } from '../../wire/binary.ts';
 import { messageOf, messagesOf, textOf } from '../../wire/message.ts';
 import { bytes, type Chunk, integer, message, text } from '../chunk.ts';
-import { field, fieldsOf, type RawField, replaceFields } from './fields.ts';
+import { asIs, field, fieldsOf, type RawField, replaceFields } from './fields.ts';
 import { nodeOf, OPERATORS, outputOf, type RawNode, type RawOutput } from './graph.ts';
 import { assertAsciiWords, needsLocale, withoutLocale } from './locale.ts';
 
@@ -41,16 +41,12 @@ export async function rewriteOnnx(path: string): Promise<Rewritten> {
   const rewrite = new GraphRewrite(fieldsOf(graph.content));
   const changed = rewrite.run(graph.content);
   const isChanged = rewrite.notes.length > 0;
-  const whole = model.map((item) => (item === graph ? bytes(7, changed) : rawChunk(item)));
+  const whole = model.map((item) => (item === graph ? bytes(7, changed) : asIs(item.raw)));
   return {
     model: isChanged ? message(whole) : undefined,
     labels: rewrite.labels(),
     notes: rewrite.notes,
   };
-}
-
-function rawChunk({ raw }: RawField): Chunk {
-  return { parts: [raw], length: raw.length };
 }
 
 class GraphRewrite {
@@ -109,7 +105,7 @@ class GraphRewrite {
     if (isOwn && itemType) {
       const names = maker.inputs.map((_, i) => `${name}_${i}`);
       this.notes.push(`output "${name}", a list of tensors, became ${names.join(', ')}`);
-      return names.map((each) => outputChunk(each, { parts: [itemType], length: itemType.length }));
+      return names.map((each) => outputChunk(each, asIs(itemType)));
     }
     throw badModel(
       `output "${name}" of ${maker?.operator ?? 'the model'} is a sequence or a map, which is not served; ` +

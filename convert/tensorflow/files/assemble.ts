@@ -5,14 +5,7 @@
  */
 import { badModel } from '../../../lib/contract/errors.ts';
 import type { Problems } from '../../problems.ts';
-import {
-  splitTensor,
-  type TfAttribute,
-  type TfAttributes,
-  type TfFunction,
-  type TfNode,
-  type TfType,
-} from '../graph.ts';
+import { splitTensor, type TfAttributes, type TfFunction, type TfNode, type TfType } from '../graph.ts';
 import type { OrderedNode } from './array-flow.ts';
 import { findLostWrites } from './array-order.ts';
 import { readAttributes } from './attributes.ts';
@@ -20,7 +13,7 @@ import { type HashTables, isHashTable } from './hash-tables.ts';
 import { type CallStack, enter, type Library } from './library.ts';
 import { inOrder } from './order.ts';
 import type { RawNode } from './raw.ts';
-import { carryTypes, readVariable } from './resources.ts';
+import { carryTypes, constant, copyAttributes, readVariable } from './resources.ts';
 import { isAssignment, Scope } from './scope.ts';
 import type { DecodedSizeBudget } from './tensor.ts';
 import { tfType } from './types.ts';
@@ -220,24 +213,10 @@ function pivotsOf(scope: Scope, reached: ReadonlySet<string>): string[] {
   return [...pivots];
 }
 
-function constant(name: string, value: Extract<TfAttribute, { kind: 'tensor' }>['value']): TfNode {
-  return {
-    name,
-    op: 'Const',
-    inputs: [],
-    controlInputs: [],
-    attributes: { dtype: { kind: 'type', value: value.dtype }, value: { kind: 'tensor', value } },
-  };
-}
-
 function typeOf(node: TfNode): TfType {
   const dtype = node.attributes['dtype'];
   if (dtype?.kind !== 'type') throw badModel(`node "${node.name}" has no dtype`);
   return dtype.value;
-}
-
-function copyAttributes(attributes: TfAttributes): Record<string, TfAttribute> {
-  return Object.assign(Object.create(null) as Record<string, TfAttribute>, attributes);
 }
 
 function rename(attributes: TfAttributes, from: string, to: string): TfAttributes {

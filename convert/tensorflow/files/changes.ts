@@ -6,6 +6,7 @@ import type { Problems } from '../../problems.ts';
 import type { TfGraph } from '../graph.ts';
 import { firstCut } from '../predecessors.ts';
 import { isHashTable } from './hash-tables.ts';
+import { keepRangeChecks } from './range-checks.ts';
 import type { RawNode } from './raw.ts';
 import { isAssignment, type Scope } from './scope.ts';
 import { isVariable, sharedKey, type Variables } from './variables.ts';
@@ -38,6 +39,7 @@ export class Changes {
     const isNeeded = (node: RawNode | undefined): boolean =>
       node === undefined || !isState(node) || needed.has(node.name) || shared.has(sharedKey(node));
     this.refuseCheckedLookups(reached, needed);
+    keepRangeChecks(scope, reached);
     const conditional = scope.behindSwitch(reached);
     const skipped: string[] = [];
     const unread: string[] = [];

@@ -3,7 +3,8 @@
  * arguments; the type attribute of each says `resource` and must be changed to the dtype of the variable.
  */
 import { badModel } from '../../../lib/contract/errors.ts';
-import { intAttribute, type TfAttribute, type TfNode, type TfType } from '../graph.ts';
+import type { Tensor } from '../../../lib/contract/tensor.ts';
+import { intAttribute, type TfAttribute, type TfAttributes, type TfNode, type TfType } from '../graph.ts';
 
 interface Carrier {
   /** The attribute with the input types. */
@@ -106,21 +107,21 @@ export function readVariable(node: TfNode, resources: ReadonlyMap<string, TfType
       return { ...withAttribute(node, 'T', { kind: 'type', value: known(type) }), op: 'Shape' };
     case 'VarIsInitializedOp':
     case 'IsVariableInitialized':
-      return always(node);
+      // Every variable is initialized here.
+      return { ...constant(node.name, TRUE), controlInputs: node.controlInputs };
     default:
       return node;
   }
 }
 
-/** Every variable is initialized here. */
-function always(node: TfNode): TfNode {
-  const value = { dtype: 'bool', shape: [], data: new Uint8Array([1]) } as const;
-  return {
-    ...node,
-    op: 'Const',
-    inputs: [],
-    attributes: { dtype: { kind: 'type', value: 'bool' }, value: { kind: 'tensor', value } },
-  };
+const TRUE: Tensor = { dtype: 'bool', shape: [], data: new Uint8Array([1]) };
+
+export function constant(name: string, value: Tensor): TfNode {
+  const attributes = {
+    dtype: { kind: 'type', value: value.dtype },
+    value: { kind: 'tensor', value },
+  } as const;
+  return { name, op: 'Const', inputs: [], controlInputs: [], attributes };
 }
 
 function known(type: TfType | undefined): TfType {
@@ -129,7 +130,9 @@ function known(type: TfType | undefined): TfType {
 }
 
 function withAttribute(node: TfNode, name: string, attribute: TfAttribute): TfNode {
-  const attributes = Object.assign(Object.create(null) as Record<string, TfAttribute>, node.attributes);
-  attributes[name] = attribute;
-  return { ...node, attributes };
+  return { ...node, attributes: Object.assign(copyAttributes(node.attributes), { [name]: attribute }) };
+}
+
+export function copyAttributes(attributes: TfAttributes): Record<string, TfAttribute> {
+  return Object.assign(Object.create(null) as Record<string, TfAttribute>, attributes);
 }

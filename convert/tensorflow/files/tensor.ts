@@ -102,7 +102,7 @@ function decodeTensor(message: Message, budget: DecodedSizeBudget): Tensor {
   }
   if (content.length > 0)
     return { dtype: storage.dtype, shape, data: decodeContent(content, storage, count, true) };
-  const values = numbersOf(message, valueField(number));
+  const values = numbersOf(message, VALUE_FIELDS[typeName(number)] ?? 'int_val');
   return { dtype: storage.dtype, shape, data: expandNumbers(values, storage, count, budget) };
 }
 
@@ -160,27 +160,17 @@ function expandTexts(texts: readonly Uint8Array[], count: number, budget: Decode
   return strings;
 }
 
-function valueField(number: number): string {
-  switch (typeName(number)) {
-    case 'float':
-      return 'float_val';
-    case 'double':
-      return 'double_val';
-    case 'int64':
-      return 'int64_val';
-    case 'uint64':
-      return 'uint64_val';
-    case 'uint32':
-      return 'uint32_val';
-    case 'bool':
-      return 'bool_val';
-    case 'half':
-    case 'bfloat16':
-      return 'half_val';
-    default:
-      return 'int_val';
-  }
-}
+/** The field with the values of a tensor, by type; `int_val` for the others. */
+const VALUE_FIELDS: Readonly<Record<string, string>> = {
+  float: 'float_val',
+  double: 'double_val',
+  int64: 'int64_val',
+  uint64: 'uint64_val',
+  uint32: 'uint32_val',
+  bool: 'bool_val',
+  half: 'half_val',
+  bfloat16: 'half_val',
+};
 
 /** With fewer values than elements the last one repeats; without values all elements are zero. */
 function expandNumbers(
@@ -194,8 +184,8 @@ function expandNumbers(
   const given = values?.length ?? 0;
   checkCount(given, count);
   const native = half === undefined ? dtype : 'uint16';
-  if (values !== undefined && given === count && half === undefined && sameArray(values, dtype))
-    return values.slice();
+  const isWhole = values !== undefined && given === count && half === undefined;
+  if (isWhole && values.constructor === allocate(dtype, 0).constructor) return values.slice();
   if (count > given) budget.take(count - given);
   const array = allocate(native, count);
   if (values !== undefined) {
@@ -204,25 +194,6 @@ function expandNumbers(
     if (given < count && given > 0) (array as Int32Array).fill(array[given - 1] as number, given);
   }
   return half === undefined ? array : widenHalves(array as Uint16Array, half);
-}
-
-function sameArray(values: NumberArray, dtype: Tensor['dtype']): boolean {
-  switch (dtype) {
-    case 'float32':
-      return values instanceof Float32Array;
-    case 'float64':
-      return values instanceof Float64Array;
-    case 'int32':
-      return values instanceof Int32Array;
-    case 'int64':
-      return values instanceof BigInt64Array;
-    case 'uint32':
-      return values instanceof Uint32Array;
-    case 'uint64':
-      return values instanceof BigUint64Array;
-    default:
-      return values instanceof Uint8Array;
-  }
 }
 
 function checkCount(given: number, count: number): void {

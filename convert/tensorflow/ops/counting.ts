@@ -1,4 +1,4 @@
-/** Converts Bincount and UnravelIndex. Numbers outside the counted range are ignored. */
+/** Converts Bincount and UnravelIndex. Numbers outside the counted range are ignored, unless range-checks.ts gives a bound. */
 import type { GraphBuilder } from '../../graph/builder.ts';
 import { constantNumbers } from '../../graph/numbers.ts';
 import { rank, sameDim } from '../../graph/shapes.ts';
@@ -15,6 +15,13 @@ function isWeighted(x: Value, weights: Value): boolean {
   const sizes = weights.shape ?? refuse('needs weights of known rank');
   if (sizes.every((dim, i) => typeof dim === 'number' || sameDim(dim, x.shape?.[i]))) return true;
   return refuse('needs to know whether there are weights; give sizes with --input');
+}
+
+/** The same numbers. onnxruntime fails for an index that is out of range, of which a negative one would count from the end. */
+function checked(x: Value, bound: Value, g: GraphBuilder): Value {
+  const [index, end, zero] = [int64(g, x), int64(g, bound), g.scalar('int64', 0)];
+  const numbers = g.one('Range', [zero, end, g.scalar('int64', 1)]);
+  return g.one('Gather', [numbers, g.one('Where', [g.one('Less', [index, zero]), end, index])]);
 }
 
 /** Counts how often each of 0..size-1 occurs in [n] or [rows, n] numbers, or sums up its weights. */
@@ -35,7 +42,8 @@ function count(node: TfNode, x: Value, size: Value, weights: Value, g: GraphBuil
 
 /** Counts all numbers together, or those of each row. */
 function bincount(rows: boolean): Rule {
-  return (node, [x, size, weights], g) => {
+  return (node, [given, size, weights, bound], g) => {
+    const x = bound ? checked(given, bound, g) : given;
     const dimensions = rank(x);
     if (rows && dimensions > 2) refuse(`counts in ${dimensions} dimensions, at most 2 are possible`);
     if (dimensions === 1 || (rows && dimensions === 2)) return count(node, x, size, weights, g);

@@ -52,19 +52,10 @@ function afterwards(
 }
 
 function activation(on: Arithmetic, x: Value, op: string, node: TfNode): Value {
-  switch (op) {
-    case 'Relu':
-    case 'Elu':
-    case 'Sigmoid':
-    case 'Tanh':
-      return on.do(op, [x]);
-    case 'Relu6':
-      return on.do('Clip', [x, on.number(x, 0), on.number(x, 6)]);
-    case 'LeakyRelu':
-      return on.do('LeakyRelu', [x], { alpha: { float: floatAttribute(node, 'leakyrelu_alpha', 0.2) } });
-    default:
-      return refuse(`is fused with ${op}, which is not supported`);
-  }
+  if (['Relu', 'Elu', 'Sigmoid', 'Tanh'].includes(op)) return on.do(op, [x]);
+  if (op === 'Relu6') return on.do('Clip', [x, on.number(x, 0), on.number(x, 6)]);
+  if (op !== 'LeakyRelu') return refuse(`is fused with ${op}, which is not supported`);
+  return on.do(op, [x], { alpha: { float: floatAttribute(node, 'leakyrelu_alpha', 0.2) } });
 }
 
 /** A rule with two inputs, followed by the fused operations. */

@@ -1,15 +1,15 @@
 /**
  * Converts an outcome to the fields of its Redis hash and back. `value` belongs to the old contract (base64 Arrow,
  * filter text or "NaN") and is all that old clients read; it is float32 only, so other dtypes are stored a second time,
- * exactly.
+ * exactly. What is too large for Redis has a pointer to S3 in its place.
  */
 import { decodeArrowResult, encodeArrowResult } from '../../codecs/arrow/result.ts';
 import { decodeBase64, encodeBase64 } from '../../codecs/base64.ts';
 import { decodeTensors, encodeTensors } from '../../codecs/safetensors.ts';
 import { decodeValue, encodeValue } from '../../codecs/values/value-frame.ts';
 import { errorCodeOf, ServingError } from '../../contract/errors.ts';
-import { LIMITS } from '../../contract/limits.ts';
-import type { Result } from '../../contract/result.ts';
+import { LIMITS, overLimit } from '../../contract/limits.ts';
+import type { LargePointer, Result } from '../../contract/result.ts';
 import type { NamedTensor, Outcome } from '../../contract/values.ts';
 import type { WorkerValue } from '../../contract/worker-values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../../pipeline/postprocess.ts';
@@ -26,69 +26,105 @@ export interface StoredFields {
   readonly outputs: string;
   /** base64: safetensors when an output is not float32; without outputs, the value of a worker. */
   readonly exact: string;
+  /** JSON of a LargePointer, where the values are in S3. */
+  readonly large?: string;
 }
 
+/** The values of an outcome that are over LIMITS.resultBytes, for S3. */
+export interface LargeContent {
+  readonly form: LargePointer['form'];
+  readonly bytes: Uint8Array;
+  /** As in StoredFields. */
+  readonly outputs: string;
+}
+
+type Serialized = { readonly fields: StoredFields } | { readonly large: LargeContent };
+
+/** Of an outcome for which there is no S3: it fails when it is too large for Redis. */
 export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
-  if (!outcome.ok) return failed(outcome.error);
-  const { value } = outcome;
+  const made = serializeOutcome(outcome, filter);
+  if ('fields' in made) return made.fields;
+  return failedFields(tooLarge(made.large.bytes.byteLength, 'resultBytes'));
+}
+
+/** Never throws. */
+export function serializeOutcome(outcome: Outcome, filter: Filter | undefined): Serialized {
+  if (!outcome.ok) return { fields: failedFields(outcome.error) };
+  const { value, outputs } = outcome;
   try {
     if (value !== undefined) {
       if (filter) throw needsTensors(filter);
-      return { ...serializeValue(value), status: 'succeeded', error: '', outputs: '' };
+      return serializeValue(value);
     }
-    if (filter) {
-      return {
-        status: 'succeeded',
-        value: filterText(outcome.outputs, filter),
-        error: '',
-        outputs: '',
-        exact: '',
-      };
-    }
-    const { outputs } = outcome;
-    assertResultSize(outputs);
-    const allFloat = outputs.every((output) => output.dtype === 'float32');
-    // The contract's Arrow results hold numbers only, so text outputs are stored as the JSON of /predict.
-    const hasText = outputs.some((output) => output.dtype === 'string');
-    return {
-      status: 'succeeded',
-      value: hasText ? outputsText(outputs) : encodeBase64(encodeArrowResult(outputs)),
-      error: '',
-      outputs: JSON.stringify(outputs.map((output) => output.name)),
-      exact: allFloat
-        ? ''
-        : encodeBase64(encodeTensors(new Map(outputs.map((output) => [output.name, output])))),
-    };
+    return filter ? serializeText(filterText(outputs, filter)) : serializeOutputs(outputs);
   } catch (error) {
-    return failed(ServingError.from(error));
+    return { fields: failedFields(ServingError.from(error)) };
   }
 }
 
-/** bytes as base64, anything else as JSON that anybody reads; and beside it the value itself. */
-function serializeValue(value: WorkerValue): Pick<StoredFields, 'value' | 'exact'> {
-  const exact = encodeBase64(encodeValue(value));
-  const text = value instanceof Uint8Array ? encodeBase64(value) : valueText(value);
-  const bytes = exact.length + Buffer.byteLength(text);
-  if (bytes <= LIMITS.resultBytes) return { value: text, exact };
-  throw new ServingError(
-    'too_large',
-    `the result has ${bytes} bytes, over the limit of ${LIMITS.resultBytes}; let the worker return less`,
-  );
+function serializeText(text: string): Serialized {
+  if (Buffer.byteLength(text) <= LIMITS.resultBytes) return succeeded({ value: text });
+  return large({ form: 'text', bytes: Buffer.from(text), outputs: '' });
 }
 
-/** Refuses a result before it is encoded: four bytes an element, and a third more as base64. */
-function assertResultSize(outputs: readonly NamedTensor[]): void {
+function serializeOutputs(outputs: readonly NamedTensor[]): Serialized {
+  const names = JSON.stringify(outputs.map((output) => output.name));
+  const toExact = () => encodeTensors(new Map(outputs.map((output) => [output.name, output])));
+  // Refused before it is encoded. A text has a byte or more.
+  const bytes = outputs.reduce(
+    (sum, { data }) => sum + ('byteLength' in data ? data.byteLength : data.length),
+    0,
+  );
+  if (bytes > LIMITS.largeResultBytes) throw tooLarge(bytes, 'largeResultBytes');
   const elements = outputs.reduce((sum, { data }) => sum + data.length, 0);
-  const bytes = Math.ceil((elements * 4 * 4) / 3);
-  if (bytes <= LIMITS.resultBytes) return;
-  throw new ServingError(
+  // In Arrow, an element has eight bytes, and a third more as base64.
+  if (elements * 8 <= LIMITS.resultBytes) {
+    const allFloat = outputs.every((output) => output.dtype === 'float32');
+    // The contract's Arrow results hold numbers only, so text outputs are stored as the JSON of /predict.
+    const hasText = outputs.some((output) => output.dtype === 'string');
+    const value = hasText ? outputsText(outputs) : encodeBase64(encodeArrowResult(outputs));
+    const exact = allFloat ? '' : encodeBase64(toExact());
+    if (Buffer.byteLength(value) + exact.length <= LIMITS.resultBytes)
+      return succeeded({ value, outputs: names, exact });
+  }
+  return large({ form: 'tensors', bytes: toExact(), outputs: names });
+}
+
+/** bytes as base64, anything else as JSON that anybody reads; and beside it the value itself. */
+function serializeValue(value: WorkerValue): Serialized {
+  const isBytes = value instanceof Uint8Array;
+  const frame = encodeValue(value);
+  if (frame.byteLength <= LIMITS.resultBytes) {
+    const exact = encodeBase64(frame);
+    const text = isBytes ? encodeBase64(value) : valueText(value);
+    if (exact.length + Buffer.byteLength(text) <= LIMITS.resultBytes)
+      return succeeded({ value: text, exact });
+  }
+  return large({ form: isBytes ? 'bytes' : 'value', bytes: isBytes ? value : frame, outputs: '' });
+}
+
+function succeeded(fields: Partial<StoredFields>): Serialized {
+  return { fields: { ...NO_FIELDS, ...fields } };
+}
+
+function large(content: LargeContent): Serialized {
+  const { byteLength } = content.bytes;
+  if (byteLength > LIMITS.largeResultBytes) throw tooLarge(byteLength, 'largeResultBytes');
+  return { large: content };
+}
+
+function tooLarge(bytes: number, limit: 'resultBytes' | 'largeResultBytes'): ServingError {
+  const { message } = overLimit(limit, `the result has ${bytes} bytes or more, which are`);
+  return new ServingError(
     'too_large',
-    `the result has ${elements} numbers, about ${bytes} bytes, over the limit of ${LIMITS.resultBytes}; keep less of it with postProcessing`,
+    `${message}; keep less of it with postProcessing, or let the worker return less`,
   );
 }
 
-function failed(error: ServingError): StoredFields {
-  return { status: 'failed', value: 'NaN', error: JSON.stringify(error), outputs: '', exact: '' };
+const NO_FIELDS: StoredFields = { status: 'succeeded', value: '', error: '', outputs: '', exact: '' };
+
+export function failedFields(error: ServingError): StoredFields {
+  return { ...NO_FIELDS, status: 'failed', value: 'NaN', error: JSON.stringify(error) };
 }
 
 /** Whether a hash is the outcome of this enqueue. A cancellation lists the enqueues that it is the outcome of. */
@@ -108,6 +144,11 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
   if (status === 'failed' || status === 'cancelled' || (status === undefined && value === 'NaN'))
     throw failure(uri, error);
   if (value === undefined) throw new ServingError('internal', 'the stored result has no value', { uri });
+  if (fields['large']) {
+    const pointer = readPointer(fields['large']);
+    const { finishedAt: at } = pointer;
+    return { uri, outputs: [], filtered: undefined, model, finishedAt: at, identity, large: pointer };
+  }
   const isText = status === undefined ? value.startsWith('[') : !fields['outputs'];
   // A filter's text has no exact form.
   const isValue = isText && Boolean(fields['exact']);
@@ -123,13 +164,30 @@ export function parseResult(uri: string, fields: Readonly<Record<string, string>
 }
 
 function readOutputs(fields: Readonly<Record<string, string>>, value: string): NamedTensor[] {
-  if (fields['exact']) {
-    const named = decodeTensors(decodeBase64(fields['exact']));
-    return [...named].map(([name, tensor]) => ({ name, ...tensor }));
-  }
+  if (fields['exact']) return namedTensors(decodeBase64(fields['exact']));
   const names = fields['outputs'] ? (JSON.parse(fields['outputs']) as string[]) : [];
   const tensors = decodeArrowResult(decodeBase64(value));
   return tensors.map((tensor, i) => ({ name: names[i] ?? `output${i}`, ...tensor }));
+}
+
+/** Who can write to Redis must not name other objects than results. @throws internal */
+function readPointer(text: string): LargePointer {
+  const pointer = JSON.parse(text) as LargePointer;
+  if (/^results\/[\w-]{1,80}\/[0-9a-f-]{36}$/.test(pointer.key)) return pointer;
+  throw new ServingError('internal', 'the pointer of the stored result names something else than a result');
+}
+
+/** The result with what the object of its pointer holds. @throws bad_request, ProtocolError when it is something else */
+export function withContent(result: Result, form: LargePointer['form'], bytes: Uint8Array): Result {
+  const { large: _, ...whole } = result;
+  if (form === 'bytes') return { ...whole, value: bytes };
+  if (form === 'value') return { ...whole, value: decodeValue(bytes) };
+  if (form === 'text') return { ...whole, filtered: JSON.parse(Buffer.from(bytes).toString()) as unknown };
+  return { ...whole, outputs: namedTensors(bytes) };
+}
+
+function namedTensors(bytes: Uint8Array): NamedTensor[] {
+  return [...decodeTensors(bytes)].map(([name, tensor]) => ({ name, ...tensor }));
 }
 
 function failure(uri: string, text: string | undefined): ServingError {

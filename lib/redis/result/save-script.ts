@@ -14,7 +14,7 @@ const EXPIRED_PER_CALL = 1_000;
 
 /** The number of arguments before the metrics, and of each record after them. */
 const HEAD = 11;
-const PER_RECORD = 8;
+const PER_RECORD = 9;
 
 /**
  * An outcome becomes the result of its uri when its enqueue is later than every enqueue that has had an outcome. A result
@@ -60,8 +60,8 @@ end`;
 /**
  * KEYS: index, metrics, then one result per record, and then what else it touches, which only a cluster needs to know. ARGV: ttl ms, now ms, model, channel prefix, metrics ttl ms, number of
  * metric pairs, state prefix, prefix of taken messages, for how long a message may come again in ms, prefix and ttl ms of
- * idempotency records; then those pairs, then 8 texts per record: uri, status, value, error, outputs, exact, message id,
- * order.
+ * idempotency records; then those pairs, then 9 texts per record: uri, status, value, error, outputs, exact, message id,
+ * order, large.
  * Returns how many were written and the places (from 0) of those whose key holds something else than a hash.
  * A client's retry of an enqueue that has its outcome moves its place in the order, and changes nothing else: what was sent
  * before the retry is earlier than it, in whichever order they are delivered.
@@ -122,6 +122,7 @@ for i = 3, final do
       put('error', ARGV[a + 3])
       put('outputs', ARGV[a + 4])
       put('exact', ARGV[a + 5])
+      put('large', ARGV[a + 8])
       if replays > 0 then put('replays', replays) end
       if id ~= '' and last ~= '' then
         put('message', id)

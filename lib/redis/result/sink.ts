@@ -1,33 +1,41 @@
-/** The last step of a queued record: postprocesses its outcome and saves it in Redis. */
+/** The last step of a queued record: postprocesses its outcome and saves it in Redis, or in S3 what is too large for it. */
+import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
 import type { Timers } from '../../metrics/timers.ts';
-import type { Filter } from '../../pipeline/postprocess.ts';
 import type { Sink } from '../../pipeline/serve.ts';
 import type { ResultStore } from '../results.ts';
-import { serializeResult } from './fields.ts';
+import { type SerializeSettings, serializeResults } from './large.ts';
+import type { Finished } from './writer.ts';
 
-interface SaveSettings {
-  readonly filter?: Filter | undefined;
+interface SaveSettings extends SerializeSettings {
   /** Saved in the same round trip. */
   readonly timers?: Timers;
 }
 
-/** A record whose key has another type is not saved: its message is delivered again, and the others are saved. */
-export function resultSink(results: Pick<ResultStore, 'save'>, { filter, timers }: SaveSettings = {}): Sink {
+/**
+ * A record whose key has another type, or whose large result S3 does not take, is not saved: its message is delivered
+ * again, and the others are saved.
+ */
+export function resultSink(results: Pick<ResultStore, 'save'>, settings: SaveSettings = {}): Sink {
   return {
     async save(finished, model) {
+      const unsaved = new Set<string>();
+      const serialized = await serializeResults(finished, model, settings);
+      const saved: Finished[] = [];
+      for (const [i, { id, enqueue, uri }] of finished.entries()) {
+        const fields = serialized[i] as (typeof serialized)[number];
+        if (!(fields instanceof ServingError)) saved.push({ uri, fields, message: id, enqueue });
+        else {
+          unsaved.add(id);
+          logError(fields, { messageId: id });
+        }
+      }
       const blocked = new Set<string>();
-      const fields = finished.map(({ id, enqueue, uri, outcome }) => ({
-        uri,
-        fields: serializeResult(outcome, filter),
-        message: id,
-        enqueue,
-      }));
-      await results.save(fields, model, timers, (uri, error) => {
+      await results.save(saved, model, settings.timers, (uri, error) => {
         blocked.add(uri);
         logError(error, { messageId: finished.find((record) => record.uri === uri)?.id });
       });
-      return finished.filter(({ uri }) => blocked.has(uri)).map(({ id }) => id);
+      return finished.filter(({ id, uri }) => unsaved.has(id) || blocked.has(uri)).map(({ id }) => id);
     },
   };
 }

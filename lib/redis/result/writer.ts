@@ -193,7 +193,7 @@ export class ResultWriter {
     for (const { uri, fields, message = '', enqueue = UNKNOWN } of finished) {
       keys.push(resultKey(job, uri));
       values.push(uri, fields.status, fields.value, fields.error, fields.outputs, fields.exact);
-      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue));
+      values.push(redeliveryMs > 0 ? message : '', serializeOrder(enqueue), fields.large ?? '');
     }
     // A slot that moves has some of its keys at another node. The script runs only where all of them are.
     if (this.#connection.isCluster)

@@ -4,11 +4,12 @@ It calls `do_work` over and over until it is retired, and reports how that goes.
 """
 import threading
 import traceback
+from typing import Any, Dict, Optional
 
 from ..client import WKRWorker
-from .frames import ProtocolError
+from .frames import Header, ProtocolError
 from .logger import new_logger
-from .process import FAULT_BYTES, cut, in_phase, leave, load_class, receive_open, run_process, text_of
+from .process import FAULT_BYTES, Connection, cut, in_phase, leave, load_class, receive_open, run_process, text_of
 
 _LEAST_PAUSE_S = 0.03
 _MOST_PAUSE_S = 5.0
@@ -16,12 +17,12 @@ _MOST_PAUSE_S = 5.0
 _REPORT_S = 0.2
 
 
-def pause_s(failures):
+def pause_s(failures: int) -> float:
     """Returns how long to wait after so many failed calls in a row."""
-    return min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2 ** min(failures - 1, 16))
+    return min(_MOST_PAUSE_S, _LEAST_PAUSE_S * 2.0 ** min(failures - 1, 16))
 
 
-def serve(connection):
+def serve(connection: Connection) -> None:
     opened = receive_open(connection)
     worker = in_phase("load", lambda: _load(opened))
     connection.send({"type": "loaded"})
@@ -55,14 +56,14 @@ def serve(connection):
 class _Progress:
     """Counts calls. A thread reports the counts, so that they are known while a call takes long."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._changed = threading.Event()
         self._lock = threading.Lock()
-        self._counts = {"done": 0, "failed": 0, "lastError": ""}
+        self._counts: Dict[str, Any] = {"done": 0, "failed": 0, "lastError": ""}
         threading.Thread(target=self._run, daemon=True).start()
 
-    def add(self, error=None):
+    def add(self, error: Optional[BaseException] = None) -> None:
         with self._lock:
             if error is None:
                 self._counts["done"] += 1
@@ -71,12 +72,12 @@ class _Progress:
                 self._counts["lastError"] = cut(f"{type(error).__name__}: {text_of(error)}", FAULT_BYTES)
         self._changed.set()
 
-    def report(self):
+    def report(self) -> None:
         # The lock keeps the reports in their order, and their frames whole.
         with self._lock:
             self._connection.send({"type": "progress", **self._counts})
 
-    def _run(self):
+    def _run(self) -> None:
         pause = threading.Event()
         while True:
             self._changed.wait()
@@ -85,7 +86,7 @@ class _Progress:
             pause.wait(_REPORT_S)
 
 
-def _await_retire(connection, retiring):
+def _await_retire(connection: Connection, retiring: threading.Event) -> None:
     try:
         header, _ = connection.receive()
         if header.get("type") != "retire":
@@ -96,7 +97,7 @@ def _await_retire(connection, retiring):
         leave(1)
 
 
-def _load(opened):
+def _load(opened: Header) -> Any:
     found = load_class(opened["worker"], opened["directory"])
     if not issubclass(found, WKRWorker):
         # It may implement what it needs, and gets the rest.

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any, List, Optional, Tuple
 
 
 class Launched:
@@ -12,24 +13,26 @@ class Launched:
     # How long close() waits before it kills the service.
     _stop_s = 15
 
-    def __init__(self, cls, args):
+    def __init__(self, cls: Any, args: Any) -> None:
         module, directory = _module_of(cls)
         self._command = [self._command_name, f"{module}.{cls.__qualname__}", *_words(args)]
         self._directory = directory
-        self._process = None
+        self._process: Optional["subprocess.Popen[bytes]"] = None
 
-    def start(self):
+    def start(self) -> None:
         # A group of its own: Ctrl-C reaches it through close() alone, once.
         try:
             self._process = subprocess.Popen(self._command, cwd=self._directory, start_new_session=True)
         except FileNotFoundError as error:
             raise RuntimeError(f"{self._command_name} is not on the PATH; it comes with the npm package") from error
 
-    def join(self):
+    def join(self) -> int:
         """Waits until the service has ended and returns its exit code."""
+        if self._process is None:
+            raise RuntimeError("start() was not called")
         return self._process.wait()
 
-    def close(self):
+    def close(self) -> None:
         """Lets the service finish what it has accepted, and ends it."""
         if self._process is None or self._process.poll() is not None:
             return
@@ -40,23 +43,23 @@ class Launched:
             self._process.kill()
             self._process.wait()
 
-    def __enter__(self):
+    def __enter__(self) -> "Launched":
         self.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
 
-def _module_of(cls):
-    path = os.path.abspath(sys.modules[cls.__module__].__file__)
+def _module_of(cls: Any) -> Tuple[str, str]:
+    path = os.path.abspath(str(sys.modules[cls.__module__].__file__))
     if cls.__module__ != "__main__":
         # As many folders up as the name has dots.
         return cls.__module__, os.path.abspath(os.path.join(path, *[os.pardir] * (cls.__module__.count(".") + 1)))
     return os.path.splitext(os.path.basename(path))[0], os.path.dirname(path)
 
 
-def _words(args):
+def _words(args: Any) -> List[str]:
     if isinstance(args, (list, tuple)):
         return [str(word) for word in args]
     words = []

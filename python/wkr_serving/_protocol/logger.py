@@ -1,11 +1,12 @@
 """Loggers that write to stdout and errors to stderr: the service puts one into its .log, the other into its .err."""
 import logging
 import sys
+from typing import Any, Callable
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def new_logger(name, verbose):
+def new_logger(name: str, verbose: bool) -> logging.Logger:
     """Returns a logger with `debug`, `info`, `warning` and `error`."""
     logger = logging.getLogger(name)
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -16,7 +17,7 @@ def new_logger(name, verbose):
     return logger
 
 
-def _handler(stream, is_for):
+def _handler(stream: Any, is_for: Callable[[logging.LogRecord], bool]) -> logging.Handler:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter(_FORMAT))
     handler.addFilter(is_for)

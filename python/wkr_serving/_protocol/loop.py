@@ -1,17 +1,19 @@
 """The process of a worker: `python3 -m wkr_serving._protocol.loop`, with frames on the descriptors 3 and 4."""
+import importlib
 import io
 import os
 import shutil
 import sys
 import tempfile
 import traceback
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy
 
 from ..server import WKRHardWorker, helper
-from .frames import ProtocolError
-from .process import (
-    FAULT_BYTES, TYPE_BYTES, cut, in_phase, json_bytes, leave, load_class, receive_open, run_process, text_of)
+from .frames import Header, ProtocolError
+from .process import (FAULT_BYTES, TYPE_BYTES, Connection, cut, in_phase, json_bytes, leave, load_class,
+                      receive_open, run_process, text_of)
 from .values import ValueReader, ValueWriter
 
 _FAULTS_BYTES = 256 * 1024
@@ -22,13 +24,13 @@ _SAMPLE_NAMES = 64
 class BatchError(Exception):
     """A whole batch fails; `kind` says why."""
 
-    def __init__(self, kind, name, message):
+    def __init__(self, kind: str, name: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
         self.name = name
 
 
-def serve(connection):
+def serve(connection: Connection) -> None:
     job = Job(receive_open(connection))
     connection.send({"type": "ready", "retryAlone": bool(job.worker.retry_alone), "imageAs": job.image_as})
     while True:
@@ -46,8 +48,8 @@ def serve(connection):
 class Job:
     """A worker that is loaded, and its model."""
 
-    def __init__(self, opened):
-        self.tmp_dir = None
+    def __init__(self, opened: Header) -> None:
+        self.tmp_dir = ""
         worker = in_phase("load", lambda: self._load(opened))
         envs = in_phase("get_env", lambda: worker.get_env(worker.device_id, self.tmp_dir))
         self._preprocess = in_phase("get_preprocess", lambda: _function(worker.get_preprocess(envs)))
@@ -56,7 +58,7 @@ class Job:
             "get_model", lambda: worker.get_model(envs, worker.model_dir, worker.model_name, self.tmp_dir))
         self.worker = worker
 
-    def run(self, header, blocks):
+    def run(self, header: Header, blocks: List[bytearray]) -> Tuple[Header, List[Any]]:
         """Returns the answer to a batch: its header and its blocks."""
         answer = {"type": "result", "id": header["id"]}
         items, faults = self._read(header["items"], blocks)
@@ -74,14 +76,14 @@ class Job:
         answer["statistics"] = _statistics(self.worker._take_statistics())
         return answer, blocks
 
-    def close(self):
+    def close(self) -> None:
         try:
             self.worker.off_model(self._model)
         except Exception:
             traceback.print_exc()
         shutil.rmtree(self.tmp_dir, ignore_errors=True)
 
-    def _load(self, opened):
+    def _load(self, opened: Header) -> Any:
         found = load_class(opened["worker"], opened["directory"])
         if not issubclass(found, WKRHardWorker):
             # It may implement what it needs, and gets the rest.
@@ -100,11 +102,12 @@ class Job:
         self.tmp_dir = tempfile.mkdtemp(prefix=f"worker-{worker.worker_id}-", dir=worker.tmp_folder)
         return worker
 
-    def _read(self, values, blocks):
+    def _read(self, values: List[Any], blocks: List[bytearray]) -> Tuple[List[Any], List[Optional[Exception]]]:
         """Returns the items, and for every slot of the batch None or the error of an image that cannot be read."""
         images = _Images(self.image_as)
         reader = ValueReader(blocks, images.read)
-        items, faults = [], []
+        items: List[Any] = []
+        faults: List[Optional[Exception]] = []
         for value in values:
             images.error = None
             item = reader.read(value)
@@ -114,7 +117,7 @@ class Job:
         reader.end()
         return items, faults
 
-    def _predict(self, items):
+    def _predict(self, items: List[Any]) -> List[Any]:
         try:
             given = self._preprocess(self.worker.batching(items))
             result = self.worker.predict(self._model, given)
@@ -131,11 +134,11 @@ class Job:
 
 
 class _Images:
-    def __init__(self, form):
+    def __init__(self, form: str) -> None:
         self._form = form
-        self.error = None
+        self.error: Optional[Exception] = None
 
-    def read(self, data):
+    def read(self, data: bytes) -> Any:
         if self._form == "bytes":
             return data
         try:
@@ -147,9 +150,9 @@ class _Images:
             return None
 
 
-def _open_image(data):
+def _open_image(data: bytes) -> Any:
     try:
-        from PIL import Image
+        Image = importlib.import_module("PIL.Image")
     except ImportError as error:
         raise ImportError('Pillow is not installed: install it, or set image_as to "rgb" or "bytes"') from error
     image = Image.open(io.BytesIO(data))
@@ -160,10 +163,10 @@ def _open_image(data):
 class _FaultBudget:
     """Keeps the errors of a large batch within a header."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._left = _FAULTS_BYTES
 
-    def take(self, error):
+    def take(self, error: BaseException) -> Dict[str, str]:
         name = cut(type(error).__name__, min(TYPE_BYTES, self._left))
         self._left -= json_bytes(name)
         message = cut(text_of(error), min(FAULT_BYTES, self._left))
@@ -171,7 +174,7 @@ class _FaultBudget:
         return {"type": name, "message": message}
 
 
-def _outcome(result, index, writer, budget):
+def _outcome(result: Any, index: int, writer: ValueWriter, budget: _FaultBudget) -> Dict[str, Any]:
     if isinstance(result, BaseException):
         return {"error": budget.take(result)}
     try:
@@ -180,7 +183,7 @@ def _outcome(result, index, writer, budget):
         return {"error": budget.take(error)}
 
 
-def _check_length(result, items):
+def _check_length(result: Any, items: List[Any]) -> None:
     scalar = isinstance(result, numpy.ndarray) and result.ndim == 0
     if scalar or not isinstance(result, (list, tuple, numpy.ndarray)):
         raise BatchError("shape", "TypeError", f"the result is a {type(result).__name__}, not a list, tuple or array")
@@ -188,8 +191,8 @@ def _check_length(result, items):
         raise BatchError("length", "ValueError", f"{len(result)} results for {len(items)} items")
 
 
-def _statistics(samples):
-    statistics = {}
+def _statistics(samples: List[Tuple[str, float]]) -> Dict[str, List[float]]:
+    statistics: Dict[str, List[float]] = {}
     for name, sample in samples[-_SAMPLES:]:
         name = cut(name, TYPE_BYTES)
         if name in statistics or len(statistics) < _SAMPLE_NAMES:
@@ -197,10 +200,11 @@ def _statistics(samples):
     return statistics
 
 
-def _function(value):
+def _function(value: Any) -> Callable[[Any], Any]:
     if not callable(value):
         raise TypeError(f"it returned a {type(value).__name__}, not a function")
-    return value
+    function: Callable[[Any], Any] = value
+    return function
 
 
 if __name__ == "__main__":

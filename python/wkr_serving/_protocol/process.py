@@ -10,9 +10,10 @@ import signal
 import sys
 import threading
 import traceback
+from typing import Any, Callable, Dict, NoReturn, Sequence
 
 from .. import __version__
-from .frames import FrameReader, ProtocolError, dump_json, write_frame
+from .frames import Frame, FrameReader, Header, ProtocolError, dump_json, write_frame
 
 PROTOCOL = 1
 FAULT_BYTES = 4 * 1024
@@ -30,7 +31,7 @@ _WORKER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 class StartError(Exception):
     """The worker cannot start; `phase` says where."""
 
-    def __init__(self, phase, error):
+    def __init__(self, phase: str, error: BaseException) -> None:
         super().__init__(phase)
         self.phase = phase
         self.error = error
@@ -39,7 +40,7 @@ class StartError(Exception):
 class Connection:
     """The two pipes. A thread reads ahead, so that the end of the service is seen while the worker computes."""
 
-    def __init__(self, read_descriptor, write_descriptor):
+    def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
         incoming, outgoing = _move(read_descriptor), _move(write_descriptor)
         os.register_at_fork(
             before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS),
@@ -48,17 +49,17 @@ class Connection:
         )
         self._reader = FrameReader(open(incoming, "rb", buffering=0, closefd=False))
         self._stream = open(outgoing, "wb", buffering=64 * 1024, closefd=False)
-        self._frames = queue.SimpleQueue()
+        self._frames: "queue.SimpleQueue[Frame]" = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
 
-    def send(self, header, blocks=()):
+    def send(self, header: Header, blocks: Sequence[Any] = ()) -> None:
         write_frame(self._stream, header, blocks)
 
-    def receive(self):
+    def receive(self) -> Frame:
         """Returns the next header and its blocks."""
         return self._frames.get()
 
-    def _read(self):
+    def _read(self) -> None:
         try:
             while True:
                 frame = self._reader.read()
@@ -73,13 +74,14 @@ class Connection:
         os._exit(1)
 
 
-def run_process(serve):
+def run_process(serve: Callable[[Connection], None]) -> None:
     """Runs `serve(connection)`, which opens the worker and never returns."""
     try:
         end_with_parent()
         ignore_signals()
         # What cannot be written in the encoding of the log must not fail a batch.
-        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+        stdout: Any = sys.stdout
+        stdout.reconfigure(line_buffering=True, errors="backslashreplace")
         connection = Connection(3, 4)
         hello = {"type": "hello", "protocol": PROTOCOL, "language": "python"}
         connection.send({**hello, "runtime": platform.python_version(), "version": __version__})
@@ -93,7 +95,7 @@ def run_process(serve):
         leave(1)
 
 
-def receive_open(connection):
+def receive_open(connection: Connection) -> Header:
     header, _ = connection.receive()
     if header.get("type") != "open":
         raise ProtocolError("malformed message: open is expected first")
@@ -103,14 +105,14 @@ def receive_open(connection):
     return header
 
 
-def in_phase(phase, work):
+def in_phase(phase: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except BaseException as error:
         raise StartError(phase, error) from error
 
 
-def load_class(name, directory):
+def load_class(name: str, directory: str) -> Any:
     """Imports a class such as server.Worker from a directory, which becomes the current one."""
     directory = os.path.abspath(directory)
     if not _WORKER.fullmatch(name):
@@ -128,7 +130,7 @@ def load_class(name, directory):
     return found
 
 
-def fault_with_traceback(error):
+def fault_with_traceback(error: BaseException) -> Dict[str, str]:
     traceback.print_exception(type(error), error, error.__traceback__)
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     # Its end says most.
@@ -138,25 +140,25 @@ def fault_with_traceback(error):
     return {"type": cut(type(error).__name__, TYPE_BYTES), "message": message, "traceback": lines}
 
 
-def text_of(error):
+def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
         return "its text cannot be had"
 
 
-def cut(text, limit):
+def cut(text: str, limit: int) -> str:
     text = text[:limit]
     while json_bytes(text) > limit:
         text = text[: len(text) * 7 // 8]
     return text
 
 
-def json_bytes(text):
+def json_bytes(text: str) -> int:
     return len(dump_json(text)) - 2
 
 
-def end_with_parent():
+def end_with_parent() -> None:
     """Lets the kernel end this process with its parent, even while the worker holds the interpreter's lock.
 
     A parent that ended before this sends no `open`.
@@ -168,19 +170,19 @@ def end_with_parent():
         os._exit(1)
 
 
-def ignore_signals():
+def ignore_signals() -> None:
     """The service retires its workers. Not SIG_IGN, which the worker's subprocesses would inherit."""
     for number in _SIGNALS:
         signal.signal(number, lambda *_: None)
 
 
-def _move(descriptor):
+def _move(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     os.close(descriptor)
     return moved
 
 
-def _forget(incoming, outgoing):
+def _forget(incoming: int, outgoing: int) -> None:
     """In a process that the worker forks: it must neither hold the pipes open nor survive a request to end."""
     os.close(incoming)
     os.close(outgoing)
@@ -190,7 +192,7 @@ def _forget(incoming, outgoing):
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
-def leave(code):
+def leave(code: int) -> NoReturn:
     """Ends the process without waiting for threads of the worker."""
     for stream in (sys.stdout, sys.stderr):
         try:

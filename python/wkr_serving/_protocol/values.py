@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from datetime import datetime
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 import numpy
 
@@ -35,14 +36,14 @@ _SCALARS = (type(None), bool, int, float, str, bytes, datetime, numpy.generic)
 class ValueWriter:
     """Writes the values of one frame, and collects its blocks."""
 
-    def __init__(self):
-        self.blocks = []
+    def __init__(self) -> None:
+        self.blocks: List[Any] = []
         self._block_bytes = 0
         self._header_bytes = 0
         self._size = 0
-        self._path = []
+        self._path: List[str] = []
 
-    def write(self, value, name):
+    def write(self, value: Any, name: str) -> Any:
         """Returns the value for the header; `name` begins the path in an error.
 
         Raises TypeError with the path of what cannot be sent. The blocks are then as they were before.
@@ -63,7 +64,7 @@ class ValueWriter:
             self._block_bytes = block_bytes
             raise
 
-    def _value(self, value, depth):
+    def _value(self, value: Any, depth: int) -> Any:
         # An upper bound of the value's JSON, so that it is not written only to be measured.
         self._size += 64
         if value is None:
@@ -91,7 +92,7 @@ class ValueWriter:
             raise self._refuse(f"is nested deeper than {DEPTH} levels")
         return self._container(value, depth)
 
-    def _container(self, value, depth):
+    def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return self._dict(value, depth)
         if isinstance(value, list):
@@ -104,10 +105,10 @@ class ValueWriter:
             return {TAG: "set", "items": self._items(value, depth)}
         raise self._refuse(f"a {type(value).__name__} cannot be sent")
 
-    def _items(self, items, depth):
+    def _items(self, items: Iterable[Any], depth: int) -> List[Any]:
         return [self._at(f"[{i}]", item, depth) for i, item in enumerate(items)]
 
-    def _dict(self, value, depth):
+    def _dict(self, value: Dict[Any, Any], depth: int) -> Dict[str, Any]:
         entries = []
         for key, item in value.items():
             if not isinstance(key, str):
@@ -117,19 +118,19 @@ class ValueWriter:
             entries.append([key, self._at(place, item, depth)])
         return {TAG: "dict", "items": entries} if TAG in value else dict(entries)
 
-    def _at(self, place, value, depth):
+    def _at(self, place: str, value: Any, depth: int) -> Any:
         self._path.append(place)
         written = self._value(value, depth + 1)
         self._path.pop()
         return written
 
-    def _scalar(self, value):
+    def _scalar(self, value: Any) -> Any:
         kind, size = value.dtype.kind, value.dtype.itemsize
         if kind in "biu" or (kind == "f" and size <= 8) or kind in "US":
             return value.item() if kind != "f" else float(value)
         raise self._refuse(f"a {type(value).__name__} cannot be sent")
 
-    def _int(self, value):
+    def _int(self, value: int) -> Any:
         if -SAFE <= value <= SAFE:
             return value
         # Python refuses to write much longer numbers, because that takes it long. A digit has 3.32 bits.
@@ -139,14 +140,14 @@ class ValueWriter:
         self._size += len(text)
         return {TAG: "int", "v": text}
 
-    def _datetime(self, value):
+    def _datetime(self, value: datetime) -> Dict[str, Any]:
         text = value.isoformat()
         if not _DATETIME.fullmatch(text):
             # A subclass may be finer, or no time at all.
             raise self._refuse(f"{text:.40} is no time in microseconds")
         return {TAG: "datetime", "v": text}
 
-    def _ndarray(self, array):
+    def _ndarray(self, array: Any) -> Dict[str, Any]:
         if isinstance(array, numpy.ma.MaskedArray):
             raise self._refuse("a masked array cannot be sent")
         array = numpy.asarray(array)
@@ -166,7 +167,7 @@ class ValueWriter:
         block = memoryview(array.reshape(-1).view(numpy.uint8)) if array.size else b""
         return {TAG: "ndarray", "dtype": name, "shape": shape, "b": self._block(block)}
 
-    def _png(self, image):
+    def _png(self, image: Any) -> memoryview:
         sink = io.BytesIO()
         try:
             image.save(sink, format="PNG")
@@ -174,7 +175,7 @@ class ValueWriter:
             raise self._refuse(f"an image of mode {image.mode} is no PNG: {error}") from error
         return sink.getbuffer()
 
-    def _block(self, data):
+    def _block(self, data: Any) -> int:
         if len(self.blocks) == BLOCKS:
             raise self._refuse(f"needs more than {BLOCKS} blocks")
         if self._block_bytes + len(data) > BLOCK_BYTES:
@@ -183,7 +184,7 @@ class ValueWriter:
         self.blocks.append(data)
         return len(self.blocks) - 1
 
-    def _refuse(self, problem):
+    def _refuse(self, problem: str) -> TypeError:
         return TypeError(f"{''.join(self._path)}: {problem}")
 
 
@@ -193,12 +194,12 @@ class ValueReader:
     `image` makes a value of the bytes of an encoded image.
     """
 
-    def __init__(self, blocks, image=bytes):
+    def __init__(self, blocks: Sequence[Any], image: Callable[[bytes], Any] = bytes) -> None:
         self._blocks = blocks
-        self._used = set()
+        self._used: Set[int] = set()
         self._image = image
 
-    def read(self, value):
+    def read(self, value: Any) -> Any:
         """Returns the value. Raises ProtocolError."""
         if isinstance(value, dict) and value.get(TAG) == "json":
             text = self._block(_field(value, "b"))
@@ -207,13 +208,13 @@ class ValueReader:
             value = parse_json(text, "value")
         return self._value(value, 0)
 
-    def end(self):
+    def end(self) -> None:
         """Call it when all values are read. Raises ProtocolError for a block that belongs to none."""
         if len(self._used) < len(self._blocks):
             unused = len(self._blocks) - len(self._used)
             raise _malformed(f"{unused} of {len(self._blocks)} blocks are not used")
 
-    def _value(self, value, depth):
+    def _value(self, value: Any, depth: int) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             raise _malformed("a number is out of range")
         if isinstance(value, list):
@@ -224,7 +225,7 @@ class ValueReader:
             return self._tagged(value, depth)
         return self._dict(value.items(), depth)
 
-    def _tagged(self, value, depth):
+    def _tagged(self, value: Dict[str, Any], depth: int) -> Any:
         tag = value[TAG]
         if tag == "bytes":
             return bytes(self._block(_field(value, "b")))
@@ -249,17 +250,17 @@ class ValueReader:
             return self._dict(_entries(_field(value, "items")), depth)
         raise _malformed(f"unknown tag {tag!r:.40}")
 
-    def _items(self, items, depth):
+    def _items(self, items: Any, depth: int) -> List[Any]:
         if not isinstance(items, list):
             raise _malformed("items is no list")
         _check_depth(depth)
         return [self._value(item, depth + 1) for item in items]
 
-    def _dict(self, entries, depth):
+    def _dict(self, entries: Iterable[Any], depth: int) -> Dict[str, Any]:
         _check_depth(depth)
         return {key: self._value(item, depth + 1) for key, item in entries}
 
-    def _block(self, index):
+    def _block(self, index: Any) -> Any:
         if not is_count(index) or index >= len(self._blocks):
             raise _malformed(f"there is no block {index!r:.40}")
         if index in self._used:
@@ -268,7 +269,7 @@ class ValueReader:
         self._used.add(int(index))
         return self._blocks[int(index)]
 
-    def _ndarray(self, value):
+    def _ndarray(self, value: Dict[str, Any]) -> Any:
         text = value.get("dtype") == "string"
         _field(value, "dtype", "shape", "values" if text else "b")
         shape, dtype = value["shape"], value["dtype"]
@@ -290,7 +291,7 @@ class ValueReader:
         return numpy.frombuffer(block, kind).reshape(shape) if count else numpy.empty(shape, kind)
 
 
-def _texts(values, count):
+def _texts(values: Any, count: int) -> Any:
     if not isinstance(values, list) or len(values) != count or not all(isinstance(text, str) for text in values):
         raise _malformed(f"an ndarray of strings needs {count} of them")
     if any(text.endswith("\0") for text in values):
@@ -301,7 +302,7 @@ def _texts(values, count):
     return numpy.array(values, dtype=str)
 
 
-def _problem_of_shape(shape):
+def _problem_of_shape(shape: Sequence[Any]) -> Optional[str]:
     if len(shape) > RANK:
         return f"has {len(shape)} dimensions, over the limit of {RANK}"
     product = 1
@@ -315,26 +316,26 @@ def _problem_of_shape(shape):
     return None
 
 
-def _is_member(value):
+def _is_member(value: Any) -> bool:
     """Whether a value can be in a set that both languages read."""
     if isinstance(value, tuple):
         return all(_is_member(item) for item in value)
     return isinstance(value, _SCALARS)
 
 
-def _is_image(value):
+def _is_image(value: Any) -> bool:
     # Without an import of PIL: a value is one of its images only when it is loaded.
     pil = sys.modules.get("PIL.Image")
     return pil is not None and isinstance(value, pil.Image)
 
 
-def _flat(data):
+def _flat(data: Any) -> Any:
     if not isinstance(data, memoryview):
         return data
     return data.cast("B") if data.c_contiguous and data.nbytes else data.tobytes()
 
 
-def _write_float(value):
+def _write_float(value: float) -> Any:
     if math.isnan(value):
         return {TAG: "float", "v": "nan"}
     if math.isinf(value):
@@ -344,14 +345,14 @@ def _write_float(value):
     return value
 
 
-def _field(value, *names):
+def _field(value: Dict[str, Any], *names: str) -> Any:
     """The first of the fields that a tagged object has to have."""
     if len(value) != len(names) + 1 or not all(name in value for name in names):
         raise _malformed(f"a value with the tag {value[TAG]!r:.40} needs {', '.join(names)}, and nothing else")
     return value[names[0]]
 
 
-def _read_datetime(text):
+def _read_datetime(text: Any) -> datetime:
     if not isinstance(text, str) or not _DATETIME.fullmatch(text):
         raise _malformed("a datetime is no ISO 8601")
     try:
@@ -361,13 +362,13 @@ def _read_datetime(text):
         raise _malformed("a datetime is no ISO 8601") from error
 
 
-def _read_float(name):
+def _read_float(name: Any) -> float:
     if not isinstance(name, str) or name not in _FLOATS:
         raise _malformed("a float is not nan, inf, -inf or -0")
     return _FLOATS[name]
 
 
-def _read_int(text):
+def _read_int(text: Any) -> int:
     if not isinstance(text, str) or len(text) > DIGITS + 1 or not _INTEGER.fullmatch(text):
         raise _malformed("an int is no whole number")
     value = int(text)
@@ -376,7 +377,7 @@ def _read_int(text):
     return value
 
 
-def _entries(items):
+def _entries(items: Any) -> List[Any]:
     if not isinstance(items, list):
         raise _malformed("items is no list")
     for pair in items:
@@ -385,10 +386,10 @@ def _entries(items):
     return items
 
 
-def _check_depth(depth):
+def _check_depth(depth: int) -> None:
     if depth >= DEPTH:
         raise _malformed(f"values nest deeper than {DEPTH} levels")
 
 
-def _malformed(problem):
+def _malformed(problem: str) -> ProtocolError:
     return ProtocolError(f"malformed value: {problem}")

@@ -1,4 +1,6 @@
 """Clients of the service, and workers that call it in a loop."""
+from typing import Any
+
 from .decentralize import WKRDecentralizeCentral, WKRWorker
 
 _OF_CLIENT = ("ConcurrentWKRClient", "Response", "WKRClient", "WKRError")
@@ -6,7 +8,7 @@ _OF_CLIENT = ("ConcurrentWKRClient", "Response", "WKRClient", "WKRError")
 __all__ = ["WKRDecentralizeCentral", "WKRWorker", *_OF_CLIENT]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # Loaded when it is asked for: it brings numpy, which a worker may do without.
     if name in _OF_CLIENT:
         from . import client

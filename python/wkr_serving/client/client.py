@@ -15,12 +15,9 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTu
 import numpy
 
 from .. import __version__
-from .._protocol import frames as _frames, values as _values
-from .transport import MAX_BYTES, Answer, Deadline, Http, WKRError, error_of
-
-# They have no annotations.
-frames: Any = _frames
-values: Any = _values
+from .._protocol import frames, values
+from .deadline import Deadline
+from .transport import MAX_BYTES, Answer, Http, WKRError, error_of
 
 PROTOCOL = 1
 

@@ -2,6 +2,7 @@
 import json
 import socket
 import threading
+from typing import Any, NoReturn, Optional, Sequence
 
 __all__ = ["RedisError", "RedisHandler"]
 
@@ -31,7 +32,8 @@ class RedisHandler:
     first needed, and anew when it broke. One handler may serve several threads, one after the other.
     """
 
-    def __init__(self, queue_key, ip="localhost", port=6379, db=0, password=None, order="fifo"):
+    def __init__(self, queue_key: Any, ip: str = "localhost", port: Any = 6379, db: Any = 0, password: Any = None,
+                 order: str = "fifo") -> None:
         if order not in _ORDERS:
             raise ValueError(f"order: expected fifo or lifo, got {order!r}")
         self.queue_key = queue_key
@@ -39,14 +41,14 @@ class RedisHandler:
         self._connection = _Connection(ip, int(port), int(db), password)
         self._lock = threading.Lock()
 
-    def push(self, value, custom_queue=None):
+    def push(self, value: Any, custom_queue: Any = None) -> Any:
         """Appends a value that JSON can hold, and returns the length of the queue.
 
         A ConnectionError may mean that the value has arrived; it is sent again only when it cannot have arrived.
         """
         return self._ask(b"RPUSH", _key(custom_queue, self.queue_key), _encode(value))
 
-    def pop(self, custom_queue=None, timeout=0):
+    def pop(self, custom_queue: Any = None, timeout: float = 0) -> Any:
         """Takes a value, or returns None when there is none after `timeout` seconds.
 
         What is no JSON, because another program pushed it, is a str, or bytes where it is not UTF-8.
@@ -62,36 +64,36 @@ class RedisHandler:
             data = None if pair is None else pair[1]
         return None if data is None else _decode(data)
 
-    def set(self, key, value):
+    def set(self, key: Any, value: Any) -> None:
         """Stores a value that JSON can hold under a key of its own."""
         self._ask(b"SET", _bytes(key), _encode(value), again=True)
 
-    def close(self):
+    def close(self) -> None:
         """Closes the connection. The next call opens it anew."""
         self._connection.close()
 
-    def _ask(self, *words, again=False, wait_s=0):
+    def _ask(self, *words: bytes, again: bool = False, wait_s: float = 0) -> Any:
         with self._lock:
             return self._connection.ask(words, again, wait_s + _ANSWER_S)
 
 
 class _Connection:
-    def __init__(self, host, port, db, password):
+    def __init__(self, host: str, port: int, db: int, password: Any) -> None:
         self._address = (host, port)
         self._db = db
         self._password = password
-        self._socket = None
-        self._stream = None
+        self._socket: Optional[socket.socket] = None
+        self._stream: Any = None
 
-    def ask(self, words, again, limit_s):
+    def ask(self, words: Sequence[bytes], again: bool, limit_s: float) -> Any:
         """Sends a command and returns the answer. With `again` it is sent once more when the connection broke."""
         for attempt in (1, 2):
             sent = False
             try:
-                self._open()
-                self._socket.settimeout(limit_s)
+                connected = self._open()
+                connected.settimeout(limit_s)
                 # What raises has not sent all of it, and Redis runs no part of a command.
-                self._socket.sendall(_command(words))
+                connected.sendall(_command(words))
                 sent = True
                 return self._answer()
             except (OSError, EOFError) as error:
@@ -102,56 +104,48 @@ class _Connection:
                     # The words are left out: they may hold the password.
                     name, where = words[0].decode(), "%s:%d" % self._address
                     what = "may have arrived" if sent else "was not sent"
-                    raise ConnectionError(f"Redis at {where}: {name} {what}: {error or 'the connection ended'}") from error
+                    reason = str(error) or "the connection ended"
+                    raise ConnectionError(f"Redis at {where}: {name} {what}: {reason}") from error
             except _Malformed:
                 self.close()
                 raise
+        raise AssertionError("the second attempt returns or raises")
 
-    def close(self):
+    def close(self) -> None:
         stream, connected = self._stream, self._socket
         self._stream = self._socket = None
         for each in (stream, connected):
             if each is not None:
                 each.close()
 
-    def _open(self):
-        if self._socket is not None and not self._has_ended():
-            return
+    def _open(self) -> socket.socket:
+        if self._socket is not None and not _has_ended(self._socket):
+            return self._socket
         self.close()
-        self._socket = socket.create_connection(self._address, _CONNECT_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._stream = self._socket.makefile("rb")
+        connected = socket.create_connection(self._address, _CONNECT_S)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket, self._stream = connected, connected.makefile("rb")
         try:
             if self._password is not None:
-                self._do(b"AUTH", _bytes(self._password))
+                self._do(connected, b"AUTH", _bytes(self._password))
             if self._db != 0:
-                self._do(b"SELECT", b"%d" % self._db)
+                self._do(connected, b"SELECT", b"%d" % self._db)
         except RedisError:
             self.close()
             raise
+        return connected
 
-    def _has_ended(self):
-        # Nothing is due between two commands: what can be read is the end of the connection.
-        self._socket.settimeout(0)
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-            return True
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-
-    def _do(self, *words):
-        self._socket.sendall(_command(words))
+    def _do(self, connected: socket.socket, *words: bytes) -> None:
+        connected.sendall(_command(words))
         self._answer()
 
-    def _answer(self):
+    def _answer(self) -> Any:
         answer = self._read(_DEPTH)
         if isinstance(answer, RedisError):
             raise answer
         return answer
 
-    def _read(self, depth):
+    def _read(self, depth: int) -> Any:
         line = self._stream.readline(_LINE_BYTES)
         if not line:
             raise EOFError
@@ -173,7 +167,7 @@ class _Connection:
             return None if length < 0 else [self._read(depth - 1) for _ in range(length)]
         raise _broken("an answer of an unknown type")
 
-    def _bytes(self, length):
+    def _bytes(self, length: int) -> Optional[bytes]:
         if length < 0:
             return None
         if length > _VALUE_BYTES:
@@ -181,41 +175,53 @@ class _Connection:
         data = self._stream.read(length + 2)
         if len(data) < length + 2:
             raise EOFError
-        return data[:-2]
+        return bytes(data[:-2])
 
 
-def _command(words):
+def _has_ended(connected: socket.socket) -> bool:
+    # Nothing is due between two commands: what can be read is the end of the connection.
+    connected.settimeout(0)
+    try:
+        connected.recv(1, socket.MSG_PEEK)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _command(words: Sequence[bytes]) -> bytes:
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
         parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
     return b"".join(parts)
 
 
-def _number(text):
+def _number(text: bytes) -> int:
     # Not int() alone, which takes spaces, underscores and thousands of digits.
     if len(text) > 20 or not text.lstrip(b"-").isdigit():
         raise _broken("a number is malformed")
     return int(text)
 
 
-def _broken(problem):
+def _broken(problem: str) -> _Malformed:
     return _Malformed(f"malformed answer: {problem}")
 
 
-def _seconds(timeout):
+def _seconds(timeout: float) -> bytes:
     # 0 would wait forever, and a Redis before 6.0 takes whole seconds only.
     return b"%d" % timeout if timeout == int(timeout) else b"%.3f" % max(timeout, 0.001)
 
 
-def _key(custom, default):
+def _key(custom: Any, default: Any) -> bytes:
     return _bytes(default if custom is None else custom)
 
 
-def _bytes(text):
+def _bytes(text: Any) -> bytes:
     return text if isinstance(text, bytes) else str(text).encode("utf-8")
 
 
-def _encode(value):
+def _encode(value: Any) -> bytes:
     try:
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
         same = json.loads(text) == value
@@ -226,7 +232,7 @@ def _encode(value):
     return text.encode("ascii")
 
 
-def _decode(data):
+def _decode(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -237,5 +243,5 @@ def _decode(data):
         return text
 
 
-def _refuse(name):
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")

@@ -4,16 +4,20 @@ No request that may have arrived is sent again.
 """
 from __future__ import annotations
 
+import email.message
 import http.client
-import io
+import os
 import selectors
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .. import __version__
+from .connect import TimedSocket, connected, proxy_of
+from .deadline import Deadline, shut
 
 # A frame, in both directions.
 MAX_BYTES = 32 * 1024 * 1024
@@ -22,6 +26,8 @@ MAX_BYTES = 32 * 1024 * 1024
 _IDLE_SECONDS = 4.0
 _KEPT = 16
 _PIECE_BYTES = 1024 * 1024
+# One TLS record, so that each piece has one wait for the socket.
+_SENT_BYTES = 16 * 1024
 _CODES = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 413: "too_large", 415: "unsupported_media_type",
           422: "model_failed", 429: "rate_limited", 503: "model_unavailable", 504: "timeout"}
 
@@ -39,63 +45,57 @@ class WKRError(Exception):
         return WKRError, (self.code, self.message, self.status)
 
 
-class Deadline:
-    """The end of a call."""
-
-    def __init__(self, milliseconds: float, url: str) -> None:
-        self._milliseconds = milliseconds
-        self._url = url
-        self._end = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
-
-    def remaining(self) -> Optional[float]:
-        """The seconds that are left, None for no end. Raises TimeoutError."""
-        if self._end is None:
-            return None
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError(
-                f"no answer from {self._url} within {self._milliseconds} ms: is the service running, "
-                "is the port right, and is the timeout long enough for this data?")
-        return seconds
-
-    def pause(self, seconds: float) -> None:
-        """Sleeps, but not beyond the end. Raises TimeoutError when there is no time left."""
-        remaining = self.remaining()
-        time.sleep(seconds if remaining is None else min(seconds, remaining))
-
-
 class Answer(NamedTuple):
     status: int
     media_type: str
     body: bytes
+    headers: email.message.Message
 
 
 class Http:
-    """The service at a URL. Threads may share it: each request has a connection to itself."""
+    """The service at a URL. Threads may share it: each request has a connection to itself.
 
-    def __init__(self, url: str, token: Optional[str]) -> None:
+    `ssl_context` is by default that of the system, with the variables SSL_CERT_FILE and SSL_CERT_DIR. `proxy` is the
+    `http://host:port` through which an https URL is reached.
+    """
+
+    def __init__(self, url: str, token: Optional[str], max_bytes: int = MAX_BYTES,
+                 ssl_context: Optional[ssl.SSLContext] = None, proxy: Optional[str] = None) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.query:
             raise ValueError(f"url: expected http://host:port or https://host:port, not {parts.scheme}://…")
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.max_bytes = max_bytes
         self._is_tls = parts.scheme == "https"
-        self._host, self._port, self._prefix = parts.hostname, parts.port, parts.path.rstrip("/")
-        self._headers = {"User-Agent": f"wkr-serving/{__version__}"}
+        self._host, self._prefix = parts.hostname, parts.path.rstrip("/")
+        self._port = parts.port or (443 if self._is_tls else 80)
+        self._ssl_context = ssl_context
+        self._proxy = proxy_of(proxy) if proxy and self._is_tls else None
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        self.host = name if parts.port in (None, 443 if self._is_tls else 80) else f"{name}:{parts.port}"
+        self._headers = {"Host": self.host, "User-Agent": f"wkr-serving/{__version__}"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._idle: List[Tuple[http.client.HTTPConnection, float]] = []
         self._busy: Set[http.client.HTTPConnection] = set()
-        self._is_closed = False
 
     def request(self, method: str, path: str, deadline: Deadline, body: Any = None,
-                headers: Optional[Dict[str, str]] = None) -> Answer:
-        """Raises WKRError (unreachable, connection_lost, malformed_answer, too_large, closed) and TimeoutError."""
+                headers: Optional[Dict[str, str]] = None, again: bool = True) -> Answer:
+        """Raises WKRError (unreachable, connection_lost, malformed_answer, too_large, closed) and TimeoutError.
+
+        With `again`, a GET whose connection was lost is sent once more.
+        """
         try:
             return self._exchange(method, path, deadline, body, headers or {})
         except WKRError as error:
             # To read twice does no harm.
-            if method != "GET" or error.code != "connection_lost":
+            if not again or method != "GET" or error.code != "connection_lost":
                 raise
         return self._exchange(method, path, deadline, body, headers or {})
 
@@ -108,19 +108,16 @@ class Http:
         for connection, _ in idle:
             connection.close()
         for sock in busy:
-            try:
-                if sock is not None:
-                    sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                # It has ended meanwhile.
-                pass
+            if sock is not None:
+                shut(sock)
 
     def _exchange(self, method: str, path: str, deadline: Deadline, body: Any, headers: Dict[str, str]) -> Answer:
         connection = self._take(deadline)
         is_kept = False
         try:
             response = _respond(connection, deadline, method, self._prefix + path, body, {**self._headers, **headers})
-            answer = Answer(response.status, response.headers.get_content_type(), _read(response))
+            body = _read(response, self.max_bytes)
+            answer = Answer(response.status, response.headers.get_content_type(), body, response.headers)
             is_kept = not response.will_close
             return answer
         except OSError as error:
@@ -130,6 +127,7 @@ class Http:
         except (http.client.HTTPException, ValueError) as error:
             raise WKRError("malformed_answer", f"{self.url} does not answer in HTTP: {error!r:.200}") from error
         finally:
+            deadline.watch(None)
             self._give(connection, is_kept)
 
     def _lost(self, error: Exception, deadline: Deadline) -> WKRError:
@@ -142,14 +140,16 @@ class Http:
 
     def _take(self, deadline: Deadline) -> http.client.HTTPConnection:
         deadline.remaining()
+        if self._is_closed:
+            raise WKRError("closed", "the client is closed")
+        if self._process != os.getpid():
+            # After a fork, the connections are those of the parent.
+            self._begin()
         connection = self._kept()
         if connection is None:
-            connection = _connection(self._is_tls, self._host, self._port)
-            connection.timeout = deadline.remaining()
             try:
-                connection.connect()
-            except (OSError, ValueError) as error:
-                connection.close()
+                connection = self._open(deadline)
+            except (OSError, ValueError, http.client.HTTPException) as error:
                 deadline.remaining()
                 raise WKRError("unreachable", f"{self.url} cannot be reached: {error}") from error
         with self._lock:
@@ -158,6 +158,19 @@ class Http:
             self._give(connection, False)
             raise WKRError("closed", "the client is closed")
         return connection
+
+    def _open(self, deadline: Deadline) -> http.client.HTTPConnection:
+        sock = connected(self._host, self._port, deadline, self._context if self._is_tls else None, self._proxy)
+        connection = http.client.HTTPConnection(self._host, self._port)
+        # It connects only here: a request that opened a connection by itself could be sent twice.
+        connection.auto_open = 0
+        connection.sock = sock
+        return connection
+
+    def _context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
+            self._ssl_context = ssl.create_default_context()
+        return self._ssl_context
 
     def _kept(self) -> Optional[http.client.HTTPConnection]:
         while True:
@@ -195,20 +208,25 @@ def error_of(answer: Answer, parse: Any) -> WKRError:
     return WKRError(code[:64], message[:4096], answer.status)
 
 
-def _connection(is_tls: bool, host: str, port: Optional[int]) -> http.client.HTTPConnection:
-    connection = (http.client.HTTPSConnection if is_tls else http.client.HTTPConnection)(host, port)
-    # It connects only explicitly: a request that opened a connection by itself could be sent twice.
-    connection.auto_open = 0
-    return connection
+def _pieces(body: Any, sock: socket.socket, deadline: Deadline) -> Iterator[memoryview]:
+    view = memoryview(body)
+    for start in range(0, len(view), _SENT_BYTES):
+        # A service that takes a byte now and then does not prolong the call.
+        sock.settimeout(deadline.remaining())
+        yield view[start:start + _SENT_BYTES]
 
 
 def _respond(connection: Any, deadline: Deadline, method: str, path: str, body: Any,
              headers: Dict[str, str]) -> http.client.HTTPResponse:
     connection.response_class = lambda sock, *args, **options: http.client.HTTPResponse(
-        _TimedSocket(sock, deadline), *args, **options)  # type: ignore[arg-type]
-    connection.sock.settimeout(deadline.remaining())
+        TimedSocket(sock, deadline), *args, **options)  # type: ignore[arg-type]
+    deadline.watch(connection.sock)
+    pieces = None
+    if body is not None:
+        headers = {**headers, "Content-Length": str(len(body))}
+        pieces = _pieces(body, connection.sock, deadline)
     try:
-        connection.request(method, path, body=body, headers=headers)
+        connection.request(method, path, body=pieces, headers=headers)
     except (BrokenPipeError, ConnectionResetError):
         # A service that refuses a request may answer and close before it has read all of it.
         pass
@@ -216,54 +234,22 @@ def _respond(connection: Any, deadline: Deadline, method: str, path: str, body: 
     return response
 
 
-def _read(response: http.client.HTTPResponse) -> bytes:
+def _read(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     length = response.length
     body = bytearray()
-    while length is None or length <= MAX_BYTES:
+    while length is None or length <= max_bytes:
         piece = response.read(_PIECE_BYTES)
         body += piece
         if not piece:
             if length is not None and len(body) < length:
                 raise http.client.IncompleteRead(b"", length - len(body))
             return bytes(body)
-        if len(body) > MAX_BYTES:
+        if len(body) > max_bytes:
             break
-    raise WKRError("too_large", f"the answer is over the limit of {MAX_BYTES} bytes")
+    raise WKRError("too_large", f"the answer is over the limit of {max_bytes} bytes")
 
 
 def _is_readable(sock: socket.socket) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(sock, selectors.EVENT_READ)
         return bool(selector.select(0))
-
-
-class _TimedSocket:
-    """What an HTTPResponse needs of a socket. A service that sends a byte now and then does not prolong the call."""
-
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedStream(self._sock, self._deadline))
-
-
-class _TimedStream(io.RawIOBase):
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-        # It keeps the socket open until the answer is read.
-        self._raw: Any = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> Optional[int]:
-        self._sock.settimeout(self._deadline.remaining())
-        count: Optional[int] = self._raw.readinto(buffer)
-        return count
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()

@@ -1,6 +1,9 @@
 """The base class of workers."""
+import importlib
+import logging
 import os
 import threading
+from typing import Any, Callable, List, Tuple
 
 from .._protocol.launch import Launched
 from .._protocol.logger import new_logger
@@ -31,22 +34,22 @@ class WKRHardWorker:
 
     _statistics_lock = threading.Lock()
 
-    def get_env(self, device_id, tmp_dir):
+    def get_env(self, device_id: int, tmp_dir: str) -> Any:
         """Imports libraries. What it returns is passed to the other methods."""
 
-    def get_preprocess(self, envs):
+    def get_preprocess(self, envs: Any) -> Callable[[Any], Any]:
         """Returns a function from what `batching` made to the input of `predict`."""
         return _identity
 
-    def get_postprocess(self, envs):
+    def get_postprocess(self, envs: Any) -> Callable[[Any], Any]:
         """Returns a function from the result of `predict` to the answers, one for each item."""
         return _identity
 
-    def get_model(self, envs, model_dir, model_name, tmp_dir):
+    def get_model(self, envs: Any, model_dir: str, model_name: str, tmp_dir: str) -> Any:
         """Loads the model."""
         raise NotImplementedError("get_model is not implemented")
 
-    def batching(self, items):
+    def batching(self, items: List[Any]) -> Any:
         """Makes one input of the items: their list, or for the protocol npy one array with a new first axis."""
         if self.transfer_proto != "npy":
             return items
@@ -54,18 +57,18 @@ class WKRHardWorker:
 
         return numpy.stack(items)
 
-    def predict(self, model, input):
+    def predict(self, model: Any, input: Any) -> Any:
         """Returns a list, tuple or array with one answer for each item; an exception fails its item."""
         raise NotImplementedError("predict is not implemented")
 
-    def off_model(self, model):
+    def off_model(self, model: Any) -> Any:
         """Is called once, when the process retires."""
 
-    def new_logger(self):
+    def new_logger(self) -> logging.Logger:
         """Returns a logger with `debug`, `info`, `warning` and `error`, which goes to the log of the service."""
         return new_logger(f"{self.log_name} worker {self.worker_id}", self.verbose)
 
-    def record_statistic(self, statistic):
+    def record_statistic(self, statistic: Any) -> None:
         """Records one sample for each name: `{"batchsize": 4}`. What is no number is left out, with a warning."""
         items = statistic.items() if isinstance(statistic, dict) else [(type(statistic).__name__, statistic)]
         for name, value in items:
@@ -76,10 +79,11 @@ class WKRHardWorker:
             with self._statistics_lock:
                 self.__dict__.setdefault("_statistics", []).append((name, sample))
 
-    def _take_statistics(self):
+    def _take_statistics(self) -> List[Tuple[str, float]]:
         """What was recorded since the last call, as a list of names and samples."""
         with self._statistics_lock:
-            return self.__dict__.pop("_statistics", [])
+            taken: List[Tuple[str, float]] = self.__dict__.pop("_statistics", [])
+            return taken
 
 
 class WKROnnxWorker(WKRHardWorker):
@@ -91,14 +95,14 @@ class WKROnnxWorker(WKRHardWorker):
     # Of one run in one process; 0 is one for each core.
     threads = 1
 
-    def get_model(self, envs, model_dir, model_name, tmp_dir):
+    def get_model(self, envs: Any, model_dir: str, model_name: str, tmp_dir: str) -> Any:
         """Opens the file: an `onnxruntime.InferenceSession`."""
         if not model_name:
             raise ValueError("the name of the ONNX file is missing (worker.modelName)")
         # Read at the import: without it, some versions write an id to the home folder, to be sent to Microsoft.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:
-            import onnxruntime
+            onnxruntime = importlib.import_module("onnxruntime")
         except ModuleNotFoundError as error:
             if error.name != "onnxruntime":
                 raise
@@ -118,7 +122,7 @@ class WKROnnxWorker(WKRHardWorker):
             raise RuntimeError(f"onnxruntime cannot use the GPU: it has {session.get_providers()}")
         return session
 
-    def predict(self, model, input):
+    def predict(self, model: Any, input: Any) -> Any:
         """Runs the model once.
 
         `input` is an array, or a list of arrays, which are stacked; for several inputs, a dict of arrays. Returns the
@@ -151,9 +155,9 @@ class WKRServer(Launched):
     # Accepted items have 30 s by default.
     _stop_s = 45
 
-    def __init__(self, args, hardprocesser):
+    def __init__(self, args: Any, hardprocesser: Any) -> None:
         super().__init__(hardprocesser, args)
 
 
-def _identity(value):
+def _identity(value: Any) -> Any:
     return value

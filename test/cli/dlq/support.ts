@@ -13,6 +13,7 @@ import type { Stack } from '../../../local/stack.ts';
 import { OutputQueue } from '../../../sdk/index.ts';
 import { quietLog } from '../../faults/support/quiet.ts';
 import { loopModel } from '../../support/endless.ts';
+import { PATIENT } from '../../support/redis.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
 import { until } from '../../support/until.ts';
@@ -75,7 +76,7 @@ export function sharedDlq(): (t: TestContext) => Promise<Dlq> {
       const Key = `${deadLetterPrefix(JOB)}${id}.json`;
       await stack.aws.s3.send(new DeleteObjectCommand({ Bucket: stack.bucket, Key }));
     }
-    const connection = new RedisConnection(stack.redisUrl);
+    const connection = new RedisConnection(stack.redisUrl, PATIENT);
     await connection.use((redis) => redis.flushall(), false);
     await connection.close();
     return dlq;

@@ -103,6 +103,20 @@ const REFUSED: readonly (readonly [what: string, document: unknown, message: Reg
     xgboost({ tree: { split_conditions: [null, 1, 2] } }),
     /tree 0 compares with NaN/,
   ],
+  [
+    // It would end the set early, and move all sets after it.
+    'a category that is no number',
+    xgboost({
+      tree: {
+        split_type: [1, 0, 0],
+        categories_nodes: [0],
+        categories_segments: [0],
+        categories_sizes: [2],
+        categories: [1, null],
+      },
+    }),
+    /tree 0 compares with NaN/,
+  ],
   ['no trees', xgboost({ trees: [] }), /has no trees/],
 ];
 for (const [what, document, message] of REFUSED) {
@@ -143,16 +157,16 @@ test('a tree of 262,143 nodes is written', () => {
     split_conditions: list((i) => i),
     default_left: list(() => 0),
   };
-  assert.ok(onnxBytes(readXgboost(xgboost({ tree })).graph).length > nodes * 20);
+  assert.ok(onnxBytes(readXgboost(xgboost({ tree })).graph).length > nodes * 8);
 });
 
 test('trees up to the best iteration are used where scikit-learn would, and all of them otherwise', () => {
   const trees = [TREE, TREE, TREE];
   const used = (attributes: object) => {
     const { graph, notes } = readXgboost(xgboost({ trees, attributes }));
-    const { encoded } = graph.nodes[0]?.attributes['nodes_treeids'] as { encoded: Chunk };
-    // A head, and one byte for each node.
-    return [new Set(encoded.parts[1]).size, notes.length];
+    const { encoded } = graph.nodes[0]?.attributes['tree_roots'] as { encoded: Chunk };
+    // A head, and one byte for each tree.
+    return [encoded.parts[1]?.length, notes.length];
   };
   assert.deepEqual(used({}), [3, 0]);
   assert.deepEqual(used({ best_iteration: '1' }), [3, 1]);

@@ -5,10 +5,10 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { freePort } from '../../support/free-port.ts';
 import { childPids } from '../../support/isolated.ts';
 import { type Addresses, type Started, startWith } from '../../support/start.ts';
 import { until } from '../../support/until.ts';
-import { freePort } from '../../workers/decentral/service.ts';
 import { type Random, whole } from './seeds.ts';
 
 /** What hosts a model or a worker's code. */

@@ -1,6 +1,7 @@
 /** What every packaged stack promises about Redis and the network; see every-stack/tests.ts. */
 import assert from 'node:assert/strict';
 import {
+  importsOf,
   propertiesOf,
   referencesOf,
   resourcesOf,
@@ -95,7 +96,7 @@ const REDIS: readonly Check[] = [
     return [title, (template) => (Object.hasOwn(template.Resources, 'Redis') ? check(template) : undefined)];
   }),
   [
-    'a function reaches the Redis of this stack from its VPC, or one on the internet with a password that it may read',
+    'a function reaches the Redis of this or of another stack from its VPC, or one on the internet with a password that it may read',
     (template) => {
       const hasOwn = Object.hasOwn(template.Resources, 'Redis');
       const allowed = roleStatements(template).filter(
@@ -104,10 +105,12 @@ const REDIS: readonly Check[] = [
       for (const { name, properties, variables, subnets } of functionsOf(template)) {
         const address = variables[VARIABLES.redis];
         if (address === undefined) continue;
-        assert.equal(subnets.length > 0, hasOwn, name);
+        const isShared = importsOf(address).length > 0;
+        assert.equal(subnets.length > 0, hasOwn || isShared, name);
         const parameter = variables[VARIABLES.redisPassword];
-        assert.equal(parameter === undefined, hasOwn, name);
-        if (hasOwn) continue;
+        assert.equal(parameter === undefined, hasOwn || isShared, name);
+        if (isShared) assert.equal(importsOf(variables[VARIABLES.redisCache]).length, 1, name);
+        if (hasOwn || isShared) continue;
         assert.match(address as string, /^rediss:\/\/[^@]+$/, name);
         const [role] = referencesOf(properties['Role']);
         const readable = allowed
@@ -138,7 +141,9 @@ const NETWORK: readonly Check[] = [
     'there is no NAT gateway, and functions lie in two zones',
     (template) => {
       assert.deepEqual(resourcesOf(template, 'AWS::EC2::NatGateway'), []);
-      for (const { name, subnets } of functionsOf(template).filter((one) => one.subnets.length > 0)) {
+      for (const { name, subnets } of functionsOf(template)) {
+        // Those of another stack are not in this template.
+        if (subnets.length === 0 || importsOf(subnets).length > 0) continue;
         const zones = subnets.map((subnet) => {
           const [own] = referencesOf(subnet);
           return JSON.stringify(own === undefined ? subnet : propertiesOf(template, own)['AvailabilityZone']);

@@ -21,6 +21,7 @@ export const VARIABLES = {
   config: 'CLUSTER_SERVING_CONFIG',
   queue: 'CLUSTER_SERVING_QUEUE_URL',
   redis: 'CLUSTER_SERVING_REDIS_URL',
+  redisCache: 'CLUSTER_SERVING_REDIS_CACHE',
   redisPassword: 'CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER',
 } as const;
 
@@ -30,7 +31,7 @@ export function functionsOf(template: Template): PackagedFunction[] {
     name: nameOf(properties),
     properties,
     variables: (properties['Environment'] as { Variables: Properties }).Variables,
-    subnets: ((properties['VpcConfig'] as Properties | undefined)?.['SubnetIds'] ?? []) as unknown[],
+    subnets: [(properties['VpcConfig'] as Properties | undefined)?.['SubnetIds'] ?? []].flat(),
   }));
 }
 

@@ -108,7 +108,7 @@ const STORAGE: readonly Check[] = [
     },
   ],
   [
-    'payloads outlive the dead letters that point to them, models never expire and broken uploads are removed',
+    'payloads outlive the dead letters that point to them and large results their pointers, models never expire and broken uploads are removed',
     (template) => {
       const { Rules } = propertiesOf(template, 'Bucket')['LifecycleConfiguration'] as {
         Rules: readonly Properties[];
@@ -119,12 +119,17 @@ const STORAGE: readonly Check[] = [
         'dead-letters/',
         'parked/',
         'payloads/',
+        'results/',
       ]);
-      const archived = expiring.flatMap(({ Prefix, ExpirationInDays }) =>
-        Prefix === 'payloads/' ? [] : [Number(ExpirationInDays)],
-      );
-      const payloads = expiring.find(({ Prefix }) => Prefix === 'payloads/')?.['ExpirationInDays'];
-      assert.ok(Number(payloads) > days(propertiesOf(template, 'DeadLetterQueue')) + Math.max(...archived));
+      const daysOf = (prefix: string) =>
+        Number(expiring.find(({ Prefix }) => Prefix === prefix)?.['ExpirationInDays']);
+      const archived = Math.max(daysOf('dead-letters/'), daysOf('parked/'));
+      assert.ok(daysOf('payloads/') > days(propertiesOf(template, 'DeadLetterQueue')) + archived);
+      const [first] = functionsOf(template);
+      const { resultTtlSeconds } = JSON.parse(String(first?.variables['CLUSTER_SERVING_CONFIG'])) as {
+        resultTtlSeconds: number;
+      };
+      assert.ok(daysOf('results/') >= resultTtlSeconds / 86_400 + 1);
       assert.ok(enabled.some((rule) => rule['AbortIncompleteMultipartUpload'] !== undefined));
     },
   ],

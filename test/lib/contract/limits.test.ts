@@ -14,7 +14,9 @@ test('every limit is the documented one: those of AWS cannot be raised, the othe
     httpBodyBytes: 6 * MiB,
     // Ours.
     payloadBytes: 32 * MiB,
-    resultBytes: 32 * MiB,
+    resultBytes: MiB,
+    largeResultBytes: 64 * MiB,
+    largeAnswerBytes: 256 * MiB,
     instances: 1_000,
     inputsPerRecord: 256,
     csvColumns: 4_096,

@@ -15,12 +15,12 @@ import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { startGateway } from '../../../local/gateway/gateway.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = { job: 'job', now: Date.now };
 
 function openStore(t: TestContext, url: string) {
-  const connection = new RedisConnection(url);
+  const connection = new RedisConnection(url, PATIENT);
   const results = new ResultStore(connection, { ...JOB, ttlSeconds: 60, redeliveryMs: 60_000 });
   t.after(() => results.close());
   return { connection, results };
@@ -71,6 +71,7 @@ async function openEndpoint(t: TestContext, preferEmbedded = false) {
       takePage: results.takePage.bind(results),
     }),
     states: () => states,
+    locate: () => assert.fail('no result is large'),
     reporter: () =>
       new Reporter({
         deliver: async () => undefined,

@@ -8,8 +8,9 @@ import { LIMITS } from '../../../lib/contract/limits.ts';
 import type { Result } from '../../../lib/contract/result.ts';
 import type { NamedTensor, RunPolicy } from '../../../lib/contract/values.ts';
 import { inferenceAnswer } from '../../../lib/http/open-inference/answer.ts';
-import { failureBody, pageText, predictionTexts, resultText } from '../../../lib/http/predictions.ts';
+import { failureBody, pageText, predictionTexts } from '../../../lib/http/predictions.ts';
 import { binary, json, jsonText, text } from '../../../lib/http/response.ts';
+import { resultText } from '../../../lib/pipeline/result-text.ts';
 import { quietReporter } from '../../support/reporter.ts';
 
 function event(method: string, path: string, body = ''): APIGatewayProxyEventV2 {
@@ -61,6 +62,7 @@ function endpoint(sends: (message: string) => Promise<void>) {
       },
     }),
     reporter: quietReporter,
+    locate: () => assert.fail('no result is large'),
     states: () => assert.fail('no state is asked for'),
   });
   return { handler, pages };
@@ -170,6 +172,7 @@ test('POST /cancel is 200 while there is time and 409 when it is too late, GET /
       payloads: () => assert.fail('no bucket'),
       results: () => assert.fail('no result is read'),
       reporter: quietReporter,
+      locate: () => assert.fail('no result is large'),
       states: () => ({ status: async () => 'running', cancel: async () => isInTime }),
     });
   const ask = async (isInTime: boolean, method: string, path: string) => {
@@ -180,4 +183,65 @@ test('POST /cancel is 200 while there is time and 409 when it is too late, GET /
   assert.deepEqual(await ask(true, 'POST', '/cancel'), [200, 'cancelled']);
   assert.deepEqual(await ask(false, 'POST', '/cancel'), [409, undefined]);
   assert.deepEqual(await ask(true, 'GET', '/status'), [200, 'running']);
+});
+
+const ID = '0b6c7f3e-8a55-4a76-9a0c-3f1f6f2f0d11';
+const LARGE: Result = {
+  ...resultOf(),
+  large: {
+    bucket: 'b',
+    key: `results/job/${ID}`,
+    form: 'bytes',
+    bytes: 3,
+    sha256: 'aa',
+    json: { bytes: 9, sha256: 'bb' },
+    finishedAt: 0,
+  },
+};
+
+test('a large result is answered with 303 to its object, and taken by the id that was fetched', async () => {
+  const taken: unknown[] = [];
+  const handle = predictions({
+    queue: () => assert.fail('no queue'),
+    payloads: () => assert.fail('no bucket'),
+    results: () => ({
+      getWithin: async () => LARGE,
+      take: async (_, { fetched, use }) => {
+        taken.push(fetched);
+        if (fetched !== undefined && fetched !== ID) return undefined;
+        use(LARGE);
+        return LARGE;
+      },
+      takePage: async () => [{ uri: 'a', result: { ...LARGE, uri: 'a/b?c' } }],
+    }),
+    reporter: quietReporter,
+    locate: (key) => `https://s3.example/${key}?signed`,
+    states: () => assert.fail('no state is asked for'),
+  });
+  const ask = async (method: string, query: Record<string, string> = { uri: 'a' }, accept = '*/*') => {
+    const asked = { ...event(method, '/predictions'), queryStringParameters: query, headers: { accept } };
+    const { statusCode, headers = {}, body = '' } = await handle(asked);
+    return { statusCode, headers, body: JSON.parse(body) as Record<string, unknown> };
+  };
+  for (const method of ['GET', 'HEAD', 'DELETE']) {
+    const { statusCode, headers, body } = await ask(method);
+    assert.equal(statusCode, 303);
+    assert.equal(headers['location'], `https://s3.example/results/job/${ID}.json?signed`);
+    assert.equal(headers['cache-control'], 'no-store');
+    assert.deepEqual(body['large'], { id: ID, bytes: 9, sha256: 'bb' });
+    assert.deepEqual([body['uri'], body['status']], ['a', 'succeeded']);
+  }
+  const raw = await ask('GET', { uri: 'a' }, 'application/octet-stream');
+  assert.equal(raw.headers['location'], `https://s3.example/results/job/${ID}?signed`);
+  assert.deepEqual(raw.body['large'], { id: ID, bytes: 3, sha256: 'aa' });
+
+  const deleted = await ask('DELETE', { uri: 'a', fetched: ID });
+  assert.deepEqual([deleted.statusCode, deleted.headers['location']], [200, undefined]);
+  const other = ID.replace('0b6c', '0b6d');
+  assert.equal((await ask('DELETE', { uri: 'a', fetched: other })).statusCode, 404);
+  assert.equal((await ask('DELETE', { uri: 'a', fetched: 'results' })).statusCode, 400);
+  assert.deepEqual(taken, [undefined, ID, other]);
+
+  const { results } = (await ask('DELETE', {})).body as { results: [{ large: { location: string } }] };
+  assert.equal(results[0].large.location, '/predictions?uri=a%2Fb%3Fc');
 });

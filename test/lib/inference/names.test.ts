@@ -15,7 +15,7 @@ import fc from '../../support/fast-check.ts';
 import { ALL_BINARY, endpointOf } from '../../support/inference-endpoint.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { bytesOf, inferRequest } from '../../support/open-inference.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 import { openModelBytes } from '../../support/runner.ts';
 
 const longs = (...values: bigint[]): Tensor => ({
@@ -140,7 +140,7 @@ for (const [input, output] of [
       outputs.map(({ name, bytes }) => [name, bytes?.readBigInt64LE()]),
       answers,
     );
-    const connection = new RedisConnection(await redisUrl(t));
+    const connection = new RedisConnection(await redisUrl(t), PATIENT);
     const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
     t.after(() => results.close());
     await results.save([{ uri: 'u', fields: serializeResult(outcome, undefined) }], 'v1');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { QueueSender } from '../../../lib/queue/sender.ts';
+import { openSqs, QueueSender } from '../../../lib/queue/sender.ts';
 
 interface Entry {
   readonly Id: string;
@@ -175,4 +175,23 @@ test('at most sixteen calls are under way, and what waits is sent when one has e
   });
   await Promise.all(Array.from({ length: 400 }, (_, i) => sender.send(`m${i}`)));
   assert.equal(most, 16);
+});
+
+test('an endpoint that takes the call and never answers is given up', async (t) => {
+  let calls = 0;
+  const server = createServer(() => calls++);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address);
+  const endpoint = `http://127.0.0.1:${address.port}`;
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const sqs = openSqs({ endpoint, region: 'local', credentials, timeoutMs: 100 });
+  const sender = new QueueSender(sqs, { queueUrl: `${endpoint}/1/q` });
+  t.after(() => sender.close());
+  await assert.rejects(sender.send('{}'), { code: 'queue_unavailable' });
+  assert.equal(calls, 4);
 });

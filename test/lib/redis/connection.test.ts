@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 test('what may be repeated is tried twice when the connection breaks, anything else once', async (t) => {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   t.after(() => connection.close());
   let tries = 0;
   const failing = () => {
@@ -18,7 +18,7 @@ test('what may be repeated is tried twice when the connection breaks, anything e
 });
 
 test('the late error of an old connection does not end the one that has taken its place', async (t) => {
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   t.after(() => connection.close());
   let fail: (error: Error) => void = () => undefined;
   const late = connection.use(

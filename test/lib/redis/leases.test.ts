@@ -10,13 +10,13 @@ import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { directClient, redisUrl } from '../../support/redis.ts';
+import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
 const REDELIVERY_MS = 60_000;
 
 function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
-  const connection = openRedis(url, { connectTimeoutMs: 1_000, commandTimeoutMs: 1_000 });
+  const connection = openRedis(url, PATIENT);
   const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, redeliveryMs, now: Date.now });
   t.after(() => results.close());
   return { results, redis: directClient(t, connection) };
@@ -363,7 +363,7 @@ for (const preferEmbedded of [false, true]) {
   test(`${kind}: a result that is put back stays away when a later one was taken meanwhile, and is listed for as long as it lives otherwise`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const { results, redis } = open(t, url);
-    const connection = openRedis(url);
+    const connection = openRedis(url, PATIENT);
     t.after(() => connection.close());
     const leases = new ResultLeases(connection, 'job');
     await results.save([success('a', 1, 'm1'), success('b', 1, 'm1')], 'v');

@@ -8,7 +8,7 @@ import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import fc from '../../support/fast-check.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const RUNS = { seed: 20_261_122, numRuns: 200 } as const;
 const enqueue = fc.record({
@@ -21,7 +21,7 @@ for (const preferEmbedded of [false, true]) {
   const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
 
   test(`${kind}: of two enqueues Lua finds the same one later as TypeScript does, and at most one`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     t.after(() => connection.close());
     const later = (one: Enqueue, other: Enqueue) =>
       connection.use(
@@ -48,7 +48,7 @@ for (const preferEmbedded of [false, true]) {
   });
 
   test(`${kind}: lists keep whole identities, and a cancellation comes after everything before it`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     t.after(() => connection.close());
     const run = (body: string, ...values: string[]) =>
       connection.use((redis) => redis.eval(`${ORDER}\n${body}`, 0, ...values), false);
@@ -63,7 +63,7 @@ for (const preferEmbedded of [false, true]) {
   });
 
   test(`${kind}: a uri ends with the outcome of its latest enqueue, in whichever order they come and in batches of any size`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, now: Date.now });
     t.after(() => results.close());
     let round = 0;

@@ -10,13 +10,13 @@ import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { PASS, startRedisProxy } from '../../faults/support/redis/proxy.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { directClient, redisUrl } from '../../support/redis.ts';
+import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
 function open(t: TestContext, url: string, ttlSeconds = 60) {
-  const connection = openRedis(url);
+  const connection = openRedis(url, PATIENT);
   const results = new ResultStore(connection, { job: 'job', ttlSeconds, now: Date.now });
   const states = new RecordStates(connection, { job: 'job', now: Date.now });
   t.after(() => results.close());
@@ -363,7 +363,7 @@ for (const preferEmbedded of [false, true]) {
 }
 
 test('what is announced for one job is not queued in another', async (t) => {
-  const connection = openRedis(await redisUrl(t));
+  const connection = openRedis(await redisUrl(t), PATIENT);
   t.after(() => connection.close());
   const one = new RecordStates(connection, { job: 'one', now: Date.now });
   const two = new RecordStates(connection, { job: 'two', now: Date.now });

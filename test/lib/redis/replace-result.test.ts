@@ -9,7 +9,7 @@ import { ResultReplacer } from '../../../lib/redis/replace-result.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { directClient, redisUrl } from '../../support/redis.ts';
+import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';
 const fieldsOf = (x: number) =>
@@ -32,7 +32,7 @@ const record = (messageId = 'm1', message = 'the message', sentAt = 1) => ({
 
 async function open(t: TestContext, embedded: boolean) {
   const url = await redisUrl(t, embedded);
-  const connection = openRedis(url);
+  const connection = openRedis(url, PATIENT);
   const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
   t.after(() => results.close());
   const states = new RecordStates(connection, { job: JOB, now: Date.now });

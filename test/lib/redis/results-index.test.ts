@@ -5,7 +5,7 @@ import { indexKey } from '../../../lib/contract/names.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 
 const JOB = 'job';
 const EXPIRED = 5_000;
@@ -19,7 +19,7 @@ for (const preferEmbedded of [false, true]) {
   const kind = preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine';
 
   test(`${kind}: no saving takes more than a thousand expired entries off the index, and the next ones take the rest`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
     t.after(() => results.close());
     await results.save([success('kept')], 'v');
@@ -45,7 +45,7 @@ for (const preferEmbedded of [false, true]) {
   });
 
   test(`${kind}: a large batch takes more expired entries off the index than it adds`, async (t) => {
-    const connection = new RedisConnection(await redisUrl(t, preferEmbedded));
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
     const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
     t.after(() => results.close());
     await results.ping();

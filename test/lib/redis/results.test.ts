@@ -2,20 +2,22 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { LIMITS } from '../../../lib/contract/limits.ts';
 import { allocate, type NumericDType, type Tensor } from '../../../lib/contract/tensor.ts';
+import type { Outcome } from '../../../lib/contract/values.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { serializeResult } from '../../../lib/redis/result/fields.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
-import { directClient, redisUrl } from '../../support/redis.ts';
+import { directClient, PATIENT, redisUrl } from '../../support/redis.ts';
 
 function store(
   t: TestContext,
   url: string,
-  options: { job?: string; ttlSeconds?: number; now?: () => number } = {},
+  options: { job?: string; ttlSeconds?: number; now?: () => number; timeouts?: object } = {},
 ) {
-  const { job = 'job', ttlSeconds = 60, now = Date.now } = options;
-  const connection = openRedis(url);
+  const { job = 'job', ttlSeconds = 60, now = Date.now, timeouts = PATIENT } = options;
+  const connection = openRedis(url, timeouts);
   const results = new ResultStore(connection, { job, ttlSeconds, now });
   t.after(() => results.close());
   return { results, redis: directClient(t, connection) };
@@ -258,7 +260,7 @@ test('a connection that Redis closed is opened again by the next command', async
 
 test('wait keeps to its time and its signal also when Redis is away or silent', async (t) => {
   for (const url of ['redis://127.0.0.1:1', await silentServer(t)]) {
-    const { results } = store(t, url);
+    const { results } = store(t, url, { timeouts: {} });
     const startedAt = performance.now();
     await assert.rejects(results.wait('a', { timeoutMs: 200 }), (error: ServingError) => {
       assert.ok(error.code === 'timeout' || error.code === 'results_unavailable', error.code);
@@ -289,11 +291,17 @@ test('an answer of Redis that says no does not cost the others their connection'
 });
 
 test('a result that is too large to store fails with what to do, before it is encoded', () => {
-  const data = new Float32Array(7_000_000);
-  const fields = serializeResult(
-    { ok: true, outputs: [{ name: 'y', dtype: 'float32', shape: [7_000_000], data }] },
-    undefined,
+  const outcomeOf = (length: number): Outcome => {
+    const data = new Int8Array(length);
+    return { ok: true, outputs: [{ name: 'y', dtype: 'int8', shape: [length], data }] };
+  };
+  const failed = serializeResult(outcomeOf(LIMITS.largeResultBytes + 1), undefined);
+  assert.equal(failed.status, 'failed');
+  assert.match(
+    failed.error,
+    /too_large.*67108865 bytes.*67108864 \(largeResultBytes\); keep less of it with postProcessing/,
   );
-  assert.equal(fields.status, 'failed');
-  assert.match(fields.error, /too_large.*7000000 numbers.*keep less of it with postProcessing/);
+  // Without S3, Redis has to take it.
+  const { error } = serializeResult(outcomeOf(LIMITS.resultBytes), undefined);
+  assert.match(error, /too_large.*over the limit of 1048576 \(resultBytes\)/);
 });

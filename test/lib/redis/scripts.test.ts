@@ -23,7 +23,7 @@ import { resultSink } from '../../../lib/redis/result/sink.ts';
 import type { Finished } from '../../../lib/redis/result/writer.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { enqueued } from '../../support/enqueue.ts';
-import { redisUrl } from '../../support/redis.ts';
+import { PATIENT, redisUrl } from '../../support/redis.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { until } from '../../support/until.ts';
 
@@ -33,7 +33,7 @@ const KEY = { a: resultKey(JOB, 'a'), b: resultKey(JOB, 'b') };
 
 async function open(t: TestContext) {
   const clock = { ms: 1_700_000_000_000 };
-  const connection = new RedisConnection(await redisUrl(t));
+  const connection = new RedisConnection(await redisUrl(t), PATIENT);
   const options = { job: JOB, ttlSeconds: 60, redeliveryMs: 60_000, now: () => clock.ms };
   const results = new ResultStore(connection, options);
   t.after(() => results.close());

@@ -31,7 +31,7 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records], redeli
       metricsTtlMs: Number(metricsTtlMs),
       ttlMs: Number(ttlMs),
       // The order of its enqueue stands behind it.
-      message: String(values.at(-2)),
+      message: String(values.at(-3)),
     };
     calls.push(call);
     return reply(call);

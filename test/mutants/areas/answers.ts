@@ -9,7 +9,7 @@ const OUTPUT_AXES = 'test/convert/verify/output-axes.test.ts';
 const REWRITES = 'test/convert/verify/rewrites.test.ts';
 const GATE = 'test/convert/verify/gate.test.ts';
 const GOLDEN = 'test/convert/golden.test.ts';
-const GOLDEN_CLI = 'test/cli/golden.test.ts';
+const GOLDEN_CLI = 'test/system/golden.test.ts';
 
 export const ANSWERS: readonly Suite[] = [
   {
@@ -108,8 +108,8 @@ export const ANSWERS: readonly Suite[] = [
     bugs: [
       {
         guarantee: 'the optimized model is compared with the model as it is written',
-        find: "{ level: 'disabled', disabledOptimizers: [] };\n  const session",
-        replace: "{ level: 'all', disabledOptimizers: [] };\n  const session",
+        find: 'openSession(file, { threads, optimization: AS_WRITTEN })',
+        replace: 'openSession(file, { threads, optimization: ALL_REWRITES })',
       },
       {
         guarantee: 'a rewrite is switched off only where that mends the answers',
@@ -121,6 +121,28 @@ export const ANSWERS: readonly Suite[] = [
         find: 'if (await agrees(without(OPTIMIZERS))) {',
         replace:
           'if (await agrees(without(OPTIMIZERS))) return without(OPTIMIZERS);\n  else if (1 > 0) return without([]);\n  {',
+      },
+    ],
+  },
+  {
+    file: 'convert/made-model.ts',
+    tests: ['test/convert/import/rewrites.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an import checks a model without the rewrites that it found to be wrong',
+        find: 'optimization: rewrites.runtime,',
+        replace: 'optimization: { ...rewrites.runtime, disabledOptimizers: [] },',
+      },
+    ],
+  },
+  {
+    file: 'convert/tensorflow/files/range-checks.ts',
+    tests: ['test/convert/tensorflow/files/range-checks.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an index that TensorFlow checks is checked',
+        find: 'if (bound !== undefined) scope',
+        replace: 'if (false) scope',
       },
     ],
   },

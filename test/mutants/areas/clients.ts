@@ -593,8 +593,8 @@ export const CLIENTS: readonly Suite[] = [
       },
       {
         guarantee: 'an aborted signal ends a wait before it begins',
-        find: 'signal?.throwIfAborted();',
-        replace: '',
+        find: 'signal?.throwIfAborted();\n    const query',
+        replace: 'const query',
         survives:
           'Equivalent: request() and ResultStore.wait() end at once with an aborted signal and throw its reason.',
       },

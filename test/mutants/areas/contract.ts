@@ -21,9 +21,9 @@ export const CONTRACT: readonly Suite[] = [
         replace: 'payloadBytes: 33 * MiB,',
       },
       {
-        guarantee: 'limit resultBytes: 32 MiB',
-        find: 'resultBytes: 32 * MiB,',
-        replace: 'resultBytes: 320 * MiB,',
+        guarantee: 'limit resultBytes: 1 MiB',
+        find: '  resultBytes: MiB,',
+        replace: '  resultBytes: 32 * MiB,',
       },
       {
         guarantee: 'limit sendEntries: 10 (SQS)',

@@ -1,7 +1,7 @@
 /** Bugs in decentralized clients (local/decentral) and their commands (cli/wkr). */
 import type { Suite } from '../mutant.ts';
 
-const CLIENTS = 'test/workers/decentral/clients.test.ts';
+const CLIENTS = 'test/system/worker/clients.test.ts';
 const PARTS = 'test/workers/decentral/parts.test.ts';
 const SCRIPT = 'test/workers/decentral/script.test.ts';
 

@@ -115,8 +115,13 @@ export const HTTP: readonly Suite[] = [
   },
   {
     file: 'lib/http/predictions.ts',
-    tests: [PREDICTIONS, ENDPOINT],
+    tests: [PREDICTIONS, ENDPOINT, SECURITY],
     bugs: [
+      {
+        guarantee: "Location is a query where a path would lose the uri's slashes",
+        find: '/^[\\w-]+$/.test(uri) ?',
+        replace: 'true ?',
+      },
       {
         guarantee: 'there is one uri per instance',
         find: 'given.length !== count',
@@ -156,12 +161,6 @@ export const HTTP: readonly Suite[] = [
         tests: [ENDPOINT],
       },
       {
-        guarantee: 'an integer beyond 2^53 is written as a text',
-        find: '!Number.isSafeInteger(Number(element))',
-        replace: 'false',
-        tests: ['test/lib/http/predictions.test.ts'],
-      },
-      {
         guarantee: 'a cancelled record is answered as cancelled and not as failed',
         find: "error.code === 'cancelled' ? 'cancelled' : 'failed'",
         replace: "'failed'",
@@ -187,8 +186,9 @@ export const HTTP: readonly Suite[] = [
       },
       {
         guarantee: 'a DELETE answers with what it deleted itself',
-        find: 'return await answerWith(asked, (use) => results.take(uri, { identity, use }));',
-        replace: 'await answerWith(asked, (use) => results.take(uri, { identity, use }));\n    return seen;',
+        find: 'return await answerWith(asked, (use) => results.take(uri, { identity, fetched, use }));',
+        replace:
+          'await answerWith(asked, (use) => results.take(uri, { identity, fetched, use }));\n    return json(200, {});',
       },
       {
         guarantee: 'a DELETE deletes',
@@ -218,11 +218,6 @@ export const HTTP: readonly Suite[] = [
     file: 'lib/http/accept.ts',
     tests: [PREDICTIONS, SECURITY],
     bugs: [
-      {
-        guarantee: "Location is a query where a path would lose the uri's slashes",
-        find: '/^[\\w-]+$/.test(uri) ?',
-        replace: 'true ?',
-      },
       {
         guarantee: '202 comes only when SQS has every record',
         find: 'await sendAnnounced(',

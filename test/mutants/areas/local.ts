@@ -612,4 +612,82 @@ export const LOCAL: readonly Suite[] = [
       },
     ],
   },
+  {
+    file: 'local/bridge/bridge.ts',
+    tests: ['test/local/bridge/bridge.test.ts'],
+    bugs: [
+      {
+        guarantee: 'an entry whose record the queue does not have stays in the stream',
+        find: 'await this.#reader.remove(sent);',
+        replace: 'await this.#reader.remove(left);',
+      },
+      {
+        guarantee: 'what another attempt cannot change goes to the dead entries',
+        find: "['bad_request', 'bad_input', 'too_large']",
+        replace: "['bad_request', 'bad_input']",
+      },
+      {
+        guarantee: 'a bridge begins where a server of the original ended',
+        find: "former?.lastId ?? '0'",
+        replace: "'0'",
+      },
+      {
+        guarantee: 'a group that only clients made is no server that ended',
+        find: 'name === FORMER_GROUP && consumers > 0',
+        replace: 'name === FORMER_GROUP',
+      },
+      {
+        guarantee: 'a stream that was deleted gets its group again',
+        find: "      await this.#reader.createGroup('0');\n      return [];",
+        replace: '      return [];',
+      },
+      {
+        guarantee: 'an outage is one warning',
+        find: 'if (pauseMs === FIRST_PAUSE_MS)\n',
+        replace: 'if (pauseMs > 0)\n',
+      },
+      {
+        guarantee: 'an error of the settings ends the bridge',
+        find: 'if (!known.retryable) throw known;',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'local/bridge/record.ts',
+    tests: ['test/local/bridge/bridge.test.ts'],
+    bugs: [
+      {
+        guarantee: 'of two records of one uri in the same ms the later entry wins',
+        find: "sequence.padStart(SEQUENCE_DIGITS, '0')",
+        replace: 'sequence',
+      },
+      {
+        guarantee: 'a uri that is no UTF-8 is refused',
+        find: '    if (!isUtf8(bytes)) throw badRequest(`${name}: expected a text in UTF-8`);\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    file: 'lib/redis/stream.ts',
+    tests: ['test/local/bridge/bridge.test.ts'],
+    bugs: [
+      {
+        guarantee: 'consumers that ended are forgotten',
+        find: 'if (isIdle && name !== consumer)',
+        replace: 'if (false && isIdle && name !== consumer)',
+      },
+      {
+        guarantee: 'an entry leaves the stream, not only the group',
+        find: ', redis.xdel(stream, ...ids)]',
+        replace: ']',
+      },
+      {
+        guarantee: 'entries that a dead consumer read are claimed',
+        find: "'XAUTOCLAIM', stream, group, consumer, idleMs,",
+        replace: "'XAUTOCLAIM', stream, group, consumer, idleMs + 1e9,",
+      },
+    ],
+  },
 ];

@@ -328,8 +328,8 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'TAKE: a cancellation stays when it is taken',
-        find: "if facts[1] == 'cancelled' then\n        replies",
-        replace: "if facts[1] == 'canceled' then\n        replies",
+        find: "if facts[1] == 'cancelled' or facts[6] and fetched == 'list' then",
+        replace: "if facts[1] == 'canceled' or facts[6] and fetched == 'list' then",
       },
       {
         guarantee: 'TAKE: a uri without a result is no error',
@@ -388,13 +388,13 @@ export const REDIS_SCRIPTS: readonly Suite[] = [
       },
       {
         guarantee: 'RELEASE_LEASE: only a cancellation is listed again without having been set aside',
-        find: "if redis.pcall('HGET', result, 'status') == 'cancelled' then",
+        find: "if facts[1] == 'cancelled' or facts[2] then",
         replace: "if redis.call('EXISTS', result) == 1 then",
       },
       {
         guarantee: 'RELEASE_LEASE: a foreign key under the uri is no error',
-        find: "if redis.pcall('HGET', result, 'status') == 'cancelled' then",
-        replace: "if redis.call('HGET', result, 'status') == 'cancelled' then",
+        find: "redis.pcall('HMGET', result, 'status', 'large')",
+        replace: "redis.call('HMGET', result, 'status', 'large')",
       },
       {
         guarantee: 'RELEASE_LEASE: what was set aside and has expired is no error',

@@ -5,10 +5,10 @@
 import type { Suite } from '../mutant.ts';
 
 const SERVE = 'test/workers/serve.test.ts';
-const SERVING = 'test/workers/serving.test.ts';
+const SERVING = 'test/system/worker/serving.test.ts';
 const LOOP = 'test/workers/loop.test.ts';
 const ENCODE = 'test/workers/http/encode.test.ts';
-const CLIENTS = 'test/workers/decentral/clients.test.ts';
+const CLIENTS = 'test/system/worker/clients.test.ts';
 const CHANGES = 'test/system/worker/changes.test.ts';
 const HOSTILE = 'test/system/hostile-workers.test.ts';
 

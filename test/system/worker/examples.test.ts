@@ -6,10 +6,11 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { findRunning } from '../../../local/data-folder.ts';
 import { blocksOf, walk } from '../../support/documents.ts';
+import { freePort } from '../../support/free-port.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { ROOT } from '../../support/start.ts';
 import { localPorts } from '../../support/tutorial.ts';
-import { freePort, Service } from '../../workers/decentral/service.ts';
+import { Service } from '../../workers/decentral/service.ts';
 import { WITH_PYTHON } from '../../workers/python.ts';
 
 const LINES = 40;

@@ -9,9 +9,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { isAlive } from '../../../local/process.ts';
+import { freePort } from '../../support/free-port.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
-import { freePort, Service } from './service.ts';
+import { Service } from './service.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../../../shared/fixtures/wkr', import.meta.url));
 const hasRedis = spawnSync('redis-server', ['--version']).status === 0;

@@ -5,8 +5,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isAlive } from '../../../local/process.ts';
+import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
-import { freePort, Service } from './service.ts';
+import { Service } from './service.ts';
 
 const CLASS = `import time
 from wkr_serving.client import WKRWorker

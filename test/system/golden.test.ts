@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import { readPointer } from '../../lib/registry/download.ts';
 import { startAws } from '../../local/aws/aws.ts';
 import type { StackRecord } from '../../local/data-folder.ts';
+import { type CliAnswer, serviceFolder } from '../cli/cli.ts';
+import { warmCli, warmCliJson } from '../cli/warm.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { temporaryFolder } from '../support/runner.ts';
-import { type CliAnswer, serviceFolder } from './cli.ts';
-import { warmCli, warmCliJson } from './warm.ts';
 
 /** y = x + added, for rows of two numbers. */
 const plus = (added: number) =>

@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { restartDelayMs } from '../../../local/decentral/client.ts';
 import { isAlive } from '../../../local/process.ts';
+import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
-import { freePort, Service, type Status } from './service.ts';
+import { Service, type Status } from '../../workers/decentral/service.ts';
 
 const CLASS = `import os, time
 from wkr_serving.client import WKRWorker

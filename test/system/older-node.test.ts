@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { findRunning } from '../../local/data-folder.ts';
+import { ROOT, serviceFolder } from '../cli/cli.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { until } from '../support/until.ts';
-import { ROOT, serviceFolder } from './cli.ts';
 
 /** A Node that takes itself for an older one, so that this needs no second Node. */
 const OLDER = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '20.20.2' } })`;

@@ -1,6 +1,6 @@
 /**
- * AWS Signature Version 4, for the two calls that a function makes without the AWS SDK, whose client costs a tenth of a
- * cold start: the password of ElastiCache (iam.ts) and a parameter of Systems Manager (secret.ts).
+ * AWS Signature Version 4, for what a function signs without the AWS SDK, whose client costs a tenth of a cold start: the
+ * password of ElastiCache, a parameter of Systems Manager, and the URL of a large result in S3.
  */
 import { createHash, createHmac } from 'node:crypto';
 

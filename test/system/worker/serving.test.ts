@@ -5,12 +5,13 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { isAlive } from '../../local/process.ts';
-import { until } from '../support/until.ts';
-import { freePort, Service } from './decentral/service.ts';
-import { WITH_PYTHON } from './python.ts';
+import { isAlive } from '../../../local/process.ts';
+import { freePort } from '../../support/free-port.ts';
+import { until } from '../../support/until.ts';
+import { Service } from '../../workers/decentral/service.ts';
+import { WITH_PYTHON } from '../../workers/python.ts';
 
-const FIXTURES = fileURLToPath(new URL('../../../shared/fixtures/wkr', import.meta.url));
+const FIXTURES = fileURLToPath(new URL('../../../../shared/fixtures/wkr', import.meta.url));
 const GUIDE = existsSync(FIXTURES)
   ? WITH_PYTHON
   : { skip: 'needs the listings of the guide (../shared/fixtures/wkr)' };

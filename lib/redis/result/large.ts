@@ -1,0 +1,99 @@
+/** Serializes outcomes for Redis; what is too large for it is put into S3 first, so that a pointer always has its objects. */
+import { encodeRefusal } from '../../codecs/arrow/refusal.ts';
+import { encodeBase64 } from '../../codecs/base64.ts';
+import { ServingError } from '../../contract/errors.ts';
+import { LIMITS } from '../../contract/limits.ts';
+import type { LargePointer, Result } from '../../contract/result.ts';
+import type { FinishedRecord } from '../../pipeline/decode.ts';
+import type { Filter } from '../../pipeline/postprocess.ts';
+import { resultPieces } from '../../pipeline/result-text.ts';
+import {
+  failedFields,
+  type LargeContent,
+  type StoredFields,
+  serializeOutcome,
+  serializeResult,
+} from './fields.ts';
+
+/** S3, for results that are too large for Redis. */
+export interface LargeStore {
+  /**
+   * Puts the objects of one result under a key that nothing had before.
+   * @param jsonAt the pieces of its JSON, for the time when it is finished in ms
+   * @throws too_large; results_unavailable, and what was put by then expires
+   */
+  put(content: LargeContent, jsonAt: (finishedAt: number) => Iterable<string>): Promise<LargePointer>;
+}
+
+export interface SerializeSettings {
+  readonly filter?: Filter | undefined;
+  /** Undefined: a result that is too large for Redis fails. */
+  readonly large?: LargeStore | undefined;
+}
+
+type Serializable = Pick<FinishedRecord, 'uri' | 'enqueue' | 'outcome'>;
+
+/** Bytes that are in memory for S3 at once, unless one result alone has more. */
+const TOGETHER_BYTES = 16 * 1024 * 1024;
+
+/**
+ * @returns for each record its fields, in order; or the error of S3, with which it is not to be saved
+ */
+export async function serializeResults(
+  records: readonly Serializable[],
+  model: string,
+  settings: SerializeSettings,
+): Promise<(StoredFields | ServingError)[]> {
+  const slots: Promise<StoredFields | ServingError>[] = [];
+  let putting: unknown[] = [];
+  let bytes = 0;
+  for (const record of records) {
+    const { filter, large } = settings;
+    const made = large ? serializeOutcome(record.outcome, filter) : undefined;
+    if (!large || !made || 'fields' in made) {
+      const fields = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter);
+      slots.push(Promise.resolve(fields));
+      continue;
+    }
+    const size = made.large.bytes.byteLength;
+    if (bytes + size > TOGETHER_BYTES) {
+      await Promise.all(putting);
+      [putting, bytes] = [[], 0];
+    }
+    bytes += size;
+    const slot = store(record, model, made.large, large);
+    putting.push(slot);
+    slots.push(slot);
+  }
+  return Promise.all(slots);
+}
+
+async function store(
+  { uri, enqueue, outcome }: Serializable,
+  model: string,
+  content: LargeContent,
+  large: LargeStore,
+): Promise<StoredFields | ServingError> {
+  const { identity } = enqueue;
+  const { outputs, value } = outcome.ok ? outcome : { outputs: [] };
+  const text = content.form === 'text' ? Buffer.from(content.bytes).toString() : undefined;
+  const filtered: unknown = text === undefined ? undefined : JSON.parse(text);
+  const whole: Omit<Result, 'finishedAt'> = { uri, identity, model, outputs, filtered };
+  try {
+    const pointer = await large.put(content, (finishedAt) =>
+      resultPieces({ ...whole, finishedAt, ...(value === undefined ? {} : { value }) }),
+    );
+    const refusal = encodeBase64(encodeRefusal(refusalOf(pointer.bytes)));
+    const { outputs: names } = content;
+    const pointerText = JSON.stringify(pointer);
+    return { status: 'succeeded', value: refusal, error: '', outputs: names, exact: '', large: pointerText };
+  } catch (error) {
+    const known = ServingError.from(error);
+    return known.code === 'too_large' ? failedFields(known) : known;
+  }
+}
+
+/** What a client of Analytics Zoo Cluster Serving shows. */
+function refusalOf(bytes: number): string {
+  return `the result has ${bytes} bytes, over the ${LIMITS.resultBytes} of one in Redis, and is in S3: read it with a client of Cluster Serving, or over HTTPS (GET /predictions?uri=...), which redirects to it`;
+}

@@ -1,0 +1,186 @@
+/**
+ * Reads a Redis stream as one consumer of a consumer group: the queue of the original Cluster Serving, into which its
+ * clients still write. An entry that was read stays pending until it is removed, so that another consumer can claim it
+ * when this one dies.
+ */
+import type { RedisConnection } from './connection.ts';
+
+/** Fields as they were written: a client may have written anything. */
+export interface StreamEntry {
+  /** `<ms>-<number>`, unique in its stream. */
+  readonly id: string;
+  readonly fields: ReadonlyMap<string, Buffer>;
+}
+
+/** An entry that cannot be used, and why. */
+export interface DeadEntry {
+  readonly entry: StreamEntry;
+  readonly reason: string;
+}
+
+interface StreamOptions {
+  readonly stream: string;
+  readonly group: string;
+  /** Unique among the running consumers of the group. */
+  readonly consumer: string;
+}
+
+interface GroupFacts {
+  readonly name: string;
+  readonly consumers: number;
+  readonly pending: number;
+  readonly lastId: string;
+}
+
+/** The list keeps its newest entries. */
+export const DEAD_ENTRIES = 1_000;
+
+export class StreamConsumer {
+  readonly #connection: RedisConnection;
+  readonly #options: StreamOptions;
+
+  /** @param connection of its own when `read` blocks, with a command timeout above the time that it blocks */
+  constructor(connection: RedisConnection, options: StreamOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  /**
+   * Creates stream and group where they are missing.
+   * @param firstId entries after this one are read
+   */
+  async createGroup(firstId: string): Promise<void> {
+    const { stream, group } = this.#options;
+    await this.#connection.use(async (redis) => {
+      try {
+        await redis.xgroup('CREATE', stream, group, firstId, 'MKSTREAM');
+      } catch (error) {
+        if (!(error as Error).message.startsWith('BUSYGROUP')) throw error;
+      }
+    }, true);
+  }
+
+  /** The groups of the stream; none where there is no stream. */
+  async groups(): Promise<GroupFacts[]> {
+    const reply = await this.#connection.use(async (redis) => {
+      if ((await redis.exists(this.#options.stream)) === 0) return [];
+      return (await redis.xinfo('GROUPS', this.#options.stream)) as unknown[][];
+    }, true);
+    return reply.map((facts) => {
+      const of = new Map(pairs(facts));
+      return {
+        name: String(of.get('name')),
+        consumers: Number(of.get('consumers')),
+        pending: Number(of.get('pending')),
+        lastId: String(of.get('last-delivered-id')),
+      };
+    });
+  }
+
+  /** Reads entries that no consumer has, waiting up to `blockMs` for the first. */
+  async read(count: number, blockMs: number): Promise<StreamEntry[]> {
+    const { stream, group, consumer } = this.#options;
+    // Not repeated: what a lost reply held is pending, and claimed later.
+    const reply = await this.#connection.use(
+      (redis) =>
+        redis.xreadgroupBuffer(
+          'GROUP',
+          group,
+          consumer,
+          'COUNT',
+          count,
+          'BLOCK',
+          blockMs,
+          'STREAMS',
+          stream,
+          '>',
+        ),
+      false,
+    );
+    const streams = (reply ?? []) as [name: Buffer, entries: RawEntry[]][];
+    return streams.flatMap(([, entries]) => entries.flatMap(entryOf));
+  }
+
+  /** Claims entries that another consumer has not finished for `idleMs`. They are then pending for this consumer. */
+  async claim(count: number, idleMs: number): Promise<StreamEntry[]> {
+    const { stream, group, consumer } = this.#options;
+    const reply = await this.#connection.use(
+      (redis) => redis.callBuffer('XAUTOCLAIM', stream, group, consumer, idleMs, '0', 'COUNT', count),
+      true,
+    );
+    return ((reply as [Buffer, RawEntry[]])[1] ?? []).flatMap(entryOf);
+  }
+
+  /** Removes entries from the stream. Twice is safe. */
+  async remove(entries: readonly StreamEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const { stream, group } = this.#options;
+    const ids = entries.map(({ id }) => id);
+    await this.#connection.use(
+      (redis) => Promise.all([redis.xack(stream, group, ...ids), redis.xdel(stream, ...ids)]),
+      true,
+    );
+  }
+
+  /** Moves entries to the list `<stream>:dead` as JSON, which keeps the newest DEAD_ENTRIES. */
+  async reject(dead: readonly DeadEntry[]): Promise<void> {
+    if (dead.length === 0) return;
+    const list = `${this.#options.stream}:dead`;
+    const texts = dead.map(({ entry: { id, fields }, reason }) => {
+      const values = [...fields].map(([name, bytes]) => [name, bytes.toString()] as const);
+      return JSON.stringify({ id, reason, fields: Object.fromEntries(values) });
+    });
+    await this.#connection.use(async (redis) => {
+      await redis.rpush(list, ...texts);
+      await redis.ltrim(list, -DEAD_ENTRIES, -1);
+    }, true);
+    await this.remove(dead.map(({ entry }) => entry));
+  }
+
+  /**
+   * Deletes consumers of the group that have nothing pending and have been silent for `idleMs`: each process has a name of
+   * its own.
+   */
+  async forgetConsumers(idleMs: number): Promise<void> {
+    const { stream, group, consumer } = this.#options;
+    await this.#connection.use(async (redis) => {
+      for (const facts of (await redis.xinfo('CONSUMERS', stream, group)) as unknown[][]) {
+        const of = new Map(pairs(facts));
+        const isIdle = Number(of.get('pending')) === 0 && Number(of.get('idle')) >= idleMs;
+        const name = String(of.get('name'));
+        if (isIdle && name !== consumer) await redis.xgroup('DELCONSUMER', stream, group, name);
+      }
+    }, true);
+  }
+}
+
+type RawEntry = readonly [id: Buffer, fields: readonly Buffer[] | null];
+
+/** An entry that was deleted while it was pending has no fields. */
+function entryOf([id, fields]: RawEntry): StreamEntry[] {
+  if (fields === null) return [];
+  const named = pairs(fields).map(([name, value]) => [name, value as Buffer] as const);
+  return [{ id: id.toString(), fields: new Map(named) }];
+}
+
+function pairs(list: readonly unknown[]): [string, unknown][] {
+  return Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1]]);
+}
+
+/** The streams of a Redis, each with its number of entries. */
+export async function listStreams(connection: RedisConnection): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  let cursor = '0';
+  do {
+    const at = cursor;
+    const [next, keys] = await connection.use(
+      (redis) => redis.scan(at, 'COUNT', 1_000, 'TYPE', 'stream'),
+      true,
+    );
+    for (const key of keys) found.set(key, await connection.use((redis) => redis.xlen(key), true));
+    cursor = next;
+  } while (cursor !== '0' && found.size < MOST_STREAMS);
+  return found;
+}
+
+const MOST_STREAMS = 100;

@@ -1,0 +1,30 @@
+/** Makes the record that is enqueued of an entry that a client of the original Cluster Serving wrote. */
+import { isUtf8 } from 'node:buffer';
+import { wireRecord } from '../../lib/codecs/message.ts';
+import { badRequest } from '../../lib/contract/errors.ts';
+import type { SentRecord } from '../../lib/pipeline/submit.ts';
+import type { StreamEntry } from '../../lib/redis/stream.ts';
+
+/** As it wrote them: `data` is base64 of an Arrow stream, or JSON text with `serde` = `stream`. */
+const FIELDS = ['uri', 'data', 'serde'] as const;
+/** So that numbers of entries sort as text: of two records of one uri in the same ms, the later entry wins. */
+const SEQUENCE_DIGITS = 6;
+
+/**
+ * Checks what a result needs to be found again. Whether `data` can be read is seen when the record runs: its error is then
+ * the result of its uri.
+ * @throws bad_request for an entry without a readable uri or data
+ */
+export function recordOf({ id, fields }: StreamEntry): SentRecord {
+  const texts = FIELDS.flatMap((name) => {
+    const bytes = fields.get(name);
+    if (bytes === undefined) return [];
+    if (!isUtf8(bytes)) throw badRequest(`${name}: expected a text in UTF-8`);
+    return [[name, bytes.toString()] as const];
+  });
+  const { uri, data, serde } = wireRecord(Object.fromEntries(texts));
+  const [ms = '', sequence = ''] = id.split('-');
+  // An entry that is read twice, because a bridge ended between sending and removing it, is one enqueue.
+  const identity = `stream-${ms}-${sequence.padStart(SEQUENCE_DIGITS, '0')}`;
+  return { uri, identity, message: JSON.stringify({ uri, data, serde }) };
+}

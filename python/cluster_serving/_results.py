@@ -1,0 +1,195 @@
+"""Reads results from the JSON of the service."""
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+
+import numpy
+
+from ._errors import ServingError
+
+# Of /v2, by which it names the dtypes of a model.
+_DATATYPES = {"BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
+              "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16",
+              "FP32": "float32", "FP64": "float64", "BYTES": "string"}
+_DTYPES = set(_DATATYPES.values())
+
+
+class Enqueued(NamedTuple):
+    """A record that the queue has. `identity` names this enqueue among all of the uri."""
+
+    uri: str
+    identity: str
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What the model, or a worker, made of one record.
+
+    `outputs` has the model's outputs by name, in its order: arrays with dtype and shape; texts have the dtype object.
+    NaN stands for NaN and infinity, which JSON lacks. Where a filter or a worker answered with something else, there
+    are no outputs and `value` is that as JSON. `model` is the version of the model. A prediction has the contract's
+    text, `{value=…}`; a result from the queue has uri, identity and when it was finished.
+    """
+
+    outputs: Mapping[str, Any]
+    value: Any = None
+    model: str = ""
+    text: Optional[str] = None
+    uri: str = ""
+    identity: str = ""
+    finished_at: Optional[datetime] = None
+
+    @property
+    def output(self) -> Any:
+        """The array of the only output. Raises bad_request where there is not exactly one."""
+        if len(self.outputs) != 1:
+            raise ServingError("bad_request", f"there are {len(self.outputs)} outputs: {list(self.outputs)}")
+        return next(iter(self.outputs.values()))
+
+
+class Outcome(NamedTuple):
+    """What became of one record: a result or an error, never both."""
+
+    uri: str
+    identity: str
+    result: Optional[Result]
+    error: Optional[ServingError]
+
+    @property
+    def found(self) -> Union[Result, ServingError]:
+        """The one that there is."""
+        assert self.result is not None or self.error is not None
+        return self.result or self.error  # type: ignore[return-value]
+
+
+class Output(NamedTuple):
+    """An output as a model declares it."""
+
+    name: str
+    dtype: str
+
+
+def parse(data: bytes, what: str) -> Any:
+    """Parses JSON. Raises internal."""
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse, parse_int=_parse_int)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(f"{what} is no JSON") from error
+
+
+def result_of(answer: Any) -> Result:
+    """Reads a result of the queue. Raises the record's own error; internal."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("uri"), str):
+        raise _malformed("a result has no uri")
+    uri, identity = answer["uri"], str(answer.get("identity") or "")
+    if answer.get("status") != "succeeded":
+        raise ServingError(answer.get("code", ""), str(answer.get("error", "the record failed")), uri)
+    if "large" in answer:
+        raise ServingError("too_large", "the result is large and stays under its uri: query_and_delete takes it", uri)
+    value = answer.get("filtered", answer.get("value"))
+    outputs: Dict[str, Any] = {}
+    for output in _list(answer.get("outputs", []), "outputs"):
+        if not isinstance(output, dict) or not isinstance(output.get("name"), str):
+            raise _malformed("an output has no name")
+        outputs[output["name"]] = _array_of(output, output.get("dtype"))
+    return Result(outputs, value, str(answer.get("model", "")), None, uri, identity, _time(answer.get("finishedAt")))
+
+
+def prediction_of(text: Any, model: str, declared: Optional[Sequence[Output]]) -> Result:
+    """Reads one text of a prediction.
+
+    `declared` are the model's outputs; without them, an array has the dtype that its numbers have in JSON (bool,
+    int64, float64), and the names are output0, output1 and so on.
+    """
+    if not isinstance(text, str) or not text.startswith("{value=") or not text.endswith("}"):
+        raise _malformed("a prediction is no {value=…}")
+    value = parse(text[len("{value="):-1].encode("utf-8"), "a prediction")
+    tensors = value if isinstance(value, list) else [value]
+    if not tensors or not all(isinstance(each, dict) and set(each) == {"data", "shape"} for each in tensors):
+        return Result({}, value, model, text)
+    if declared is None or len(declared) != len(tensors):
+        declared = [Output(f"output{i}", "") for i in range(len(tensors))]
+    named = zip(declared, tensors)
+    outputs = {name: _array_of(each, dtype or _dtype_of(each["data"])) for (name, dtype), each in named}
+    return Result(outputs, None, model, text)
+
+
+def declared_outputs(metadata: Any) -> List[Output]:
+    """Reads the outputs from the metadata of /v2. Raises internal."""
+    outputs = _list(metadata.get("outputs") if isinstance(metadata, dict) else None, "outputs")
+    try:
+        return [Output(str(each["name"]), _DATATYPES[each["datatype"]]) for each in outputs]
+    except (KeyError, TypeError) as error:
+        raise _malformed("the metadata of the model has an unknown output") from error
+
+
+def _array_of(tensor: Mapping[str, Any], dtype: Any) -> Any:
+    data, shape = _list(tensor.get("data"), "data"), _list(tensor.get("shape"), "shape")
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
+        raise _malformed(f"unknown dtype {dtype!r:.40}: update the client")
+    if not all(isinstance(dim, int) and dim >= 0 for dim in shape) or math.prod(shape) != len(data):
+        raise _malformed(f"{len(data)} elements are not of shape {shape!r:.80}")
+    return _elements(data, dtype).reshape(shape)
+
+
+def _elements(data: List[Any], dtype: str) -> Any:
+    kinds = set(map(type, data))
+    try:
+        if dtype == "string":
+            texts = numpy.empty(len(data), dtype=object)
+            texts[:] = [str(text) for text in data]
+            return texts
+        if dtype == "bool" and kinds <= {bool}:
+            return numpy.array(data, dtype=bool)
+        if dtype.startswith("float") and kinds <= {int, float, type(None)}:
+            # None, which stands for NaN, becomes one.
+            return numpy.array(data, dtype=numpy.float64).astype(dtype)
+        if "int" in dtype and kinds <= {int, str}:
+            # Beyond 2^53 they are texts, so that they stay exact.
+            numbers, limits = [int(number) for number in data], numpy.iinfo(dtype)
+            # Earlier versions of numpy wrap what does not fit.
+            if all(limits.min <= number <= limits.max for number in numbers):
+                return numpy.array(numbers, dtype=dtype)
+    except ValueError as error:
+        raise _malformed(f"an element is no {dtype}") from error
+    raise _malformed(f"an element is no {dtype}")
+
+
+def _dtype_of(data: Any) -> str:
+    kinds = set(map(type, data)) if isinstance(data, list) else set()
+    if str in kinds:
+        return "string"
+    if kinds == {bool}:
+        return "bool"
+    return "int64" if kinds == {int} else "float64"
+
+
+def _time(text: Any) -> Optional[datetime]:
+    try:
+        # Python 3.9 does not read a Z.
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except (AttributeError, ValueError):
+        return None
+
+
+def _list(value: Any, name: str) -> List[Any]:
+    if not isinstance(value, list):
+        raise _malformed(f"{name} is no list")
+    return value
+
+
+def _parse_int(text: str) -> Any:
+    # Without int(): thousands of digits take it long.
+    return int(text) if len(text) <= 20 else float(text)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _malformed(problem: str) -> ServingError:
+    return ServingError("internal", f"the answer of the service cannot be read: {problem}")

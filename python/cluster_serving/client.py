@@ -1,0 +1,411 @@
+"""The client over HTTPS, for programs with threads; `cluster_serving.AsyncClient` has the same calls for asyncio."""
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import threading
+import time
+import uuid
+from collections import deque
+from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union,
+                    overload)
+
+from wkr_serving.client.deadline import Deadline
+
+from ._access import Access
+from ._api import CALL, Api, check_timeout, deadline_of
+from ._errors import ServingError, bad_config, bad_request
+from ._inputs import Input, check_uri, dump, instance_of, kind_of, record_of
+from ._many import MOST_ERRORS, EnqueueError, Record, in_order
+from ._results import Enqueued, Outcome, Output, Result, declared_outputs, parse, prediction_of, result_of
+from ._sigv4 import Credentials, quote
+from ._sqs import Sqs
+
+# Below the gateway's 30 s.
+_WAIT_SECONDS = 20
+# Between two looks at a service that does not wait.
+_LOOK_SECONDS = 0.25
+_IN_FLIGHT = 16
+_IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_JSON = {"Content-Type": "application/json"}
+_STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
+
+Uri = Union[str, Enqueued]
+
+
+class Client:
+    """A client of the service at `url`, by default the variable CLUSTER_SERVING_URL. Threads may share it.
+
+    timeout      seconds of a call that does not say its own.
+    auth         how requests say who calls: iam (signed with AWS credentials), jwt (`token`), api-key (`api_key`) or
+                 none; by default CLUSTER_SERVING_AUTH, else what is given or in CLUSTER_SERVING_TOKEN or
+                 CLUSTER_SERVING_API_KEY, else iam for an address of API Gateway if there are credentials, else none.
+    region       of signatures, where the url does not say it; by default AWS_REGION.
+    credentials  returns the AWS credentials; by default they are found as the AWS tools find them.
+    ssl_context  by default that of the system, with SSL_CERT_FILE. HTTPS_PROXY and NO_PROXY hold.
+    sqs          the url of the queue: `enqueue` then sends to SQS instead (needs the extra aws).
+    name         of the job, whose model says the dtypes of a prediction.
+
+    Every call ends within its `timeout` in seconds, and raises ServingError with `code`, `status`, `retryable` and
+    `uri`. Codes of every call: timeout, queue_unavailable (no connection), unauthorized, rate_limited, too_large (an
+    answer over 64 MiB), bad_config (not the url of the API).
+    """
+
+    def __init__(self, url: Optional[str] = None, *, timeout: float = 30.0, auth: Optional[str] = None,
+                 token: Optional[str] = None, api_key: Optional[str] = None, region: Optional[str] = None,
+                 credentials: Optional[Callable[[], Credentials]] = None, ssl_context: Optional[ssl.SSLContext] = None,
+                 sqs: Optional[str] = None, name: str = "serving_stream") -> None:
+        url = url or os.environ.get("CLUSTER_SERVING_URL")
+        if not url and not sqs:
+            raise bad_config("where is the service? Say it with url=, CLUSTER_SERVING_URL, or connect(stack=…)")
+        self._timeout = check_timeout(timeout)
+        self._name = name
+        self._api = Api(url, Access(url, auth, token, api_key, region, credentials), ssl_context) if url else None
+        self._sqs = Sqs(sqs, region) if sqs else None
+        self._lock = threading.Lock()
+        # The declared outputs by version of the model; None where it does not say.
+        self._declared: Dict[str, Optional[List[Output]]] = {}
+        # Taken from the service, but not yet given to the caller of `drain`.
+        self._left: Deque[Any] = deque()
+
+    @overload
+    def predict(self, inputs: Mapping[str, Input], *, timeout: Optional[float] = None) -> Result: ...
+
+    @overload
+    def predict(self, inputs: Sequence[Mapping[str, Input]], *, timeout: Optional[float] = None) -> List[Result]: ...
+
+    def predict(self, inputs: Any, *, timeout: Optional[float] = None) -> Any:
+        """Runs the model on the inputs of one record by name, or on a list of them, and returns a Result for each.
+
+        An input is an array of the shape and dtype that the model has for one record; a number, nested lists, a text in
+        a list; an image as bytes (JPEG, PNG), a path or an open file, {"path"}, {"b64"}; a sparse tensor {"indices",
+        "values", "shape"}; None, a missing value. Outputs have the model's dtypes where it says them (workers and
+        filters do not). Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
+        prediction is sent again only where it certainly did nothing.
+        """
+        is_one = isinstance(inputs, Mapping)
+        instances = [instance_of(inputs)] if is_one else [instance_of(each) for each in inputs]
+        deadline = self._limit(timeout)
+        texts, model = self._texts(dump({"instances": instances}), deadline)
+        if len(texts) != len(instances):
+            raise ServingError("internal", f"{self._over_http.url} answered another number of predictions")
+        declared = self._declared_by(model, deadline)
+        results = [prediction_of(text, model, declared) for text in texts]
+        return results[0] if is_one else results
+
+    def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
+                timeout: Optional[float] = None) -> Enqueued:
+        """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
+
+        A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
+        random) names this enqueue; give it when you try the same enqueue once more, which then makes no second result.
+        Raises queue_unavailable, too_large, bad_request; each with the uri.
+        """
+        try:
+            return self._enqueue(uri, inputs, identity, timeout)
+        except ServingError as error:
+            raise error.with_uri(uri) from error
+
+    def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
+                     timeout: Optional[float] = None) -> List[Enqueued]:
+        """Enqueues the records `(uri, inputs)` or `(uri, inputs, identity)` of any iterable, 16 at a time.
+
+        The iterable is read as fast as the queue accepts. `timeout` is that of one record. Raises EnqueueError.
+        """
+        enqueued: List[Enqueued] = []
+        errors: List[ServingError] = []
+
+        def send(record: Any) -> Union[Enqueued, ServingError]:
+            try:
+                return self._enqueue_one(record, timeout)
+            except ServingError as error:
+                return error
+
+        def until_many_fail() -> Iterator[Any]:
+            for record in records:
+                if len(errors) >= MOST_ERRORS:
+                    return
+                yield record
+
+        for outcome in in_order(send, until_many_fail(), _IN_FLIGHT):
+            if isinstance(outcome, ServingError):
+                errors.append(outcome)
+            else:
+                enqueued.append(outcome)
+        if errors:
+            raise EnqueueError(errors, enqueued)
+        return enqueued
+
+    def query(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Optional[Result]:
+        """Returns the result, which stays; None when there is none, yet or any more.
+
+        With what `enqueue` returned in place of the uri, or with its identity, only the result of that enqueue. Raises
+        the record's own error if it failed, with its uri; results_unavailable.
+        """
+        return self._read("GET", uri, identity, timeout)
+
+    def query_and_delete(self, uri: Uri, *, identity: Optional[str] = None,
+                         timeout: Optional[float] = None) -> Optional[Result]:
+        """As `query`, but deletes the result, even that of a failure."""
+        return self._read("DELETE", uri, identity, timeout)
+
+    def wait(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> Result:
+        """Returns the result as soon as there is one. The service waits, so this does not poll.
+
+        Raises timeout when there is none in time; the record's own error if it failed; results_unavailable.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        deadline = self._limit(timeout)
+        try:
+            while True:
+                asked = time.monotonic()
+                # Not rounded up: the answer "not yet" is to arrive before the time is up.
+                left = int(min(_WAIT_SECONDS, deadline.remaining() or 0.0))
+                result = self._ask("GET", uri, identity, deadline, {"Prefer": f"wait={left}"})
+                if result is not None:
+                    return result
+                # Some services do not wait.
+                deadline.pause(max(0.0, _LOOK_SECONDS - (time.monotonic() - asked)))
+        except (TimeoutError, ServingError) as error:
+            if not deadline.is_over or (isinstance(error, ServingError) and (error.code != "timeout" or error.uri)):
+                raise
+            raise ServingError("timeout", f"no result after {seconds:g} s", named(uri, identity)[0]) from error
+
+    def results(self, records: Iterable[Uri], *, take: bool = False,
+                timeout: Optional[float] = None) -> Iterator[Outcome]:
+        """Waits for records, which are uris or what `enqueue` returned, and yields an Outcome for each in their order.
+
+        Nothing is asked before the iterator is. Results stay unless `take` is true: then each is deleted when it is
+        here, and only where `records` are what `enqueue` returned, so that those of others stay. `timeout` is for all
+        of them together; a record that has no result by then has the error timeout.
+        """
+        end = time.monotonic() + check_timeout(self._timeout if timeout is None else timeout)
+        return in_order(lambda record: self._outcome(record, take, end), records, _IN_FLIGHT, may_cancel=True)
+
+    def drain(self, *, timeout: Optional[float] = None) -> Iterator[Outcome]:
+        """Takes all finished results of the job, also those of other programs, and yields them one by one.
+
+        A yielded result is gone from the service, except for a large one: its outcome is the error too_large, and
+        `query_and_delete` takes it. The next `drain` of this client gives what an interrupted one left.
+        `timeout` is for each question to the service. Raises results_unavailable.
+        """
+        return self._drained(lambda: self._limit(timeout))
+
+    def dequeue(self, *, timeout: Optional[float] = None) -> Dict[str, Union[Result, ServingError]]:
+        """As `drain`, by uri; failures are errors in their place.
+
+        If the service becomes unavailable meanwhile, or the time is up, returns what was taken. Raises
+        results_unavailable or timeout when that is nothing.
+        """
+        taken: Dict[str, Union[Result, ServingError]] = {}
+        deadline = self._limit(timeout)
+        try:
+            for outcome in self._drained(lambda: deadline):
+                taken[outcome.uri] = outcome.found
+        except ServingError:
+            # These are no longer in the service, so they must be returned.
+            if not taken:
+                raise
+        return taken
+
+    def status(self, uri: Uri, *, identity: Optional[str] = None, timeout: Optional[float] = None) -> str:
+        """Returns the state of a record: queued, running, succeeded, failed, expired, cancelled or unknown."""
+        name, wanted = named(uri, identity)
+        answer = self._over_http.json("GET", f"/status?{_parameters(name, wanted)}", self._limit(timeout))
+        status = answer.get("status") if isinstance(answer, dict) else None
+        if status not in _STATUSES:
+            raise ServingError("internal", f"{self._over_http.url}/status did not answer with a status", name)
+        # The first release passes the identity over.
+        return str(status) if answer.get("identity") == wanted else "unknown"
+
+    def cancel(self, uri: Uri, *, timeout: Optional[float] = None) -> bool:
+        """Cancels what was enqueued under the uri until now and has no result. Returns False when it is too late."""
+        try:
+            self._over_http.json("POST", f"/cancel?{_parameters(named(uri, None)[0], None)}", self._limit(timeout))
+        except ServingError as error:
+            if error.code == "conflict":
+                return False
+            raise
+        return True
+
+    def is_ready(self, *, timeout: Optional[float] = None) -> bool:
+        """Whether a prediction can work now: the service answers, has a model that serves, and can store results."""
+        try:
+            self._over_http.answer("GET", "/ready", self._limit(timeout))
+        except ServingError as error:
+            if error.status == 503:
+                return False
+            raise
+        return True
+
+    def close(self) -> None:
+        """Closes the connections. Calls of other threads fail."""
+        if self._api is not None:
+            self._api.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    @property
+    def _over_http(self) -> Api:
+        if self._api is None:
+            raise bad_config("this needs the HTTPS API: url=, or CLUSTER_SERVING_URL")
+        return self._api
+
+    @property
+    def has_http(self) -> bool:
+        """Whether it has an address over HTTPS."""
+        return self._api is not None
+
+    def predict_text(self, body: bytes, timeout: Optional[float] = None) -> str:
+        """Returns the text `{value=…}` that answers the first instance of the JSON of `POST /predict`."""
+        texts, _ = self._texts(body, self._limit(timeout))
+        if not texts or not isinstance(texts[0], str):
+            raise ServingError("internal", f"{self._over_http.url} answered without predictions")
+        return texts[0]
+
+    def _texts(self, body: bytes, deadline: Deadline) -> Tuple[List[Any], str]:
+        """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
+        answer = self._over_http.answer("POST", "/predict", deadline, body, _JSON)
+        parsed = parse(answer.body, "the answer")
+        texts = parsed.get("predictions") if isinstance(parsed, dict) else None
+        if not isinstance(texts, list):
+            raise ServingError("internal", f"{self._over_http.url} answered without predictions")
+        return texts, str(answer.headers.get("Model-Version", ""))
+
+    def _limit(self, timeout: Optional[float], where: Optional[str] = None) -> Deadline:
+        return deadline_of(self._timeout if timeout is None else timeout, where or self._over_http.url)
+
+    def _declared_by(self, model: str, deadline: Deadline) -> Optional[List[Output]]:
+        declared = self._declared
+        if model not in declared:
+            try:
+                metadata = self._over_http.json("GET", f"/v2/models/{quote(self._name)}", deadline)
+                # Another one if the model has just changed: then JSON alone says the dtypes.
+                versions = metadata.get("versions") if isinstance(metadata, dict) else None
+                is_same = isinstance(versions, list) and model in versions
+                declared = {model: declared_outputs(metadata) if is_same else None}
+            except ServingError as error:
+                # For who may call /predict alone, and for a job of another name.
+                if error.code not in ("not_found", "bad_config", "unauthorized"):
+                    raise
+                declared = {model: None}
+            self._declared = declared
+        return declared[model]
+
+    def _enqueue(self, uri: str, inputs: Mapping[str, Input], identity: Optional[str],
+                 timeout: Optional[float]) -> Enqueued:
+        body = record_of(uri, inputs)
+        name = _checked_identity(identity) or str(uuid.uuid4())
+        if self._sqs is not None:
+            self._sqs.send(body, name, self._limit(timeout, str(self._sqs)))
+        else:
+            self._over_http.json("POST", "/predictions", self._limit(timeout), body, {**_JSON, "Idempotency-Key": name})
+        return Enqueued(uri, name)
+
+    def _enqueue_one(self, record: Any, timeout: Optional[float]) -> Enqueued:
+        if not isinstance(record, tuple) or len(record) not in (2, 3):
+            raise bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
+        uri, inputs, identity = Record(*record)
+        return self.enqueue(uri, inputs, identity=identity, timeout=timeout)
+
+    def _read(self, method: str, uri: Uri, identity: Optional[str], timeout: Optional[float]) -> Optional[Result]:
+        return self._ask(method, uri, identity, self._limit(timeout), {})
+
+    def _ask(self, method: str, uri: Uri, identity: Optional[str], deadline: Deadline,
+             headers: Mapping[str, str]) -> Optional[Result]:
+        name, wanted = named(uri, identity)
+        try:
+            answer = self._over_http.json(method, f"/predictions?{_parameters(name, wanted)}", deadline, None, headers)
+        except ServingError as error:
+            if error.code == "not_found":
+                return None
+            raise
+        # The first release passes the identity over, and answers with whatever result the uri has.
+        if wanted is not None and isinstance(answer, dict) and answer.get("identity") != wanted:
+            return None
+        return result_of(answer)
+
+    def _drained(self, limit: Callable[[], Deadline]) -> Iterator[Outcome]:
+        more = True
+        while True:
+            outcome = self._take()
+            if outcome is not None:
+                yield outcome
+            elif more:
+                more = self._take_page(limit())
+            else:
+                return
+
+    def _take(self) -> Optional[Outcome]:
+        with self._lock:
+            answer = self._left.popleft() if self._left else None
+        return None if answer is None else outcome_of(answer)
+
+    def _take_page(self, deadline: Deadline) -> bool:
+        """Takes results from the service, for `_take`. Returns whether there may be more."""
+        page = self._over_http.json("DELETE", "/predictions", deadline)
+        if not isinstance(page, dict) or not isinstance(page.get("results"), list):
+            raise ServingError("internal", f"{self._over_http.url} answered without results")
+        with self._lock:
+            self._left.extend(page["results"])
+        return page.get("more") is True
+
+    def _outcome(self, record: Uri, take: bool, end: float) -> Outcome:
+        uri, identity = named(record, None)
+        control = CALL.get()
+        if control is not None:
+            # What is left is counted from now, and not from when this began to wait for a thread.
+            control.begun = None
+        try:
+            if take and identity is None:
+                raise bad_request("take: expected what enqueue returned, because a uri alone may be another's")
+            left = end - time.monotonic()
+            if left <= 0:
+                raise ServingError("timeout", "no result in time", uri)
+            outcome = Outcome(uri, identity or "", self.wait(record, timeout=left), None)
+        except ServingError as error:
+            outcome = Outcome(uri, identity or "", None, error if error.uri else error.with_uri(uri))
+            # Only a record's own failure is its result.
+            take = take and error.uri is not None and error.code != "timeout"
+        if take:
+            try:
+                self.query_and_delete(record, timeout=max(0.001, end - time.monotonic()))
+            except ServingError:
+                # Its own failure, which is deleted too; or the service is away, and it expires.
+                pass
+        return outcome
+
+
+def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
+    """The uri and the identity of a uri, or of what `enqueue` returned. Raises bad_request."""
+    if isinstance(record, Enqueued):
+        return check_uri(record.uri), _checked_identity(record.identity if identity is None else identity)
+    return check_uri(record), _checked_identity(identity)
+
+
+def _checked_identity(identity: Any) -> Optional[str]:
+    if identity is not None and not (isinstance(identity, str) and _IDENTITY.fullmatch(identity)):
+        raise bad_request('identity: expected 1 to 64 letters, digits, ".", "_" or "-", such as a UUID')
+    return identity
+
+
+def _parameters(uri: str, identity: Optional[str]) -> str:
+    # In the path, API Gateway would take its "?" and "/" for its own.
+    return f"uri={quote(uri)}" + ("" if identity is None else f"&identity={identity}")
+
+
+def outcome_of(answer: Any) -> Outcome:
+    """Reads one result of a page."""
+    identity = str(answer.get("identity") or "") if isinstance(answer, dict) else ""
+    try:
+        result = result_of(answer)
+        return Outcome(result.uri, identity, result, None)
+    except ServingError as error:
+        if error.uri is None:
+            raise
+        return Outcome(error.uri, identity, None, error)

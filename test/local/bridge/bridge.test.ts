@@ -1,0 +1,181 @@
+/** What a client of the original Cluster Serving writes with XADD reaches the queue once and is answered under its uri. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { ServingError } from '../../../lib/contract/errors.ts';
+import type { SentRecord } from '../../../lib/pipeline/submit.ts';
+import { type BridgeOptions, GROUP, startBridge } from '../../../local/bridge/bridge.ts';
+import { redisUrl } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
+
+const STREAM = 'serving_stream';
+
+async function stream(t: TestContext, preferEmbedded = false) {
+  const url = await redisUrl(t, preferEmbedded);
+  const redis = new Redis(url);
+  t.after(() => redis.disconnect());
+  const add = (uri: string, data = 'ZGF0YQ==') => redis.xadd(STREAM, '*', 'uri', uri, 'data', data);
+  const sent: SentRecord[] = [];
+  const warned: string[] = [];
+  const bridge = async (options: Partial<BridgeOptions> = {}) => {
+    const started = await startBridge({
+      redisUrl: url,
+      stream: STREAM,
+      send: async (record) => void sent.push(record),
+      warn: (message) => warned.push(message),
+      ...options,
+    });
+    t.after(() => started.close());
+    return started;
+  };
+  const uris = () => sent.map(({ uri }) => uri);
+  return { url, redis, add, sent, uris, warned, bridge };
+}
+
+for (const [server, preferEmbedded] of [
+  ['redis-server, where it is installed', false],
+  ['the embedded Redis', true],
+] as const) {
+  test(`records are enqueued in their order and leave the stream of ${server}`, async (t) => {
+    const { redis, add, sent, uris, bridge } = await stream(t, preferEmbedded);
+    const id = (await add('a:1 {x}')) as string;
+    await redis.xadd(STREAM, '*', 'uri', 'a:1 {x}', 'data', '{"instances":[]}', 'serde', 'stream');
+    const running = await bridge();
+    await until(() => sent.length === 2);
+    for (let i = 0; i < 200; i++) await add(`later-${i}`);
+    await until(() => sent.length === 202);
+    await until(async () => (await redis.xlen(STREAM)) === 0);
+    await running.close();
+    assert.deepEqual(await running.ended, { enqueued: 202, dead: 0 });
+    assert.deepEqual(
+      uris().slice(2),
+      Array.from({ length: 200 }, (_, i) => `later-${i}`),
+    );
+    const [first, second] = sent as [SentRecord, SentRecord];
+    assert.deepEqual(JSON.parse(first.message), { uri: 'a:1 {x}', data: 'ZGF0YQ==', serde: 'arrow' });
+    assert.deepEqual(JSON.parse(second.message), {
+      uri: 'a:1 {x}',
+      data: '{"instances":[]}',
+      serde: 'stream',
+    });
+    assert.equal(
+      first.identity,
+      `stream-${id.replace(/-(\d+)$/, (_, n: string) => `-${n.padStart(6, '0')}`)}`,
+    );
+    assert.ok(second.identity > first.identity);
+  });
+}
+
+test('with once a bridge ends when the stream is empty', async (t) => {
+  const { add, uris, bridge } = await stream(t);
+  await add('one');
+  await add('two');
+  assert.deepEqual(await (await bridge({ once: true })).ended, { enqueued: 2, dead: 0 });
+  assert.deepEqual(await (await bridge({ once: true })).ended, { enqueued: 0, dead: 0 });
+  assert.deepEqual(uris(), ['one', 'two']);
+});
+
+test('an entry without a readable uri or data goes to the list of dead ones, and its neighbours do not', async (t) => {
+  const { redis, add, uris, bridge } = await stream(t);
+  await add('before');
+  await redis.xadd(STREAM, '*', 'data', 'x');
+  await redis.xadd(STREAM, '*', 'uri', Buffer.from([0xff, 0xfe]), 'data', 'x');
+  await redis.xadd(STREAM, '*', 'uri', 'no data', 'image', 'x');
+  await redis.xadd(STREAM, '*', 'uri', 'u'.repeat(1_025), 'data', 'x');
+  await redis.xadd(STREAM, '*', 'uri', 'too large', 'data', 'x');
+  await add('after');
+  const send = async ({ uri }: SentRecord) => {
+    if (uri === 'too large') throw new ServingError('too_large', 'over 1 MiB');
+    seen.push(uri);
+  };
+  const seen: string[] = [];
+  assert.deepEqual(await (await bridge({ once: true, send })).ended, { enqueued: 2, dead: 5 });
+  assert.deepEqual(seen, ['before', 'after']);
+  assert.deepEqual(uris(), []);
+  const dead = (await redis.lrange(`${STREAM}:dead`, 0, -1)).map((text) => JSON.parse(text));
+  assert.deepEqual(
+    dead.map(({ reason, fields }) => [reason, Object.keys(fields)]),
+    [
+      ['uri: expected a text of 1 to 1024 bytes, got nothing', ['data']],
+      ['uri: expected a text in UTF-8', ['uri', 'data']],
+      ['data: expected a text, got nothing', ['uri', 'image']],
+      ['uri: 1025 bytes are over the limit of 1024', ['uri', 'data']],
+      ['over 1 MiB', ['uri', 'data']],
+    ],
+  );
+  assert.equal(await redis.xlen(STREAM), 0);
+});
+
+test('a queue that does not answer loses nothing and is tried again, with one warning', async (t) => {
+  const { redis, add, bridge, warned } = await stream(t);
+  const [down, taken]: [Set<string>, string[]] = [new Set(['two']), []];
+  const send = async ({ uri }: SentRecord) => {
+    if (down.has(uri)) throw new ServingError('queue_unavailable', 'SQS is away');
+    taken.push(uri);
+  };
+  for (const uri of ['one', 'two', 'three']) await add(uri);
+  await bridge({ send });
+  await until(() => warned.length === 1);
+  await until(async () => (await redis.xlen(STREAM)) === 1);
+  assert.deepEqual(taken, ['one', 'three']);
+  down.clear();
+  await until(async () => (await redis.xlen(STREAM)) === 0);
+  assert.deepEqual(taken, ['one', 'three', 'two']);
+  assert.match(warned.join(), /^stream serving_stream: SQS is away; it is tried again$/);
+});
+
+test('a bridge whose settings are wrong ends with the error, and its records stay', async (t) => {
+  const { redis, add, bridge } = await stream(t);
+  await add('one');
+  const send = async () => {
+    throw new ServingError('bad_config', 'no such bucket');
+  };
+  await assert.rejects((await bridge({ send })).ended, { code: 'bad_config' });
+  assert.equal(await redis.xlen(STREAM), 1);
+});
+
+test('what a bridge read before it died is taken over by another, under the same identity', async (t) => {
+  const { redis, add, sent, bridge } = await stream(t);
+  await redis.xgroup('CREATE', STREAM, GROUP, '0', 'MKSTREAM');
+  await add('left behind');
+  await redis.xreadgroup('GROUP', GROUP, 'dead-bridge', 'COUNT', 9, 'STREAMS', STREAM, '>');
+  await add('new');
+  await bridge({ claimAfterMs: 50 });
+  await until(async () => (await redis.xlen(STREAM)) === 0);
+  assert.deepEqual(new Set(sent.map(({ uri }) => uri)), new Set(['left behind', 'new']));
+  await until(async () => ((await redis.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[]).length === 1);
+});
+
+test('a stream that is deleted under a bridge is read again when it is back', async (t) => {
+  const { redis, add, uris, bridge } = await stream(t);
+  await add('one');
+  await bridge();
+  await until(() => uris().includes('one'));
+  await redis.flushall();
+  await add('two');
+  await until(() => uris().includes('two'));
+});
+
+test('a bridge begins where a server of the original ended, and not where clients only made its group', async (t) => {
+  const { redis, add, uris, warned, bridge } = await stream(t);
+  await add('before the group');
+  // Each client creates the group of the server.
+  await redis.xgroup('CREATE', STREAM, 'serving', '$');
+  await add('after it');
+  assert.deepEqual(await (await bridge({ once: true })).ended, { enqueued: 2, dead: 0 });
+  assert.deepEqual(uris(), ['before the group', 'after it']);
+
+  await redis.del(STREAM);
+  await add('answered by the former server');
+  await redis.xgroup('CREATE', STREAM, 'serving', '0');
+  await redis.xreadgroup('GROUP', 'serving', 'cli', 'COUNT', 9, 'STREAMS', STREAM, '>');
+  await add('not yet');
+  await (await bridge({ once: true })).ended;
+  assert.deepEqual(uris().slice(2), ['not yet']);
+  assert.match(warned.join(), /1 records that a former server read are not enqueued again/);
+});
+
+test('a Redis that does not answer is an error at the start', async () => {
+  const options = { redisUrl: 'redis://127.0.0.1:1', stream: STREAM, send: async () => {}, warn: () => {} };
+  await assert.rejects(startBridge(options), { code: 'results_unavailable' });
+});

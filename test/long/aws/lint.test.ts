@@ -1,0 +1,81 @@
+/**
+ * cfn-lint, against AWS's published schemas, on the packaged templates of a matrix of parameters and regions: no error, and
+ * no warning but those explained here.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { packageProject } from '../../support/packaging.ts';
+import { pythonTools } from './tools.ts';
+import { LINTED, type LintedVariant, params } from './variants.ts';
+
+const run = promisify(execFile);
+const TEMPLATE = 'cloudformation-template-update-stack.json';
+
+interface Finding {
+  readonly Rule: { readonly Id: string };
+  readonly Level: string;
+  readonly Message: string;
+  readonly Location: { readonly Path: readonly (string | number)[] | null };
+}
+
+/** By rule. An entry that no template needs any more fails, so that the list stays true. */
+const ACCEPTED: Readonly<Record<string, string>> = {
+  W3005:
+    'osls writes DependsOn between resources that a reference orders already. It is no fault to say it twice.',
+};
+
+const tools = await pythonTools();
+
+const SKIP = 'missing' in tools && tools.missing;
+const seen = new Set<string>();
+
+// cfn-lint takes most of the time, in a process of its own.
+describe('cfn-lint', { skip: SKIP, concurrency: 2 }, () => {
+  for (const variant of LINTED) {
+    test(`finds no error and nothing unexplained in the template of ${variant.name}`, async () => {
+      const lint = 'folder' in tools ? join(tools.folder, 'cfn-lint') : '';
+      const findings = await lintVariant(lint, variant);
+      for (const { Rule } of findings) seen.add(Rule.Id);
+      const unexplained = findings
+        .filter(({ Rule }) => ACCEPTED[Rule.Id] === undefined)
+        .map(({ Rule, Message, Location }) => `${Rule.Id} ${Location.Path?.join('/')}: ${Message}`);
+      assert.deepEqual(unexplained, []);
+    });
+  }
+});
+
+test('cfn-lint still says everything that the list explains', { skip: SKIP }, () => {
+  assert.deepEqual(
+    Object.keys(ACCEPTED).filter((rule) => !seen.has(rule)),
+    [],
+  );
+});
+
+async function lintVariant(
+  lint: string,
+  { region = 'eu-west-1', stage = 'dev', parameters = {}, config, files }: LintedVariant,
+): Promise<readonly Finding[]> {
+  const packaged = await packageProject({
+    options: ['--region', region, '--stage', stage, ...params(parameters)],
+    ...(config === undefined ? {} : { config }),
+    ...(files === undefined ? {} : { files }),
+  });
+  try {
+    assert.equal(packaged.exitCode, 0, packaged.output);
+    const template = join(packaged.folder, '.serverless', TEMPLATE);
+    // It exits with a code above 0 when it has something to say.
+    const options = ['--format', 'json', '--regions', region, '--', template];
+    const { stdout } = await run(lint, options, { maxBuffer: 64 * 1024 * 1024 }).catch(
+      (error: Error & { stdout?: string }) => {
+        if (!error.stdout) throw error;
+        return { stdout: error.stdout };
+      },
+    );
+    return JSON.parse(stdout) as Finding[];
+  } finally {
+    await packaged.remove();
+  }
+}

@@ -1,0 +1,87 @@
+/** Deployments that are linted, and those that are deployed into an emulated account. A new kind of Redis belongs into both lists. */
+
+/** Options of `serverless`. */
+export type Options = readonly string[];
+
+export const params = (values: Readonly<Record<string, string>>): Options =>
+  Object.entries(values).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
+
+const VPC = {
+  vpcId: 'vpc-0123456789abcdef0',
+  subnetIds: 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
+};
+const CERTIFICATE = 'arn:aws:acm:eu-west-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
+const URL_PARAMETERS = {
+  redis: 'url',
+  redisUrl: 'rediss://app@results.example.com:6380',
+  redisPassword: '/my-job/redis',
+};
+
+export interface LintedVariant {
+  readonly name: string;
+  /** Default: eu-west-1. */
+  readonly region?: string;
+  readonly stage?: string;
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly config?: string;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+export const LINTED: readonly LintedVariant[] = [
+  { name: 'dev' },
+  { name: 'prod', stage: 'prod' },
+  { name: 'China', region: 'cn-north-1', parameters: { redisAuth: 'iam' } },
+  { name: 'GovCloud', region: 'us-gov-west-1', stage: 'prod', parameters: { respondAsync: 'on' } },
+  { name: 'Frankfurt on arm64', region: 'eu-central-1', parameters: { arch: 'arm64', respondAsync: 'on' } },
+  { name: 'Redis by its address', parameters: { ...URL_PARAMETERS, respondAsync: 'on' } },
+  { name: 'Redis by its address, prod', stage: 'prod', parameters: URL_PARAMETERS },
+  {
+    name: 'an existing network, tokens, a domain and warm environments',
+    parameters: {
+      ...VPC,
+      routeTableIds: 'rtb-0123456789abcdef0',
+      securityGroup: 'sg-0123456789abcdef0',
+      respondAsync: 'routed',
+      auth: 'jwt',
+      jwtIssuer: 'https://issuer.example.com/',
+      jwtAudience: 'first,second',
+      domain: 'api.example.com',
+      certificateArn: CERTIFICATE,
+      provisioned: '3',
+      redisAuth: 'iam',
+      alarmEmail: 'ops@example.com',
+    },
+  },
+  { name: 'an existing network with a way to S3', parameters: { ...VPC, auth: 'none', metrics: 'off' } },
+  {
+    name: 'a worker in an image',
+    config: 'worker: { class: service.Model }\n',
+    files: { 'service.py': 'class Model:\n    pass\n' },
+    parameters: {
+      workerImage: `123456789012.dkr.ecr.eu-west-1.amazonaws.com/worker@sha256:${'0'.repeat(64)}`,
+    },
+  },
+];
+
+export interface DeployedVariant {
+  readonly name: string;
+  /** With this the Redis of the test asks for a password, which Systems Manager keeps. */
+  readonly password?: { readonly user: string; readonly parameter: string };
+  /** @param redis its host and port */
+  parameters(redis: string): Readonly<Record<string, string>>;
+}
+
+const OF_SYSTEMS_MANAGER = { user: 'app', parameter: '/my-job/redis' };
+
+export const DEPLOYED: readonly DeployedVariant[] = [
+  { name: 'node', parameters: () => ({}) },
+  {
+    name: 'url',
+    password: OF_SYSTEMS_MANAGER,
+    parameters: (redis) => ({
+      redis: 'url',
+      redisUrl: `rediss://${OF_SYSTEMS_MANAGER.user}@${redis}`,
+      redisPassword: OF_SYSTEMS_MANAGER.parameter,
+    }),
+  },
+];

@@ -1,0 +1,38 @@
+/** Runs a script of a user of the Python client, cluster_serving, in a process of its own. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { childEnvironment } from '../support/environment.ts';
+import { PYTHON, PYTHON_PACKAGE } from '../workers/python.ts';
+
+const PRELUDE = `
+import asyncio, json, sys
+import numpy as np
+from cluster_serving import AsyncClient, Client, ServingError, connect
+
+URL = sys.argv[1]
+
+def show(value):
+    print(json.dumps(value), flush=True)
+
+def error_of(call):
+    "What is raised: its code, uri and text."
+    try:
+        return repr(call())
+    except ServingError as error:
+        return [error.code, error.uri, error.message]
+`;
+
+/** @param script calls `show` @returns what it showed */
+export async function python(
+  url: string,
+  script: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<unknown[]> {
+  const env = childEnvironment({ PYTHONPATH: PYTHON_PACKAGE, PYTHONDONTWRITEBYTECODE: '1', ...variables });
+  const options = { env, timeout: 600_000, maxBuffer: 2 ** 26 };
+  const { stdout } = await promisify(execFile)(PYTHON, ['-c', PRELUDE + script, url], options);
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as unknown);
+}

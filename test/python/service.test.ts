@@ -1,0 +1,149 @@
+/** The Python client, and the names of the former one, against the local service. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { textsOf } from '../support/documents.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
+import { WITH_PYTHON } from '../workers/python.ts';
+import { python } from './python.ts';
+
+const IMAGE = JSON.stringify(`${SAMPLE}images/digit-3.png`);
+
+test('a record is predicted, enqueued, waited for, queried, taken and cancelled', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const shown = await python(
+    url,
+    `
+client = Client(URL, timeout=120)
+show(client.is_ready())
+found = client.predict({"image": ${IMAGE}})
+show([str(found.output.dtype), found.output.shape, int(found.output.argmax()), list(found.outputs)])
+show([int(each.output.argmax()) for each in client.predict([{"image": open(${IMAGE}, "rb")}, {"image": {"path": ${IMAGE}}}])])
+show(error_of(lambda: client.predict({"image": [1, 2]}))[0])
+
+mine = client.enqueue("a/b?c é", {"image": ${IMAGE}})
+waited = client.wait(mine)
+show([waited.uri, waited.identity == mine.identity, waited.output.tobytes() == found.output.tobytes(), waited.model == found.model])
+show([client.status(mine), client.query("no such uri"), client.cancel(mine)])
+show([client.query_and_delete(mine).uri, client.query(mine)])
+
+bad = client.enqueue("bad", {"image": [1, 2]})
+show(error_of(lambda: client.wait(bad))[:2])
+show(client.cancel("later"))
+show(error_of(lambda: client.query("later"))[0])
+
+many = client.enqueue_many((f"r{i}", {"image": np.full((3, 8, 8), i, np.float32)}) for i in range(60))
+outcomes = list(client.results(many, take=True))
+show([outcome.uri for outcome in outcomes] == [f"r{i}" for i in range(60)] and all(outcome.result for outcome in outcomes))
+show({uri: type(found).__name__ for uri, found in client.dequeue().items()})
+show(client.dequeue())
+
+async def main():
+    async with AsyncClient(URL, timeout=120) as client:
+        show(int((await client.predict({"image": ${IMAGE}})).output.argmax()))
+        many = await client.enqueue_many([(f"s{i}", {"image": ${IMAGE}}) for i in range(20)])
+        show([int(outcome.result.output.argmax()) async for outcome in client.results(many)] == [3] * 20)
+        show((await client.query("s1")).uri)
+        show([await client.query("none"), await client.status("s1"), await client.is_ready(), await client.cancel("s1")])
+        show((await client.query_and_delete(many[0])).uri)
+        show(len(await client.dequeue()))
+
+asyncio.run(main())
+`,
+  );
+  assert.deepEqual(shown, [
+    true,
+    ['float32', [10], 3, ['probabilities']],
+    [3, 3],
+    'bad_input',
+    ['a/b?c é', true, true, true],
+    ['succeeded', null, false],
+    ['a/b?c é', null],
+    ['bad_input', 'bad'],
+    true,
+    'cancelled',
+    true,
+    { bad: 'ServingError', later: 'ServingError' },
+    {},
+    3,
+    true,
+    's1',
+    [null, 'succeeded', true, false],
+    's0',
+    19,
+  ]);
+});
+
+test('the names of the former client work over HTTPS with the shapes of 0.11', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const shown = await python(
+    url,
+    `
+import time
+from zoo.serving.client import InputQueue, OutputQueue, http_json_to_ndarray
+from bigdl.serving.client import InputQueue as Same
+show([Same is InputQueue, InputQueue("localhost", 6379).client is None, InputQueue().client is not None])
+input, output = InputQueue(timeout=120), OutputQueue(timeout=120)
+show(output.query("a:b"))
+input.enqueue("a:b", image=${IMAGE})
+input.enqueue("bad", t=np.array([1, 2]))
+input.enqueue_tensor("tensor", np.zeros((3, 8, 8)))
+while any(isinstance(output.query(uri), str) and output.query(uri) == "[]" for uri in ("a:b", "bad", "tensor")):
+    time.sleep(0.02)
+show([int(output.query("a:b").argmax()), output.query("bad")])
+text = input.predict(json.dumps({"instances": [{"image": np.zeros((3, 8, 8)).tolist()}]}), timeout=120)
+show(list(json.loads(text)))
+show(http_json_to_ndarray(json.dumps({"predictions": ["{value=" + text + "}"]})).shape)
+show(http_json_to_ndarray('{"predictions":["{\\\\"value\\\\":\\\\"{\\\\\\\\\\\\"data\\\\\\\\\\\\":[1.5],\\\\\\\\\\\\"shape\\\\\\\\\\\\":[1]}\\\\"}"]}').tolist())
+show(output.query_and_delete("a:b").shape)
+show({uri: getattr(found, "shape", found) for uri, found in output.dequeue().items()})
+`,
+    { CLUSTER_SERVING_URL: url },
+  );
+  assert.deepEqual(shown, [
+    [true, true, true],
+    '[]',
+    [3, 'NaN'],
+    ['data', 'shape'],
+    [10],
+    [1.5],
+    [10],
+    { bad: 'NaN', tensor: [10] },
+  ]);
+});
+
+test('a filter is JSON, and its text for the former client', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t, { config: 'imageResize: 8,8\npostProcessing: topN(1)' });
+  const shown = await python(
+    url,
+    `
+from zoo.serving.client import OutputQueue
+client = Client(URL, timeout=120)
+show([client.predict({"image": ${IMAGE}}).value[0][0], dict(client.predict({"image": ${IMAGE}}).outputs)])
+show([client.wait(client.enqueue("u", {"image": ${IMAGE}})).value[0][0], OutputQueue(url=URL).query("u")[:4]])
+`,
+  );
+  assert.deepEqual(shown, [
+    [3, {}],
+    [3, '[[3,'],
+  ]);
+});
+
+test('the programs of docs/how-to/python.md run as they are', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const blocks = await textsOf('py', 'docs/how-to/python.md');
+  assert.ok(blocks.length >= 4);
+  const script = blocks
+    .join('\n')
+    .replaceAll('"http://localhost:10020"', `"${url}", timeout=120`)
+    .replaceAll(/timeout=\d+\)/g, 'timeout=120)')
+    .replaceAll('"digit-3.png"', IMAGE)
+    .replaceAll('print(', 'show(str(');
+  // Each print ends its line, or its line's comment.
+  const shown = await python(url, script.replaceAll(/^(\s*show\(str\()(.*)\)$/gm, '$1[$2]))'));
+  assert.deepEqual(shown[0], "[3, dtype('float32'), (10,)]");
+  assert.match(String(shown[2]), /^\['[0-9a-f]{12}', None\]$/);
+  assert.match(String(shown[3]), /^\['r0', \d\]$/);
+  assert.equal(shown.length, 3 + 100 + 2);
+  assert.equal(shown[103], '[[3, 3]]');
+  assert.match(String(shown[104]), /^\['bad_input', 400, False, 'input "image": expected/);
+});

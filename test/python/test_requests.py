@@ -1,0 +1,369 @@
+"""What is sent: inputs, retries, identities, redirects, and who calls."""
+import asyncio
+import hashlib
+import io
+import json
+import os
+import pickle
+import time
+import unittest
+from datetime import datetime, timezone
+
+import numpy as np
+import servers
+from cluster_serving import AsyncClient, Client, Credentials, Enqueued, ServingError
+from cluster_serving._inputs import instance_of, record_of
+from cluster_serving._sigv4 import find_credentials, sign
+
+TOKEN = "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl"
+
+
+def error_of(call):
+    try:
+        return call()
+    except ServingError as error:
+        return error
+
+
+class Inputs(unittest.TestCase):
+    def test_what_cannot_be_sent_is_refused_by_its_name(self):
+        for wrong, says in (
+            ({}, "at least one input"),
+            ([1], "dict of inputs"),
+            ({"x": object()}, 'input "x": expected numbers'),
+            ({"x": []}, "empty"),
+            ({"x": [[1], [1, 2]]}, "do not agree in shape"),
+            ({"x": [1, [2]]}, "do not agree in shape"),
+            ({"x": [1, None]}, "expected a number"),
+            ({"x": ["a", 1]}, "texts and something else"),
+            ({"x": [float("inf")]}, "out of the range"),
+            ({"x": 10**400}, "out of the range"),
+            ({"x": 2**53 + 1}, "no float64"),
+            ({"x": np.zeros(2, complex)}, "no type of ONNX"),
+            ({"x": np.ma.masked_array([1])}, "masked"),
+            ({"x": [np.zeros(2)]}, "numpy.stack"),
+            ({"x": "/no/such/file.png"}, "a text is a path"),
+            ({"x": {"b64": "?"}}, "b64"),
+            ({"x": {"y": 1}}, "keys"),
+            ({"x": io.StringIO("text")}, "expected bytes"),
+            ({"x": {"indices": [[0.5]], "values": [1], "shape": [2]}}, "whole numbers"),
+            ({"x": {"indices": [[0, 1, 2]], "values": [1], "shape": [2]}}, "do not fit"),
+            ({1: [1]}, "the name of an input"),
+        ):
+            with self.subTest(str(wrong)[:60]):
+                error = error_of(lambda: record_of("u", wrong))
+                self.assertEqual(error.code, "bad_request")
+                self.assertIn(says, error.message)
+
+    def test_a_uri_is_a_text_of_1024_bytes(self):
+        for wrong in ("", "a\n", "é" * 513, "\ud800", 1, None):
+            self.assertEqual(error_of(lambda: record_of(wrong, {"x": 1})).code, "bad_request")
+        record_of("é" * 512, {"x": 1})
+
+    def test_an_instance_has_null_for_NaN_and_no_infinity(self):
+        self.assertEqual(instance_of({"x": np.array([1, np.nan], np.float32), "n": None}), {"x": [1.0, None], "n": None})
+        self.assertEqual(instance_of({"x": np.array(["a"]), "b": np.array(True), "i": b"\xff"}),
+                         {"x": ["a"], "b": True, "i": {"b64": "/w=="}})
+        self.assertEqual(error_of(lambda: instance_of({"x": np.array([np.inf])})).code, "bad_request")
+
+    def test_sparse_indices_are_one_row_per_point_over_http_even_where_both_fit(self):
+        sparse = {"indices": [[0, 1], [1, 1]], "values": [5, 6], "shape": [2, 2]}
+        self.assertEqual(instance_of({"s": sparse})["s"]["indices"], [[0, 1], [1, 1]])
+        sparse["indices"] = [[0, 1], [0, 2]]
+        self.assertEqual(instance_of({"s": sparse})["s"]["indices"], [[0, 0], [1, 2]])
+
+
+def answers(*given):
+    """Answers one after the other; the last one again and again."""
+    left = list(given)
+    return lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+
+BUSY = (503, {"error": "busy", "code": "queue_unavailable"})
+QUEUED = (202, {"uri": "u", "identity": "i"})
+FOUND = (200, {"uri": "u", "status": "succeeded", "model": "m", "finishedAt": "2026-11-23T00:00:00.500Z", "outputs": [
+    {"name": "y", "dtype": "int64", "shape": [2], "data": ["9007199254740993", -1]}]})
+
+
+class Retries(unittest.TestCase):
+    def test_an_enqueue_is_sent_again_with_the_same_identity_and_a_read_too(self):
+        with servers.api(answers(BUSY, (502, b""), QUEUED)) as (url, seen):
+            enqueued = Client(url, timeout=600).enqueue("u", {"x": 1})
+            self.assertEqual([request.headers["idempotency-key"] for request in seen], [enqueued.identity] * 3)
+        with servers.api(answers(BUSY, BUSY, BUSY, FOUND)) as (url, seen):
+            self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "queue_unavailable")
+            self.assertEqual(len(seen), 3)
+
+    def test_what_takes_or_predicts_is_sent_again_after_429_alone(self):
+        for call in (lambda c: c.query_and_delete("u"), lambda c: c.dequeue(), lambda c: c.predict({"x": 1})):
+            with servers.api(answers(BUSY)) as (url, seen):
+                self.assertEqual(error_of(lambda: call(Client(url, timeout=600))).code, "queue_unavailable")
+                self.assertEqual(len(seen), 1)
+        limited = (429, {"error": "slowly", "code": "rate_limited"}, {"Retry-After": "0"})
+        with servers.api(answers(limited, FOUND)) as (url, seen):
+            self.assertEqual(Client(url, timeout=600).query_and_delete("u").output.tolist(), [9007199254740993, -1])
+            self.assertEqual(len(seen), 2)
+
+    def test_a_service_that_asks_for_a_long_pause_is_not_waited_for(self):
+        with servers.api(answers((429, {"error": "slowly"}, {"Retry-After": "60"}))) as (url, seen):
+            error = error_of(lambda: Client(url, timeout=600).query("u"))
+            self.assertEqual((error.code, error.retryable, error.status, error.retry_after, len(seen)),
+                             ("rate_limited", True, 429, 60.0, 1))
+
+
+class Answers(unittest.TestCase):
+    def test_errors_have_the_code_of_the_service_or_of_the_gateway(self):
+        for status, body, code in (
+            (401, {"message": "Unauthorized"}, "unauthorized"), (403, {"message": "Forbidden"}, "unauthorized"),
+            (413, {"message": "Request Too Long"}, "too_large"), (404, {"message": "Not Found"}, "bad_config"),
+            (504, b"<html>", "timeout"), (422, {"error": "no", "code": "model_failed"}, "model_failed"),
+            (500, {"error": "?", "code": "a new one"}, "internal"), (200, b"<html>", "internal"), (200, [1], "internal"),
+            (302, b"", "bad_config"),
+        ):
+            with self.subTest(status), servers.api(answers((status, body))) as (url, _):
+                error = error_of(lambda: Client(url, timeout=600).query_and_delete("u"))
+                self.assertEqual((error.code, str(pickle.loads(pickle.dumps(error)))), (code, str(error)))
+
+    def test_no_JSON_makes_another_error_than_that_of_the_service(self):
+        outputs = [1, [1], [{}], [{"name": "y", "dtype": [], "shape": [1], "data": [1]}],
+                   *([{"name": "y", "dtype": "float32", "shape": shape, "data": data}]
+                     for shape, data in ((1, [1]), ([-1], []), ([1], [[1]]), ([1], ["x"]), ([2**70], []), ([None], [1])))]
+        texts = ["", 1, "{value=}", "{value=[}", '{value={"data":1,"shape":[1]}}', '{value={"data":[[]],"shape":[1]}}',
+                 '{value={"data":[1e999],"shape":[1]}}', "{value=" + "[" * 10**5 + "}"]
+        bodies = [None, 1, "x", [], {}, {"code": [], "error": {}}, {"uri": 1}, {"uri": "u", "status": [], "code": {}},
+                  {"results": 1}, {"results": [1], "more": 1}, {"status": {}}, b"[" * 10**5, b'{"x":' + b"9" * 10**5 + b"}",
+                  b'{"x":NaN}', b"\xff", *({"predictions": [text]} for text in texts),
+                  *({"uri": "u", "status": "succeeded", "finishedAt": 1, "outputs": each} for each in outputs)]
+        calls = (lambda c: c.query("u"), lambda c: c.predict({"x": 1}), lambda c: c.dequeue(), lambda c: c.status("u"))
+        given = []
+        with servers.api(lambda request: given[0]) as (url, _):
+            client = Client(url, timeout=600)
+            for status in (200, 400):
+                for body in bodies:
+                    given[:] = [(status, body)]
+                    # Another exception would end the test.
+                    found = [error_of(lambda: call(client)) for call in calls]
+                    self.assertIsInstance(found[0], ServingError, body)
+
+    def test_a_failed_record_raises_its_error_with_its_uri_and_another_identity_is_no_result(self):
+        failed = (200, {"uri": "u", "status": "failed", "error": "no", "code": "bad_input"})
+        with servers.api(answers(failed)) as (url, _):
+            error = error_of(lambda: Client(url, timeout=600).query("u"))
+            self.assertEqual((error.code, error.uri, error.retryable), ("bad_input", "u", False))
+        with servers.api(answers(FOUND)) as (url, seen):
+            self.assertIsNone(Client(url, timeout=600).query(Enqueued("a/b?c&d", "i")))
+            self.assertEqual(seen[0].path, "/predictions?uri=a%2Fb%3Fc%26d&identity=i")
+
+    def test_outputs_have_their_dtype_and_shape(self):
+        cases = {"float16": [1.5, None], "float32": [0.1, -0.0], "float64": [0.1, 1], "int8": [-1, 1],
+                 "uint64": ["18446744073709551615", 0], "bool": [True, False], "string": ["a", "é"]}
+        outputs = [{"name": name, "dtype": name, "shape": [1, 2], "data": data} for name, data in cases.items()]
+        with servers.api(answers((200, {**FOUND[1], "outputs": outputs}))) as (url, _):
+            found = Client(url, timeout=600).query("u")
+        self.assertEqual({name: (str(a.dtype), a.shape) for name, a in found.outputs.items()},
+                         {name: ("object" if name == "string" else name, (1, 2)) for name in cases})
+        self.assertEqual(found.outputs["float32"].tobytes(), np.array([0.1, -0.0], np.float32).tobytes())
+        self.assertEqual(found.outputs["uint64"].tolist(), [[2**64 - 1, 0]])
+        self.assertTrue(np.isnan(found.outputs["float16"][0, 1]))
+        self.assertEqual(found.finished_at, datetime(2026, 11, 23, 0, 0, 0, 500000, timezone.utc))
+        self.assertEqual(error_of(lambda: found.output).code, "bad_request")
+        for dtype, data in (("int8", [1, 300]), ("int8", [1, 1.5]), ("bool", [1, 0]), ("float8", [1, 2]), ("int8", [1])):
+            outputs = [{"name": "y", "dtype": dtype, "shape": [2], "data": data}]
+            with servers.api(answers((200, {**FOUND[1], "outputs": outputs}))) as (url, _):
+                self.assertEqual(error_of(lambda: Client(url, timeout=600).query("u")).code, "internal")
+
+    def test_a_prediction_has_the_dtypes_of_the_model_that_answered(self):
+        texts = ['{value=[{"data":[0.1,null],"shape":[2]},{"data":[9007199254740993],"shape":[]}]}']
+        declared = {"versions": ["v1"], "outputs": [{"name": "p", "datatype": "FP32"}, {"name": "q", "datatype": "INT64"}]}
+
+        def answer(request):
+            if request.path.startswith("/v2"):
+                return 200, declared
+            return 200, {"predictions": texts}, {"Model-Version": "v1" if len(seen) < 4 else "v2"}
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            found = client.predict({"x": 1})
+            self.assertEqual({k: (str(v.dtype), v.shape) for k, v in found.outputs.items()},
+                             {"p": ("float32", (2,)), "q": ("int64", ())})
+            self.assertEqual((int(found.outputs["q"]), found.text, found.model), (9007199254740993, texts[0], "v1"))
+            client.predict([{"x": 1}])
+            self.assertEqual([request.path for request in seen], ["/predict", "/v2/models/j", "/predict"])
+            # Another version, whose metadata is not to be had: the numbers as JSON has them.
+            self.assertEqual([str(v.dtype) for v in client.predict({"x": 1}).outputs.values()], ["float64", "int64"])
+        for text, value in (("{value=[[4,5.0],[3,4.0]]}", [[4, 5.0], [3, 4.0]]), ('{value={"a":1}}', {"a": 1})):
+            with servers.api(answers((200, {"predictions": [text]}))) as (url, _):
+                found = Client(url, timeout=600).predict({"x": 1})
+                self.assertEqual((found.value, dict(found.outputs)), (value, {}))
+
+    def test_a_large_result_is_read_once_where_the_service_says_without_saying_who_calls(self):
+        large = {**FOUND[1], "identity": "i"}
+        with servers.api(lambda request: (200, large)) as (there, taken):
+            with servers.api(lambda request: (303, b"", {"Location": f"{there}/large?X-Amz-Signature=s"})) as (url, seen):
+                found = Client(url, timeout=600, token=TOKEN).wait("u", identity="i")
+        self.assertEqual(found.output.dtype, np.int64)
+        self.assertEqual(seen[0].headers["authorization"], f"Bearer {TOKEN}")
+        self.assertEqual([request.path for request in taken], ["/large?X-Amz-Signature=s"])
+        self.assertEqual({"authorization", "x-api-key"} & set(taken[0].headers), set())
+        with servers.api(lambda request: (303, b"", {"Location": "/again"})) as (url, seen):
+            self.assertEqual(error_of(lambda: Client(url, timeout=600, api_key="k").query("u")).code, "results_unavailable")
+            self.assertEqual([request.path for request in seen], ["/predictions?uri=u", "/again"])
+
+    def test_a_large_result_is_deleted_when_it_is_here_and_only_if_it_is_whole(self):
+        body = json.dumps(FOUND[1]).encode()
+        pointer = {"id": "i/d", "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+
+        def answer(request):
+            if request.path.startswith("/large"):
+                return 200, body
+            if "fetched=" in request.path:
+                return 200, {"uri": "u"}
+            return 303, {"uri": "u", "large": pointer}, {"Location": "/large"}
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, token=TOKEN)
+            self.assertEqual(client.query_and_delete("u").output.dtype, np.int64)
+            self.assertEqual([(each.method, each.path) for each in seen],
+                             [("DELETE", "/predictions?uri=u"), ("GET", "/large"),
+                              ("DELETE", "/predictions?uri=u&fetched=i%2Fd")])
+            # On a single machine, the address is one of the API itself.
+            self.assertEqual({each.headers["authorization"] for each in seen}, {f"Bearer {TOKEN}"})
+            for wrong, code in (({"sha256": "0"}, "results_unavailable"), ({"bytes": 5}, "too_large"),
+                                ({"bytes": 2**40}, "too_large")):
+                seen.clear()
+                pointer.update(wrong)
+                self.assertEqual(error_of(lambda: client.query_and_delete("u")).code, code)
+                self.assertFalse([each for each in seen if "fetched" in each.path])
+
+    def test_a_large_result_in_a_page_is_an_error_that_says_how_to_take_it(self):
+        page = {"results": [{"uri": "u", "status": "succeeded", "large": {"id": "i"}, "location": "/x"}], "more": False}
+        with servers.api(answers((200, page))) as (url, _):
+            (outcome,) = Client(url, timeout=600).drain()
+        self.assertEqual((outcome.uri, outcome.error.code, "query_and_delete" in outcome.error.message),
+                         ("u", "too_large", True))
+
+    def test_a_drain_that_was_left_goes_on_with_the_next(self):
+        pages = [{"results": [{**FOUND[1], "uri": each} for each in "ab"], "more": True},
+                 {"results": [{"uri": "c", "status": "failed", "error": "no", "code": "bad_input"}], "more": False}]
+        with servers.api(answers(*((200, page) for page in pages))) as (url, seen):
+            client = Client(url, timeout=600)
+            self.assertEqual(next(client.drain()).uri, "a")
+            self.assertEqual([(each.uri, each.error and each.error.code) for each in client.drain()],
+                             [("b", None), ("c", "bad_input")])
+
+    def test_take_deletes_only_what_the_caller_enqueued(self):
+        with servers.api(answers((200, {**FOUND[1], "identity": "i"}))) as (url, seen):
+            outcomes = list(Client(url, timeout=600).results(["u"], take=True))
+            self.assertEqual((outcomes[0].error.code, seen), ("bad_request", []))
+            outcomes = list(Client(url, timeout=600).results([Enqueued("u", "i")], take=True))
+            self.assertEqual([(request.method, request.path) for request in seen],
+                             [("GET", "/predictions?uri=u&identity=i"), ("DELETE", "/predictions?uri=u&identity=i")])
+
+    def test_a_record_that_waits_for_a_thread_has_what_is_left_of_the_limit(self):
+        from cluster_serving._api import CALL, Call
+
+        with servers.api(answers(FOUND)) as (url, _):
+            client = Client(url, timeout=600)
+            control = Call()
+            control.begun -= 1000
+            CALL.set(control)
+            self.addCleanup(CALL.set, None)
+            self.assertEqual(client._outcome("u", False, time.monotonic() + 600).error, None)
+
+    def test_asyncio_reads_iterables_of_both_kinds(self):
+        async def records():
+            for i in range(40):
+                yield f"u{i}", {"x": i}
+
+        async def run(url):
+            async with AsyncClient(url, timeout=600) as client:
+                return await client.enqueue_many(records()) + await client.enqueue_many([("v", {"x": 1}, "mine")])
+
+        with servers.api(answers(QUEUED)) as (url, seen):
+            enqueued = asyncio.run(run(url))
+        self.assertEqual([each.uri for each in enqueued], [f"u{i}" for i in range(40)] + ["v"])
+        self.assertEqual(enqueued[-1].identity, "mine")
+
+
+class Fork(unittest.TestCase):
+    def test_a_process_that_is_forked_has_connections_of_its_own(self):
+        with servers.api(lambda request: (200, {"status": "queued"})) as (url, _):
+            client = Client(url, timeout=600)
+            client.status("u")
+            (kept, _), = client._api._http._idle
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if client.status("u") == "queued" and client._api._http._idle[0][0] is not kept else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(client.status("u"), "queued")
+
+
+class Access(unittest.TestCase):
+    def setUp(self):
+        for name in [name for name in os.environ if name.startswith(("CLUSTER_SERVING_", "AWS_"))]:
+            os.environ.pop(name)
+
+    def sent(self, **options):
+        with servers.api(answers((200, {"status": "queued"}))) as (url, seen):
+            Client(url, timeout=600, **options).status("u")
+            return {name: seen[0].headers[name] for name in ("authorization", "x-api-key") if name in seen[0].headers}
+
+    def test_one_way_to_say_who_calls(self):
+        self.assertEqual(self.sent(), {})
+        self.assertEqual(self.sent(api_key="k"), {"x-api-key": "k"})
+        os.environ["CLUSTER_SERVING_TOKEN"] = TOKEN
+        self.assertEqual(self.sent(), {"authorization": f"Bearer {TOKEN}"})
+        self.assertEqual(self.sent(api_key="k"), {"x-api-key": "k"})
+        self.assertEqual(self.sent(auth="none"), {})
+        for wrong in ({"token": TOKEN, "api_key": "k"}, {"auth": "iam", "token": TOKEN}, {"auth": "jwt", "api_key": "k"},
+                      {"auth": "what"}, {"token": "a secret\r\n"}, {"auth": "api-key"}, {"auth": "iam"}):
+            error = error_of(lambda: Client("http://localhost", **wrong))
+            self.assertEqual(error.code, "bad_config")
+            self.assertNotIn("secret", error.message)
+
+    def test_an_address_of_api_gateway_is_signed_if_there_are_credentials(self):
+        from cluster_serving._access import Access as Chosen
+
+        chosen = Chosen("https://a1.execute-api.eu-west-1.amazonaws.com")
+        self.assertEqual((chosen.kind, Chosen("https://example.com").kind), ("iam", "none"))
+
+    def test_a_signature_is_that_of_aws(self):
+        """Made by botocore 1.44 for the same request, keys and time; see side_by_side.py."""
+        added = sign("POST", "/a%20b/predictions?uri=a%2Fb&identity=i", {"Host": "a.example", "Content-Type": "application/json"},
+                     b'{"x":1}', service="execute-api", region="eu-west-1",
+                     credentials=Credentials("AKID", "made/up+secret", "to/ken="),
+                     now=datetime(2026, 11, 23, 1, 2, 3, tzinfo=timezone.utc))
+        self.assertEqual(added["Authorization"], SIGNATURE)
+
+    def test_credentials_of_a_profile(self):
+        import tempfile
+
+        with tempfile.NamedTemporaryFile("w", suffix=".ini") as file:
+            file.write("[default]\naws_access_key_id=A\naws_secret_access_key=B\n[other]\nrole_arn=x\n")
+            file.flush()
+            os.environ.update(AWS_SHARED_CREDENTIALS_FILE=file.name, AWS_CONFIG_FILE="/dev/null", AWS_EC2_METADATA_DISABLED="true")
+            self.addCleanup(os.environ.clear)
+            self.addCleanup(lambda saved=dict(os.environ): os.environ.update(saved))
+            self.assertEqual(find_credentials()[:2], ("A", "B"))
+            os.environ["AWS_PROFILE"] = "other"
+            self.assertEqual(error_of(find_credentials).code, "unauthorized")
+            os.environ.update(AWS_ACCESS_KEY_ID="C", AWS_SECRET_ACCESS_KEY="D")
+            self.assertEqual(find_credentials(), ("C", "D", None))
+
+    def test_what_an_extra_would_bring_is_named(self):
+        for module, call in (("boto3", lambda: Client(sqs="https://sqs.eu-west-1.amazonaws.com/1/q")),
+                             ("redis", lambda: __import__("zoo.serving.client").serving.client.InputQueue("h", 1).db)):
+            with self.subTest(module):
+                try:
+                    __import__(module)
+                except ImportError:
+                    with self.assertRaisesRegex(ImportError, r"pip install 'cluster-serving\[(aws|zoo)\]'"):
+                        call()
+
+
+SIGNATURE = ("AWS4-HMAC-SHA256 Credential=AKID/20261123/eu-west-1/execute-api/aws4_request, "
+             "SignedHeaders=content-type;host;x-amz-date;x-amz-security-token, "
+             "Signature=28253112bc6ee3c68848567bac4b92cbb602f8ecf64e2ce4d0cb58d05e6da3ee")
+
+if __name__ == "__main__":
+    unittest.main()
