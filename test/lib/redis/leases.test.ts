@@ -15,8 +15,8 @@ import { until } from '../../support/until.ts';
 
 const REDELIVERY_MS = 60_000;
 
-function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS) {
-  const connection = openRedis(url, PATIENT);
+function open(t: TestContext, url: string, redeliveryMs = REDELIVERY_MS, timeouts: object = PATIENT) {
+  const connection = openRedis(url, timeouts);
   const results = new ResultStore(connection, { job: 'job', ttlSeconds: 60, redeliveryMs, now: Date.now });
   t.after(() => results.close());
   return { results, redis: directClient(t, connection) };
@@ -306,7 +306,8 @@ for (const kind of ['cutReply', 'mute'] as const) {
     const proxy = await startRedisProxy(t, url);
     const writer = open(t, url).results;
     await writer.save([success('single', 1, 'm0')], 'v');
-    const { results } = open(t, proxy.url);
+    // A muted answer is waited for.
+    const { results } = open(t, proxy.url, REDELIVERY_MS, {});
     proxy.onCommand = ({ name }) => (name === 'EVAL' ? { kind, bytes: 0 } : PASS);
     await assert.rejects(results.take('single'), { code: 'results_unavailable' });
     await assert.rejects(results.take('single'), { code: 'results_unavailable' });
