@@ -144,7 +144,8 @@ export class Pool<P extends Pooled> {
       for (const { process } of this.#places) process?.kill(`was still busy ${limitMs} ms after the stop`);
     });
     for (const { refuse } of this.#waiting.splice(0)) refuse(modelUnavailable('the workers are stopping'));
-    for (const place of this.#places) {
+    // A copy: leaving takes a place without a process out of the list.
+    for (const place of [...this.#places]) {
       place.isLeaving = true;
       if (place.state === 'starting') place.process?.kill('it is not needed any more');
       if (place.state === 'idle' || place.state === 'paused') this.#leave(place);

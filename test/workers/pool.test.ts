@@ -95,6 +95,16 @@ describe('a pool', () => {
     assert.equal(all.length, 2);
   });
 
+  test('closed while all its processes wait for their next start, it starts none again', async () => {
+    const { pool, all, clock } = await ready({ size: 3 });
+    for (const process of all) process.kill('exit code 1');
+    await settled();
+    await pool.close();
+    await clock.advance(600_000);
+    assert.equal(all.length, 3);
+    assert.equal(pool.size, 0);
+  });
+
   test('the others may wait for the first, which alone starts when it cannot', async () => {
     const failing = open({ size: 3 });
     const refused = assert.rejects(failing.pool.open(true), /no such model/);
