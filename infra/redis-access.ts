@@ -22,12 +22,12 @@ import {
  */
 const COMMANDS = [
   'del exists get hdel hget hgetall hincrbyfloat hmget hset hsetnx hstrlen mget persist pexpire pttl rename renamenx',
-  'set unlink zadd zcard zcount zrange zrem zremrangebyrank',
+  'set unlink zadd zcard zcount zrange zrem zremrangebyrank zscore',
   'publish subscribe unsubscribe eval evalsha multi exec ping time info',
 ].flatMap((words) => words.split(' ').map((word) => `+${word}`));
 
-/** The commands of lib/redis/cluster and of the list of slots. */
-const CLUSTER_COMMANDS = ['+cluster|slots', '+asking', '+zscore'];
+/** Those of lib/redis/cluster. */
+const CLUSTER_COMMANDS = ['+cluster|slots', '+asking'];
 /** In cluster mode a tag of a slot stands before the keyspace (lib/redis/cluster). */
 const TAG = '{*}';
 
@@ -45,8 +45,8 @@ export function accessRules(keyspace: string, isCluster = false): string[] {
       newestKey(home, '*'),
       `${takenMessagePrefix(home)}*`,
       leaseKey(home, '*', '*'),
+      metricsKey(home),
     ]),
-    metricsKey(keyspace),
     limiterKey(keyspace),
   ];
   const commands = isCluster ? [...COMMANDS, ...CLUSTER_COMMANDS] : COMMANDS;

@@ -145,7 +145,7 @@ export class Pool<P extends Pooled> {
     });
     for (const { refuse } of this.#waiting.splice(0)) refuse(modelUnavailable('the workers are stopping'));
     // A copy: leaving takes a place without a process out of the list.
-    for (const place of [...this.#places]) {
+    for (const place of this.#places.slice()) {
       place.isLeaving = true;
       if (place.state === 'starting') place.process?.kill('it is not needed any more');
       if (place.state === 'idle' || place.state === 'paused') this.#leave(place);

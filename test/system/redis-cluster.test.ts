@@ -1,6 +1,7 @@
 /** lib/redis against a Redis Cluster of three nodes with TLS: batches over all nodes, slots that move, a node that is lost. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, type TestContext, test } from 'node:test';
+import { accessRules } from '../../infra/redis-access.ts';
 import { indexKey, newestKey, resultKey, stateKey } from '../../lib/contract/names.ts';
 import { Timers } from '../../lib/metrics/timers.ts';
 import { openRedis } from '../../lib/redis/cluster/connection.ts';
@@ -157,6 +158,38 @@ test('10,000 records over three nodes have their results, each once', async (t) 
   assert.equal(await results.save(records, 'v'), 0);
   for (const { redis } of opened.cluster.nodes.slice(0, 3)) assert.ok((await redis.dbsize()) > 6_000);
   assert.deepEqual(await drained(results), uris.toSorted());
+});
+
+test('the rights that a deployment gives to its user are enough, and reach no other job', async (t) => {
+  const scene = open(t);
+  if (!scene) return;
+  for (const { redis } of scene.cluster.nodes)
+    await redis.acl('SETUSER', 'functions', 'reset', ...accessRules(JOB, true), '>secret');
+  const signIn = { username: 'functions', password: () => 'secret' };
+  const connection = openRedis(scene.cluster.url, {
+    connectTimeoutMs: 5_000,
+    commandTimeoutMs: 5_000,
+    signIn,
+  });
+  const store = (job: string) => new ResultStore(connection, { job, ttlSeconds: 600, now: Date.now });
+  const [results, foreign] = [store(JOB), store('other')];
+  t.after(() => results.close());
+  const states = new RecordStates(connection, { job: JOB, now: Date.now });
+  for (const uri of BRACES) await states.announce({ uri, identity: 'one', message: '{}' });
+  assert.equal(
+    await results.save(
+      BRACES.map((uri) => finished(uri)),
+      'v',
+      new Timers(),
+    ),
+    BRACES.length,
+  );
+  for (const uri of BRACES) assert.equal((await results.get(uri))?.outputs[0]?.data[0], 1);
+  assert.equal((await results.take('{a}'))?.outputs[0]?.data[0], 1);
+  assert.deepEqual(await drained(results), BRACES.filter((uri) => uri !== '{a}').sort());
+  assert.ok((await results.metrics()).length > 0);
+  await assert.rejects(foreign.get('a'), /NOPERM|No permissions/);
+  await assert.rejects(foreign.save([finished('a')], 'v'), /NOPERM|No permissions/);
 });
 
 test('a poison key costs its own record, and no neighbour', async (t) => {
