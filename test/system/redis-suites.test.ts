@@ -9,9 +9,10 @@ import { ROOT } from '../support/start.ts';
 
 const SUITES = ['results', 'leases', 'record-states', 'replace-result', 'rate-limiter'];
 
-/** What is about another server, about the bytes of a connection without TLS, or about the one index of a job. */
+/** What is about another server, one server's memory, the bytes of a connection without TLS, or the one index of a job. */
 const ELSEWHERE = [
   'the embedded Redis',
+  'a full Redis',
   'a note about a message lasts',
   'who breaks off a drain',
   'cannot be put back',
