@@ -9,10 +9,15 @@ import { ROOT } from '../support/start.ts';
 
 const SUITES = ['results', 'leases', 'record-states', 'replace-result', 'rate-limiter'];
 
-/** What is about another server, one server's memory, the bytes of a connection without TLS, or the one index of a job. */
+/**
+ * What is about another server, one server's memory, the bytes of a connection without TLS, the one index of a job, or the order
+ * of results that are saved in the same ms.
+ */
 const ELSEWHERE = [
   'the embedded Redis',
   'a full Redis',
+  'a page keeps to its bytes',
+  'a drain takes what is larger than a page',
   'a note about a message lasts',
   'who breaks off a drain',
   'cannot be put back',
