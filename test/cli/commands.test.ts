@@ -27,6 +27,7 @@ const NAMES = [
   'status',
   'predict',
   'enqueue',
+  'bridge',
   'query',
   'model',
   'tune',
