@@ -222,3 +222,29 @@ function describeUrl(url: string): string {
     throw badConfig('the Redis url is not a url; expected redis://host:port or rediss://...');
   }
 }
+
+/** How many slots one round trip reads or writes. */
+const HOMES_PER_TRIP = 500;
+
+export function slicesOf<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / HOMES_PER_TRIP);
+  return Array.from({ length: count }, (_, i) => all.slice(i * HOMES_PER_TRIP, (i + 1) * HOMES_PER_TRIP));
+}
+
+/**
+ * Calls `work` once for the uris of each home, and for some hundred homes at a time: in cluster mode they share a round trip
+ * to each node. Outside of cluster mode there is one home.
+ * @param work gets the places of its uris in `uris`
+ * @returns what each call returned
+ */
+export async function forEachHome<T>(
+  homes: readonly string[],
+  work: (home: string, places: readonly number[]) => Promise<T>,
+): Promise<T[]> {
+  const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
+  const done: T[] = [];
+  for (const some of slicesOf([...places])) {
+    done.push(...(await Promise.all(some.map(([home, of]) => work(home, of)))));
+  }
+  return done;
+}

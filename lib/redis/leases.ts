@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey, takenMessagePrefix } from '../contract/names.ts';
-import type { RedisConnection } from './connection.ts';
+import { forEachHome, type RedisConnection } from './connection.ts';
 import { RELEASE_LEASE, TAKE, TOO_LARGE } from './lease-scripts.ts';
 import { OUTLASTS_QUEUE_MS } from './record-states.ts';
-import { forEachHome, ResultIndex } from './result-index.ts';
+import { ResultIndex } from './result-index.ts';
 
 /** How long a leased result can be read again by a client whose answer got lost. */
 const LEASE_MS = 10 * 60 * 1000;

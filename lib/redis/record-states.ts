@@ -10,9 +10,9 @@ import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contra
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
-import type { RedisConnection } from './connection.ts';
+import { forEachHome, type RedisConnection } from './connection.ts';
 import { parseOrder } from './order.ts';
-import { forEachHome, ResultIndex } from './result-index.ts';
+import { ResultIndex } from './result-index.ts';
 import { announceEnqueue, cancelUri, markRunning, withdrawEnqueue } from './state-scripts.ts';
 
 /** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */

@@ -7,11 +7,11 @@ import type { Redis } from 'ioredis';
 import type { Enqueue } from '../contract/enqueue.ts';
 import { errorCodeOf, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
-import type { RedisConnection } from './connection.ts';
+import { forEachHome, type RedisConnection } from './connection.ts';
 import { isLater, ORDER, parseOrder, serializeOrder } from './order.ts';
 import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import type { StoredFields } from './result/fields.ts';
-import { forEachHome, ResultIndex } from './result-index.ts';
+import { ResultIndex } from './result-index.ts';
 import { script, TODAY } from './scripts.ts';
 
 /**

@@ -5,11 +5,9 @@
  * what is there too much is removed by a client that has found nothing there, after a minute.
  */
 import { indexKey, resultKey } from '../contract/names.ts';
-import type { RedisConnection } from './connection.ts';
+import { type RedisConnection, slicesOf } from './connection.ts';
 import { script, TODAY } from './scripts.ts';
 
-/** How many slots one round trip reads or writes. */
-const HOMES_PER_TRIP = 500;
 /** How long after it was listed a result may still be written into a slot. Every attempt together takes less. */
 const WRITTEN_WITHIN_MS = 60_000;
 
@@ -126,27 +124,4 @@ function fitting(entries: readonly Entry[], count: number, maxBytes: number): nu
 
 function pairsOf(flat: readonly string[]): (readonly [home: string, score: string])[] {
   return flat.flatMap((home, i) => (i % 2 === 0 ? [[home, flat[i + 1] as string] as const] : []));
-}
-
-function slicesOf<T>(all: readonly T[]): T[][] {
-  const count = Math.ceil(all.length / HOMES_PER_TRIP);
-  return Array.from({ length: count }, (_, i) => all.slice(i * HOMES_PER_TRIP, (i + 1) * HOMES_PER_TRIP));
-}
-
-/**
- * Calls `work` once for the uris of each home, and for some hundred homes at a time: in cluster mode they share a round trip
- * to each node. Outside of cluster mode there is one home.
- * @param work gets the places of its uris in `uris`
- * @returns what each call returned
- */
-export async function forEachHome<T>(
-  homes: readonly string[],
-  work: (home: string, places: readonly number[]) => Promise<T>,
-): Promise<T[]> {
-  const places = Map.groupBy(homes.keys(), (i) => homes[i] as string);
-  const done: T[] = [];
-  for (const some of slicesOf([...places])) {
-    done.push(...(await Promise.all(some.map(([home, of]) => work(home, of)))));
-  }
-  return done;
 }

@@ -17,9 +17,9 @@ import {
 } from '../../contract/names.ts';
 import { toIncrements } from '../../metrics/fields.ts';
 import type { Timers } from '../../metrics/timers.ts';
-import type { RedisConnection } from '../connection.ts';
+import { forEachHome, type RedisConnection } from '../connection.ts';
 import { serializeOrder } from '../order.ts';
-import { forEachHome, ResultIndex } from '../result-index.ts';
+import { ResultIndex } from '../result-index.ts';
 import { script } from '../scripts.ts';
 import type { StoredFields } from './fields.ts';
 import { SAVE } from './save-script.ts';
