@@ -36,6 +36,9 @@ const UNUSED: Readonly<Record<string, string>> = {
   'AttachToVpc ec2:DeleteNetworkInterface': BY_LAMBDA,
   'AttachToVpc ec2:AssignPrivateIpAddresses': BY_LAMBDA,
   'AttachToVpc ec2:UnassignPrivateIpAddresses': BY_LAMBDA,
+  'SignLargeResults s3:GetObject':
+    'An address is signed for a client, who then calls S3 with it; no result of this model is large enough.',
+  'StoreLargeResults s3:PutObject': 'No result of this model is large enough.',
   'ArchiveMessagesAsBefore s3:PutObject':
     'The function of an earlier version archives there, until an update has replaced it.',
   'SignIn elasticache:Connect':
@@ -138,15 +141,12 @@ for (const variant of DEPLOYED) {
     });
 
     test('every right of a role was used, or is explained', () => {
-      for (const [role, calls] of callsByRole(life)) {
-        const unused = unusedRights(role, calls);
-        for (const right of unused) seen.add(right);
-        assert.deepEqual(
-          unused.filter((right) => UNUSED[right] === undefined),
-          [],
-          role.RoleName,
-        );
-      }
+      const unused = callsByRole(life).flatMap(([role, calls]) => unusedRights(role, calls));
+      for (const right of unused) seen.add(right);
+      assert.deepEqual(
+        unused.filter((right) => UNUSED[right] === undefined),
+        [],
+      );
     });
 
     test('every call of serverless itself is one that the policy of who deploys allows', () => {
@@ -159,7 +159,7 @@ for (const variant of DEPLOYED) {
       for (const { key, ...deployment } of deployers) {
         const policies = deployerPolicies({ ...deployment, ...DEPLOYER });
         const calls = recorded.filter((one) => one.key === key).map((one) => callOf(one, REGION));
-        assert.ok(calls.length > 20, `${calls.length} calls`);
+        assert.ok(calls.length > 10, `${calls.length} calls`);
         const Statements = policies.flatMap(({ Statement }) => Statement);
         assert.deepEqual(refusedCalls({ Statements }, calls), []);
       }
