@@ -61,7 +61,10 @@ async function lintVariant(
   const packaged = await packageProject({
     options: [
       ...(service === undefined ? [] : ['--config', service]),
-      ...['--region', region, '--stage', stage],
+      '--region',
+      region,
+      '--stage',
+      stage,
       ...params(parameters),
     ],
     ...(config === undefined ? {} : { config }),
