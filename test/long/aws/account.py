@@ -150,6 +150,13 @@ def state():
             for one in aws("elasticache").describe_replication_groups().get("ReplicationGroups", [])
             if one["Status"] != "deleting"
         ],
+        # Every account has one called "default".
+        "redisUsers": [
+            one
+            for one in aws("elasticache").describe_users()["Users"]
+            if one["UserId"] != "default" and one["Status"] != "deleting"
+        ],
+        "exports": aws("cloudformation").list_exports()["Exports"],
         "vpcs": [one for one in aws("ec2").describe_vpcs()["Vpcs"] if not one["IsDefault"]],
         "stacks": aws("cloudformation").describe_stacks()["Stacks"],
     }

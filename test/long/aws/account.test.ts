@@ -8,11 +8,11 @@ import { after, before, describe, test } from 'node:test';
 import { deployerPolicies } from '../../../infra/deployer-policy.ts';
 import { isInstalled } from '../../../local/redis/installed.ts';
 import { withoutSandbox } from './functions.ts';
-import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, STACK } from './life.ts';
+import { CHANGED, DEPLOYER_KEY, DIGIT, type Life, live, REDIS_DEPLOYER_KEY } from './life.ts';
 import { REGION, type Role } from './moto.ts';
 import { type Call, callOf, refusedCalls, unusedRights } from './policies.ts';
 import { pythonTools, runtimeClient } from './tools.ts';
-import { DEPLOYED } from './variants.ts';
+import { DEPLOYED, REDIS_STACK, STACK } from './variants.ts';
 
 const tools = await pythonTools();
 const client = 'folder' in tools ? await runtimeClient() : { missing: 'there is no account' };
@@ -36,11 +36,28 @@ const UNUSED: Readonly<Record<string, string>> = {
   'AttachToVpc ec2:DeleteNetworkInterface': BY_LAMBDA,
   'AttachToVpc ec2:AssignPrivateIpAddresses': BY_LAMBDA,
   'AttachToVpc ec2:UnassignPrivateIpAddresses': BY_LAMBDA,
+  'SignLargeResults s3:GetObject':
+    'An address is signed for a client, who then calls S3 with it; no result of this model is large enough.',
+  'StoreLargeResults s3:PutObject': 'No result of this model is large enough.',
   'ArchiveMessagesAsBefore s3:PutObject':
     'The function of an earlier version archives there, until an update has replaced it.',
+  'SignIn elasticache:Connect':
+    'The password is a signature, which a function makes by itself: no service is called, and only ElastiCache can check it.',
   'DecryptPassword kms:Decrypt':
     'Systems Manager does this for the caller, with a key of the account that AWS or its user keeps.',
 };
+
+const OF_REDIS = { key: REDIS_DEPLOYER_KEY, service: 'shared-redis', redisStack: undefined };
+/** Of whose policy the test asks. */
+const DEPLOYER = {
+  kind: 'deployer',
+  stage: 'dev',
+  queueName: `${STACK}-queue`,
+  account: '123456789012',
+  region: REGION,
+  partition: 'aws',
+  deploymentRole: null,
+} as const;
 
 const seen = new Set<string>();
 
@@ -61,7 +78,7 @@ for (const variant of DEPLOYED) {
       const { created, outputs } = life;
       assert.deepEqual(
         created.stacks.map(({ StackName, StackStatus }) => [StackName, StackStatus]),
-        [[STACK, 'UPDATE_COMPLETE']],
+        [...(variant.shared ? [REDIS_STACK] : []), STACK].map((name) => [name, 'UPDATE_COMPLETE']),
       );
       assert.equal(created.functions.length, 6);
       for (const { FunctionName } of created.functions) assert.ok(outputs.info.includes(FunctionName));
@@ -124,35 +141,28 @@ for (const variant of DEPLOYED) {
     });
 
     test('every right of a role was used, or is explained', () => {
-      for (const [role, calls] of callsByRole(life)) {
-        const unused = unusedRights(role, calls);
-        for (const right of unused) seen.add(right);
-        assert.deepEqual(
-          unused.filter((right) => UNUSED[right] === undefined),
-          [],
-          role.RoleName,
-        );
-      }
+      const unused = callsByRole(life).flatMap(([role, calls]) => unusedRights(role, calls));
+      for (const right of unused) seen.add(right);
+      assert.deepEqual(
+        unused.filter((right) => UNUSED[right] === undefined),
+        [],
+      );
     });
 
     test('every call of serverless itself is one that the policy of who deploys allows', () => {
-      const { recorded, template } = life;
-      const policies = deployerPolicies({
-        kind: 'deployer',
-        template,
-        service: 'cluster-serving',
-        stage: 'dev',
-        queueName: `${STACK}-queue`,
-        redisStack: undefined,
-        account: '123456789012',
-        region: REGION,
-        partition: 'aws',
-        deploymentRole: null,
-      });
-      const calls = recorded.filter(({ key }) => key === DEPLOYER_KEY).map((one) => callOf(one, REGION));
-      assert.ok(calls.length > 50, `${calls.length} calls`);
-      const Statements = policies.flatMap(({ Statement }) => Statement);
-      assert.deepEqual(refusedCalls({ Statements }, calls), []);
+      const { recorded, template, redisTemplate } = life;
+      const redisStack = variant.shared && REDIS_STACK;
+      const deployers = [
+        { key: DEPLOYER_KEY, template, service: 'cluster-serving', redisStack },
+        ...(redisTemplate === undefined ? [] : [{ ...OF_REDIS, template: redisTemplate }]),
+      ];
+      for (const { key, ...deployment } of deployers) {
+        const policies = deployerPolicies({ ...deployment, ...DEPLOYER });
+        const calls = recorded.filter((one) => one.key === key).map((one) => callOf(one, REGION));
+        assert.ok(calls.length > 10, `${calls.length} calls`);
+        const Statements = policies.flatMap(({ Statement }) => Statement);
+        assert.deepEqual(refusedCalls({ Statements }, calls), []);
+      }
     });
 
     test('remove leaves nothing', () => {

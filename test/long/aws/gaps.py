@@ -16,9 +16,11 @@ from moto.core.common_models import CloudFormationModel
 # moto has no such operation either: the call is checked, and goes no further.
 ONLY_CHECKED = {
     "CreateCacheParameterGroup",
+    "CreateServerlessCache",
     "CreateUserGroup",
     "DeleteCacheParameterGroup",
     "DeleteCacheSubnetGroup",
+    "DeleteServerlessCache",
     "DeleteUserGroup",
     "UpdateStage",
 }
@@ -46,7 +48,7 @@ def of_api(noun, *owners):
     )
 
 
-def of_cache(noun, name_of, delete, renamed=(), dropped=()):
+def of_cache(noun, name_of, delete, renamed=(), dropped=(), attributes=None):
     names = dict(renamed)
     rest = lambda p: {names.get(key, key): value for key, value in p.items() if key not in dropped}
     return Gap(
@@ -54,6 +56,7 @@ def of_cache(noun, name_of, delete, renamed=(), dropped=()):
         create=lambda p, name: [(f"Create{noun}", {name_of: name.lower()[:40], **rest(p)})],
         ref=lambda p, name, answer: p.get(name_of, name.lower()[:40]),
         delete=lambda ref, p: [(delete, {name_of: ref})],
+        attributes=attributes,
     )
 
 
@@ -112,13 +115,19 @@ GAPS = {
         "CacheParameterGroup", "CacheParameterGroupName", "DeleteCacheParameterGroup", dropped=("Properties",)
     ),
     "AWS::ElastiCache::ReplicationGroup": of_cache("ReplicationGroup", "ReplicationGroupId", "DeleteReplicationGroup"),
+    "AWS::ElastiCache::ServerlessCache": of_cache("ServerlessCache", "ServerlessCacheName", "DeleteServerlessCache"),
     "AWS::ElastiCache::SubnetGroup": of_cache(
         "CacheSubnetGroup",
         "CacheSubnetGroupName",
         "DeleteCacheSubnetGroup",
         renamed={"Description": "CacheSubnetGroupDescription"},
     ),
-    "AWS::ElastiCache::User": of_cache("User", "UserId", "DeleteUser"),
+    "AWS::ElastiCache::User": of_cache(
+        "User",
+        "UserId",
+        "DeleteUser",
+        attributes=lambda ref, region: {"Arn": f"arn:aws:elasticache:{region}:123456789012:user:{ref}"},
+    ),
     "AWS::ElastiCache::UserGroup": of_cache("UserGroup", "UserGroupId", "DeleteUserGroup"),
     "AWS::IAM::RolePolicy": policy_of(
         "iam", "PutRolePolicy", lambda p: [p], lambda p, text: {**p, "PolicyDocument": text}
@@ -225,9 +234,11 @@ def with_updates(parse_and_update_resource, endpoint):
 
 
 def with_outputs(execute_change_set):
-    """moto shows the outputs of a stack as it was before the change set."""
+    """moto shows the outputs of a stack as it was before the change set, which sees no exports of other stacks."""
 
     def execute(backend, change_set_name, stack_name=None):
+        for stack in backend.stacks.values():
+            stack.resource_map.cross_stack_resources = backend.exports
         execute_change_set(backend, change_set_name, stack_name)
         for stack in backend.stacks.values():
             stack._parse_template()
@@ -294,9 +305,12 @@ def model(type_name, gap, endpoint, redis):
         def get_cfn_attribute(self, attribute):
             host, port = redis()
             known = {
+                "Endpoint.Address": host,
+                "Endpoint.Port": port,
                 "PrimaryEndPoint.Address": host,
                 "PrimaryEndPoint.Port": port,
                 "RegionalDomainName": f"d-emulated.execute-api.{self.region}.amazonaws.com",
+                **gap.attributes(self.physical_resource_id, self.region),
             }
             return known[attribute]
 

@@ -4,8 +4,6 @@ import { appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DeleteObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
-import { Redis } from 'ioredis';
-import { startRedis } from '../../../local/redis/start.ts';
 import { authorizedFetch } from '../../../sdk/access.ts';
 import { type CliAnswer, cli, cliJson, IMAGES } from '../../cli/cli.ts';
 import { useAws } from '../../support/environment.ts';
@@ -13,22 +11,23 @@ import { smallJpeg } from '../../support/jpegs.ts';
 import { copyProject, packagedIn, runServerless } from '../../support/packaging.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { SIGNED_ENVIRONMENT } from '../../support/signed-api.ts';
-import { startTlsProxy, type TlsProxy } from '../../support/tls.ts';
 import { until } from '../../support/until.ts';
 import { type AccountState, type Moto, REGION, startMoto } from './moto.ts';
+import { startCluster, startServer, type TestRedis } from './redis.ts';
 import { clientsOf, type RunningStack, startFunctions, startStack } from './running.ts';
 import type { Tool } from './tools.ts';
-import { type DeployedVariant, params } from './variants.ts';
+import { type DeployedVariant, params, STACK } from './variants.ts';
 
-export const STACK = 'cluster-serving-dev';
 export const DEPLOYER_KEY = 'AKIDDEPLOYER';
+/** Of who deploys the stack of shared-redis.yml. */
+export const REDIS_DEPLOYER_KEY = 'AKIDREDIS';
 export const DIGIT = 7;
 const CONFIG = 'examples/digits/config.yaml';
 const PASSWORD = 'a/secret+of=redis';
 /** Over the 1 MiB of a message, so that it travels through the bucket. */
 const LARGE_BYTES = 1024 * 1024;
-/** What `deploy` is given in the update. */
-export const CHANGED = { logDays: '30', requestsPerSecond: '50', respondAsync: 'on' } as const;
+/** What `deploy` is given in the update, beside respondAsync. */
+export const CHANGED = { logDays: '30', requestsPerSecond: '50' } as const;
 
 interface Queried {
   readonly results: readonly {
@@ -48,23 +47,20 @@ export type Life = Awaited<ReturnType<typeof live>>;
 export async function live(t: Hooks, variant: DeployedVariant, tools: string, client: Tool) {
   const moto = await startMoto(t, tools);
   const folder = await temporaryFolder(t, 'cluster-serving-aws-');
-  const redis = await startProtectedRedis(t, folder, variant, moto);
+  const redis = await (variant.isCluster ? startCluster(t) : startServer(t, folder));
+  await moto.place({ redis: ['localhost', redis.port] });
+  if (variant.password) await protect(redis, variant.password, moto);
   const project = await copyProject();
   t.after(() => rm(project, { recursive: true, force: true }));
   const environment = { ...SIGNED_ENVIRONMENT, AWS_ENDPOINT_URL: moto.url };
-  const ofDeployer = {
-    ...environment,
-    AWS_ACCESS_KEY_ID: DEPLOYER_KEY,
-    // Between two looks at the stack's events; osls's default is 5000.
-    SLS_AWS_MONITORING_FREQUENCY: '50',
-  };
   useAws(environment);
-  const options = params({ config: CONFIG, ...variant.parameters(`localhost:${redis.port}`) });
-  const serverless = async (command: string, ...more: readonly string[]) => {
-    const run = await runServerless(project, [command, ...options, ...more], ofDeployer);
-    assert.equal(run.exitCode, 0, `${command}: ${run.output}\n${moto.output().slice(-4_000)}`);
-    return run.output;
-  };
+  const as = (key: string, options: readonly string[]) =>
+    serverlessIn(project, moto, environment, key, options);
+  const serverless = as(
+    DEPLOYER_KEY,
+    params({ config: CONFIG, ...variant.parameters(`localhost:${redis.port}`) }),
+  );
+  const ofRedis = variant.shared && as(REDIS_DEPLOYER_KEY, ['--config', 'shared-redis.yml']);
   const keys = new Map<string, string>();
   const look = async (): Promise<AccountState> => {
     const state = await moto.state();
@@ -79,8 +75,13 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     client,
   });
 
+  await ofRedis?.('deploy', ...params(variant.shared ?? {}));
+  const redisTemplate = ofRedis && (await packagedIn(project).template());
   const deployed = await serverless('deploy');
   const created = await look();
+  // This Redis can check no signature of IAM, so it takes any password of a user; what the user may do is real.
+  for (const { UserName, AccessString } of created.redisUsers)
+    await redis.allow(UserName, ...AccessString.split(' '), 'nopass');
   const info = await serverless('info', '--verbose');
   const { s3 } = clientsOf(moto);
   const bucket = String(created.buckets.find((name) => name.startsWith('cluster-serving-dev-bucket')));
@@ -97,13 +98,15 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     const answered = [...stack.functions.values()].map((one) => [one.name, one.answered()] as const);
     return { ...seen, answered: Object.fromEntries(answered) };
   });
-  const updated = await serverless('deploy', ...params(CHANGED));
+  const { respondAsync } = variant;
+  const updated = await serverless('deploy', ...params({ ...CHANGED, respondAsync }));
   const changed = await look();
   const template = await packagedIn(project).template();
   const second = await using(async (hooks) => respondLater(await startStack(hooks, await running())));
   const recorded = await moto.recorded();
   for (const name of created.buckets) if (name === bucket) await empty(s3, name);
   const removed = await serverless('remove');
+  await ofRedis?.('remove');
   const left = await moto.state();
   return {
     outputs: { deployed, info, published, updated, removed },
@@ -111,6 +114,8 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
     changed,
     /** Of the update, as it was packaged. */
     template,
+    /** Of the stack of shared-redis.yml, where there is one. */
+    redisTemplate,
     left,
     first,
     second,
@@ -120,30 +125,38 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   };
 }
 
-async function startProtectedRedis(
-  t: Hooks,
-  folder: string,
-  { password }: DeployedVariant,
+/** osls with the keys of one caller and these options; it must succeed. */
+function serverlessIn(
+  project: string,
   moto: Moto,
-): Promise<TlsProxy> {
-  const redis = await startRedis({ dataDir: join(folder, 'redis'), port: 0, log: () => undefined });
-  t.after(() => redis.close());
-  assert.equal(redis.kind, 'redis-server');
-  const proxy = await startTlsProxy(Number(new URL(redis.url).port), folder);
-  assert.ok(proxy, 'the certificate of Redis needs the openssl command');
-  t.after(() => proxy.close());
-  await moto.place({ redis: ['localhost', proxy.port] });
-  if (password === undefined) return proxy;
-  const administrator = new Redis(redis.url);
-  await administrator.call('ACL', 'SETUSER', password.user, 'on', `>${PASSWORD}`, '~*', '&*', '+@all');
-  await administrator.call('ACL', 'SETUSER', 'default', 'off');
-  administrator.disconnect();
+  environment: Readonly<Record<string, string>>,
+  key: string,
+  options: readonly string[],
+) {
+  const ofDeployer = {
+    ...environment,
+    AWS_ACCESS_KEY_ID: key,
+    // Between two looks at the stack's events; osls's default is 5000.
+    SLS_AWS_MONITORING_FREQUENCY: '50',
+  };
+  return async (command: string, ...more: readonly string[]) => {
+    const run = await runServerless(project, [command, ...options, ...more], ofDeployer);
+    assert.equal(run.exitCode, 0, `${command}: ${run.output}\n${moto.output().slice(-4_000)}`);
+    return run.output;
+  };
+}
+
+async function protect(
+  redis: TestRedis,
+  { user, parameter }: NonNullable<DeployedVariant['password']>,
+  moto: Moto,
+): Promise<void> {
+  await redis.allow(user, `>${PASSWORD}`, '~*', '&*', '+@all');
   await moto.ask('ssm', 'AmazonSSM.PutParameter', {
-    Name: password.parameter,
+    Name: parameter,
     Value: PASSWORD,
     Type: 'SecureString',
   });
-  return proxy;
 }
 
 /** Work with hooks of its own, which run when it is over. */

@@ -56,10 +56,17 @@ test('cfn-lint still says everything that the list explains', { skip: SKIP }, ()
 
 async function lintVariant(
   lint: string,
-  { region = 'eu-west-1', stage = 'dev', parameters = {}, config, files }: LintedVariant,
+  { region = 'eu-west-1', stage = 'dev', service, parameters = {}, config, files }: LintedVariant,
 ): Promise<readonly Finding[]> {
   const packaged = await packageProject({
-    options: ['--region', region, '--stage', stage, ...params(parameters)],
+    options: [
+      ...(service === undefined ? [] : ['--config', service]),
+      '--region',
+      region,
+      '--stage',
+      stage,
+      ...params(parameters),
+    ],
     ...(config === undefined ? {} : { config }),
     ...(files === undefined ? {} : { files }),
   });

@@ -23,6 +23,7 @@ export interface AccountState {
   readonly logGroups: readonly { readonly logGroupName: string; readonly retentionInDays?: number }[];
   /** Pairs of the name of a function and the place of its archive. */
   readonly codes: readonly (readonly [string, string])[];
+  readonly redisUsers: readonly { readonly UserName: string; readonly AccessString: string }[];
   readonly stacks: readonly { readonly StackName: string; readonly StackStatus: string }[];
   readonly [kind: string]: readonly unknown[];
 }

@@ -15,6 +15,7 @@ import { KEYS, type SignedApi, startSignedApi } from '../../support/signed-api.t
 import { type RunningFunction, startFunction } from './functions.ts';
 import { type AccountState, type Api, type DeployedFunction, type Moto, REGION, type Role } from './moto.ts';
 import type { Tool } from './tools.ts';
+import { STACK } from './variants.ts';
 
 const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 /** Of a long poll. moto holds a thread for it. */
@@ -129,7 +130,7 @@ async function download(
 ): Promise<string> {
   const [, location] = state.codes.find(([name]) => name === FunctionName) ?? [];
   const Key = decodeURIComponent(new URL(String(location)).pathname.slice(1));
-  const Bucket = String(state.buckets.find((name) => name.includes('serverlessdeploymentbucket')));
+  const Bucket = String(state.buckets.find((name) => name.startsWith(`${STACK}-serverlessdeploymentbucket`)));
   const { Body } = await clientsOf(moto).s3.send(new GetObjectCommand({ Bucket, Key }));
   const path = join(folder, `${FunctionName}-${basename(Key)}`);
   await writeFile(path, (await Body?.transformToByteArray()) as Uint8Array);

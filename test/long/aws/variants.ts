@@ -6,6 +6,12 @@ export type Options = readonly string[];
 export const params = (values: Readonly<Record<string, string>>): Options =>
   Object.entries(values).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
 
+/** Of a job and, with redis=shared, of its Redis. */
+export const STACK = 'cluster-serving-dev';
+export const REDIS_STACK = 'shared-redis-dev';
+const SHARED = { redis: 'shared', redisStack: REDIS_STACK };
+const JOBS = { jobs: 'serving_stream@dev,serving_stream@prod' };
+
 const VPC = {
   vpcId: 'vpc-0123456789abcdef0',
   subnetIds: 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
@@ -22,6 +28,8 @@ export interface LintedVariant {
   /** Default: eu-west-1. */
   readonly region?: string;
   readonly stage?: string;
+  /** The file of the stack. Default: serverless.yml. */
+  readonly service?: string;
   readonly parameters?: Readonly<Record<string, string>>;
   readonly config?: string;
   readonly files?: Readonly<Record<string, string>>;
@@ -35,6 +43,20 @@ export const LINTED: readonly LintedVariant[] = [
   { name: 'Frankfurt on arm64', region: 'eu-central-1', parameters: { arch: 'arm64', respondAsync: 'on' } },
   { name: 'Redis by its address', parameters: { ...URL_PARAMETERS, respondAsync: 'on' } },
   { name: 'Redis by its address, prod', stage: 'prod', parameters: URL_PARAMETERS },
+  { name: 'a serverless Redis', parameters: { redis: 'serverless' } },
+  {
+    name: 'a serverless Redis, prod',
+    stage: 'prod',
+    parameters: { redis: 'serverless', redisAuth: 'iam', respondAsync: 'on' },
+  },
+  { name: 'the Redis of another stack', parameters: SHARED },
+  {
+    name: 'the Redis of another stack, prod',
+    stage: 'prod',
+    parameters: { ...SHARED, respondAsync: 'routed' },
+  },
+  { name: 'a Redis for several jobs', service: 'shared-redis.yml', parameters: JOBS },
+  { name: 'a Redis for several jobs, prod', service: 'shared-redis.yml', stage: 'prod', parameters: JOBS },
   {
     name: 'an existing network, tokens, a domain and warm environments',
     parameters: {
@@ -65,6 +87,12 @@ export const LINTED: readonly LintedVariant[] = [
 
 export interface DeployedVariant {
   readonly name: string;
+  /** Parameters of the stack of shared-redis.yml, which is deployed first. */
+  readonly shared?: Readonly<Record<string, string>>;
+  /** Whether its Redis is in cluster mode. */
+  readonly isCluster?: true;
+  /** Of the update. */
+  readonly respondAsync: 'on' | 'routed';
   /** With this the Redis of the test asks for a password, which Systems Manager keeps. */
   readonly password?: { readonly user: string; readonly parameter: string };
   /** @param redis its host and port */
@@ -74,14 +102,23 @@ export interface DeployedVariant {
 const OF_SYSTEMS_MANAGER = { user: 'app', parameter: '/my-job/redis' };
 
 export const DEPLOYED: readonly DeployedVariant[] = [
-  { name: 'node', parameters: () => ({}) },
+  { name: 'node', respondAsync: 'on', parameters: () => ({}) },
   {
     name: 'url',
+    respondAsync: 'on',
     password: OF_SYSTEMS_MANAGER,
     parameters: (redis) => ({
       redis: 'url',
       redisUrl: `rediss://${OF_SYSTEMS_MANAGER.user}@${redis}`,
       redisPassword: OF_SYSTEMS_MANAGER.parameter,
     }),
+  },
+  // The stack of a job adds no endpoint to the network of another.
+  { name: 'shared', shared: JOBS, respondAsync: 'routed', parameters: () => SHARED },
+  {
+    name: 'serverless',
+    isCluster: true,
+    respondAsync: 'on',
+    parameters: () => ({ redis: 'serverless', redisAuth: 'iam' }),
   },
 ];
