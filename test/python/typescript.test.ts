@@ -128,7 +128,9 @@ test(
       "'queued'",
       "'queued'",
     ]);
-    assert.deepEqual([ahead.refused.length, ahead.seen.length], [1, 4]);
+    // A client that kept the wrong clock would be refused three times. The answer to the first may be lost, and asked again.
+    assert.ok(ahead.refused.length < 3 && ahead.refused[0]?.startsWith('the time'), String(ahead.refused));
+    assert.equal(ahead.seen.length, ahead.refused.length + 3);
     const other = await startSignedApi(t, { behind: serve, keys: { ...KEYS, accessKeyId: 'OTHER' } });
     const [refusal] = await python(other.url, script, SIGNED_ENVIRONMENT);
     assert.match(String(refusal), /^unauthorized,,Forbidden .*execute-api:Invoke.*token/);
