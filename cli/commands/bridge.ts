@@ -4,11 +4,11 @@
  */
 import { DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { type Moved, startBridge } from '../../local/bridge/bridge.ts';
-import { InputQueue } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
 import { EXIT } from '../output.ts';
 import { showProgress } from '../progress.ts';
+import { openQueue, QUEUE_OPTIONS } from '../queue.ts';
 import { assertUrls, findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
 
 export const command = defineCommand({
@@ -28,9 +28,7 @@ work unchanged. A record leaves the stream when the queue has it; one without a 
       about: 'take over what another bridge read and did not finish for so long',
     },
     ...SERVICE_OPTIONS,
-    'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
-    bucket: { value: 'name', about: 'its bucket, for records over 1 MiB' },
-    'redis-url': { value: 'url', about: 'its Redis, so that `status` knows what is queued' },
+    ...QUEUE_OPTIONS,
     job: JOB,
   },
   examples: ['bridge --redis redis://10.0.0.7:6379 --stack cluster-serving-prod'],
@@ -40,11 +38,8 @@ work unchanged. A record leaves the stream when the queue has it; one without a 
     assertUrls({ 'redis-url': redis });
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--queue-url or --stack');
-    const { job, queueUrl, endpoint, region, bucket, http, access, redisUrl } = service;
-    const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, redisUrl };
-    const known = Object.entries(places).filter((place): place is [string, string] => place[1] !== undefined);
-    const queue = new InputQueue({ ...access, ...Object.fromEntries(known), name: job });
-    const name = stream ?? job;
+    const queue = openQueue(service);
+    const name = stream ?? service.job;
     const progress = showProgress(output.json);
     try {
       return await interruptible('the bridge', output, async (signal) => {

@@ -6,10 +6,11 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { InputQueue, type QueueRecord } from '../../sdk/index.ts';
+import type { QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
+import { openQueue, QUEUE_OPTIONS } from '../queue.ts';
 import { readInput, recordsOf } from '../records.ts';
 import { findService, JOB, notRunning, post, SERVICE_OPTIONS, type Service, textsOf } from '../service.ts';
 import { readTable, recordsOfTable } from '../table.ts';
@@ -36,9 +37,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     },
     input: INPUT,
     ...SERVICE_OPTIONS,
-    'queue-url': { value: 'url', about: "SQS queue of another service (default: found by the job's name)" },
-    bucket: { value: 'name', about: 'its bucket, for records over 1 MiB' },
-    'redis-url': { value: 'url', about: 'its Redis, so that `status` knows what is queued' },
+    ...QUEUE_OPTIONS,
     tenant: {
       value: 'name',
       about:
@@ -96,14 +95,8 @@ async function recordsOfFolder(folder: string, prefix: string, input: string): P
 }
 
 async function send(records: readonly QueueRecord[], service: Service, output: Output): Promise<number> {
-  const { job, queueUrl, endpoint, region, bucket, http, access, redisUrl } = service;
-  const places = { queueUrl, endpoint, region, bucket, frontendUrl: http, redisUrl };
-  const known = Object.entries(places).flatMap(([key, place]) => (place === undefined ? [] : [[key, place]]));
-  const queue = new InputQueue({
-    ...access,
-    ...Object.fromEntries<string>(known as [string, string][]),
-    name: job,
-  });
+  const { job, queueUrl, http } = service;
+  const queue = openQueue(service);
   const progress = showProgress(output.json);
   let enqueued = 0;
   let errors: readonly ServingError[] = [];
