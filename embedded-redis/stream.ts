@@ -72,7 +72,7 @@ export class Stream {
     return read;
   }
 
-  /** Gives a consumer the pending entries that nobody has touched for `idleMs`. */
+  /** Gives a consumer the pending entries that were delivered at least `idleMs` ago. */
   claim(group: Group, consumer: Bytes, idleMs: number, most: number, nowMs: number): StreamEntry[] {
     group.consumers.set(consumer, nowMs);
     const claimed: StreamEntry[] = [];
@@ -92,9 +92,9 @@ export class Stream {
   }
 }
 
-/** @param missing the number where a text has only the milliseconds. @throws ReplyError */
-export function idOf(text: Bytes, missing = 0): Id {
-  const [, ms, number = String(missing)] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(text) ?? [];
+/** A text with the milliseconds only has the number 0. @throws ReplyError */
+function idOf(text: Bytes): Id {
+  const [, ms, number = '0'] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(text) ?? [];
   if (ms === undefined) throw new ReplyError('ERR Invalid stream ID specified as stream command argument');
   return [Number(ms), Number(number)];
 }

@@ -33,7 +33,7 @@ interface GroupFacts {
 }
 
 /** The list keeps its newest entries. */
-export const DEAD_ENTRIES = 1_000;
+const DEAD_ENTRIES = 1_000;
 
 export class StreamConsumer {
   readonly #connection: RedisConnection;
@@ -159,13 +159,15 @@ type RawEntry = readonly [id: Buffer, fields: readonly Buffer[] | null];
 /** An entry that was deleted while it was pending has no fields. */
 function entryOf([id, fields]: RawEntry): StreamEntry[] {
   if (fields === null) return [];
-  const named = pairs(fields).map(([name, value]) => [name, value as Buffer] as const);
-  return [{ id: id.toString(), fields: new Map(named) }];
+  return [{ id: id.toString(), fields: new Map(pairs(fields)) }];
 }
 
-function pairs(list: readonly unknown[]): [string, unknown][] {
-  return Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1]]);
+function pairs<T>(list: readonly T[]): [string, T][] {
+  return Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1] as T]);
 }
+
+/** How many streams are named to a person. */
+const MOST_STREAMS = 100;
 
 /** The streams of a Redis, each with its number of entries. */
 export async function listStreams(connection: RedisConnection): Promise<Map<string, number>> {
@@ -182,5 +184,3 @@ export async function listStreams(connection: RedisConnection): Promise<Map<stri
   } while (cursor !== '0' && found.size < MOST_STREAMS);
   return found;
 }
-
-const MOST_STREAMS = 100;

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ErrorCode, ServingError } from '../../lib/contract/errors.ts';
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
 import { RedisConnection } from '../../lib/redis/connection.ts';
@@ -152,16 +153,13 @@ class Mover {
       const outcomes = await Promise.all(left.map((entry) => this.#send(entry)));
       const sent = left.filter((_, i) => outcomes[i] === undefined);
       const failed = left.flatMap((entry, i) => (outcomes[i] ? [{ entry, error: outcomes[i] }] : []));
-      left = failed.flatMap(({ entry, error }) => (isRecordFault(error) ? [] : [entry]));
-      dead.push(
-        ...failed.flatMap(({ entry, error }) =>
-          isRecordFault(error) ? [{ entry, reason: error.message }] : [],
-        ),
-      );
+      const refused = failed.filter(({ error }) => isRecordFault(error));
+      const others = failed.filter(({ error }) => !isRecordFault(error));
+      dead.push(...refused.map(({ entry, error }) => ({ entry, reason: error.message })));
+      left = others.map(({ entry }) => entry);
       await this.#reader.remove(sent);
       this.#enqueued += sent.length;
-      const other = failed.find(({ error }) => !isRecordFault(error));
-      if (other) throw other.error;
+      if (others[0]) throw others[0].error;
     });
     await this.#persistently(() => this.#reader.reject(dead));
     this.#dead += dead.length;
@@ -197,15 +195,6 @@ function isRecordFault({ code }: ServingError): boolean {
   return RECORD_FAULTS.includes(code);
 }
 
-function stopsWithin(ms: number, stop: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', end);
-      resolve(stop.aborted);
-    };
-    const timer = setTimeout(end, ms);
-    stop.addEventListener('abort', end);
-    if (stop.aborted) end();
-  });
+function stopsWithin(ms: number, signal: AbortSignal): Promise<boolean> {
+  return delay(ms, false, { signal }).catch(() => true);
 }
