@@ -183,6 +183,13 @@ describe('serverless package into a network that is there, with a name, tokens a
   });
 });
 
+async function packagedProd(parameters: Readonly<Record<string, string>>): Promise<Packaged> {
+  const params = Object.entries(parameters).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
+  const packaged = await packageProject({ options: ['--stage', 'prod', ...params] });
+  assert.equal(packaged.exitCode, 0, packaged.output);
+  return packaged;
+}
+
 describe('serverless package with a Redis on the internet', () => {
   let packaged: Packaged;
   let template: Template;
@@ -194,14 +201,7 @@ describe('serverless package with a Redis on the internet', () => {
       redisPassword: '/my-job/redis',
       respondAsync: 'on',
     };
-    packaged = await packageProject({
-      options: [
-        '--stage',
-        'prod',
-        ...Object.entries(parameters).flatMap(([name, value]) => ['--param', `${name}=${value}`]),
-      ],
-    });
-    assert.equal(packaged.exitCode, 0, packaged.output);
+    packaged = await packagedProd(parameters);
     template = await packaged.template();
   });
   after(() => packaged?.remove());
@@ -236,14 +236,7 @@ describe('serverless package with the Redis of another stack', () => {
 
   before(async () => {
     const parameters = { redis: 'shared', redisStack: 'shared-redis-prod' };
-    packaged = await packageProject({
-      options: [
-        '--stage',
-        'prod',
-        ...Object.entries(parameters).flatMap(([name, value]) => ['--param', `${name}=${value}`]),
-      ],
-    });
-    assert.equal(packaged.exitCode, 0, packaged.output);
+    packaged = await packagedProd(parameters);
     template = await packaged.template();
   });
   after(() => packaged?.remove());
