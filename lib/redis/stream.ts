@@ -111,15 +111,24 @@ export class StreamConsumer {
     return ((reply as [Buffer, RawEntry[]])[1] ?? []).flatMap(entryOf);
   }
 
-  /** Removes entries from the stream. Twice is safe. */
+  /**
+   * Removes entries from the stream. Twice is safe. In one transaction: an entry that is acknowledged and not deleted,
+   * because its consumer was killed between the two commands, would stay in the stream for ever.
+   */
   async remove(entries: readonly StreamEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const { stream, group } = this.#options;
     const ids = entries.map(({ id }) => id);
-    await this.#connection.use(
-      (redis) => Promise.all([redis.xack(stream, group, ...ids), redis.xdel(stream, ...ids)]),
+    const replies = await this.#connection.use(
+      (redis) =>
+        redis
+          .multi()
+          .xack(stream, group, ...ids)
+          .xdel(stream, ...ids)
+          .exec(),
       true,
     );
+    for (const [error] of replies ?? []) if (error) throw this.#connection.unavailable(error);
   }
 
   /** Moves entries to the list `<stream>:dead` as JSON, which keeps the newest DEAD_ENTRIES. */

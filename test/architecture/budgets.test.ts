@@ -22,7 +22,7 @@ const WORKERS = ['lib/workers', 'lib/codecs/values', 'lib/http/worker'];
 const TEXTS = ['lib/text', 'convert/text'];
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 18_980, planned: 13_500 },
+  { folders: ['functions', 'lib'], without: [...WORKERS, 'lib/text'], lines: 18_990, planned: 13_500 },
   { folders: WORKERS, lines: 3_500, planned: 3_500 },
   { folders: TEXTS, lines: 2_600, planned: 2_600 },
   { folders: ['sdk'], lines: 2_300, planned: 1_500 },

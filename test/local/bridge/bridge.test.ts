@@ -1,9 +1,13 @@
 /** What a client of the original Cluster Serving writes with XADD reaches the queue once and is answered under its uri. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { ServingError } from '../../../lib/contract/errors.ts';
 import type { SentRecord } from '../../../lib/pipeline/submit.ts';
+import { RedisConnection } from '../../../lib/redis/connection.ts';
+import { StreamConsumer } from '../../../lib/redis/stream.ts';
 import { type BridgeOptions, GROUP, startBridge } from '../../../local/bridge/bridge.ts';
 import { redisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
@@ -144,6 +148,37 @@ test('what a bridge read before it died is taken over by another, under the same
   await until(async () => (await redis.xlen(STREAM)) === 0);
   assert.deepEqual(new Set(sent.map(({ uri }) => uri)), new Set(['left behind', 'new']));
   await until(async () => ((await redis.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[]).length === 1);
+});
+
+test('an entry whose consumer is cut off while it removes it is gone or still pending', async (t) => {
+  const { url, redis, add } = await stream(t);
+  // Forwards what is sent up to the end of the command XACK, and then ends the connection, as a kill does.
+  const proxy = createServer((socket) => {
+    const server = connect(Number(new URL(url).port), '127.0.0.1');
+    const end = () => [socket, server].forEach((one) => one.destroy());
+    for (const one of [socket, server]) one.on('error', end).on('close', end);
+    server.pipe(socket);
+    socket.on('data', (bytes) => {
+      const text = bytes.toString('latin1');
+      const at = text.search(/xack/i);
+      if (at < 0) return void server.write(bytes);
+      const next = text.indexOf('\r\n*', at);
+      server.write(bytes.subarray(0, next < 0 ? bytes.length : next + 2), end);
+    });
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.after(() => proxy.close());
+  const connection = new RedisConnection(`redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+  t.after(() => connection.close());
+  const consumer = new StreamConsumer(connection, { stream: STREAM, group: GROUP, consumer: 'one' });
+  await add('a');
+  await consumer.createGroup('0');
+  const entries = await consumer.read(9, 1);
+  assert.equal(entries.length, 1);
+  await assert.rejects(consumer.remove(entries), { code: 'results_unavailable' });
+  const [pending] = (await redis.xpending(STREAM, GROUP)) as [number];
+  assert.equal(await redis.xlen(STREAM), pending);
 });
 
 test('a stream that is deleted under a bridge is read again when it is back', async (t) => {

@@ -93,6 +93,9 @@ test('records and results survive kills of the command: each is answered, none i
     await once(bridge, 'exit');
   }
   bridge = start();
+  // Before that it does not listen to signals yet.
+  const [note] = await once(bridge.stderr as NodeJS.EventEmitter, 'data');
+  assert.match(String(note), /reading the stream serving_stream/);
   await until(async () => (await left()) === 0);
   const redis = client(t, stack.redisUrl);
   await until(async () => (await redis.keys(`${KEY}*`)).length === count);

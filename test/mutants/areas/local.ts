@@ -680,8 +680,13 @@ export const LOCAL: readonly Suite[] = [
       },
       {
         guarantee: 'an entry leaves the stream, not only the group',
-        find: ', redis.xdel(stream, ...ids)]',
-        replace: ']',
+        find: '          .xdel(stream, ...ids)\n',
+        replace: '',
+      },
+      {
+        guarantee: 'a kill leaves an entry pending or deleted, never acknowledged alone',
+        find: '          .multi()\n',
+        replace: '          .pipeline()\n',
       },
       {
         guarantee: 'entries that a dead consumer read are claimed',
