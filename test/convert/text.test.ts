@@ -21,10 +21,10 @@ import {
   textModelFolder,
   trainedTokenizer,
 } from '../support/text-models.ts';
-import { models } from './support/models.ts';
+import { models, UNMEASURED } from './support/models.ts';
 
 const imported = (directory: string): Promise<Imported> =>
-  importModel(directory, { out: `${directory}-imported`, version: '1', process: models });
+  importModel(directory, { out: `${directory}-imported`, version: '1', process: models, ...UNMEASURED });
 
 async function opened(t: TestContext, { directory, importReport }: Imported): Promise<OnnxRunner> {
   const { verification } = importReport;
@@ -108,6 +108,7 @@ suite('a model of Hugging Face answers texts', () => {
       cacheDir: join(temporary(t), 'cache'),
       version: '1',
       process: models,
+      ...UNMEASURED,
     };
     const first = await modelOnTheWay(directory, options);
     const paths = first.importReport?.model.files.map(({ path }) => path);

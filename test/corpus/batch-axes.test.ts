@@ -75,7 +75,7 @@ async function check(
 ): Promise<void> {
   const folder = sharedPath(`corpus/${model}`);
   const out = join(await temporaryFolder(t), 'out');
-  const { importReport } = await importModel(folder, { out, version: '0.0.0' });
+  const { importReport } = await importModel(folder, { out, version: '0.0.0', measure: false });
   assert.equal(importReport.config.join('\n'), config);
   const job = parseConfig(config, 'test');
   const { verification } = importReport;

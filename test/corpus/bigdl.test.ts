@@ -31,6 +31,7 @@ for (const shape of [
     const { importReport } = await importModel(LENET, {
       out,
       version: '1',
+      measure: false,
       process: models,
       convert: { inputShapes: { input: shape } },
       ...(shape.length === 2 ? { reference: LENET, tolerance: TOLERANCE } : {}),

@@ -38,7 +38,7 @@ for (const name of names) {
   if (random !== undefined) {
     test(`fresh/tf/${name} is refused for its random numbers, and converts from the tensor that is named`, async (t) => {
       const folder = await temporaryFolder(t);
-      const options = { out: join(folder, 'model'), version: 'test', process: models };
+      const options = { out: join(folder, 'model'), version: 'test', measure: false, process: models };
       let tensor = '';
       await assert.rejects(importModel(join(FOLDER, name, 'm'), options), (error: unknown) => {
         assert.ok(error instanceof ServingError && error.code === 'bad_model');
@@ -55,7 +55,8 @@ for (const name of names) {
   }
   test(`fresh/tf/${name} answers as its framework does`, async (t) => {
     const out = join(await temporaryFolder(t), 'model');
-    const imported = await importModel(join(FOLDER, name, 'm'), { out, version: 'test', process: models });
+    const options = { out, version: 'test', measure: false, process: models };
+    const imported = await importModel(join(FOLDER, name, 'm'), options);
     const { verification } = imported.importReport;
     assert.equal(verification?.batching.verdict === 'proven', !NOT_PROVEN.has(name));
     for (const rows of [1, 3]) {

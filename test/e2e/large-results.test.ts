@@ -47,7 +47,8 @@ async function openService(t: TestContext, width: number) {
   const folder = join(await temporaryFolder(t), 'model');
   await mkdir(folder);
   await writeFile(join(folder, 'wide.onnx'), wide(width));
-  const stack = await testStack(t, { modelDirectory: folder, config: 'jobName: wide' });
+  // The check at the start runs as many rows as the service may, each of many megabytes.
+  const stack = await testStack(t, { modelDirectory: folder, config: 'jobName: wide\nbatchSize: 2' });
   const options = clientOptions(stack);
   const input = new InputQueue({ ...options.input, name: 'wide' });
   const overRedis = new OutputQueue({ ...options.output, name: 'wide' });

@@ -3,10 +3,9 @@
  * of the project. Credentials and endpoints come only from the environment, because the tests' user may have
  * real ones elsewhere.
  */
-import { rm } from 'node:fs/promises';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
-import { copyProject, runServerless } from '../support/packaging.ts';
+import { copyProject, removeProject, runServerless } from '../support/packaging.ts';
 import { type LocalCloudFormation, startCloudFormation } from './cloudformation.ts';
 import type { StackEvent } from './stacks.ts';
 
@@ -84,7 +83,7 @@ export async function startAccount(
     close: async () => {
       await cloudFormation.close();
       await aws.close();
-      if (service === undefined) await rm(folder, { recursive: true, force: true });
+      if (service === undefined) await removeProject(folder);
     },
   };
 }

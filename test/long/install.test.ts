@@ -14,6 +14,7 @@ import { look, startAccount } from '../infra/account.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { type Archives, olderNode, packPackages } from '../support/installed.ts';
 import { identityModel } from '../support/onnx.ts';
+import { MADE_ONCE } from '../support/packaging.ts';
 
 const execute = promisify(execFile);
 const MAX_BUFFER = 16 * 1024 * 1024;
@@ -47,6 +48,7 @@ describe('both packages, installed by npm', () => {
       .filter((place) => !place.includes('node_modules'));
     // By default onnxruntime-node downloads GPU libraries, which may be unreachable.
     const env = childEnvironment({
+      ...MADE_ONCE,
       PATH: [dirname(node), ...path].join(delimiter),
       ONNXRUNTIME_NODE_INSTALL: 'skip',
       npm_config_loglevel: 'error',

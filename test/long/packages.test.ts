@@ -11,7 +11,7 @@ import { cleaningUp, IMAGES, serviceFolder } from '../cli/cli.ts';
 import { readArchive } from '../infra/archive.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { type Archives, type Installed, install, olderNode, packPackages } from '../support/installed.ts';
-import { packageProject, withoutNetwork } from '../support/packaging.ts';
+import { MADE_ONCE, packageProject, withoutNetwork } from '../support/packaging.ts';
 import { testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
 
@@ -271,7 +271,7 @@ describe('the packages as they are installed', () => {
       'serverless',
       'package',
     ];
-    await execute(command, words, { cwd: cli.folder, env: childEnvironment() });
+    await execute(command, words, { cwd: cli.folder, env: childEnvironment(MADE_ONCE) });
     const built = await newFolder();
     await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, built) });
     assert.deepEqual(await digests(join(cli.folder, 'dist')), await digests(built));

@@ -15,7 +15,7 @@ import { BUCKET, deployLocally } from '../infra/deployed.ts';
 import { type Block, blocksOf, walk } from '../support/documents.ts';
 import { childEnvironment } from '../support/environment.ts';
 import { olderNode } from '../support/installed.ts';
-import { packagedIn } from '../support/packaging.ts';
+import { MADE_ONCE, packagedIn } from '../support/packaging.ts';
 import { temporaryFolder } from '../support/runner.ts';
 import { ROOT } from '../support/start.ts';
 import { localPorts, TUTORIAL } from '../support/tutorial.ts';
@@ -71,6 +71,7 @@ async function shellOf(t: TestContext): Promise<Record<string, string>> {
     .split(delimiter)
     .filter((place) => !place.includes('node_modules'));
   return childEnvironment({
+    ...MADE_ONCE,
     PATH: [bin, node, ...path].join(delimiter),
     // By default onnxruntime-node downloads GPU libraries.
     ONNXRUNTIME_NODE_INSTALL: 'skip',

@@ -3,6 +3,7 @@
  * behind.
  */
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 
 export interface TestRun {
   /** `broken`: the file ended before any of its tests did, which proves nothing. */
@@ -17,6 +18,8 @@ export interface TestRun {
 
 const MAX_OUTPUT = 4 * 1024 * 1024;
 const REPORT_MS = 50;
+/** How long a test waits for what a bug may keep away; without a bug it comes within a second or two. */
+const TEST_UNTIL_MS = '20000';
 const FAILED = /^ *not ok \d+ - (.*)$/m;
 
 export interface TestFile {
@@ -42,7 +45,8 @@ export async function runTestFile(
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = spawn(process.execPath, [...options, path], {
     cwd,
-    env,
+    // A bug changes one of the hundreds of modules that a test file loads.
+    env: { ...env, TEST_UNTIL_MS, NODE_COMPILE_CACHE: join(cwd, 'node_modules', '.cache', 'compile') },
     // A group of its own: what a crashed test has started is ended with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -22,8 +22,10 @@ const COPIED = [
   'serverless.yml',
   'shared-redis.yml',
 ];
-const SERVERLESS = join('node_modules', 'serverless', 'bin', 'serverless.js');
+const SERVERLESS = join(ROOT, 'node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 600;
+/** Variables of osls: what all packages have in common is made once for all tests. */
+export const MADE_ONCE = { NODE_OPTIONS: `--import=${new URL('once.mjs', import.meta.url).href}` } as const;
 
 export interface PackageRequest {
   /** Content of config.yaml. */
@@ -33,6 +35,8 @@ export interface PackageRequest {
   readonly options?: readonly string[];
   /** The Node that runs osls. Default: this one. */
   readonly node?: string;
+  /** True: osls makes everything anew. */
+  readonly isPlain?: boolean;
 }
 
 export interface Artifacts {
@@ -58,8 +62,8 @@ export async function packageProject(request: PackageRequest = {}): Promise<Pack
     await writeFile(join(folder, name), text);
   }
   const command = [request.node ?? process.execPath, SERVERLESS, 'package', ...(request.options ?? [])];
-  const result = await run([...withoutNetwork(), ...command], folder);
-  return { ...result, ...packagedIn(folder), remove: () => rm(folder, { recursive: true, force: true }) };
+  const result = await run([...withoutNetwork(), ...command], folder, request.isPlain ? {} : MADE_ONCE);
+  return { ...result, ...packagedIn(folder), remove: () => removeProject(folder) };
 }
 
 /** What `serverless package` wrote into a folder. */
@@ -74,12 +78,20 @@ export function packagedIn(folder: string): Artifacts {
   };
 }
 
-/** Into a new temp folder, without a config.yaml. */
+/**
+ * Into a new temp folder, without a config.yaml. node_modules lie above it, where osls finds packages, but does not look
+ * at each of their files for every archive. In test/long/packages.test.ts they lie as in a checkout.
+ */
 export async function copyProject(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
+  const parent = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
+  const folder = join(parent, 'project');
   for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  await symlink(join(ROOT, 'node_modules'), join(parent, 'node_modules'));
   return folder;
+}
+
+export async function removeProject(folder: string): Promise<void> {
+  await rm(dirname(folder), { recursive: true, force: true });
 }
 
 /** osls in a copy of the project, with the network and these variables and no others. */
@@ -88,7 +100,7 @@ export function runServerless(
   parameters: readonly string[],
   variables: Readonly<Record<string, string>>,
 ) {
-  return run([process.execPath, SERVERLESS, ...parameters], folder, variables);
+  return run([process.execPath, SERVERLESS, ...parameters], folder, { ...MADE_ONCE, ...variables });
 }
 
 /** The command that takes the network away: Linux namespaces, as root or as a user. Empty where neither is allowed. */

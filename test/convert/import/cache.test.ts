@@ -25,7 +25,7 @@ import { servedModel } from '../../../local/model.ts';
 import { parseConfig } from '../../support/config.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
+import { models, UNMEASURED } from '../support/models.ts';
 
 interface Setup {
   readonly directory: string;
@@ -58,6 +58,7 @@ async function setUp(t: TestContext): Promise<Setup> {
       job: { ...DEFAULT_JOB, import: settings },
       converter,
       process: models,
+      ...UNMEASURED,
     });
   return { directory, cacheDir, asked, serve };
 }

@@ -11,7 +11,7 @@ import { IMAGE_PRESETS, PRESET_NAMES } from '../../../lib/config/image-presets.t
 import { parseConfig } from '../../support/config.ts';
 import { identityModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
-import { models } from '../support/models.ts';
+import { models, UNMEASURED } from '../support/models.ts';
 
 const job = (text = '') => parseConfig(text, 'test');
 
@@ -138,6 +138,7 @@ test('a start says it until config.yaml has an image setting, from a kept import
       cacheDir,
       version: '1',
       process: models,
+      ...UNMEASURED,
     });
     return { fromCache, said: notes.filter((note) => note.startsWith('Images go in as ')) };
   };

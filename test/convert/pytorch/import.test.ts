@@ -18,6 +18,7 @@ test('a TorchScript archive is imported with a free batch, and its rows share ru
   const { importReport } = await importModel(model, {
     out: join(folder, 'out'),
     version: '1',
+    measure: false,
     process: models,
     convert: { inputShapes: { x: [1, 3] } },
   });

@@ -5,6 +5,9 @@
 import { after } from 'node:test';
 import { ModelProcess } from '../../../convert/check/model-process.ts';
 
+/** An option of imports, also of those of a service, which itself always measures: that takes a process of its own. */
+export const UNMEASURED = { measure: false } as const;
+
 export const models = new ModelProcess();
 
 after(() => models.close());

@@ -1,6 +1,6 @@
 /** The life of a stack in an emulated account, from the first deploy to `remove`, with what was seen of it on the way. */
 import assert from 'node:assert/strict';
-import { appendFile, rm } from 'node:fs/promises';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DeleteObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
@@ -8,7 +8,7 @@ import { authorizedFetch } from '../../../sdk/access.ts';
 import { type CliAnswer, cli, cliJson, IMAGES } from '../../cli/cli.ts';
 import { useAws } from '../../support/environment.ts';
 import { smallJpeg } from '../../support/jpegs.ts';
-import { copyProject, packagedIn, runServerless } from '../../support/packaging.ts';
+import { copyProject, packagedIn, removeProject, runServerless } from '../../support/packaging.ts';
 import { type Hooks, temporaryFolder } from '../../support/runner.ts';
 import { SIGNED_ENVIRONMENT } from '../../support/signed-api.ts';
 import { until } from '../../support/until.ts';
@@ -51,7 +51,7 @@ export async function live(t: Hooks, variant: DeployedVariant, tools: string, cl
   await moto.place({ redis: ['localhost', redis.port] });
   if (variant.password) await protect(redis, variant.password, moto);
   const project = await copyProject();
-  t.after(() => rm(project, { recursive: true, force: true }));
+  t.after(() => removeProject(project));
   const environment = { ...SIGNED_ENVIRONMENT, AWS_ENDPOINT_URL: moto.url };
   useAws(environment);
   const as = (key: string, options: readonly string[]) =>

@@ -1,0 +1,119 @@
+/**
+ * Loaded into osls before it runs (packaging.ts): what the packages of all tests have in common is made once, and then read.
+ * That is onnxruntime, compressed, and the bundles of one source. What is kept is found by the content that it is made of;
+ * test/long/variants.test.ts compares the archives with those of a plain osls.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire, Module } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { Transform } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Ignored by git. */
+const KEPT = join(ROOT, 'node_modules', '.cache', 'once');
+/** A smaller file is compressed sooner than it is found. */
+const LEAST_BYTES = 1_000_000;
+/** Folders of a checkout that its own bundles are made of. */
+const SOURCES = ['convert', 'functions', 'infra', 'lib'];
+
+/** Makes what is not there. Others may make or read it at the same time. */
+async function once(key, make) {
+  const path = join(KEPT, createHash('sha256').update(key).digest('hex'));
+  try {
+    return readFileSync(path);
+  } catch {
+    const made = await make();
+    mkdirSync(KEPT, { recursive: true });
+    writeFileSync(`${path}.${process.pid}`, made);
+    renameSync(`${path}.${process.pid}`, path);
+    return made;
+  }
+}
+
+function digestOf(bytes) {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+// As CommonJS modules have it, which take its classes from this object.
+const zlib = process.getBuiltinModule('zlib');
+const deflateRaw = promisify(zlib.deflateRaw);
+
+/** In place of zlib's stream. */
+zlib.DeflateRaw = function DeflateOnce(options) {
+  const pieces = [];
+  const deflated = async (bytes) => {
+    if (bytes.length < LEAST_BYTES) return deflateRaw(bytes, options);
+    const key = JSON.stringify([options, process.versions.zlib, digestOf(bytes)]);
+    return once(key, () => deflateRaw(bytes, options));
+  };
+  return new Transform({
+    transform(piece, _, done) {
+      pieces.push(piece);
+      done();
+    },
+    async flush(done) {
+      try {
+        done(null, await deflated(Buffer.concat(pieces)));
+      } catch (error) {
+        done(error);
+      }
+    },
+  });
+};
+
+/** Of everything in a checkout that its bundles depend on, and of where its packages are, whose paths are in them. */
+function stateOf(checkout) {
+  const files = SOURCES.flatMap((name) =>
+    readdirSync(join(checkout, name), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
+      .map(({ parentPath, name: file }) => relative(checkout, join(parentPath, file))),
+  );
+  const contents = [...files.sort(), 'serverless.yml', 'package.json'].map((file) => [
+    file,
+    digestOf(readFileSync(join(checkout, file))),
+  ]);
+  const lock = digestOf(readFileSync(join(ROOT, 'package-lock.json')));
+  const packages = relative(realpathSync(checkout), realpathSync(join(ROOT, 'node_modules')));
+  // A plugin of the bundles knows the processor, which no option of esbuild tells.
+  return [contents, lock, packages, process.argv.find((word) => word.startsWith('arch=')), process.version];
+}
+
+let state;
+
+/** In place of esbuild's. A worker's code lies in no folder of the sources: that is always built. */
+async function buildOnce(build, options) {
+  const { absWorkingDir: checkout = process.cwd(), outdir, outfile, entryPoints, ...others } = options;
+  const entries = entryPoints.map((entry) => [
+    relative(checkout, resolve(checkout, entry.in ?? entry)),
+    entry.out,
+  ]);
+  if (!entries.every(([path]) => SOURCES.includes(path.split('/')[0]))) return build(options);
+  state ??= stateOf(checkout);
+  const out = outdir ?? dirname(outfile);
+  const key = JSON.stringify([entries, relative(checkout, out), others, state]);
+  const kept = await once(key, async () => {
+    const { metafile } = await build({ ...options, metafile: true });
+    const files = Object.keys(metafile.outputs).map((path) => [
+      outfile === undefined ? relative(out, join(checkout, path)) : '',
+      readFileSync(join(checkout, path), 'utf8'),
+    ]);
+    return JSON.stringify({ metafile, files });
+  });
+  const { metafile, files } = JSON.parse(kept);
+  mkdirSync(out, { recursive: true });
+  for (const [name, text] of files) writeFileSync(name === '' ? outfile : join(out, name), text);
+  return { errors: [], warnings: [], metafile };
+}
+
+// npm and other commands have no use for it.
+if (process.argv[1]?.includes('serverless')) {
+  const load = createRequire(import.meta.url);
+  const filename = load.resolve('esbuild');
+  const { build, ...esbuild } = load(filename);
+  const exports = { ...esbuild, build: (options) => buildOnce(build, options) };
+  // An import would still have what a module exported when it was loaded, so another one takes its place.
+  load.cache[filename] = Object.assign(new Module(filename), { filename, loaded: true, exports });
+}
