@@ -111,6 +111,23 @@ show({uri: getattr(found, "shape", found) for uri, found in output.dequeue().ite
   ]);
 });
 
+test('records go through SQS, one by one and in calls of ten', WITH_PYTHON, async (t) => {
+  const stack = await testStack(t);
+  const shown = await python(
+    stack.url,
+    `
+from zoo.serving.client import InputQueue
+client = Client(URL, timeout=120, sqs=${JSON.stringify(stack.queueUrl)})
+many = client.enqueue_many((f"r{i}", {"image": np.full((3, 8, 8), i, np.float32)}) for i in range(45))
+show(sum(outcome.error is None for outcome in client.results(many)))
+InputQueue(sqs=${JSON.stringify(stack.queueUrl)}, timeout=120).enqueue("one", image=${IMAGE})
+show(int(client.wait("one").output.argmax()))
+`,
+    stack.aws.environment,
+  );
+  assert.deepEqual(shown, [45, 3]);
+});
+
 test('a filter is JSON, and its text for the former client', WITH_PYTHON, async (t) => {
   const { url } = await testStack(t, { config: 'imageResize: 8,8\npostProcessing: topN(1)' });
   const shown = await python(
