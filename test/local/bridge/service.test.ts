@@ -58,7 +58,7 @@ test('the service warns at its start of records in a stream that no job reads', 
   await testStack(t, { dataDir, warn: (message) => warned.push(message) });
   assert.match(
     warned.join('\n'),
-    /nobody reads the stream "image_stream" of Redis, which has 1 records.*bridge --stream image_stream/,
+    /nobody reads the stream "image_stream" of Redis, which has 1 record:.*bridge --stream image_stream/,
   );
   assert.doesNotMatch(warned.join('\n'), /serving_stream/);
 });
