@@ -231,9 +231,9 @@ class OutputQueue(API):
         if unreadable is not None:
             raise unreadable
 
-    def get_ndarray_from_b64(self, b64str: str) -> Any:
-        """Returns the arrays of an Arrow stream in base64. Needs the extra zoo."""
-        return arrays_of(b64str)
+    def get_ndarray_from_b64(self, b64str: Any) -> Any:
+        """Returns the arrays of an Arrow stream in base64 (needs the extra zoo), or what `dequeue` has made arrays of."""
+        return arrays_of(b64str) if isinstance(b64str, str) else b64str
 
 
 def http_json_to_ndarray(json_str: str) -> Any:

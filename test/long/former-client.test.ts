@@ -16,14 +16,17 @@ import { openSqs } from '../../lib/queue/sender.ts';
 import { OutputQueue } from '../../sdk/index.ts';
 import { count } from '../faults/support/events.ts';
 import { modelFolder } from '../faults/support/model.ts';
+import { MIGRATED, migratedProgram } from '../python/python.ts';
 import { childEnvironment, useAws } from '../support/environment.ts';
 import { onnxModel } from '../support/onnx.ts';
 import { redisUrl } from '../support/redis.ts';
 import { temporaryFolder } from '../support/runner.ts';
+import { SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT, startReady } from '../support/start.ts';
 import { until } from '../support/until.ts';
 
 const PYTHON = process.env['FORMER_CLIENT_PYTHON'] ?? 'python3';
+const run = promisify(execFile);
 const RECORDS = 3_000;
 const KILLS = 10;
 
@@ -75,14 +78,15 @@ const model = () =>
     ],
   });
 
-for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
+/** For the options of a test. */
+function withGenuine(module: string) {
   const isGenuine = `import ${module}, sys; sys.exit("cluster_serving" in sys.modules)`;
   const hasClient = spawnSync(PYTHON, ['-c', isGenuine], { env: childEnvironment() }).status === 0;
-  const options = {
-    skip: hasClient ? false : `${PYTHON} has no genuine ${module}: set FORMER_CLIENT_PYTHON`,
-  };
+  return { skip: hasClient ? false : `${PYTHON} has no genuine ${module}: set FORMER_CLIENT_PYTHON` };
+}
 
-  test(`${module} writes and reads across ${KILLS} kills of the bridge`, options, async (t) => {
+for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
+  test(`${module} writes and reads across ${KILLS} kills of the bridge`, withGenuine(module), async (t) => {
     const folder = await temporaryFolder(t, 'cs-former-');
     await modelFolder(folder, model());
     await writeFile(join(folder, 'config.yaml'), 'modelPath: model\n');
@@ -100,9 +104,8 @@ for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
       t.after(() => redis.disconnect());
     }
     const port = (redis: Redis) => String(redis.options.port);
-    const run = promisify(execFile);
     const python = (role: string, redis: Redis) =>
-      run(PYTHON, ['-c', PROGRAM, module, role, port(redis), String(RECORDS)], { maxBuffer: 2 ** 26 });
+      run(PYTHON, ['-c', PROGRAM, module, role, port(redis), String(RECORDS)]);
 
     const startBridge = () => {
       const url = `redis://127.0.0.1:${port(source)}`;
@@ -155,3 +158,17 @@ for (const module of ['zoo.serving.client', 'bigdl.serving.client']) {
     assert.deepEqual(await once(bridge, 'exit'), [0, null]);
   });
 }
+
+test(
+  'the program of the migration page runs as it was before its two lines changed',
+  withGenuine('zoo.serving.client'),
+  async (t) => {
+    const { redisUrl: url } = await testStack(t);
+    const where = `host="localhost", port=${new URL(url).port}`;
+    const program = await migratedProgram(where, join(SAMPLE, 'images/digit-3.png'));
+    const { stdout } = await run(PYTHON, ['-c', program]);
+    // The genuine client prints, too.
+    const lines = stdout.split('\n').filter((line) => /^the class |has the shape/.test(line));
+    assert.equal(`${lines.join('\n')}\n`, MIGRATED);
+  },
+);

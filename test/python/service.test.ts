@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { textsOf } from '../support/documents.ts';
 import { SAMPLE, testStack } from '../support/stack.ts';
 import { WITH_PYTHON } from '../workers/python.ts';
-import { python } from './python.ts';
+import { MIGRATED, migratedProgram, python } from './python.ts';
 
 const IMAGE = JSON.stringify(`${SAMPLE}images/digit-3.png`);
 
@@ -143,6 +143,23 @@ show([client.wait(client.enqueue("u", {"image": ${IMAGE}})).value[0][0], OutputQ
     [3, {}],
     [3, '[[3,'],
   ]);
+});
+
+test('a program of the former client runs with two lines changed', WITH_PYTHON, async (t) => {
+  const { url } = await testStack(t);
+  const program = await migratedProgram(`url="${url}", timeout=120`, `${SAMPLE}images/digit-3.png`);
+  const shown = await python(
+    url,
+    `
+import contextlib, io
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    exec(${JSON.stringify(program)})
+show(printed.getvalue())
+sync = InputQueue(sync=True, frontend_url=URL)
+show(json.loads(sync.predict(json.dumps({"instances": [{"image": np.zeros((3, 8, 8)).tolist()}]}), timeout=120))["shape"])
+`,
+  );
+  assert.deepEqual(shown, [MIGRATED, [10]]);
 });
 
 test('the programs of docs/how-to/python.md run as they are', WITH_PYTHON, async (t) => {
