@@ -7,6 +7,7 @@ import os
 import pickle
 import time
 import unittest
+import unittest.mock
 from datetime import datetime, timezone
 
 import numpy as np
@@ -15,6 +16,7 @@ from cluster_serving import AsyncClient, Client, Credentials, Enqueued, EnqueueE
 from cluster_serving._inputs import instance_of, record_of
 from cluster_serving._sigv4 import find_credentials, sign
 from cluster_serving.compat import OutputQueue
+from wkr_serving.client.deadline import Deadline
 
 TOKEN = "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl"
 
@@ -60,6 +62,12 @@ class Inputs(unittest.TestCase):
         for wrong in ("", "a\n", "é" * 513, "\ud800", 1, None):
             self.assertEqual(error_of(lambda: record_of(wrong, {"x": 1})).code, "bad_request")
         record_of("é" * 512, {"x": 1})
+
+    def test_an_image_is_read_up_to_its_limit(self):
+        with unittest.mock.patch("cluster_serving._inputs.IMAGE_BYTES", 3):
+            record_of("u", {"x": b"123"})
+            for large in (b"1234", {"b64": "MTIzNA=="}, io.BytesIO(b"1234"), {"path": __file__}):
+                self.assertEqual(error_of(lambda: record_of("u", {"x": large})).code, "too_large")
 
     def test_an_instance_has_null_for_NaN_and_no_infinity(self):
         self.assertEqual(instance_of({"x": np.array([1, np.nan], np.float32), "n": None}), {"x": [1.0, None], "n": None})
@@ -453,6 +461,11 @@ class Access(unittest.TestCase):
 
         chosen = Chosen("https://a1.execute-api.eu-west-1.amazonaws.com")
         self.assertEqual((chosen.kind, Chosen("https://example.com").kind), ("iam", "none"))
+        missing = unittest.mock.Mock(side_effect=ServingError("unauthorized", "there are none"))
+        with unittest.mock.patch("cluster_serving._access.find_credentials", missing):
+            asked = ("GET", "/", {"Host": "a"}, b"", Deadline(600_000, "a"))
+            self.assertEqual(Chosen(chosen._url).headers(*asked), {})
+            self.assertEqual(error_of(lambda: Chosen(chosen._url, "iam").headers(*asked)).code, "unauthorized")
 
     def test_a_signature_is_that_of_aws(self):
         """Made by botocore 1.44 for the same request, keys and time; see side_by_side.py."""
