@@ -10,7 +10,7 @@ import json
 import os
 import time
 import uuid
-from typing import Any, Callable, Dict, Mapping, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar, Union
 
 import numpy
 
@@ -180,15 +180,22 @@ class OutputQueue(API):
         """As `query`, from Redis, within `seconds`."""
         key = f"{RESULT_PREFIX}{self.name}:{uri}"
 
-        def ask(db: Any) -> Any:
+        found: List[Any] = []
+
+        def ask(db: Any) -> None:
             value = db.hget(key, "value")
             # What cannot be read is not deleted.
-            found = _decode(value)
+            found.append(_decode(value))
             if value is not None and delete:
                 db.delete(key)
-            return found
 
-        return self._ask(ask, seconds)
+        try:
+            self._ask(ask, seconds)
+        except ServingError:
+            # It may be deleted: it would be lost if it were not used.
+            if not found:
+                raise
+        return found[0]
 
     def query_and_delete(self, uri: str) -> Any:
         """Returns the result under the uri, and deletes it."""

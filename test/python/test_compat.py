@@ -129,18 +129,23 @@ class Redis(unittest.TestCase):
         queue = self.queue(OutputQueue)
         for i in range(3):
             self.db.hset(f"cluster-serving_serving_stream:u{i}", "value", "NaN")
-        asked = []
+        left = ["hget", "hget"]
 
         class Leaving:
             def __getattr__(_, name):
-                asked.append(name)
-                if asked.count("hget") == 2:
+                if left and left[0] == name and left.pop(0) and not left:
                     raise redis.exceptions.ConnectionError("gone")
                 return getattr(self.db, name)
 
         queue._redis = Leaving()
         self.assertEqual(list(queue.dequeue().values()), ["NaN"])
         self.assertEqual(len(self.db.keys("cluster-serving_*")), 2)
+        self.db.hset("cluster-serving_serving_stream:u", "value", "NaN")
+        left[:] = ["delete"]
+        self.assertEqual(queue.query_and_delete("u"), "NaN")
+        left[:] = ["hget"]
+        with self.assertRaises(ServingError):
+            queue.query_and_delete("u")
 
     def test_predict_gives_nothing_in_time_where_nobody_answers(self):
         queue = self.queue(InputQueue)
